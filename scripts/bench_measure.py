@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""The measuring part of scripts/bench, which prepares the programs and histories named in the environment.
+
+Programs take turns (A B C, A B C, ...): one warm-up round, then the measured ones. Wall time is taken around the
+process, CPU time and peak memory come from wait4. A program that is missing or fails is said to be so, never a number.
+"""
+import argparse
+import datetime
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+DIR, ROUNDS = os.environ['BENCH_DIR'], int(os.environ['BENCH_ROUNDS'])
+DEVBOY, CCUSAGE, TUNE = (os.environ.get(k, '') for k in ('DEVBOY_BIN', 'BENCH_CCUSAGE', 'BENCH_TUNE'))
+RSS_UNIT = 1 if sys.platform == 'darwin' else 1024      # bytes of one unit of ru_maxrss
+BEGIN, END = '<!-- bench: written by scripts/bench -->', '<!-- bench: end -->'
+INTRO = """# Benchmarks
+
+The bars are ratios, measured on the same files in the same run; absolute times depend on the machine.
+
+"""
+
+
+class Program:
+    """A command line with its environment. fresh: a directory that is deleted before each run."""
+
+    def __init__(self, label, argv, env=None, fresh=None):
+        self.label, self.argv, self.env, self.fresh = label, argv, env or {}, fresh
+        self.runs, self.problem = [], None if argv[0] and os.access(argv[0], os.X_OK) else 'absent'
+
+    def run(self, scratch, keep=True):
+        if self.problem:
+            return
+        if self.fresh:
+            shutil.rmtree(self.fresh, ignore_errors=True)
+        env = {k: v for k, v in os.environ.items() if not k.startswith(('XDG_', 'CLAUDE_', 'DEVBOY_', 'BENCH_'))}
+        env.update(HOME=scratch, NO_COLOR='1', **self.env)
+        with open(os.path.join(scratch, 'stderr'), 'wb') as err:
+            start = time.perf_counter()
+            child = subprocess.Popen(self.argv, env=env, cwd=scratch, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
+            _, status, usage = os.wait4(child.pid, 0)
+            wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            self.problem = 'failed, exit %d' % child.returncode
+        elif keep:
+            self.runs.append((wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * RSS_UNIT / 1e6))
+
+    def median(self, column):
+        return None if self.problem else statistics.median(r[column] for r in self.runs)
+
+    def row(self, floor):
+        if self.problem:
+            return '| %s | %s | – | – |' % (self.label, self.problem)
+        wall, cpu, rss = zip(*self.runs)
+        mid = statistics.median
+        small = '≤ ' if max(rss) <= floor * 1.05 else ''
+        return '| %s | %s (%s–%s) | %.2f (%.2f–%.2f) | %s%.0f (%.0f–%.0f) |' % (
+            self.label, *map(seconds, (mid(wall), min(wall), max(wall))), mid(cpu), min(cpu), max(cpu), small, mid(rss), min(rss), max(rss))
+
+
+def seconds(value):
+    return '%.4f' % value if value < .1 else '%.2f' % value
+
+
+def interleave(programs, scratch, rounds=ROUNDS):
+    for i in range(rounds + 1):
+        for p in programs:
+            p.run(scratch, keep=i > 0)
+        print('# round %d of %d' % (i, rounds) if i else '# warm-up', file=sys.stderr)
+
+
+def facts(history):
+    size = files = lines = longest = 0
+    for folder, _, names in os.walk(os.path.join(history, 'projects')):
+        for name in names:
+            if name.endswith('.jsonl'):
+                files += 1
+                with open(os.path.join(folder, name), 'rb') as f:
+                    for line in f:
+                        size, lines, longest = size + len(line), lines + 1, max(longest, len(line))
+    return '{:,} bytes, {:,} files, {:,} lines, longest line {:,} bytes'.format(size, files, lines, longest)
+
+
+def version(argv):
+    if not argv[0] or not os.access(argv[0], os.X_OK):
+        return 'absent'
+    run = subprocess.run(argv, capture_output=True, text=True)
+    return (run.stdout.strip() or 'unknown').splitlines()[0].split()[-1]
+
+
+def programs(history, scratch, config):
+    tune = [DEVBOY, 'tune', 'from-claude-logs', '--tools', '--dry-run', '--input-dir', history, '--output', config]
+    fresh, kept = os.path.join(scratch, 'fresh'), os.path.join(scratch, 'kept-' + os.path.basename(history))
+    return [
+        Program('`devboy tune from-claude-logs --tools --dry-run --no-lake`', tune + ['--no-lake'], {'XDG_CACHE_HOME': os.path.join(scratch, 'none')}),
+        Program('the same, writing a new lake', tune, {'XDG_CACHE_HOME': fresh}, fresh),
+        Program('the same, lake up to date', tune, {'XDG_CACHE_HOME': kept}),
+        Program('`ccusage claude daily --offline --json`', [CCUSAGE, 'claude', 'daily', '--offline', '--json'], {'CLAUDE_CONFIG_DIR': history}),
+        Program('published `tune from-claude-logs --dry-run --tools`',
+                [TUNE, 'from-claude-logs', '--dry-run', '--tools', '--input-dir', os.path.join(history, 'projects'), '--output', config]),
+    ]
+
+
+def bar(what, value, limit, unit=''):
+    if value is None:
+        return '| %s | not measured | %s | – |' % (what, '≤ %g%s' % (limit, unit) if limit else '–')
+    shown = '%.0f' % value if unit == ' MB' else '%.1f' % value if unit else '%.3f' % value
+    return '| %s | %s%s | %s | %s |' % (what, shown, unit, '≤ %g%s' % (limit, unit) if limit else '–',
+                                       ('yes' if value <= limit else '**no**') if limit else '–')
+
+
+def ratio(a, b):
+    return a / b if a is not None and b else None
+
+
+def least(*values):
+    return None if None in values else min(values)
+
+
+def most(*values):
+    return None if None in values else max(values)
+
+
+def measure():
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix='devboy-bench-') as scratch:
+        config = os.path.join(scratch, 'pipeline_config.toml')
+        nothing = Program('true', [shutil.which('true')])
+        help_text = Program('`devboy --help`', [DEVBOY, '--help'])
+        many = programs(os.path.join(DIR, 'many'), scratch, config)
+        single = programs(os.path.join(DIR, 'single'), scratch, config)
+        for group in (many, single, [help_text, nothing]):
+            interleave(group, scratch)
+    floor = nothing.median(2)
+    cold, fresh, warm, ccusage, tune = (p.median(0) for p in many)
+    head = '| command | wall, s: median (min–max) | user + system, s | peak memory, MB |\n| --- | --: | --: | --: |\n'
+    lines = [
+        '%s, `%s`: one warm-up and %d rounds in turns, files in the page cache, %d cores, load %.1f at the start, %s %s.' % (
+            datetime.date.today().isoformat(), os.environ.get('BENCH_COMMAND', 'scripts/bench'), ROUNDS, os.cpu_count(), load, platform.system(), platform.machine()),
+        'devboy %s, ccusage %s (native binary), published tune %s.' % (
+            version([DEVBOY, '--version']), version([CCUSAGE, '--version']), (os.environ.get('BENCH_TUNE_VERSION') or 'of unknown version') if TUNE else 'absent'),
+        'Peak memory below %.0f MB cannot be told from that of the measuring process.' % floor,
+        '', '**Many files** (' + facts(os.path.join(DIR, 'many')) + ')', '', head + '\n'.join(p.row(floor) for p in many),
+        '', '**One file** (' + facts(os.path.join(DIR, 'single')) + ')', '', head + '\n'.join(p.row(floor) for p in single),
+        '', '**Start**', '', head + help_text.row(floor),
+        '', '| bar | measured | limit | met |', '| --- | --: | --: | :-: |',
+        bar('cold run without lake ÷ ccusage, many files', ratio(cold, ccusage), .75),
+        bar('cold run writing a lake ÷ ccusage, many files', ratio(fresh, ccusage), .75),
+        bar('cold run without lake ÷ published tune, many files', ratio(cold, tune), None),
+        bar('cold run without lake ÷ ccusage, one file', ratio(single[0].median(0), single[3].median(0)), None),
+        bar('lake up to date ÷ the faster cold run, many files', ratio(warm, least(cold, fresh)), .1),
+        bar('peak memory, many files', most(*(p.median(2) for p in many[:3])), 300, ' MB'),
+        bar('peak memory, one file', most(*(p.median(2) for p in single[:3])), 300, ' MB'),
+        bar('`devboy --help`', help_text.median(0) and help_text.median(0) * 1000, 20, ' ms'),
+    ]
+    return '\n'.join(lines)
+
+
+def write(path, table):
+    """Put the table between its marks; everything else in the file stays."""
+    text = INTRO
+    if os.path.exists(path):
+        with open(path, encoding='utf-8') as f:
+            text = f.read()
+    block = '%s\n\n%s\n\n%s' % (BEGIN, table, END)
+    if BEGIN in text and END in text:
+        text = text[:text.index(BEGIN)] + block + text[text.index(END) + len(END):]
+    else:
+        text = text.rstrip('\n') + '\n\n' + block + '\n'
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(text)
+
+
+def main():
+    p = argparse.ArgumentParser(prog='scripts/bench')
+    p.add_argument('page', help=argparse.SUPPRESS)
+    p.add_argument('--write', action='store_true', help='put the table into docs/benchmarks.md')
+    a = p.parse_args()
+    table = measure()
+    print(table)
+    if a.write:
+        write(a.page, table)
+
+
+if __name__ == '__main__':
+    main()

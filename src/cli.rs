@@ -1,0 +1,177 @@
+//! The command line: which commands there are, the flags they share, and the way from arguments to an exit code.
+
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::commands::{completions, doctor, ingest, man, tune};
+use crate::context::Context;
+use crate::error::Kind;
+
+/// Exit codes of every command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// The command failed.
+    Failed = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// `--check`: changes are pending and were not written.
+    Pending = 4,
+}
+
+/// Reads the Claude Code logs on your disk: what happened, what would have happened, what to change.
+#[derive(Parser, Debug)]
+#[command(name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Propose, show and explain `pipeline_config.toml`.
+    Tune(tune::Args),
+    /// Bring the lake up to date with the logs and say what was read.
+    Ingest(ingest::Args),
+    /// Say where devboy looks, what it finds, and what is damaged or missing.
+    Doctor(doctor::Args),
+    /// Print a completion script for a shell.
+    Completions(completions::Args),
+    /// Print the manual page.
+    Man,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// Markdown.
+    Md,
+}
+
+/// When colours are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Which logs are read.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Input")]
+pub struct InputArgs {
+    /// Directory, log file or `-`; repeatable. Default: the projects of CLAUDE_CONFIG_DIR (a comma list), else of
+    /// ~/.config/claude and ~/.claude.
+    #[arg(long, value_name = "PATH")]
+    pub input_dir: Vec<std::path::PathBuf>,
+    /// Only projects whose directory name contains this.
+    #[arg(short, long, value_name = "TEXT")]
+    pub project: Option<String>,
+    /// Only from this time on: a date, RFC 3339, `7d` or `4w`.
+    #[arg(short, long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only up to this time, the day included.
+    #[arg(short, long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// Only the last N days.
+    #[arg(long, value_name = "N", conflicts_with = "since")]
+    pub days: Option<u32>,
+    /// Worker threads. The result is the same for any number.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Neither use nor update the lake: read all logs now.
+    #[arg(long)]
+    pub no_lake: bool,
+    /// Where the lake is. Default: $XDG_CACHE_HOME/devboy/lake.
+    #[arg(long, value_name = "DIR", conflicts_with = "no_lake")]
+    pub lake: Option<std::path::PathBuf>,
+    /// Take data files (thresholds, annotations) from here instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    pub rules_dir: Option<std::path::PathBuf>,
+}
+
+/// How results are shown.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Form of the report.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Short for `--format json`.
+    #[arg(short, long, conflicts_with = "format")]
+    pub json: bool,
+    /// Colours.
+    #[arg(long, value_enum, default_value_t)]
+    pub color: Color,
+    /// No notes and no progress on stderr.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// More notes on stderr.
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Leave out what differs from run to run (the time of the report).
+    #[arg(long)]
+    pub reproducible: bool,
+}
+
+impl OutputArgs {
+    /// The form asked for.
+    pub fn form(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+}
+
+/// The command line as clap knows it, for completions and the manual page.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+/// Runs one command line. Everything it prints goes through `context`.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<'_>) -> Exit {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(refusal) => return refuse(&refusal, context),
+    };
+    let outcome = match cli.command {
+        Command::Tune(args) => tune::run(&args, context),
+        Command::Ingest(args) => ingest::run(&args, context),
+        Command::Doctor(args) => doctor::run(&args, context),
+        Command::Completions(args) => completions::run(&args, context),
+        Command::Man => man::run(context),
+    };
+    match outcome.and_then(|exit| context.out.flush().map_err(Into::into).map(|()| exit)) {
+        Ok(exit) => exit,
+        Err(error) if error.kind == Kind::BrokenPipe => Exit::Done,
+        Err(error) => {
+            // Nobody is left to tell when stderr is gone as well.
+            let _unheard = writeln!(context.err, "devboy: {error}");
+            if error.kind == Kind::Usage { Exit::Usage } else { Exit::Failed }
+        }
+    }
+}
+
+/// Prints clap's answer: help and version on stdout, a mistake on stderr.
+fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
+    let text = answer.render().to_string();
+    let (sink, exit) =
+        if answer.use_stderr() { (&mut context.err, Exit::Usage) } else { (&mut context.out, Exit::Done) };
+    let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+    match written {
+        Ok(()) => exit,
+        Err(_) => Exit::Done,
+    }
+}

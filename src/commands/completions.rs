@@ -1,0 +1,20 @@
+//! `devboy completions SHELL`
+
+use crate::cli::{self, Exit};
+use crate::context::Context;
+use crate::error::Result;
+
+/// Print a completion script for a shell.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The shell.
+    shell: clap_complete::Shell,
+}
+
+/// Prints the script.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut cli::command(), "devboy", &mut script);
+    context.out.write_all(&script)?;
+    Ok(Exit::Done)
+}

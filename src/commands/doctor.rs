@@ -1,0 +1,218 @@
+//! `devboy doctor`: places looked at, what was found there, damage, retention.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Exit, Format, InputArgs, OutputArgs};
+use crate::commands::input::Input;
+use crate::context::Context;
+use crate::error::Result;
+use crate::logs::assemble::assemble;
+use crate::logs::discover::{self, Packing, Root};
+use crate::model::history::History;
+use crate::model::trace::Place;
+use crate::report::numbers::{bytes, counted, date, thousands};
+use crate::report::{envelope, quality};
+use crate::settings::SettingsFile;
+
+/// Days of logs that a weekly run looks at, unless told otherwise (the published `--days 30`).
+const WINDOW_DAYS: i64 = 30;
+/// How long Claude Code keeps logs unless its settings say otherwise.
+const RETENTION_DAYS: i64 = 30;
+const DAY_MS: i64 = 86_400_000;
+
+/// Say where devboy looks, what it finds, and what is damaged or missing.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+    /// The configuration to look at. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// One line of the examination.
+struct Line {
+    /// "ok", "warn" or "fail".
+    state: &'static str,
+    what: String,
+    told: String,
+}
+
+/// Examines everything and prints it. Fails if there is nothing to read.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let mut lines = places(args, context);
+    lines.push(configuration(args, context));
+    let read = Input::read(&args.input, &args.output, context);
+    let mut damage = None;
+    let exit = match &read {
+        Err(error) => {
+            lines.push(Line { state: "fail", what: "logs".into(), told: error.message.clone() });
+            Exit::Failed
+        }
+        Ok(input) => {
+            let history = assemble(&input.corpus);
+            lines.extend(found(input, &history));
+            lines.push(reach(args, context, &history));
+            damage = Some(quality::of(&input.corpus));
+            Exit::Done
+        }
+    };
+    if args.output.form() == Format::Json {
+        let reproducible = args.output.reproducible || context.env.reproducible;
+        let document = envelope::envelope(
+            "doctor",
+            (!reproducible).then_some(context.now_ms),
+            json!({
+                "checks": lines.iter().map(|line| json!({
+                    "state": line.state, "what": line.what, "told": line.told,
+                })).collect::<Vec<_>>(),
+                "inputs": read.as_ref().map_or(Value::Null, Input::json),
+                "data_quality": damage.as_ref().map_or(Value::Null, quality::json),
+            }),
+        );
+        envelope::write(context.out, &document)?;
+        return Ok(exit);
+    }
+    for line in &lines {
+        writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, line.told)?;
+    }
+    if let Some(damage) = damage.filter(|damage| !damage.is_empty()) {
+        writeln!(context.out, "\nOdd input, and what became of it:")?;
+        quality::table(&damage).write(context.out, args.output.form(), context.width)?;
+    }
+    Ok(exit)
+}
+
+fn places(args: &Args, context: &Context<'_>) -> Vec<Line> {
+    let roots = discover::roots(&args.input.input_dir, &context.env.places);
+    if roots.is_empty() {
+        let told = "neither HOME nor CLAUDE_CONFIG_DIR is set".to_owned();
+        return vec![Line { state: "fail", what: "logs".into(), told }];
+    }
+    roots.iter().map(place).collect()
+}
+
+fn place(root: &Root) -> Line {
+    let path = root.path.display();
+    let (state, told) = match std::fs::metadata(&root.path) {
+        _ if root.path.as_os_str() == "-" => ("ok", "standard input".to_owned()),
+        Ok(_) => ("ok", format!("{path} ({})", root.origin)),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && root.origin == "default" => {
+            ("ok", format!("{path} (default) is not there"))
+        }
+        Err(cause) => ("warn", format!("{path} ({}): {cause}", root.origin)),
+    };
+    Line { state, what: "looked at".into(), told }
+}
+
+fn configuration(args: &Args, context: &Context<'_>) -> Line {
+    let what = "config".to_owned();
+    let Some(path) = args.config.clone().or_else(|| context.env.config_file()) else {
+        return Line { state: "warn", what, told: "no place for it: HOME is not set".to_owned() };
+    };
+    let origin = if args.config.is_some() {
+        "--config"
+    } else if context.env.devboy_config.is_some() {
+        "DEVBOY_CONFIG"
+    } else {
+        "default"
+    };
+    match SettingsFile::load(&path) {
+        Err(error) => Line { state: "fail", what, told: error.message },
+        Ok(file) if !file.existed => {
+            Line { state: "ok", what, told: format!("{} ({origin}) is not there yet", path.display()) }
+        }
+        Ok(file) => {
+            let (state, unknown) = match file.warnings.first() {
+                None => ("ok", String::new()),
+                Some(first) => {
+                    let count = counted(file.warnings.len() as u64, "warning");
+                    ("warn", format!("; {count}, first in line {}: {}", first.line, first.message))
+                }
+            };
+            let told = format!("{} ({origin}), schema {}{unknown}", path.display(), file.schema_version);
+            Line { state, what, told }
+        }
+    }
+}
+
+fn found(input: &Input, history: &History) -> Vec<Line> {
+    let line = |what: &str, told: String| Line { state: "ok", what: what.to_owned(), told };
+    let tally = &input.tally;
+    let packed = |packing| input.listing.files.iter().filter(|file| file.packing == packing).count() as u64;
+    let kinds = [(Packing::Plain, ".jsonl"), (Packing::Gzip, ".jsonl.gz"), (Packing::Zstd, ".jsonl.zst")];
+    let kinds = kinds.map(|(packing, name)| (packed(packing), name));
+    let kinds =
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", thousands(*count)));
+    let files =
+        format!("{} ({}), {}", counted(tally.files, "file"), kinds.collect::<Vec<_>>().join(", "), bytes(tally.bytes));
+    let mut lines = vec![line("files", files)];
+    if history.merged.sidecar_files > 0 {
+        let count = counted(history.merged.sidecar_files, "file");
+        lines.push(line("sidecars", format!("{count} without session records, left out")));
+    }
+    if tally.kept > 0 {
+        lines.push(line("kept", format!("{} deleted from disk, rows kept in the lake", counted(tally.kept, "file"))));
+    }
+    let chains = |place| history.chains.iter().filter(|chain| chain.place == place).count() as u64;
+    let told = format!(
+        "{}; subagents: {} in files of their own, {} inline, {} only in progress records",
+        counted(history.sessions.len() as u64, "session"),
+        thousands(chains(Place::AgentFile)),
+        thousands(chains(Place::Inline)),
+        thousands(chains(Place::Progress)),
+    );
+    lines.push(line("sessions", told));
+    lines.push(match &input.lake {
+        Some(dir) => line("lake", format!("{}: {} read now", dir.display(), bytes(tally.bytes_read))),
+        None => Line { state: "warn", what: "lake".into(), told: "not used: every run reads all logs".into() },
+    });
+    for (path, why) in &input.listing.unreadable {
+        lines.push(Line { state: "warn", what: "unreadable".into(), told: format!("{}: {why}", path.display()) });
+    }
+    for note in &input.notes {
+        lines.push(Line { state: "warn", what: "note".into(), told: note.clone() });
+    }
+    lines
+}
+
+/// Whether the logs reach back as far as the window, and what Claude Code will delete.
+fn reach(args: &Args, context: &Context<'_>, history: &History) -> Line {
+    let what = "reach".to_owned();
+    let Some((first, last)) = history.span() else {
+        return Line { state: "warn", what, told: "no record carries a time".to_owned() };
+    };
+    let window = crate::commands::window::of(&args.input, context.now_ms);
+    let start = window.map_or(i64::MIN, |window| window.start);
+    let wanted = if start == i64::MIN { context.now_ms - WINDOW_DAYS * DAY_MS } else { start };
+    let (keeps, origin) = cleanup_days(context).map_or((RETENTION_DAYS, "its default"), |days| (days, "its settings"));
+    let told =
+        format!("records from {} to {}; Claude Code keeps logs {keeps} days ({origin})", date(first), date(last));
+    if keeps == 0 {
+        return Line { state: "warn", what, told: format!("{told}: cleanupPeriodDays 0 deletes everything") };
+    }
+    if first > wanted {
+        let missing = format!("{told}. The window begins {}: what is older is missing", date(wanted));
+        return Line {
+            state: "warn",
+            what,
+            told: format!("{missing}; raise cleanupPeriodDays, or run `devboy ingest` weekly"),
+        };
+    }
+    Line { state: "ok", what, told }
+}
+
+/// `cleanupPeriodDays` of Claude Code's own settings, where it is set.
+fn cleanup_days(context: &Context<'_>) -> Option<i64> {
+    let roots = discover::roots(&[], &context.env.places);
+    let settings = roots.iter().filter_map(|root| Some(root.path.parent()?.join("settings.json")));
+    let days = |path: PathBuf| {
+        let settings: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        settings.get("cleanupPeriodDays")?.as_i64()
+    };
+    settings.filter_map(days).next()
+}

@@ -1,0 +1,23 @@
+//! `devboy man`
+
+use crate::cli::{self, Exit};
+use crate::context::Context;
+use crate::error::Result;
+
+/// Prints the manual page, the subcommands' flags included.
+pub fn run(context: &mut Context<'_>) -> Result<Exit> {
+    let mut page = Vec::new();
+    let mut command = cli::command();
+    command.build();
+    render(&command, &mut page)?;
+    context.out.write_all(&page)?;
+    Ok(Exit::Done)
+}
+
+fn render(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
+    clap_mangen::Man::new(command.clone()).render(page)?;
+    for sub in command.get_subcommands() {
+        render(sub, page)?;
+    }
+    Ok(())
+}

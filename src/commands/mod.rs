@@ -1,0 +1,10 @@
+//! The imperative shell: one file per command, each a table of contents of what it does. Only here are files opened for
+//! output, the clock read and results printed.
+
+pub mod completions;
+pub mod doctor;
+pub mod ingest;
+pub mod input;
+pub mod man;
+pub mod tune;
+pub mod window;

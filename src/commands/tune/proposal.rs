@@ -1,0 +1,180 @@
+//! From findings to a file: which changes may be made, how they are made, and how they are shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use toml_edit::{InlineTable, Item, Table, Value};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::model::current::Current;
+use crate::model::finding::{Delta, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::settings::{Change, Effective, NewValue, Origin, SettingsFile, apply, unified_diff};
+
+/// The configuration as rules see it.
+pub struct View<'a> {
+    file: &'a SettingsFile,
+    leaves: BTreeMap<KeyPath, (Value, Origin)>,
+}
+
+impl<'a> View<'a> {
+    /// A view of a file laid over the built-in tree.
+    pub fn new(file: &'a SettingsFile, effective: &Effective) -> Self {
+        let leaves = effective.leaves().into_iter().map(|(key, value, origin)| (key, (value, origin))).collect();
+        Self { file, leaves }
+    }
+}
+
+impl Current for View<'_> {
+    fn value(&self, key: &KeyPath) -> Option<Value> {
+        self.leaves.get(key).map(|(value, _)| value.clone()).or_else(|| self.file.get(key))
+    }
+
+    fn line(&self, key: &KeyPath) -> Option<usize> {
+        self.file.line_of(key)
+    }
+
+    fn pinned(&self, key: &KeyPath) -> bool {
+        self.file.touches_pin(key)
+    }
+
+    fn entries(&self, table: &KeyPath) -> Vec<String> {
+        let below = self.leaves.keys().filter(|key| *key != table && key.starts_with(table));
+        let names: BTreeSet<String> = below.filter_map(|key| key.below(table).0.into_iter().next()).collect();
+        names.into_iter().collect()
+    }
+}
+
+/// What would be written.
+pub struct Proposal {
+    /// All findings; a proposal for a pinned key has become a hold.
+    pub findings: Vec<Finding>,
+    /// The new text of the file.
+    pub text: String,
+    /// The unified diff; empty when nothing changes.
+    pub diff: String,
+}
+
+impl Proposal {
+    /// Settles what the rules found into one new text.
+    pub fn new(file: &SettingsFile, view: &View<'_>, mut findings: Vec<Finding>) -> Result<Self> {
+        hold_pinned(&mut findings, view);
+        hold_conflicts(&mut findings);
+        let deltas: Vec<&Delta> = findings.iter().filter_map(proposed).collect();
+        let text = apply(file, &changes(file, &deltas))?;
+        let diff = unified_diff(&file.text, &text, &file.path.display().to_string());
+        Ok(Self { findings, text, diff })
+    }
+
+    /// Whether anything would change.
+    pub fn is_change(&self) -> bool {
+        !self.diff.is_empty()
+    }
+
+    /// Number of keys that would change.
+    pub fn count(&self) -> usize {
+        self.findings.iter().filter_map(proposed).count()
+    }
+}
+
+fn proposed(finding: &Finding) -> Option<&Delta> {
+    match &finding.verdict {
+        Verdict::Propose(delta) => Some(delta),
+        Verdict::Hold(_) | Verdict::Skip(_) => None,
+    }
+}
+
+fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {
+    for finding in findings {
+        if let Some(key) = proposed(finding).map(|delta| delta.key.clone()).filter(|key| view.pinned(key)) {
+            finding.verdict = Verdict::Hold(format!("`{key}` is marked `# pin`"));
+        }
+    }
+}
+
+/// Two rules that want the same key are reported by name, and neither gets it.
+fn hold_conflicts(findings: &mut [Finding]) {
+    let mut wanted: BTreeMap<KeyPath, BTreeSet<&'static str>> = BTreeMap::new();
+    for finding in findings.iter() {
+        if let Some(delta) = proposed(finding) {
+            wanted.entry(delta.key.clone()).or_default().insert(finding.rule);
+        }
+    }
+    for finding in findings {
+        let Some(key) = proposed(finding).map(|delta| delta.key.clone()) else { continue };
+        if wanted[&key].len() > 1 {
+            let rules: Vec<&str> = wanted[&key].iter().copied().collect();
+            finding.verdict = Verdict::Hold(format!("rules {} both want `{key}`", rules.join(" and ")));
+        }
+    }
+}
+
+/// Deltas as edits: the keys of an entry that is not there yet become one block.
+fn changes(file: &SettingsFile, deltas: &[&Delta]) -> Vec<Change> {
+    let mut blocks: BTreeMap<KeyPath, Table> = BTreeMap::new();
+    let mut out: Vec<Change> = Vec::new();
+    for delta in deltas {
+        match entry_of(&delta.key).filter(|entry| file.get(entry).is_none()) {
+            None => out.push(Change { key: delta.key.clone(), value: NewValue::Scalar(delta.to.clone()) }),
+            Some(entry) => {
+                let table = blocks.entry(entry.clone()).or_default();
+                insert(table, &delta.key.below(&entry).0, delta.to.clone());
+            }
+        }
+    }
+    out.extend(blocks.into_iter().map(|(key, table)| Change { key, value: NewValue::Table(table) }));
+    out
+}
+
+/// The entry of a map that a key belongs to: `tools.X`, `profiles.<axis>.variants.X`.
+fn entry_of(key: &KeyPath) -> Option<KeyPath> {
+    let length = match key.0.first()?.as_str() {
+        "tools" => 2,
+        "profiles" if key.0.get(2).is_some_and(|segment| segment == "variants") => 4,
+        _ => return None,
+    };
+    (key.0.len() > length).then(|| KeyPath(key.0[..length].to_vec()))
+}
+
+/// Puts a value into a block; deeper levels are inline tables, so that a block stays one block.
+fn insert(table: &mut Table, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [key] => drop(table.insert(key, Item::Value(value))),
+        [key, rest @ ..] => {
+            let inner = table.entry(key).or_insert_with(|| Item::Value(Value::InlineTable(InlineTable::new())));
+            if let Some(inner) = inner.as_inline_table_mut() {
+                insert_inline(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn insert_inline(table: &mut InlineTable, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [key] => drop(table.insert(key, value)),
+        [key, rest @ ..] => {
+            let inner = table.entry(key).or_insert_with(|| Value::InlineTable(InlineTable::new()));
+            if let Some(inner) = inner.as_inline_table_mut() {
+                insert_inline(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Tells about keys of the file that mean nothing to devboy.
+pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
+    for warning in &file.warnings {
+        let hint = warning.suggestion.as_ref().map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"));
+        writeln!(context.err, "# warning: {}:{}: {}{hint}", file.path.display(), warning.line, warning.message)?;
+    }
+    Ok(())
+}
+
+/// The file's warnings for JSON.
+pub fn warnings_json(file: &SettingsFile) -> serde_json::Value {
+    let row = |warning: &crate::settings::Warning| json!({ "line": warning.line, "key": warning.key, "message": warning.message, "suggestion": warning.suggestion });
+    file.warnings.iter().map(row).collect()
+}

@@ -1,0 +1,87 @@
+//! `devboy tune show`: what holds, and where each value comes from.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::cli::{Exit, Format, OutputArgs};
+use crate::commands::tune::config_path;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::report::table::Table;
+use crate::report::{envelope, findings};
+use crate::settings::{Effective, Origin, SettingsFile};
+
+/// Print the effective configuration and where each value comes from.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The configuration file. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Resolves the file and prints every value.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let path = config_path(args.config.as_ref(), context)?;
+    let file = SettingsFile::load(&path)?;
+    if !file.existed && args.config.is_some() {
+        return Err(Error::failed(format!("{} does not exist", path.display()))
+            .hint("without --config, `devboy tune show` prints the built-in values"));
+    }
+    let effective = Effective::resolve(&file)?;
+    if !args.output.quiet {
+        let state = if file.existed { "" } else { " (does not exist: built-in values)" };
+        writeln!(context.err, "# config: {}{state}", path.display())?;
+        super::proposal::warn_unknown(&file, context)?;
+    }
+    let rows = effective.leaves();
+    match args.output.form() {
+        Format::Json => {
+            let value = |(key, value, origin): &(_, _, Origin)| {
+                let key: &crate::settings::KeyPath = key;
+                json!({ "key": key.to_string(), "value": findings::plain(value), "origin": origin_word(origin),
+                        "line": if let Origin::File { line } = origin { Some(line) } else { None } })
+            };
+            let reproducible = args.output.reproducible || context.env.reproducible;
+            let document = envelope::envelope(
+                "tune show",
+                (!reproducible).then_some(context.now_ms),
+                json!({
+                    "config": path.display().to_string(),
+                    "exists": file.existed,
+                    "values": rows.iter().map(value).collect::<Vec<_>>(),
+                }),
+            );
+            envelope::write(context.out, &document)?;
+        }
+        Format::Table => {
+            // Dotted keys with their origin as a comment: readable, and valid TOML.
+            for (key, value, origin) in &rows {
+                let place = match origin {
+                    Origin::Default => "built in".to_owned(),
+                    Origin::File { line } => format!("line {line}"),
+                };
+                let value = value.to_string();
+                let one_line = value.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+                writeln!(context.out, "{:<58} # {place}", format!("{key} = {}", one_line.trim()))?;
+            }
+        }
+        form => {
+            let mut table = Table::new(&["key", "value", "origin"]);
+            for (key, value, origin) in &rows {
+                table.row([key.to_string(), value.to_string().trim().to_owned(), origin_word(origin)]);
+            }
+            table.write(context.out, form, context.width)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn origin_word(origin: &Origin) -> String {
+    match origin {
+        Origin::Default => "built-in".to_owned(),
+        Origin::File { .. } => "file".to_owned(),
+    }
+}

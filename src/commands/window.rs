@@ -1,0 +1,63 @@
+//! The time window of a command: `--since`, `--until`, `--days`, in the local time zone.
+
+use std::ops::Range;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, ToSpan};
+
+use crate::cli::InputArgs;
+use crate::error::{Error, Result};
+use crate::model::trace::Millis;
+
+/// No bounds at all.
+pub const ALL: Range<Millis> = Millis::MIN..Millis::MAX;
+
+/// The window asked for, as half-open milliseconds; both days named are inside.
+pub fn of(args: &InputArgs, now_ms: Millis) -> Result<Range<Millis>> {
+    let zone = TimeZone::system();
+    let now = Timestamp::from_millisecond(now_ms).map_err(|cause| Error::failed(format!("the clock says {cause}")))?;
+    let days = args.days.map(|days| now.to_zoned(zone.clone()).checked_sub(i64::from(days).days()));
+    let start = match (&args.since, days) {
+        (Some(text), _) => parse("--since", text, now, &zone)?.0,
+        (None, Some(start)) => {
+            start.map_err(|cause| Error::usage(format!("--days: {cause}")))?.timestamp().as_millisecond()
+        }
+        (None, None) => ALL.start,
+    };
+    let end = args.until.as_ref().map_or(Ok(ALL.end), |text| parse("--until", text, now, &zone).map(|(_, end)| end))?;
+    if start >= end {
+        return Err(Error::usage("the window is empty: --since lies behind --until"));
+    }
+    Ok(start..end)
+}
+
+/// First and last-plus-one millisecond of what a text names: a day, an instant, or "so long ago".
+fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<(Millis, Millis)> {
+    let odd = || {
+        Error::usage(format!("{flag} {text}: not a time"))
+            .hint("write 2026-01-31, 20260131, 2026-01-31T12:00:00Z, or 7d / 4w for so long ago")
+    };
+    if let Some(span) = ago(text) {
+        let at = now.to_zoned(zone.clone()).checked_sub(span).map_err(|_| odd())?.timestamp().as_millisecond();
+        return Ok((at, at));
+    }
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok((at.as_millisecond(), at.as_millisecond() + 1));
+    }
+    let compact = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let date = if compact { Date::strptime("%Y%m%d", text) } else { text.parse::<Date>() };
+    let day = date.map_err(|_| odd())?.to_zoned(zone.clone()).map_err(|_| odd())?;
+    let next = day.checked_add(1.day()).map_err(|_| odd())?;
+    Ok((day.timestamp().as_millisecond(), next.timestamp().as_millisecond()))
+}
+
+fn ago(text: &str) -> Option<Span> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: i64 = number.parse().ok().filter(|number| (0..=36_500).contains(number))?;
+    match unit {
+        "d" => Some(number.days()),
+        "w" => Some((number * 7).days()),
+        _ => None,
+    }
+}

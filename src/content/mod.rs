@@ -1,0 +1,3 @@
+//! What a body is: the classifier of response shapes.
+
+pub mod shape;

@@ -1,0 +1,69 @@
+//! The world around a command, handed in from outside: streams, environment, clock. Tests hand in their own.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use crate::logs::discover::Places;
+use crate::model::trace::Millis;
+
+/// What a command may touch.
+pub struct Context<'io> {
+    /// Data.
+    pub out: &'io mut dyn Write,
+    /// Notes, progress, errors.
+    pub err: &'io mut dyn Write,
+    /// Input, for `-`.
+    pub input: &'io mut dyn Read,
+    /// Variables that matter.
+    pub env: Env,
+    /// Now.
+    pub now_ms: Millis,
+    /// Width of the terminal, if `out` is one.
+    pub width: Option<u16>,
+    /// Whether `err` is a terminal: progress is shown only there.
+    pub err_is_terminal: bool,
+}
+
+/// The environment variables that devboy reads.
+#[derive(Clone, Debug, Default)]
+pub struct Env {
+    /// Where logs may be.
+    pub places: Places,
+    /// `XDG_CACHE_HOME`.
+    pub xdg_cache_home: Option<PathBuf>,
+    /// `DEVBOY_CONFIG`: the configuration file.
+    pub devboy_config: Option<PathBuf>,
+    /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
+    pub reproducible: bool,
+}
+
+impl Env {
+    /// The environment of this process.
+    pub fn from_process() -> Self {
+        // An empty variable counts as unset.
+        let text = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let path = |name| text(name).map(PathBuf::from);
+        Self {
+            places: Places {
+                claude_config_dir: text("CLAUDE_CONFIG_DIR").map(|list| list.to_string_lossy().into_owned()),
+                xdg_config_home: path("XDG_CONFIG_HOME"),
+                home: path("HOME").or_else(|| path("USERPROFILE")),
+            },
+            xdg_cache_home: path("XDG_CACHE_HOME"),
+            devboy_config: path("DEVBOY_CONFIG"),
+            reproducible: text("SOURCE_DATE_EPOCH").is_some(),
+        }
+    }
+
+    /// The default place of the lake; none without a home.
+    pub fn lake_dir(&self) -> Option<PathBuf> {
+        let cache = self.xdg_cache_home.clone().or_else(|| Some(self.places.home.as_ref()?.join(".cache")))?;
+        Some(cache.join("devboy").join("lake"))
+    }
+
+    /// The configuration file: `DEVBOY_CONFIG`, else `~/.config/devboy/pipeline_config.toml`.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        let home = || Some(self.places.home.as_ref()?.join(".config").join("devboy").join("pipeline_config.toml"));
+        self.devboy_config.clone().or_else(home)
+    }
+}

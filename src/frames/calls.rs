@@ -1,0 +1,184 @@
+//! The calls of a history as a Polars frame, and the aggregations over it.
+//!
+//! Frames hold numbers only: names are symbols, so grouping never touches text.
+
+use std::collections::BTreeMap;
+
+use polars::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::model::history::History;
+use crate::model::names::Sym;
+use crate::model::stats::{FollowUpCount, ToolStats};
+use crate::model::trace::{ResultKind, Status};
+
+/// One row per call.
+pub struct CallFrame {
+    calls: LazyFrame,
+}
+
+impl CallFrame {
+    /// The frame of a history.
+    ///
+    /// # Errors
+    /// If the columns do not fit together, which is a fault of devboy.
+    pub fn new(history: &History) -> Result<Self> {
+        let calls = &history.calls;
+        let of = |value: fn(&crate::model::history::Call) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
+        let session = |chain: u32| history.chains[chain as usize].session;
+        let frame = df!(
+            "tool" => of(|call| call.tool.0),
+            "session" => calls.iter().map(|call| session(call.chain)).collect::<Vec<u32>>(),
+            "partition" => of(|call| call.partition),
+            "step" => calls.iter().map(|call| u64::from(call.chain) << 32 | u64::from(call.step)).collect::<Vec<u64>>(),
+            "status" => of(|call| call.status as u32),
+            "ran" => calls.iter().map(|call| call.ran()).collect::<Vec<bool>>(),
+            "kind" => of(|call| call.kind as u32),
+            "bytes" => of(|call| call.bytes),
+            "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
+            "shape" => of(|call| u32::from(call.shape)),
+        );
+        Ok(Self { calls: frame.map_err(fault)?.lazy() })
+    }
+
+    /// Statistics of every tool, by symbol.
+    ///
+    /// # Errors
+    /// If Polars refuses the query, which is a fault of devboy.
+    pub fn tool_stats(&self) -> Result<Vec<ToolStats>> {
+        let status = |wanted: Status| col("status").eq(lit(wanted as u32)).sum().cast(DataType::UInt64);
+        let ran = || col("bytes").filter(col("ran"));
+        let quantile = |share: f64| ran().quantile(lit(share), QuantileMethod::Lower).cast(DataType::UInt64);
+        let timed = || col("latency_ms").filter(col("ran")).drop_nulls();
+        let stats = self
+            .calls
+            .clone()
+            .group_by([col("tool")])
+            .agg([
+                len().cast(DataType::UInt64).alias("calls"),
+                col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
+                col("ran").sum().cast(DataType::UInt64).alias("ran_calls"),
+                status(Status::Error).alias("failed"),
+                status(Status::Rejected).alias("rejected"),
+                (status(Status::Unanswered) + status(Status::Cancelled)).alias("open"),
+                (col("ran").and(col("kind").eq(lit(ResultKind::Empty as u32))))
+                    .sum()
+                    .cast(DataType::UInt64)
+                    .alias("empty"),
+                quantile(0.5).alias("bytes_p50"),
+                quantile(0.99).alias("bytes_p99"),
+                timed().len().cast(DataType::UInt64).alias("timed"),
+                timed().quantile(lit(0.5), QuantileMethod::Lower).cast(DataType::UInt64).alias("latency_ms_p50"),
+            ])
+            .sort(["tool"], SortMultipleOptions::default())
+            .collect()
+            .map_err(fault)?;
+        let shapes = self.shapes()?;
+        let columns = Columns(&stats);
+        (0..stats.height())
+            .map(|row| {
+                let tool = Sym(columns.number("tool", row)? as u32);
+                Ok(ToolStats {
+                    tool,
+                    calls: columns.number("calls", row)?,
+                    sessions: columns.number("sessions", row)?,
+                    ran: columns.number("ran_calls", row)?,
+                    failed: columns.number("failed", row)?,
+                    rejected: columns.number("rejected", row)?,
+                    open: columns.number("open", row)?,
+                    empty: columns.number("empty", row)?,
+                    bytes_p50: columns.number("bytes_p50", row)?,
+                    bytes_p99: columns.number("bytes_p99", row)?,
+                    timed: columns.number("timed", row)?,
+                    latency_ms_p50: columns.number("latency_ms_p50", row)?,
+                    shapes: shapes.get(&tool).cloned().unwrap_or_default(),
+                })
+            })
+            .collect()
+    }
+
+    /// Answers by tool and shape, where the shape was looked at.
+    fn shapes(&self) -> Result<BTreeMap<Sym, BTreeMap<u8, u64>>> {
+        let counted = self
+            .calls
+            .clone()
+            .filter(col("ran").and(col("shape").gt(lit(0_u32))))
+            .group_by([col("tool"), col("shape")])
+            .agg([len().cast(DataType::UInt64).alias("calls")])
+            .collect()
+            .map_err(fault)?;
+        let columns = Columns(&counted);
+        let mut out: BTreeMap<Sym, BTreeMap<u8, u64>> = BTreeMap::new();
+        for row in 0..counted.height() {
+            let tool = Sym(columns.number("tool", row)? as u32);
+            let shape = columns.number("shape", row)? as u8;
+            out.entry(tool).or_default().insert(shape, columns.number("calls", row)?);
+        }
+        Ok(out)
+    }
+
+    /// Follow-ups at the given lags, counted over steps; sorted by tools and lag.
+    ///
+    /// # Errors
+    /// If Polars refuses the query, which is a fault of devboy.
+    pub fn follow_ups(&self, lags: &[u32]) -> Result<Vec<FollowUpCount>> {
+        let keys = [col("step"), col("partition"), col("tool"), col("session")];
+        let steps = self.calls.clone().select(keys.clone()).unique_generic(None, UniqueKeepStrategy::Any);
+        let steps = steps.collect().map_err(fault)?.lazy();
+        let trials = self.trials(&steps)?;
+        let later = steps.clone().select([col("step"), col("partition").alias("then"), col("tool").alias("to")]);
+        let mut out = Vec::new();
+        for &lag in lags {
+            let pairs = steps
+                .clone()
+                .with_column((col("step") + lit(u64::from(lag))).alias("next"))
+                .join(later.clone(), [col("next")], [col("step")], JoinArgs::new(JoinType::Inner))
+                .filter(col("partition").eq(col("then")))
+                .group_by([col("tool"), col("to")])
+                .agg([
+                    len().cast(DataType::UInt64).alias("support"),
+                    col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
+                ])
+                .collect()
+                .map_err(fault)?;
+            let columns = Columns(&pairs);
+            for row in 0..pairs.height() {
+                let from = Sym(columns.number("tool", row)? as u32);
+                out.push(FollowUpCount {
+                    from,
+                    to: Sym(columns.number("to", row)? as u32),
+                    lag,
+                    support: columns.number("support", row)?,
+                    sessions: columns.number("sessions", row)?,
+                    trials: trials.get(&from).copied().unwrap_or_default(),
+                });
+            }
+        }
+        out.sort_by_key(|edge| (edge.from, edge.to, edge.lag));
+        Ok(out)
+    }
+
+    fn trials(&self, steps: &LazyFrame) -> Result<BTreeMap<Sym, u64>> {
+        let counted = steps.clone().group_by([col("tool")]).agg([len().cast(DataType::UInt64).alias("steps")]);
+        let counted = counted.collect().map_err(fault)?;
+        let columns = Columns(&counted);
+        (0..counted.height())
+            .map(|row| Ok((Sym(columns.number("tool", row)? as u32), columns.number("steps", row)?)))
+            .collect()
+    }
+}
+
+/// The numbers of a collected frame.
+struct Columns<'a>(&'a DataFrame);
+
+impl Columns<'_> {
+    /// A whole number; null reads as 0.
+    fn number(&self, name: &str, row: usize) -> Result<u64> {
+        let value = self.0.column(name).map_err(fault)?.get(row).map_err(fault)?;
+        Ok(value.extract::<u64>().unwrap_or_default())
+    }
+}
+
+fn fault(cause: PolarsError) -> Error {
+    Error::failed(format!("aggregating calls: {cause}")).hint("this is a fault of devboy; please report it")
+}

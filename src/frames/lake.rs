@@ -1,0 +1,240 @@
+//! The lake on disk: Parquet segments and a manifest, written so that a run killed at any moment leaves either the lake
+//! as it was or the lake as it should be.
+//!
+//! A run writes new segments under names that nobody refers to, then replaces the manifest. One run at a time holds the
+//! lock; what no manifest refers to is swept away by the next one.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use rayon::prelude::*;
+
+use crate::frames::manifest::{self, Manifest, Unusable};
+use crate::frames::tables::{self, SCHEMA_VERSION, TABLES, Tagged};
+use crate::model::names::Names;
+use crate::model::trace::Rows;
+
+/// More segments than this are merged into one.
+const SEGMENTS_MAX: usize = 8;
+/// Rows per batch when reading.
+const BATCH_ROWS: usize = 1 << 16;
+/// Columns of hashes: a dictionary of them only costs time.
+const HASH_COLUMNS: [&str; 5] = ["call", "message", "body", "id", "other"];
+
+/// An opened and locked lake.
+#[derive(Debug)]
+pub struct Lake {
+    dir: PathBuf,
+    /// Held until the lake is dropped.
+    _lock: File,
+    /// The table of contents.
+    pub manifest: Manifest,
+    /// What there is to say about the state in which the lake was found.
+    pub note: Option<String>,
+    /// Written under an older schema: everything that is still on disk is read anew.
+    pub outdated: bool,
+}
+
+impl Lake {
+    /// Opens the lake in `dir`, making it if need be. Another run's lock is waited for; `waiting` is called once then.
+    ///
+    /// # Errors
+    /// The directory cannot be made or locked, or the lake was written by a later devboy. Work goes on without a lake
+    /// then.
+    pub fn open(dir: &Path, waiting: impl FnOnce()) -> Result<Self, String> {
+        let said = |doing: &str, cause: &std::io::Error| format!("{doing} {}: {cause}", dir.display());
+        make_private_dir(dir).map_err(|cause| said("making", &cause))?;
+        let path = dir.join("lock");
+        let lock = private(OpenOptions::new().create(true).truncate(false).write(true))
+            .open(&path)
+            .map_err(|cause| said("opening the lock in", &cause))?;
+        if lock.try_lock().is_err() {
+            waiting();
+            lock.lock().map_err(|cause| said("locking", &cause))?;
+        }
+        let (manifest, note) = match Manifest::load(dir) {
+            Ok(manifest) => (manifest, None),
+            Err(Unusable::Absent) => (Manifest::new(), None),
+            Err(Unusable::Newer(version)) => {
+                return Err(format!(
+                    "{} was written by a later devboy (schema {version}, this one writes {SCHEMA_VERSION})",
+                    dir.display()
+                ));
+            }
+            Err(Unusable::Broken(why)) => {
+                (Manifest::new(), Some(format!("the lake was damaged ({why}) and is rebuilt")))
+            }
+        };
+        let outdated = manifest.schema != SCHEMA_VERSION;
+        let mut lake = Self { dir: dir.to_owned(), _lock: lock, manifest, note, outdated };
+        if outdated {
+            lake.note = Some(format!("the lake's schema {} is older: logs are read anew", lake.manifest.schema));
+        }
+        Ok(lake)
+    }
+
+    /// All rows of the live sources, in the order of `sources` (numbers as in the manifest).
+    ///
+    /// A segment that cannot be read empties the lake: everything is read anew.
+    pub fn load(&mut self, names: &mut Names) -> Vec<(u32, Rows)> {
+        match self.try_load(names) {
+            Ok(rows) => rows,
+            Err(why) => {
+                self.note = Some(format!("the lake was damaged ({why}) and is rebuilt"));
+                self.manifest = Manifest { next_segment: self.manifest.next_segment, ..Manifest::new() };
+                Vec::new()
+            }
+        }
+    }
+
+    fn try_load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, String> {
+        let live: BTreeSet<u32> = self.manifest.sources.values().map(|source| source.number).collect();
+        let mut files: Vec<(u32, Rows)> = live.iter().map(|&number| (number, Rows::default())).collect();
+        let mut place = vec![None; self.manifest.next_source as usize];
+        for (index, (number, _)) in files.iter().enumerate() {
+            *place.get_mut(*number as usize).ok_or("a source number is out of range")? = Some(index);
+        }
+        let parts: Vec<(&str, u32)> =
+            self.manifest.segments.iter().flat_map(|&segment| TABLES.map(|table| (table, segment))).collect();
+        let read: Vec<Result<Vec<RecordBatch>, String>> =
+            parts.par_iter().map(|&(table, segment)| read_segment(&self.segment(segment, table))).collect();
+        for (&(table, _), batches) in parts.iter().zip(read) {
+            for batch in batches? {
+                let mut file_of = |source: u32| place.get(source as usize).copied().flatten();
+                tables::read(table, &batch, names, &mut files, &mut file_of).map_err(|cause| cause.to_string())?;
+            }
+        }
+        Ok(files)
+    }
+
+    /// Writes a run's new rows and the new manifest. `all` yields every live row, for when segments are merged.
+    ///
+    /// # Errors
+    /// Whatever the disk says; the lake is then as it was before.
+    pub fn commit(&mut self, delta: &Tagged<'_>, all: &Tagged<'_>, names: &Names) -> Result<(), String> {
+        let live: u64 = all.iter().map(|(_, rows)| row_count(rows)).sum();
+        let fresh: u64 = delta.iter().map(|(_, rows)| row_count(rows)).sum();
+        let merge = self.outdated
+            || self.manifest.segments.len() >= SEGMENTS_MAX
+            || self.manifest.rows + fresh > 2 * live.max(1);
+        let mut next = self.manifest.clone();
+        next.schema = SCHEMA_VERSION;
+        if merge {
+            next.segments.clear();
+            next.rows = 0;
+        }
+        let rows = if merge { all } else { delta };
+        let count = if merge { live } else { fresh };
+        if count > 0 {
+            self.write_segment(next.next_segment, rows, names)?;
+            next.segments.push(next.next_segment);
+            next.next_segment += 1;
+            next.rows += count;
+        }
+        let said = |cause: std::io::Error| format!("writing the lake in {}: {cause}", self.dir.display());
+        let path = self.dir.join(manifest::FILE_NAME);
+        let temporary = path.with_extension("tmp");
+        write_synced(&temporary, &next.to_json()).map_err(said)?;
+        std::fs::rename(&temporary, &path).map_err(said)?;
+        sync_dir(&self.dir);
+        self.manifest = next;
+        self.outdated = false;
+        self.sweep();
+        Ok(())
+    }
+
+    fn write_segment(&self, segment: u32, rows: &Tagged<'_>, names: &Names) -> Result<(), String> {
+        TABLES.par_iter().try_for_each(|table| {
+            let path = self.segment(segment, table);
+            let batch = tables::batch(table, rows, names).expect("every listed table has columns");
+            let written = batch.map_err(|cause| cause.to_string()).and_then(|batch| write_table(&path, &batch));
+            written.map_err(|cause| format!("writing {}: {cause}", path.display()))
+        })
+    }
+
+    fn segment(&self, segment: u32, table: &str) -> PathBuf {
+        self.dir.join(format!("{segment:06}-{table}.parquet"))
+    }
+
+    /// Removes what the manifest does not refer to. What cannot be removed now is tried again next time.
+    fn sweep(&self) {
+        let wanted: BTreeSet<PathBuf> = self
+            .manifest
+            .segments
+            .iter()
+            .flat_map(|&segment| TABLES.map(|table| self.segment(segment, table)))
+            .collect();
+        for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let ours = path.extension().is_some_and(|ext| ext == "parquet" || ext == "tmp");
+            if ours && !wanted.contains(&path) {
+                let _retried_next_time = std::fs::remove_file(&path);
+            }
+        }
+    }
+}
+
+/// Rows of all tables.
+fn row_count(rows: &Rows) -> u64 {
+    (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
+}
+
+fn read_segment(path: &Path) -> Result<Vec<RecordBatch>, String> {
+    let said = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
+    let file = File::open(path).map_err(|cause| said(&cause))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|cause| said(&cause))?;
+    let batches = reader.with_batch_size(BATCH_ROWS).build().map_err(|cause| said(&cause))?;
+    batches.collect::<Result<_, _>>().map_err(|cause| said(&cause))
+}
+
+fn write_table(path: &Path, batch: &RecordBatch) -> Result<(), String> {
+    let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_statistics_enabled(EnabledStatistics::None);
+    for column in HASH_COLUMNS {
+        properties = properties.set_column_dictionary_enabled(column.into(), false);
+    }
+    let file = private(OpenOptions::new().create(true).truncate(true).write(true)).open(path);
+    let file = file.map_err(|cause| cause.to_string())?;
+    let mut writer =
+        ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).map_err(|cause| cause.to_string())?;
+    writer.write(batch).map_err(|cause| cause.to_string())?;
+    let file = writer.into_inner().map_err(|cause| cause.to_string())?;
+    file.sync_all().map_err(|cause| cause.to_string())
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = private(OpenOptions::new().create(true).truncate(true).write(true)).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Makes a rename durable; where a directory cannot be opened, the system does it in its own time.
+fn sync_dir(dir: &Path) {
+    if let Ok(handle) = File::open(dir) {
+        let _in_its_own_time = handle.sync_all();
+    }
+}
+
+/// Only the user may read what is created.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+fn make_private_dir(dir: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}

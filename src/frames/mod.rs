@@ -1,0 +1,7 @@
+//! The only room that names Polars, Arrow and Parquet: the tables of the lake, the lake itself, and queries that return
+//! typed rows.
+
+pub mod calls;
+pub mod lake;
+pub mod manifest;
+pub mod tables;

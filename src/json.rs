@@ -1,0 +1,444 @@
+//! A cursor over JSON bytes that descends where somebody is interested and skips the rest without materialising it.
+//!
+//! Skipping is one pass that checks the structure (so a torn or glued record is noticed where it happens) but not the
+//! spelling of escapes inside strings that nobody reads. Nesting is followed with a bit stack, never with recursion, so
+//! no input can overflow the call stack.
+
+use memchr::{memchr, memchr2};
+
+/// Deepest nesting that is followed.
+pub const DEPTH_MAX: usize = 1024;
+
+/// Why a value could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The bytes end inside the value.
+    Torn,
+    /// These bytes are not JSON.
+    Syntax,
+    /// Nested deeper than [`DEPTH_MAX`].
+    TooDeep,
+}
+
+type Outcome<T> = Result<T, Fault>;
+
+/// What kind of value stands at the cursor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// `{`
+    Object,
+    /// `[`
+    Array,
+    /// `"`
+    String,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+    /// A number.
+    Number,
+}
+
+/// The bytes between the quotes of a string, escapes not yet resolved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RawStr<'a>(pub &'a [u8]);
+
+impl<'a> RawStr<'a> {
+    /// The text as it stands, if nothing in it is escaped.
+    pub fn plain(self) -> Option<&'a [u8]> {
+        memchr(b'\\', self.0).is_none().then_some(self.0)
+    }
+
+    /// The text with escapes resolved. `None` if an escape is malformed.
+    pub fn decode(self) -> Option<Vec<u8>> {
+        if let Some(plain) = self.plain() {
+            return Some(plain.to_vec());
+        }
+        let mut out = Decoded::default();
+        decode_into(self.0, &mut out).ok()?;
+        Some(out.0)
+    }
+}
+
+/// Receives a decoded string piece by piece.
+pub trait TextSink {
+    /// More text. Pieces are UTF-8, except that half a UTF-16 pair arrives as its three-byte form (WTF-8).
+    fn push(&mut self, piece: &[u8]);
+    /// Half a UTF-16 pair was seen (and pushed).
+    fn lone_surrogate(&mut self) {}
+}
+
+#[derive(Default)]
+struct Decoded(Vec<u8>);
+
+impl TextSink for Decoded {
+    fn push(&mut self, piece: &[u8]) {
+        self.0.extend_from_slice(piece);
+    }
+}
+
+/// A position in one line of JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the start of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, pos: 0 }
+    }
+
+    /// A cursor at `pos`.
+    pub fn at(bytes: &'a [u8], pos: usize) -> Self {
+        Self { bytes, pos }
+    }
+
+    /// Where the cursor stands.
+    pub fn pos(&self) -> usize {
+        self.pos
+    }
+
+    /// The bytes that are still ahead.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.pos..]
+    }
+
+    /// The bytes from `start` to here.
+    pub fn since(&self, start: usize) -> &'a [u8] {
+        &self.bytes[start..self.pos]
+    }
+
+    /// Passes over everything that is left.
+    pub fn jump_to_end(&mut self) {
+        self.pos = self.bytes.len();
+    }
+
+    /// Moves past white space.
+    pub fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.pos) {
+            self.pos += 1;
+        }
+    }
+
+    /// True when only white space is left.
+    pub fn at_end(&mut self) -> bool {
+        self.skip_space();
+        self.pos >= self.bytes.len()
+    }
+
+    fn peek(&self) -> Outcome<u8> {
+        self.bytes.get(self.pos).copied().ok_or(Fault::Torn)
+    }
+
+    fn expect(&mut self, byte: u8) -> Outcome<()> {
+        if self.peek()? != byte {
+            return Err(Fault::Syntax);
+        }
+        self.pos += 1;
+        Ok(())
+    }
+
+    /// What stands here (white space skipped).
+    pub fn shape(&mut self) -> Outcome<Shape> {
+        self.skip_space();
+        Ok(match self.peek()? {
+            b'{' => Shape::Object,
+            b'[' => Shape::Array,
+            b'"' => Shape::String,
+            b't' | b'f' => Shape::Bool,
+            b'n' => Shape::Null,
+            b'-' | b'0'..=b'9' => Shape::Number,
+            _ => return Err(Fault::Syntax),
+        })
+    }
+
+    /// Steps into an object or array whose opening bracket stands here.
+    pub fn enter(&mut self) -> Outcome<()> {
+        self.skip_space();
+        match self.peek()? {
+            b'{' | b'[' => {
+                self.pos += 1;
+                Ok(())
+            }
+            _ => Err(Fault::Syntax),
+        }
+    }
+
+    /// The next key of the object that was entered, with the cursor before its value; `None` at the closing brace.
+    /// `first` starts as true and is kept by the caller.
+    pub fn next_key(&mut self, first: &mut bool) -> Outcome<Option<RawStr<'a>>> {
+        self.skip_space();
+        if self.peek()? == b'}' {
+            self.pos += 1;
+            return Ok(None);
+        }
+        if !std::mem::take(first) {
+            self.expect(b',')?;
+            self.skip_space();
+        }
+        let key = self.string()?;
+        self.skip_space();
+        self.expect(b':')?;
+        Ok(Some(key))
+    }
+
+    /// Moves to the next element of the array that was entered; false at the closing bracket.
+    pub fn next_element(&mut self, first: &mut bool) -> Outcome<bool> {
+        self.skip_space();
+        if self.peek()? == b']' {
+            self.pos += 1;
+            return Ok(false);
+        }
+        if !std::mem::take(first) {
+            self.expect(b',')?;
+        }
+        Ok(true)
+    }
+
+    /// The string that stands here.
+    pub fn string(&mut self) -> Outcome<RawStr<'a>> {
+        self.skip_space();
+        self.expect(b'"')?;
+        let start = self.pos;
+        self.finish_string()?;
+        Ok(RawStr(&self.bytes[start..self.pos - 1]))
+    }
+
+    /// Moves behind the closing quote of a string whose opening quote was passed.
+    fn finish_string(&mut self) -> Outcome<()> {
+        let start = self.pos;
+        let mut from = start;
+        loop {
+            let quote = from + memchr(b'"', &self.bytes[from..]).ok_or(Fault::Torn)?;
+            // An odd number of backslashes before it makes the quote part of the text.
+            let slashes = self.bytes[start..quote].iter().rev().take_while(|&&byte| byte == b'\\').count();
+            from = quote + 1;
+            if slashes % 2 == 0 {
+                self.pos = from;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the string that stands here into `sink`, in one pass.
+    pub fn decode_string(&mut self, sink: &mut impl TextSink) -> Outcome<()> {
+        self.skip_space();
+        self.expect(b'"')?;
+        let used = decode_until_quote(&self.bytes[self.pos..], sink)?;
+        self.pos += used;
+        Ok(())
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self) -> Outcome<bool> {
+        self.skip_space();
+        if self.peek()? == b't' { self.literal(b"true").map(|()| true) } else { self.literal(b"false").map(|()| false) }
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Outcome<()> {
+        let rest = self.rest();
+        if rest.starts_with(word) {
+            self.pos += word.len();
+            Ok(())
+        } else if word.starts_with(rest) {
+            Err(Fault::Torn)
+        } else {
+            Err(Fault::Syntax)
+        }
+    }
+
+    /// The literal text of the number that stands here.
+    pub fn number(&mut self) -> Outcome<&'a [u8]> {
+        self.skip_space();
+        let start = self.pos;
+        while let Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') = self.bytes.get(self.pos) {
+            self.pos += 1;
+        }
+        if self.pos == start { Err(Fault::Syntax) } else { Ok(self.since(start)) }
+    }
+
+    fn skip_scalar(&mut self) -> Outcome<()> {
+        match self.peek()? {
+            b'"' => {
+                self.pos += 1;
+                self.finish_string()
+            }
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
+            _ => self.number().map(drop),
+        }
+    }
+
+    /// Moves behind the value that stands here, whatever it is.
+    pub fn skip_value(&mut self) -> Outcome<()> {
+        self.skip_space();
+        let mut open = Nesting::default();
+        loop {
+            // One value starts here.
+            match self.peek()? {
+                bracket @ (b'{' | b'[') => {
+                    self.pos += 1;
+                    open.push(bracket == b'{')?;
+                    self.skip_space();
+                    if self.peek()? == closing(bracket) {
+                        self.pos += 1;
+                        open.pop();
+                    } else {
+                        if bracket == b'{' {
+                            self.skip_key()?;
+                        }
+                        continue;
+                    }
+                }
+                _ => self.skip_scalar()?,
+            }
+            // One value ended here: close brackets until another value must follow.
+            loop {
+                let Some(in_object) = open.top() else { return Ok(()) };
+                self.skip_space();
+                match (self.peek()?, in_object) {
+                    (b',', true) => {
+                        self.pos += 1;
+                        self.skip_space();
+                        self.skip_key()?;
+                        break;
+                    }
+                    (b',', false) => {
+                        self.pos += 1;
+                        self.skip_space();
+                        break;
+                    }
+                    (b'}', true) | (b']', false) => {
+                        self.pos += 1;
+                        open.pop();
+                    }
+                    _ => return Err(Fault::Syntax),
+                }
+            }
+        }
+    }
+
+    fn skip_key(&mut self) -> Outcome<()> {
+        self.expect(b'"')?;
+        self.finish_string()?;
+        self.skip_space();
+        self.expect(b':')?;
+        self.skip_space();
+        Ok(())
+    }
+}
+
+fn closing(bracket: u8) -> u8 {
+    if bracket == b'{' { b'}' } else { b']' }
+}
+
+/// One bit per open bracket: set for an object.
+struct Nesting {
+    bits: [u64; DEPTH_MAX / 64],
+    depth: usize,
+}
+
+impl Default for Nesting {
+    fn default() -> Self {
+        Self { bits: [0; DEPTH_MAX / 64], depth: 0 }
+    }
+}
+
+impl Nesting {
+    fn push(&mut self, object: bool) -> Outcome<()> {
+        let word = self.bits.get_mut(self.depth / 64).ok_or(Fault::TooDeep)?;
+        let mask = 1 << (self.depth % 64);
+        if object {
+            *word |= mask;
+        } else {
+            *word &= !mask;
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn top(&self) -> Option<bool> {
+        let last = self.depth.checked_sub(1)?;
+        Some(self.bits[last / 64] >> (last % 64) & 1 == 1)
+    }
+}
+
+/// Decodes a whole raw string (without its quotes).
+pub fn decode_into(raw: &[u8], sink: &mut impl TextSink) -> Outcome<()> {
+    let mut pos = 0;
+    while let Some(offset) = memchr(b'\\', &raw[pos..]) {
+        sink.push(&raw[pos..pos + offset]);
+        pos += offset + decode_escape(&raw[pos + offset..], sink)?;
+    }
+    sink.push(&raw[pos..]);
+    Ok(())
+}
+
+/// Decodes up to the closing quote; returns how many bytes that took, the quote included.
+fn decode_until_quote(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
+    let mut pos = 0;
+    loop {
+        let offset = memchr2(b'"', b'\\', &bytes[pos..]).ok_or(Fault::Torn)?;
+        sink.push(&bytes[pos..pos + offset]);
+        pos += offset;
+        if bytes[pos] == b'"' {
+            return Ok(pos + 1);
+        }
+        pos += decode_escape(&bytes[pos..], sink)?;
+    }
+}
+
+/// Decodes one escape (two, for a UTF-16 pair) at the start of `bytes`; returns its length.
+fn decode_escape(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
+    let plain: &[u8] = match bytes.get(1).ok_or(Fault::Torn)? {
+        b'n' => b"\n",
+        b't' => b"\t",
+        b'"' => b"\"",
+        b'\\' => b"\\",
+        b'/' => b"/",
+        b'r' => b"\r",
+        b'b' => b"\x08",
+        b'f' => b"\x0c",
+        b'u' => return decode_unicode(bytes, sink),
+        _ => return Err(Fault::Syntax),
+    };
+    sink.push(plain);
+    Ok(2)
+}
+
+fn decode_unicode(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
+    let unit = hex_unit(bytes.get(2..).unwrap_or_default())?;
+    let mut buffer = [0; 4];
+    if let Some(character) = char::from_u32(unit) {
+        sink.push(character.encode_utf8(&mut buffer).as_bytes());
+        return Ok(6);
+    }
+    let next = bytes.get(6..).unwrap_or_default();
+    if unit < 0xDC00 && next.starts_with(b"\\u") {
+        let low = hex_unit(&next[2..])?;
+        if (0xDC00..0xE000).contains(&low) {
+            let code = 0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+            let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+            sink.push(character.encode_utf8(&mut buffer).as_bytes());
+            return Ok(12);
+        }
+    }
+    sink.lone_surrogate();
+    sink.push(&[0xE0 | (unit >> 12) as u8, 0x80 | (unit >> 6 & 0x3F) as u8, 0x80 | (unit & 0x3F) as u8]);
+    Ok(6)
+}
+
+fn hex_unit(bytes: &[u8]) -> Outcome<u32> {
+    let digits = bytes.get(..4).ok_or(Fault::Torn)?;
+    digits.iter().try_fold(0, |value, &digit| {
+        let nibble = char::from(digit).to_digit(16).ok_or(Fault::Syntax)?;
+        Ok(value << 4 | nibble)
+    })
+}

@@ -1,0 +1,209 @@
+//! Where logs are: the roots, every log file below them once, and what could not be opened.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// A place to look for logs, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// A directory, a file, or `-` for standard input.
+    pub path: PathBuf,
+    /// Who named it: `--input-dir`, `CLAUDE_CONFIG_DIR` or `default`.
+    pub origin: &'static str,
+}
+
+/// The variables that decide where logs are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `CLAUDE_CONFIG_DIR`: a comma list that replaces the defaults.
+    pub claude_config_dir: Option<String>,
+    /// `XDG_CONFIG_HOME`.
+    pub xdg_config_home: Option<PathBuf>,
+    /// The home directory.
+    pub home: Option<PathBuf>,
+}
+
+/// The roots to read: those given, else those of `CLAUDE_CONFIG_DIR`, else the two defaults.
+pub fn roots(given: &[PathBuf], places: &Places) -> Vec<Root> {
+    if !given.is_empty() {
+        return given.iter().map(|path| Root { path: path.clone(), origin: "--input-dir" }).collect();
+    }
+    let listed = places.claude_config_dir.as_deref().unwrap_or_default();
+    let listed: Vec<&str> = listed.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+    if !listed.is_empty() {
+        let root = |entry: &&str| Root { path: Path::new(entry).join("projects"), origin: "CLAUDE_CONFIG_DIR" };
+        return listed.iter().map(root).collect();
+    }
+    let config = places.xdg_config_home.clone().or_else(|| places.home.as_ref().map(|home| home.join(".config")));
+    let defaults = [config.map(|dir| dir.join("claude")), places.home.as_ref().map(|home| home.join(".claude"))];
+    defaults.into_iter().flatten().map(|dir| Root { path: dir.join("projects"), origin: "default" }).collect()
+}
+
+/// How a log file is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Plain JSONL.
+    Plain,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+}
+
+/// One log file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFile {
+    /// Path as it is shown.
+    pub path: PathBuf,
+    /// Path with links resolved; names the file in the lake.
+    pub canonical: PathBuf,
+    /// Index of the root under which it was found.
+    pub root: usize,
+    /// Size at the time of the listing.
+    pub bytes: u64,
+    /// Modification time, nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// Status-change time where the system has one, else 0.
+    pub changed_ns: i64,
+    /// Packing.
+    pub packing: Packing,
+}
+
+/// What a look at the roots gave.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Log files, sorted by path.
+    pub files: Vec<LogFile>,
+    /// Canonical paths of the roots, in their order; empty where a root is not there.
+    pub roots: Vec<PathBuf>,
+    /// Roots that are not there, by index.
+    pub missing: Vec<usize>,
+    /// What could not be opened, with the reason.
+    pub unreadable: Vec<(PathBuf, String)>,
+    /// Whether standard input was asked for.
+    pub stdin: bool,
+}
+
+/// Lists every log file under the roots once, however many links lead to it.
+pub fn list(roots: &[Root]) -> Listing {
+    let mut walk = Walk::default();
+    for (index, root) in roots.iter().enumerate() {
+        walk.root(index, root);
+    }
+    walk.listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+    walk.listing
+}
+
+#[derive(Default)]
+struct Walk {
+    listing: Listing,
+    directories: BTreeSet<PathBuf>,
+    files: BTreeSet<PathBuf>,
+}
+
+impl Walk {
+    fn root(&mut self, index: usize, root: &Root) {
+        self.listing.roots.push(PathBuf::new());
+        if root.path.as_os_str() == "-" {
+            self.listing.stdin = true;
+            return;
+        }
+        match std::fs::canonicalize(&root.path) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => self.listing.missing.push(index),
+            Err(cause) => self.listing.unreadable.push((root.path.clone(), cause.to_string())),
+            Ok(canonical) => {
+                self.listing.roots[index].clone_from(&canonical);
+                if canonical.is_dir() {
+                    self.directory(index, &root.path, canonical);
+                } else {
+                    let packing = packing_of(&root.path).unwrap_or(Packing::Plain);
+                    self.file(index, &root.path, canonical, packing);
+                }
+            }
+        }
+    }
+
+    fn directory(&mut self, root: usize, path: &Path, canonical: PathBuf) {
+        let mut open = vec![(path.to_owned(), canonical)];
+        while let Some((path, canonical)) = open.pop() {
+            if !self.directories.insert(canonical.clone()) {
+                continue;
+            }
+            match std::fs::read_dir(&path) {
+                Err(cause) => self.listing.unreadable.push((path, cause.to_string())),
+                Ok(entries) => {
+                    for entry in entries {
+                        match entry {
+                            Err(cause) => self.listing.unreadable.push((path.clone(), cause.to_string())),
+                            Ok(entry) => self.entry(root, &entry, &canonical, &mut open),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn entry(&mut self, root: usize, entry: &std::fs::DirEntry, parent: &Path, open: &mut Vec<(PathBuf, PathBuf)>) {
+        let path = entry.path();
+        let packing = packing_of(&path);
+        let Ok(kind) = entry.file_type() else { return };
+        let is_directory = kind.is_dir() || (kind.is_symlink() && path.is_dir());
+        if !is_directory && packing.is_none() {
+            return;
+        }
+        let canonical =
+            if kind.is_symlink() { std::fs::canonicalize(&path) } else { Ok(parent.join(entry.file_name())) };
+        match (canonical, packing) {
+            (Err(cause), _) => self.listing.unreadable.push((path, cause.to_string())),
+            (Ok(canonical), _) if is_directory => open.push((path, canonical)),
+            (Ok(canonical), Some(packing)) => self.file(root, &path, canonical, packing),
+            (Ok(_), None) => {}
+        }
+    }
+
+    fn file(&mut self, root: usize, path: &Path, canonical: PathBuf, packing: Packing) {
+        if !self.files.insert(canonical.clone()) {
+            return;
+        }
+        match std::fs::metadata(path) {
+            Err(cause) => self.listing.unreadable.push((path.to_owned(), cause.to_string())),
+            Ok(meta) => {
+                let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                self.listing.files.push(LogFile {
+                    path: path.to_owned(),
+                    canonical,
+                    root,
+                    bytes: meta.len(),
+                    modified_ns: modified.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)),
+                    changed_ns: changed_ns(&meta),
+                    packing,
+                });
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn changed_ns(meta: &std::fs::Metadata) -> i64 {
+    use std::os::unix::fs::MetadataExt;
+    meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+fn changed_ns(_meta: &std::fs::Metadata) -> i64 {
+    0
+}
+
+fn packing_of(path: &Path) -> Option<Packing> {
+    let name = path.file_name()?.to_str()?;
+    if name.ends_with(".jsonl") {
+        Some(Packing::Plain)
+    } else if name.ends_with(".jsonl.gz") {
+        Some(Packing::Gzip)
+    } else if name.ends_with(".jsonl.zst") {
+        Some(Packing::Zstd)
+    } else {
+        None
+    }
+}

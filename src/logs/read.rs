@@ -1,0 +1,173 @@
+//! Reads log files in parallel: pieces of at most [`PIECE_BYTES`], largest first, each with one reused buffer per
+//! worker. A piece owns the lines that begin in it, so any cutting of a file gives the same rows.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use crate::logs::discover::Packing;
+use crate::logs::lines::{Line, LineBuffer, Lines};
+use crate::logs::record::{Extractor, Guide};
+use crate::model::damage::Reason;
+use crate::model::trace::FileTrace;
+
+/// Size of the pieces into which a large file is cut.
+pub const PIECE_BYTES: u64 = 16 << 20;
+
+/// A file to read, from an offset on.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// How it is packed.
+    pub packing: Packing,
+    /// Where to begin: 0, or behind a line feed.
+    pub from: u64,
+    /// Where to end: the size when the file was listed. What is appended later waits for the next run.
+    pub to: u64,
+}
+
+/// What reading a file gave.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// Rows and counts.
+    pub trace: FileTrace,
+    /// Whether the file ends without a line feed: its last line may still be growing.
+    pub open_tail: bool,
+}
+
+struct Piece {
+    job: usize,
+    start: u64,
+    end: u64,
+}
+
+/// Reads all jobs; the results stand in the order of the jobs. `advance` is told of bytes as they are done.
+pub fn read_all(
+    jobs: &[Job<'_>],
+    guide: Guide<'_>,
+    pool: &rayon::ThreadPool,
+    advance: &(dyn Fn(u64) + Sync),
+) -> Vec<Reading> {
+    let mut pieces = cut(jobs);
+    pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.end - piece.start), piece.job, piece.start));
+    let next = AtomicUsize::new(0);
+    let read: Vec<Vec<(usize, u64, Reading)>> = pool.broadcast(|_| {
+        let mut buffer = LineBuffer::default();
+        let mut done = Vec::new();
+        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let reading = read_piece(&jobs[piece.job], piece, guide, &mut buffer);
+            advance(piece.end - piece.start);
+            done.push((piece.job, piece.start, reading));
+        }
+        done
+    });
+    let mut by_job: Vec<Vec<(u64, Reading)>> = Vec::new();
+    by_job.resize_with(jobs.len(), Vec::new);
+    for (job, start, reading) in read.into_iter().flatten() {
+        by_job[job].push((start, reading));
+    }
+    pool.install(|| by_job.into_par_iter().map(join).collect())
+}
+
+/// Reads one stream to its end, for instance standard input.
+pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
+    let mut buffer = LineBuffer::default();
+    read_lines(Lines::new(source, &mut buffer), u64::MAX, guide)
+}
+
+fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for (job, file) in jobs.iter().enumerate() {
+        let step = if file.packing == Packing::Plain { PIECE_BYTES } else { u64::MAX };
+        let mut start = file.from;
+        loop {
+            let end = start.saturating_add(step).min(file.to);
+            pieces.push(Piece { job, start, end });
+            start = end;
+            if start >= file.to {
+                break;
+            }
+        }
+    }
+    pieces
+}
+
+fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> Reading {
+    let opened = open(job, piece).and_then(|source| {
+        let mut lines = Lines::new(source, buffer);
+        if job.packing != Packing::Plain {
+            return Ok(read_lines(lines, u64::MAX, guide));
+        }
+        // One byte before the piece tells whether its first byte begins a line.
+        let mut owned = piece.end - piece.start;
+        if piece.start > job.from {
+            owned += 1;
+            if !lines.pass_over(owned)? {
+                return Ok(Reading::default());
+            }
+        }
+        Ok(read_lines(lines, owned, guide))
+    });
+    opened.unwrap_or_else(|_| {
+        let mut reading = Reading::default();
+        reading.trace.counters.damage.add(Reason::Unreadable, 0);
+        reading
+    })
+}
+
+fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
+    let mut file = File::open(job.path)?;
+    Ok(match job.packing {
+        Packing::Plain => {
+            let start = if piece.start > job.from { piece.start - 1 } else { piece.start };
+            file.seek(SeekFrom::Start(start))?;
+            Box::new(file.take(job.to - start))
+        }
+        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file))),
+        Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(file)?),
+    })
+}
+
+/// Takes all lines that begin before the offset `owned` of the stream.
+fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, guide: Guide<'_>) -> Reading {
+    let mut extractor = Extractor::new(guide);
+    let mut open_tail = false;
+    while lines.offset() < owned {
+        match lines.next() {
+            Ok(None) => break,
+            Ok(Some(Line::Text { bytes, terminated })) => {
+                extractor.line(bytes, !terminated);
+                open_tail = !terminated;
+            }
+            Ok(Some(Line::Oversize { terminated })) => {
+                extractor.oversize_line();
+                open_tail = !terminated;
+            }
+            Err(_) => {
+                extractor.file_damage(Reason::BrokenCompression);
+                break;
+            }
+        }
+    }
+    Reading { trace: extractor.finish(), open_tail }
+}
+
+/// Joins the pieces of one file in their order.
+fn join(mut pieces: Vec<(u64, Reading)>) -> Reading {
+    pieces.sort_by_key(|(start, _)| *start);
+    if pieces.len() == 1 {
+        return pieces.swap_remove(0).1;
+    }
+    let mut whole = Reading::default();
+    for (_, piece) in pieces {
+        whole.open_tail |= piece.open_tail;
+        whole.trace.append(piece.trace);
+    }
+    let FileTrace { names, rows, .. } = &mut whole.trace;
+    rows.fold(names);
+    whole
+}

@@ -1,0 +1,882 @@
+//! One line of a log to rows of a [`FileTrace`]: what each record type contributes, in a single descent.
+//!
+//! Records of types that nobody needs are recognised by their head and skipped. Inside the needed ones only
+//! `tool_use`, `tool_result`, usage and the envelope are looked at; prompts, answers, thinking, `toolUseResult` and
+//! snapshots are stepped over.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use crate::json::{self, Cursor, Fault, RawStr, Shape};
+use crate::logs::body::{Body, Measured};
+use crate::logs::time::parse_millis;
+use crate::logs::vocabulary::Vocabulary;
+use crate::model::body_shape::BodyShape;
+use crate::model::damage::Reason;
+use crate::model::id::{Id, IdSet};
+use crate::model::names::Sym;
+use crate::model::trace::{
+    Answered, Asked, CallRow, ChainKey, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind,
+    SessionRow, Status, Usage,
+};
+
+/// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
+const TOOL_NAME_BYTES_MAX: usize = 128;
+
+/// How near to the start of an error result a refusal stands.
+const DENIED_WITHIN_BYTES: usize = 200;
+
+/// What extraction needs to know from outside.
+#[derive(Clone, Copy)]
+pub struct Guide<'v> {
+    /// The words of the logs.
+    pub vocabulary: &'v Vocabulary,
+    /// Tells the shape of a body.
+    pub classify: fn(&[u8]) -> BodyShape,
+}
+
+/// Turns lines into rows. One extractor reads one piece of one file.
+pub struct Extractor<'v> {
+    guide: Guide<'v>,
+    trace: FileTrace,
+    draft: Draft,
+    body: Body,
+    /// Calls of this piece to tools that are not MCP tools: the shape of their results is not asked for.
+    builtin_calls: IdSet<Id>,
+    session: Memo<Id>,
+    project: Memo<(Id, Id)>,
+}
+
+/// Remembers what was last made of a text: the same session and directory stand on nearly every line.
+#[derive(Default)]
+struct Memo<T> {
+    text: Vec<u8>,
+    made: Option<T>,
+}
+
+impl<T: Copy> Memo<T> {
+    fn get(&mut self, text: &[u8], make: impl FnOnce(&[u8]) -> T) -> T {
+        match self.made {
+            Some(made) if self.text == text => made,
+            _ => {
+                self.text.clear();
+                self.text.extend_from_slice(text);
+                *self.made.insert(make(text))
+            }
+        }
+    }
+}
+
+/// The outer fields of a record.
+#[derive(Default, Clone, Copy)]
+struct Envelope<'a> {
+    kind: Option<RawStr<'a>>,
+    subtype: Option<RawStr<'a>>,
+    session: Option<RawStr<'a>>,
+    session_snake: Option<RawStr<'a>>,
+    agent: Option<RawStr<'a>>,
+    uuid: Option<RawStr<'a>>,
+    parent: Option<RawStr<'a>>,
+    request: Option<RawStr<'a>>,
+    cwd: Option<RawStr<'a>>,
+    version: Option<RawStr<'a>>,
+    timestamp: Option<RawStr<'a>>,
+    sidechain: bool,
+    summary: bool,
+    has_message: bool,
+    /// Spans that are looked into once the type is known.
+    data: Option<&'a [u8]>,
+    evicted: Option<&'a [u8]>,
+}
+
+/// What the `message` of the record at hand contributes, until the record is known to be whole.
+#[derive(Default)]
+struct Draft {
+    message: Option<Id>,
+    model: Vec<u8>,
+    usage: Option<Usage>,
+    finished: bool,
+    asked: Vec<(Id, Sym, u32)>,
+    answered: Vec<(Id, Answered)>,
+    damage: Vec<Reason>,
+}
+
+impl Draft {
+    fn clear(&mut self) {
+        self.message = None;
+        self.model.clear();
+        self.usage = None;
+        self.finished = false;
+        self.asked.clear();
+        self.answered.clear();
+        self.damage.clear();
+    }
+}
+
+type Outcome<T> = Result<T, Fault>;
+
+impl<'v> Extractor<'v> {
+    /// An extractor for one piece of a file.
+    pub fn new(guide: Guide<'v>) -> Self {
+        Self {
+            guide,
+            trace: FileTrace::default(),
+            draft: Draft::default(),
+            body: Body::default(),
+            builtin_calls: IdSet::default(),
+            session: Memo::default(),
+            project: Memo::default(),
+        }
+    }
+
+    /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
+    pub fn line(&mut self, line: &[u8], last: bool) {
+        self.trace.counters.lines += 1;
+        let line = self.trim(line);
+        if line.is_empty() {
+            return;
+        }
+        if simdutf8::basic::from_utf8(line).is_ok() {
+            self.values(line, last);
+        } else {
+            self.damage(Reason::InvalidUtf8);
+            let repaired: Cow<'_, str> = String::from_utf8_lossy(line);
+            self.values(repaired.as_bytes(), last);
+        }
+    }
+
+    /// A line over the line limit was passed over.
+    pub fn oversize_line(&mut self) {
+        self.trace.counters.lines += 1;
+        self.trace.counters.bad_fragments += 1;
+        self.trace.counters.items += 1;
+        self.damage(Reason::Oversize);
+    }
+
+    /// Counts damage that concerns the file, not a line.
+    pub fn file_damage(&mut self, reason: Reason) {
+        self.trace.counters.damage.add(reason, 0);
+    }
+
+    /// The rows collected so far.
+    pub fn finish(mut self) -> FileTrace {
+        self.trace.rows.fold(&self.trace.names);
+        self.trace
+    }
+
+    fn damage(&mut self, reason: Reason) {
+        self.trace.counters.damage.add(reason, self.trace.counters.lines);
+    }
+
+    /// Takes off what may stand around a record, and counts it.
+    fn trim<'a>(&mut self, mut line: &'a [u8]) -> &'a [u8] {
+        if let Some(rest) = line.strip_suffix(b"\r") {
+            self.damage(Reason::Crlf);
+            line = rest;
+        }
+        if let (Some(b'{'), Some(b'}')) = (line.first(), line.last()) {
+            return line;
+        }
+        if let Some(rest) = line.strip_prefix(b"\xEF\xBB\xBF") {
+            self.damage(Reason::Bom);
+            line = rest;
+        }
+        let bare = trim_space_and_nul(line);
+        if bare.len() < line.len() && (line.first() == Some(&0) || line.last() == Some(&0)) {
+            self.damage(Reason::Nul);
+        } else if bare.is_empty() {
+            self.damage(Reason::BlankLine);
+        }
+        bare
+    }
+
+    /// All values on a line: normally one record.
+    fn values(&mut self, line: &[u8], last: bool) {
+        let mut cursor = Cursor::new(line);
+        let mut count = 0;
+        loop {
+            let start = cursor.pos();
+            match self.value(&mut cursor) {
+                Ok(()) => count += 1,
+                Err(fault) => {
+                    self.broken(line, start, fault, last);
+                    break;
+                }
+            }
+            if cursor.at_end() {
+                break;
+            }
+        }
+        if count > 1 {
+            self.damage(Reason::Glued);
+        }
+    }
+
+    /// A value broke off or is no JSON: count it, and look for a whole record that was appended behind a torn one.
+    fn broken(&mut self, line: &[u8], start: usize, fault: Fault, last: bool) {
+        self.trace.counters.bad_fragments += 1;
+        self.trace.counters.items += 1;
+        let torn = fault == Fault::Torn || line[start..].first() == Some(&b'{');
+        if let Some(tail) = record_at_end(line, start) {
+            self.damage(Reason::TornRecord);
+            let mut cursor = Cursor::at(line, tail);
+            let whole = self.value(&mut cursor);
+            debug_assert!(whole.is_ok(), "record_at_end only returns whole records");
+            return;
+        }
+        self.damage(match fault {
+            Fault::TooDeep => Reason::TooDeep,
+            Fault::Torn if last => Reason::TornTail,
+            _ if torn => Reason::TornRecord,
+            _ => Reason::ParseError,
+        });
+    }
+
+    fn value(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        let reason = match cursor.shape()? {
+            Shape::Object => return self.record(cursor),
+            Shape::Array => Reason::Array,
+            _ => Reason::Scalar,
+        };
+        cursor.skip_value()?;
+        self.trace.counters.items += 1;
+        self.trace.counters.non_objects += 1;
+        self.damage(reason);
+        Ok(())
+    }
+
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        self.draft.clear();
+        let mut envelope = Envelope::default();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            self.field(key.0, cursor, &mut envelope)?;
+            if matches!(key.0, b"type" | b"sessionId") && skip_rest(&envelope, cursor) {
+                break;
+            }
+        }
+        self.commit(&envelope);
+        Ok(())
+    }
+
+    fn field<'a>(&mut self, key: &[u8], cursor: &mut Cursor<'a>, envelope: &mut Envelope<'a>) -> Outcome<()> {
+        match key {
+            b"type" => envelope.kind = self.text(cursor)?,
+            b"subtype" => envelope.subtype = self.text(cursor)?,
+            b"sessionId" => envelope.session = self.text(cursor)?,
+            b"session_id" => envelope.session_snake = self.text(cursor)?,
+            b"agentId" => envelope.agent = self.text(cursor)?,
+            b"uuid" => envelope.uuid = self.text(cursor)?,
+            b"parentUuid" => envelope.parent = self.text(cursor)?,
+            b"requestId" => envelope.request = self.text(cursor)?,
+            b"cwd" => envelope.cwd = self.text(cursor)?,
+            b"version" => envelope.version = self.text(cursor)?,
+            b"timestamp" => envelope.timestamp = self.text(cursor)?,
+            b"isSidechain" => envelope.sidechain = self.flag(cursor)?,
+            b"isCompactSummary" => envelope.summary = self.flag(cursor)?,
+            b"message" => envelope.has_message = self.message(cursor)?,
+            b"data" => envelope.data = Some(span(cursor)?),
+            b"microcompactMetadata" => envelope.evicted = Some(span(cursor)?),
+            _ => cursor.skip_value()?,
+        }
+        Ok(())
+    }
+
+    /// A string; null counts as absent, anything else as mistyped.
+    fn text<'a>(&mut self, cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
+        match cursor.shape()? {
+            Shape::String => return cursor.string().map(Some),
+            Shape::Null => {}
+            _ => self.draft.damage.push(Reason::MistypedField),
+        }
+        cursor.skip_value()?;
+        Ok(None)
+    }
+
+    fn flag(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
+        match cursor.shape()? {
+            Shape::Bool => return cursor.boolean(),
+            Shape::Null => {}
+            _ => self.draft.damage.push(Reason::MistypedField),
+        }
+        cursor.skip_value()?;
+        Ok(false)
+    }
+
+    /// The `message` of a record; false if it is no object.
+    fn message(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
+        if cursor.shape()? != Shape::Object {
+            cursor.skip_value()?;
+            return Ok(false);
+        }
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"id" => self.draft.message = self.text(cursor)?.filter(|id| !id.0.is_empty()).map(id_of),
+                b"model" => {
+                    let model = self.text(cursor)?.and_then(RawStr::decode).unwrap_or_default();
+                    self.draft.model = model;
+                }
+                b"stop_reason" => {
+                    self.draft.finished = cursor.shape()? == Shape::String;
+                    cursor.skip_value()?;
+                }
+                b"usage" => self.draft.usage = self.usage(cursor)?,
+                b"content" => self.content(cursor)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+        Ok(true)
+    }
+
+    fn usage(&mut self, cursor: &mut Cursor<'_>) -> Outcome<Option<Usage>> {
+        if cursor.shape()? != Shape::Object {
+            cursor.skip_value()?;
+            return Ok(None);
+        }
+        let mut usage = Usage::default();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"input_tokens" => usage.input = self.tokens(cursor)?,
+                b"output_tokens" => usage.output = self.tokens(cursor)?,
+                b"cache_creation_input_tokens" => usage.cache_creation = self.tokens(cursor)?,
+                b"cache_read_input_tokens" => usage.cache_read = self.tokens(cursor)?,
+                b"cache_creation" if cursor.shape()? == Shape::Object => {
+                    cursor.enter()?;
+                    let mut first = true;
+                    while let Some(key) = cursor.next_key(&mut first)? {
+                        match key.0 {
+                            b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = self.tokens(cursor)?,
+                            b"ephemeral_1h_input_tokens" => usage.cache_creation_1h = self.tokens(cursor)?,
+                            _ => cursor.skip_value()?,
+                        }
+                    }
+                }
+                _ => cursor.skip_value()?,
+            }
+        }
+        Ok(Some(usage))
+    }
+
+    fn tokens(&mut self, cursor: &mut Cursor<'_>) -> Outcome<u64> {
+        match cursor.shape()? {
+            Shape::Number => {
+                let digits = std::str::from_utf8(cursor.number()?).unwrap_or_default();
+                return Ok(digits.parse().unwrap_or_else(|_| {
+                    self.draft.damage.push(Reason::MistypedField);
+                    0
+                }));
+            }
+            Shape::Null => {}
+            _ => self.draft.damage.push(Reason::MistypedField),
+        }
+        cursor.skip_value()?;
+        Ok(0)
+    }
+
+    /// The content of a message: text (not looked at) or blocks.
+    fn content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        if cursor.shape()? != Shape::Array {
+            return cursor.skip_value();
+        }
+        cursor.enter()?;
+        let mut first = true;
+        while cursor.next_element(&mut first)? {
+            if cursor.shape()? == Shape::Object {
+                self.block(cursor)?;
+            } else {
+                self.draft.damage.push(Reason::MistypedField);
+                cursor.skip_value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        let (mut kind, mut id, mut name, mut tool_use_id) = (None, None, None, None);
+        let mut input_bytes = 0;
+        let mut failed = false;
+        let mut result_kind = ResultKind::Empty;
+        self.body.clear();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => kind = self.text(cursor)?,
+                b"id" => id = self.text(cursor)?,
+                b"name" => name = self.text(cursor)?,
+                b"tool_use_id" => tool_use_id = self.text(cursor)?,
+                b"is_error" => failed = self.flag(cursor)?,
+                b"input" => input_bytes = span(cursor)?.len(),
+                b"content" => result_kind = self.result_content(cursor)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+        match kind.map(|kind| kind.0) {
+            Some(b"tool_use") => self.draft_asked(id, name, input_bytes),
+            Some(b"tool_result") => self.draft_answered(tool_use_id, failed, result_kind),
+            Some(_) => {}
+            None => self.draft.damage.push(Reason::MissingField),
+        }
+        Ok(())
+    }
+
+    fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input_bytes: usize) {
+        if id.is_none() || name.is_none() {
+            self.draft.damage.push(Reason::MissingField);
+        }
+        let name = name.and_then(RawStr::decode).unwrap_or_default();
+        if name.len() > TOOL_NAME_BYTES_MAX || name.iter().any(u8::is_ascii_control) {
+            self.draft.damage.push(Reason::OddToolName);
+        }
+        let tool = self.trace.names.intern(&String::from_utf8_lossy(&name));
+        let call = id.map(id_of).unwrap_or_default();
+        self.draft.asked.push((call, tool, saturate(input_bytes as u64)));
+    }
+
+    fn draft_answered(&mut self, id: Option<RawStr<'_>>, failed: bool, kind: ResultKind) {
+        if id.is_none() {
+            self.draft.damage.push(Reason::MissingField);
+        }
+        if self.body.lone_surrogates > 0 {
+            self.draft.damage.push(Reason::LoneSurrogate);
+        }
+        let call = id.map(id_of).unwrap_or_default();
+        let shape = if self.builtin_calls.contains(&call) { BodyShape::Unknown } else { self.shape() };
+        let shape = shape as u8;
+        let status = if failed { self.failure() } else { Status::Ok };
+        let Measured { id: body, chars, bytes } = self.body.measure();
+        let (chars, bytes) = (saturate(chars), saturate(bytes));
+        let answered = Answered { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
+        self.draft.answered.push((call, answered));
+    }
+
+    fn shape(&self) -> BodyShape {
+        self.body.whole().map_or(BodyShape::Unknown, self.guide.classify)
+    }
+
+    /// What an error result means, by how its text begins.
+    fn failure(&self) -> Status {
+        let head = self.body.head();
+        let near = &head[..head.len().min(DENIED_WITHIN_BYTES)];
+        let words = self.guide.vocabulary;
+        let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| head.starts_with(prefix.as_bytes()));
+        let denied = || words.denied_contains.iter().any(|text| memmem::find(near, text.as_bytes()).is_some());
+        if begins(&words.rejected_prefixes) || begins(&words.denied_prefixes) || denied() {
+            Status::Rejected
+        } else if begins(&words.cancelled_prefixes) {
+            Status::Cancelled
+        } else {
+            Status::Error
+        }
+    }
+
+    /// The content of a result, decoded into `self.body`: a string, or text blocks joined by line feeds.
+    fn result_content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<ResultKind> {
+        let (mut texts, mut others) = (0, 0);
+        match cursor.shape()? {
+            Shape::String => {
+                cursor.decode_string(&mut self.body)?;
+                texts = 1;
+            }
+            Shape::Array => {
+                cursor.enter()?;
+                let mut first = true;
+                while cursor.next_element(&mut first)? {
+                    if cursor.shape()? != Shape::Object {
+                        self.draft.damage.push(Reason::MistypedField);
+                        cursor.skip_value()?;
+                    } else if self.result_item(cursor, texts > 0)? {
+                        texts += 1;
+                    } else {
+                        others += 1;
+                    }
+                }
+            }
+            shape => {
+                if shape != Shape::Null {
+                    self.draft.damage.push(Reason::MistypedField);
+                }
+                cursor.skip_value()?;
+            }
+        }
+        Ok(match (self.body.head().is_empty(), texts, others) {
+            (_, 0, 1..) => ResultKind::NonText,
+            (_, 1.., 1..) => ResultKind::Mixed,
+            (true, _, _) => ResultKind::Empty,
+            (false, _, _) => ResultKind::Text,
+        })
+    }
+
+    /// One item of a result's content list; true if it is text.
+    fn result_item(&mut self, cursor: &mut Cursor<'_>, join: bool) -> Outcome<bool> {
+        let (mut kind, mut text) = (None, None);
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => kind = self.text(cursor)?,
+                b"text" => text = self.text(cursor)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+        if kind.is_none_or(|kind| kind.0 != b"text") {
+            return Ok(false);
+        }
+        if join {
+            json::TextSink::push(&mut self.body, b"\n");
+        }
+        json::decode_into(text.unwrap_or_default().0, &mut self.body)?;
+        Ok(true)
+    }
+
+    /// The record is whole: turn what was drafted into rows.
+    fn commit(&mut self, envelope: &Envelope<'_>) {
+        let record = self.trace.counters.items;
+        self.trace.counters.items += 1;
+        self.trace.counters.records += 1;
+        for reason in std::mem::take(&mut self.draft.damage) {
+            self.damage(reason);
+        }
+        let kind = self.count_type(envelope);
+        let ts = self.timestamp(envelope);
+        self.session_row(envelope, record, ts);
+        match kind {
+            b"assistant" | b"user" => {
+                if !envelope.has_message || envelope.session.is_none() || ts == NO_TIME {
+                    self.damage(Reason::MissingField);
+                }
+                self.speech(envelope, record, ts);
+            }
+            b"system" => self.system(envelope, record),
+            b"progress" => self.progress(envelope, record, ts),
+            _ => {}
+        }
+        self.chain_marks(envelope, record);
+    }
+
+    fn count_type<'a>(&mut self, envelope: &Envelope<'a>) -> &'a [u8] {
+        let Some(kind) = envelope.kind else {
+            *self.trace.counters.types.entry("None".to_owned()).or_default() += 1;
+            self.damage(Reason::MissingField);
+            return b"";
+        };
+        let name = String::from_utf8_lossy(kind.0);
+        match self.trace.counters.types.get_mut(&*name) {
+            Some(count) => *count += 1,
+            None => drop(self.trace.counters.types.insert(name.clone().into_owned(), 1)),
+        }
+        if self.guide.vocabulary.known_types.contains(&*name) {
+            self.trace.counters.known_records += 1;
+        } else {
+            self.damage(Reason::UnknownType);
+        }
+        kind.0
+    }
+
+    fn timestamp(&mut self, envelope: &Envelope<'_>) -> Millis {
+        let Some(text) = envelope.timestamp else { return NO_TIME };
+        parse_millis(text.0).unwrap_or_else(|| {
+            self.damage(Reason::MistypedField);
+            NO_TIME
+        })
+    }
+
+    fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
+        envelope.session.or(envelope.session_snake).map_or(Id::NONE, |text| self.session.get(text.0, Id::pseudonym))
+    }
+
+    fn session_row(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
+        let session = self.session_id(envelope);
+        if !session.is_some() {
+            return;
+        }
+        // Only the records of the conversation tell where and when a session took place; others may be skipped early.
+        let talks = matches!(envelope.kind.map(|kind| kind.0), Some(b"user" | b"assistant" | b"system"));
+        let cwd = envelope.cwd.filter(|cwd| talks && !cwd.0.is_empty());
+        let (project, project_name) = cwd.map_or((Id::NONE, Id::NONE), |cwd| self.project.get(cwd.0, project_of));
+        let version = envelope.version.map_or(Sym(0), |text| self.trace.names.intern(&String::from_utf8_lossy(text.0)));
+        let ts = if talks { ts } else { NO_TIME };
+        self.merge_session(SessionRow {
+            session,
+            project,
+            project_name,
+            project_record: if project.is_some() { record } else { u32::MAX },
+            version,
+            ts_first: ts,
+            ts_last: ts,
+            records: 1,
+        });
+    }
+
+    /// Adds to the session's row; it is nearly always the last one.
+    fn merge_session(&mut self, row: SessionRow) {
+        match self.trace.rows.sessions.iter_mut().rev().find(|known| known.session == row.session) {
+            Some(known) => known.merge(&row, &self.trace.names),
+            None => self.trace.rows.sessions.push(row),
+        }
+    }
+
+    fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
+        let session = self.session_id(envelope);
+        let agent = envelope.agent.filter(|_| envelope.sidechain).map(id_of).unwrap_or_default();
+        let place = match (envelope.sidechain, agent.is_some()) {
+            (false, _) => Place::Main,
+            (true, true) => Place::AgentFile,
+            (true, false) => Place::Inline,
+        };
+        self.trace.rows.chain(ChainKey { session, agent, place })
+    }
+
+    /// Rows of a user or assistant record.
+    fn speech(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
+        let chain = self.chain_of(envelope);
+        let fallback = envelope.request.or(envelope.uuid).map(id_of).unwrap_or_default();
+        match envelope.kind.map(|kind| kind.0) {
+            Some(b"assistant") => self.assistant_rows(chain, record, ts, fallback, false),
+            _ => self.user_rows(record, ts, false),
+        }
+    }
+
+    fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, fallback: Id, progress: bool) {
+        let message = self.draft.message.unwrap_or(fallback);
+        let synthetic = self.draft.model == b"<synthetic>";
+        let model = self.trace.names.intern(&String::from_utf8_lossy(&self.draft.model));
+        self.trace.rows.messages.push(MessageRow {
+            id: message,
+            model,
+            chain,
+            ts,
+            copies: 1,
+            usage: self.draft.usage.unwrap_or_default(),
+            has_usage: self.draft.usage.is_some() && self.draft.message.is_some() && !synthetic && !progress,
+            finished: self.draft.finished,
+        });
+        for (call, tool, input_bytes) in std::mem::take(&mut self.draft.asked) {
+            if !self.trace.names.text(tool).starts_with("mcp__") {
+                self.builtin_calls.insert(call);
+            }
+            let block = self.trace.counters.blocks;
+            self.trace.counters.blocks += 1;
+            let asked = Asked { record, block, message, tool, chain, ts, input_bytes };
+            self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
+        }
+    }
+
+    fn user_rows(&mut self, record: u32, ts: Millis, progress: bool) {
+        for (call, answered) in std::mem::take(&mut self.draft.answered) {
+            let block = self.trace.counters.blocks;
+            self.trace.counters.blocks += 1;
+            let answered = Answered { record, block, ts, ..answered };
+            self.trace.rows.calls.push(CallRow { call, asked: None, answered: Some(answered), progress });
+        }
+    }
+
+    fn system(&mut self, envelope: &Envelope<'_>, record: u32) {
+        let uuid = envelope.uuid.map(id_of).unwrap_or_default();
+        match envelope.subtype.map(|subtype| subtype.0) {
+            Some(b"compact_boundary") => {
+                let chain = self.chain_of(envelope);
+                self.trace.rows.marks.push(MarkRow {
+                    record,
+                    kind: MarkKind::Boundary,
+                    id: uuid,
+                    other: Id::NONE,
+                    chain,
+                });
+            }
+            Some(b"microcompact_boundary") => {
+                let chain = self.chain_of(envelope);
+                for call in envelope.evicted.map(compacted_ids).unwrap_or_default() {
+                    self.trace.rows.marks.push(MarkRow {
+                        record,
+                        kind: MarkKind::Evicted,
+                        id: call,
+                        other: uuid,
+                        chain,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A subagent's own record, as its parent saw it.
+    fn progress(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
+        let Some(data) = envelope.data else { return };
+        self.draft.clear();
+        let Ok(Some(inner)) = self.agent_progress(data) else { return };
+        for reason in std::mem::take(&mut self.draft.damage) {
+            self.damage(reason);
+        }
+        let session = self.session_id(envelope);
+        let agent = inner.agent.map(id_of).unwrap_or_default();
+        let chain = self.trace.rows.chain(ChainKey { session, agent, place: Place::Progress });
+        let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
+        let fallback = inner.request.or(inner.uuid).map(id_of).unwrap_or_default();
+        match inner.kind.map(|kind| kind.0) {
+            Some(b"assistant") => self.assistant_rows(chain, record, ts, fallback, true),
+            Some(b"user") => self.user_rows(record, ts, true),
+            _ => {}
+        }
+    }
+
+    /// The record inside `agent_progress` data; `None` for progress of any other kind.
+    fn agent_progress<'a>(&mut self, data: &'a [u8]) -> Outcome<Option<Envelope<'a>>> {
+        let mut cursor = Cursor::new(data);
+        if cursor.shape()? != Shape::Object {
+            return Ok(None);
+        }
+        let (mut inner, mut agent, mut is_agent) = (None, None, false);
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => is_agent = self.text(&mut cursor)?.is_some_and(|kind| kind.0 == b"agent_progress"),
+                b"agentId" => agent = self.text(&mut cursor)?,
+                b"message" if cursor.shape()? == Shape::Object => {
+                    let mut envelope = Envelope::default();
+                    cursor.enter()?;
+                    let mut first = true;
+                    while let Some(key) = cursor.next_key(&mut first)? {
+                        self.field(key.0, &mut cursor, &mut envelope)?;
+                    }
+                    inner = Some(envelope);
+                }
+                _ => cursor.skip_value()?,
+            }
+        }
+        Ok(inner.filter(|_| is_agent).map(|envelope| Envelope { agent, ..envelope }))
+    }
+
+    /// Marks that any record may carry: a compaction summary, a link of an inline side chain.
+    fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
+        let linked = envelope.sidechain && envelope.agent.is_none() && envelope.uuid.is_some();
+        if !envelope.summary && !linked {
+            return;
+        }
+        let chain = self.chain_of(envelope);
+        let id = envelope.uuid.map(id_of).unwrap_or_default();
+        let other = envelope.parent.map(id_of).unwrap_or_default();
+        if envelope.summary {
+            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Summary, id, other, chain });
+        }
+        if linked {
+            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Link, id, other, chain });
+        }
+    }
+}
+
+/// Decides, at the moment the type or the session of a record becomes known, whether the rest of the line can be
+/// passed over unread: nobody needs the type, the line ends like a record, and nothing is glued on behind.
+fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
+    let unneeded = match envelope.kind.map(|kind| kind.0) {
+        None | Some(b"user" | b"assistant" | b"system") => false,
+        // These two carry no session.
+        Some(b"file-history-snapshot" | b"summary") => true,
+        Some(b"progress") => envelope.session.is_some() && memmem::find(cursor.rest(), b"\"agent_progress\"").is_none(),
+        Some(_) => envelope.session.is_some(),
+    };
+    if !unneeded || cursor.rest().last() != Some(&b'}') || memmem::find(cursor.rest(), b"}{").is_some() {
+        return false;
+    }
+    cursor.jump_to_end();
+    true
+}
+
+/// Where a whole record starts that reaches to the end of the line, behind a torn one: a writer was killed, the next
+/// one appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
+fn record_at_end(line: &[u8], start: usize) -> Option<usize> {
+    const ATTEMPTS_MAX: usize = 64;
+    memmem::find_iter(&line[start + 1..], b"{\"")
+        .map(|offset| start + 1 + offset)
+        .take(ATTEMPTS_MAX)
+        .find(|&pos| is_whole_record(&line[pos..]))
+}
+
+fn is_whole_record(bytes: &[u8]) -> bool {
+    let mut cursor = Cursor::new(bytes);
+    let (mut has_type, mut has_identity) = (false, false);
+    let mut walk = || -> Outcome<bool> {
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            has_type |= key.0 == b"type";
+            has_identity |= matches!(key.0, b"sessionId" | b"leafUuid" | b"snapshot");
+            cursor.skip_value()?;
+        }
+        Ok(has_type && has_identity && cursor.at_end())
+    };
+    walk().unwrap_or(false)
+}
+
+fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
+    cursor.skip_space();
+    let start = cursor.pos();
+    cursor.skip_value()?;
+    Ok(cursor.since(start))
+}
+
+fn id_of(text: RawStr<'_>) -> Id {
+    match text.plain() {
+        Some(plain) => Id::of(plain),
+        None => Id::of(&text.decode().unwrap_or_default()),
+    }
+}
+
+/// The `compactedToolIds` of a micro-compaction's metadata.
+fn compacted_ids(metadata: &[u8]) -> Vec<Id> {
+    let mut ids = Vec::new();
+    let mut walk = || -> Outcome<()> {
+        let mut cursor = Cursor::new(metadata);
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            if key.0 != b"compactedToolIds" || cursor.shape()? != Shape::Array {
+                cursor.skip_value()?;
+                continue;
+            }
+            cursor.enter()?;
+            let mut first = true;
+            while cursor.next_element(&mut first)? {
+                if cursor.shape()? == Shape::String {
+                    ids.push(id_of(cursor.string()?))
+                } else {
+                    cursor.skip_value()?
+                }
+            }
+        }
+        Ok(())
+    };
+    // Metadata of another form lists nothing.
+    walk().unwrap_or_default();
+    ids
+}
+
+fn saturate(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.
+fn project_of(raw: &[u8]) -> (Id, Id) {
+    let path = RawStr(raw).decode().unwrap_or_default();
+    (Id::pseudonym(&path), Id::pseudonym(last_component(&path)))
+}
+
+/// The last component of a path of either kind of system.
+fn last_component(path: &[u8]) -> &[u8] {
+    let trimmed = path.strip_suffix(b"/").or_else(|| path.strip_suffix(b"\\")).unwrap_or(path);
+    trimmed.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(trimmed)
+}
+
+fn trim_space_and_nul(line: &[u8]) -> &[u8] {
+    let edge = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0B | 0x0C | 0);
+    let Some(start) = line.iter().position(edge) else { return &[] };
+    let end = line.iter().rposition(edge).map_or(line.len(), |last| last + 1);
+    &line[start..end]
+}

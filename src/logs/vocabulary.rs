@@ -1,0 +1,40 @@
+//! The words of Claude Code's logs that carry meaning for devboy, read from `rules/logs.toml`.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// The shipped vocabulary.
+pub const SHIPPED: &str = include_str!("../../rules/logs.toml");
+
+/// Record types, tool classes and the standard phrases by which a result tells how its call ended.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Vocabulary {
+    /// Record types that Claude Code is known to write.
+    pub known_types: BTreeSet<String>,
+    /// Tools that only read (the published list of rule P2).
+    pub read_class_tools: BTreeSet<String>,
+    /// Starts of an error result that mean "the user said no".
+    pub rejected_prefixes: Vec<String>,
+    /// Starts of an error result that mean "a permission rule or the mode said no".
+    pub denied_prefixes: Vec<String>,
+    /// The same, for texts that begin with something of the user's: looked for near the start.
+    pub denied_contains: Vec<String>,
+    /// Starts of an error result that mean "cancelled with a parallel call".
+    pub cancelled_prefixes: Vec<String>,
+}
+
+impl Vocabulary {
+    /// Reads a vocabulary file; `origin` names it in errors.
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))
+    }
+
+    /// The vocabulary compiled into this program.
+    pub fn shipped() -> Self {
+        Self::parse(SHIPPED, "rules/logs.toml").expect("the shipped rules/logs.toml parses; a test reads it")
+    }
+}

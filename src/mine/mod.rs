@@ -1,0 +1,4 @@
+//! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges.
+
+pub mod totals;
+pub mod uses;

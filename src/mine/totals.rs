@@ -1,0 +1,283 @@
+//! Totals by the plainest definitions there are, so that a short independent program can check them: a file is one
+//! trace, records stand in line order, nothing is deduplicated but API messages.
+//!
+//! They describe the *input*. What devboy makes of it (each call once, subagents once, sidecars left out) is in
+//! [`crate::model::history`].
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::Serialize;
+
+use crate::model::corpus::{Corpus, SourceRows};
+use crate::model::id::{Id, IdMap, IdSet};
+use crate::model::names::{Names, Sym};
+use crate::model::trace::{Answered, Asked, MarkKind, MarkRow, Status, Usage};
+
+/// Lags for which directly-follows totals are given.
+const LAGS: [usize; 3] = [1, 2, 3];
+/// Bodies shorter than this many code points do not count as repeats.
+const REPEAT_CHARS_MIN: u32 = 200;
+/// Entries of the small cache.
+const LRU_SIZE: usize = 5;
+/// A summary this many records behind a boundary belongs to it.
+const SUMMARY_WITHIN_RECORDS: u32 = 3;
+
+/// Calls and sizes of one tool.
+#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+pub struct ToolTotals {
+    /// `tool_use` blocks.
+    pub calls: u64,
+    /// Files with at least one.
+    pub files: u64,
+    /// Median size of the paired results in code points (lower element).
+    pub p50: u32,
+    /// 90th percentile of the same.
+    pub p90: u32,
+}
+
+/// Outcome of the paired calls, as `is_error` tells it.
+#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+pub struct StatusTotals {
+    /// Results without `is_error: true`.
+    pub ok: u64,
+    /// Results with it, whatever their text.
+    pub error: u64,
+}
+
+/// Token fields of all messages.
+#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+pub struct UsageTotals {
+    /// See [`Usage::input`].
+    pub input_tokens: u64,
+    /// See [`Usage::output`].
+    pub output_tokens: u64,
+    /// See [`Usage::cache_creation`].
+    pub cache_creation_input_tokens: u64,
+    /// See [`Usage::cache_read`].
+    pub cache_read_input_tokens: u64,
+}
+
+/// Exact repeats of bodies within a file and partition.
+#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+pub struct RepeatTotals {
+    /// Bodies of at least 200 code points.
+    pub eligible_ge200: u64,
+    /// Of these, seen before.
+    pub repeat_unlimited: u64,
+    /// Of these, among the five most recently used.
+    pub repeat_lru5: u64,
+    /// Code points of all repeats.
+    pub repeat_chars: u64,
+}
+
+/// Totals over a set of files.
+#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Log files.
+    pub files: u64,
+    /// JSON objects.
+    pub records: u64,
+    /// Lines that hold something that is no JSON.
+    pub bad_fragments: u64,
+    /// Arrays and bare values.
+    pub non_objects: u64,
+    /// Distinct `sessionId`.
+    pub sessions: u64,
+    /// `tool_use` blocks.
+    pub tool_uses: u64,
+    /// Distinct `tool_use` ids.
+    pub tool_uses_distinct: u64,
+    /// Calls with a result in the same file.
+    pub paired: u64,
+    /// Calls without.
+    pub unanswered: u64,
+    /// Results without a call in the same file.
+    pub orphan_results: u64,
+    /// Outcome of the paired calls.
+    pub status: StatusTotals,
+    /// `compact_boundary` records.
+    pub compact_boundaries: u64,
+    /// Summaries without a boundary close before.
+    pub compact_summaries_alone: u64,
+    /// By tool name.
+    pub tools: BTreeMap<String, ToolTotals>,
+    /// Pairs of calls of a file at lag 1, 2, 3.
+    pub edge_total: BTreeMap<String, u64>,
+    /// API messages (distinct `message.id` with usage, `<synthetic>` left out).
+    pub messages: u64,
+    /// Their tokens, per-field maximum over the copies of a message.
+    pub usage: UsageTotals,
+    /// Messages by model.
+    pub models: BTreeMap<String, u64>,
+    /// Exact repeats.
+    pub dedup: RepeatTotals,
+    /// Records by type.
+    pub types: BTreeMap<String, u64>,
+}
+
+/// Computes the totals of all files.
+pub fn totals(corpus: &Corpus) -> Totals {
+    let mut sums = Sums::default();
+    for file in &corpus.files {
+        sums.add_file(file);
+    }
+    sums.finish(&corpus.names)
+}
+
+#[derive(Default)]
+struct ToolSums {
+    calls: u64,
+    files: u64,
+    chars: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Sums {
+    totals: Totals,
+    sessions: IdSet<Id>,
+    calls: IdSet<Id>,
+    tools: BTreeMap<Sym, ToolSums>,
+    messages: IdMap<Id, (Usage, Sym)>,
+    edges: [u64; LAGS.len()],
+}
+
+impl Sums {
+    fn add_file(&mut self, file: &SourceRows) {
+        let counters = &file.source.counters;
+        self.totals.files += 1;
+        self.totals.records += counters.records;
+        self.totals.bad_fragments += counters.bad_fragments;
+        self.totals.non_objects += counters.non_objects;
+        for (kind, count) in &counters.types {
+            *self.totals.types.entry(kind.clone()).or_default() += count;
+        }
+        self.sessions.extend(file.rows.sessions.iter().map(|row| row.session));
+        for row in file.rows.messages.iter().filter(|row| row.has_usage) {
+            let entry = self.messages.entry(row.id).or_insert((row.usage, row.model));
+            entry.0.merge(&row.usage);
+        }
+        self.add_calls(file);
+    }
+
+    fn add_calls(&mut self, file: &SourceRows) {
+        let recorded = || file.rows.calls.iter().filter(|row| !row.progress);
+        let mut asked: Vec<(Asked, Id)> = recorded().filter_map(|row| Some((row.asked?, row.call))).collect();
+        asked.sort_by_key(|(asked, _)| asked.block);
+        let mut answered: Vec<(Answered, Id)> = recorded().filter_map(|row| Some((row.answered?, row.call))).collect();
+        answered.sort_by_key(|(answered, _)| answered.block);
+        // The last result of an id is the one that stands.
+        let results: IdMap<Id, Answered> = answered.iter().map(|&(answered, id)| (id, answered)).collect();
+        let mut seen_tools = BTreeSet::new();
+        for (asked, id) in &asked {
+            let tool = self.tools.entry(asked.tool).or_default();
+            tool.calls += 1;
+            tool.files += u64::from(seen_tools.insert(asked.tool));
+            self.calls.insert(*id);
+            self.totals.tool_uses += 1;
+            let Some(result) = results.get(id) else {
+                self.totals.unanswered += 1;
+                continue;
+            };
+            self.totals.paired += 1;
+            tool.chars.push(result.chars);
+            let failed = !matches!(result.status, Status::Ok);
+            self.totals.status.error += u64::from(failed);
+            self.totals.status.ok += u64::from(!failed);
+        }
+        let known: IdSet<Id> = asked.iter().map(|&(_, id)| id).collect();
+        self.totals.orphan_results +=
+            results.len() as u64 - known.iter().filter(|id| results.contains_key(id)).count() as u64;
+        for (sum, lag) in self.edges.iter_mut().zip(LAGS) {
+            *sum += asked.len().saturating_sub(lag) as u64;
+        }
+        self.add_repeats(&answered, &results, &file.rows.marks);
+    }
+
+    /// Repeats in result order; a cache per partition of the file.
+    fn add_repeats(&mut self, answered: &[(Answered, Id)], results: &IdMap<Id, Answered>, marks: &[MarkRow]) {
+        let partitions = self.partition_starts(marks);
+        let (mut recent, mut seen) = (VecDeque::new(), IdSet::default());
+        let mut current = 0;
+        for (_, id) in answered {
+            let body = &results[id];
+            let partition = partitions.partition_point(|&start| start < body.record);
+            if partition != current {
+                recent.clear();
+                seen.clear();
+                current = partition;
+            }
+            if body.chars < REPEAT_CHARS_MIN {
+                continue;
+            }
+            let sums = &mut self.totals.dedup;
+            sums.eligible_ge200 += 1;
+            if !seen.insert(body.body) {
+                sums.repeat_unlimited += 1;
+                sums.repeat_chars += u64::from(body.chars);
+            }
+            if let Some(index) = recent.iter().position(|&known| known == body.body) {
+                sums.repeat_lru5 += 1;
+                recent.remove(index);
+            }
+            recent.push_back(body.body);
+            if recent.len() > LRU_SIZE {
+                recent.pop_front();
+            }
+        }
+    }
+
+    /// Records at which a partition of the file begins: boundaries, and summaries without one.
+    fn partition_starts(&mut self, marks: &[MarkRow]) -> Vec<u32> {
+        let mut starts = Vec::new();
+        let mut last_boundary = None;
+        for mark in marks {
+            match mark.kind {
+                MarkKind::Boundary => {
+                    last_boundary = Some(mark.record);
+                    self.totals.compact_boundaries += 1;
+                    starts.push(mark.record);
+                }
+                MarkKind::Summary if last_boundary.is_none_or(|b| mark.record - b > SUMMARY_WITHIN_RECORDS) => {
+                    self.totals.compact_summaries_alone += 1;
+                    starts.push(mark.record);
+                }
+                _ => {}
+            }
+        }
+        starts
+    }
+
+    fn finish(self, names: &Names) -> Totals {
+        let mut totals = self.totals;
+        totals.sessions = self.sessions.len() as u64;
+        totals.tool_uses_distinct = self.calls.len() as u64;
+        for (tool, mut sums) in self.tools {
+            sums.chars.sort_unstable();
+            let row = ToolTotals {
+                calls: sums.calls,
+                files: sums.files,
+                p50: quantile_lower(&sums.chars, 0.5),
+                p90: quantile_lower(&sums.chars, 0.9),
+            };
+            totals.tools.insert(names.text(tool).to_owned(), row);
+        }
+        totals.edge_total = LAGS.iter().zip(self.edges).map(|(lag, sum)| (lag.to_string(), sum)).collect();
+        totals.messages = self.messages.len() as u64;
+        // Sums and counts by name do not depend on the order of the map.
+        #[expect(clippy::iter_over_hash_type)]
+        for (usage, model) in self.messages.values() {
+            totals.usage.input_tokens += usage.input;
+            totals.usage.output_tokens += usage.output;
+            totals.usage.cache_creation_input_tokens += usage.cache_creation;
+            totals.usage.cache_read_input_tokens += usage.cache_read;
+            *totals.models.entry(names.text(*model).to_owned()).or_default() += 1;
+        }
+        totals
+    }
+}
+
+/// The element at `floor(share × (n − 1))` of sorted values; 0 when there are none.
+pub fn quantile_lower(sorted: &[u32], share: f64) -> u32 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0 };
+    sorted[((share * last as f64) as usize).min(last)]
+}

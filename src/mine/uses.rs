@@ -1,0 +1,37 @@
+//! How models and sessions were used: the rows behind the rules that pin profiles.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::history::History;
+use crate::model::names::Names;
+use crate::model::stats::{ModelUse, SessionUse};
+
+/// API messages by model id, `<synthetic>` and unbilled records left out; sorted by id.
+pub fn models(history: &History, names: &Names) -> Vec<ModelUse> {
+    let mut uses: BTreeMap<&str, ModelUse> = BTreeMap::new();
+    for message in history.messages.iter().filter(|message| message.billed) {
+        let id = names.text(message.model);
+        if id.is_empty() {
+            continue;
+        }
+        let row = uses.entry(id).or_insert(ModelUse { id: id.to_owned(), messages: 0, prompt_tokens_max: 0 });
+        let usage = &message.usage;
+        row.messages += 1;
+        row.prompt_tokens_max = row.prompt_tokens_max.max(usage.input + usage.cache_creation + usage.cache_read);
+    }
+    uses.into_values().collect()
+}
+
+/// Sessions by their calls; `read_class` lists the tools that only read.
+pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
+    let mut uses = vec![SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" }; history.sessions.len()];
+    for chain in &history.chains {
+        let row = &mut uses[chain.session as usize];
+        row.compactions += u64::from(chain.compactions);
+        for call in &history.calls[chain.calls.clone()] {
+            row.calls += 1;
+            row.read_calls += u64::from(read_class.contains(names.text(call.tool)));
+        }
+    }
+    uses
+}

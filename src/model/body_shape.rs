@@ -1,0 +1,68 @@
+//! The eleven shapes of a tool response (Paper 2).
+
+/// The eleven shapes (published spellings in [`BodyShape::key`]); 0 stands for "not looked at".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[repr(u8)]
+pub enum BodyShape {
+    /// Not classified.
+    #[default]
+    Unknown = 0,
+    /// No JSON members at all.
+    Empty = 1,
+    /// Running text.
+    Prose = 2,
+    /// Numbered lines (`12→text`).
+    NumberedList = 3,
+    /// Lines that start with `- ` or `* `.
+    BulletList = 4,
+    /// Fenced code.
+    CodeBlock = 5,
+    /// A pipe table somewhere in the text.
+    MarkdownTable = 6,
+    /// A JSON object with containers inside, or a mixed array.
+    NestedObject = 7,
+    /// A JSON object of scalars.
+    FlatObject = 8,
+    /// A JSON array of objects.
+    ArrayOfObjects = 9,
+    /// A JSON array of scalars.
+    ArrayOfPrimitives = 10,
+}
+
+impl BodyShape {
+    const ALL: [Self; 11] = [
+        Self::Unknown,
+        Self::Empty,
+        Self::Prose,
+        Self::NumberedList,
+        Self::BulletList,
+        Self::CodeBlock,
+        Self::MarkdownTable,
+        Self::NestedObject,
+        Self::FlatObject,
+        Self::ArrayOfObjects,
+        Self::ArrayOfPrimitives,
+    ];
+
+    /// The shape with this number.
+    pub fn from_number(number: u8) -> Self {
+        Self::ALL.get(number as usize).copied().unwrap_or_default()
+    }
+
+    /// The published name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Empty => "empty",
+            Self::Prose => "prose",
+            Self::NumberedList => "numbered_list",
+            Self::BulletList => "bullet_list",
+            Self::CodeBlock => "code_block",
+            Self::MarkdownTable => "markdown_table",
+            Self::NestedObject => "nested_object",
+            Self::FlatObject => "flat_object",
+            Self::ArrayOfObjects => "array_of_objects",
+            Self::ArrayOfPrimitives => "array_of_primitives",
+        }
+    }
+}

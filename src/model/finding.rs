@@ -1,0 +1,76 @@
+//! What a rule says: a subject, a verdict, and the evidence for it, counted before it is divided.
+
+use toml_edit::Value;
+
+use crate::model::key_path::KeyPath;
+use crate::model::stats::Share;
+
+/// One change of the configuration.
+#[derive(Clone, Debug)]
+pub struct Delta {
+    /// The key.
+    pub key: KeyPath,
+    /// The value that holds now, from the file or built in; none for a new key.
+    pub from: Option<Value>,
+    /// The value that should hold.
+    pub to: Value,
+}
+
+/// What a rule concludes about its subject.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Change this.
+    Propose(Delta),
+    /// The data would speak for (or against) a change, but something stands in the way.
+    Hold(String),
+    /// Nothing to judge here.
+    Skip(String),
+}
+
+/// Why.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// Counts in words: "180 of 400 responses repeat".
+    pub counts: String,
+    /// The share that decided, if one did.
+    pub share: Option<Share>,
+    /// Observations behind the value.
+    pub n: u64,
+    /// The threshold, with its place: "`rules/p1_model.toml:4` asks for 0.8".
+    pub threshold: Option<String>,
+    /// Whether the value is *measured* in the logs or *shipped* with devboy.
+    pub basis: Basis,
+}
+
+/// What a figure rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Basis {
+    /// Stands in the logs.
+    #[default]
+    Measured,
+    /// A shipped annotation, not of this user's making.
+    Shipped,
+}
+
+impl Basis {
+    /// The word for it in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Shipped => "shipped",
+        }
+    }
+}
+
+/// One result of one rule.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Id of the rule: "P1".
+    pub rule: &'static str,
+    /// What it is about: a model, a tool, an endpoint.
+    pub subject: String,
+    /// The conclusion.
+    pub verdict: Verdict,
+    /// Why.
+    pub evidence: Evidence,
+}

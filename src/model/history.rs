@@ -1,0 +1,187 @@
+//! What happened: every session, chain, message and call once, in order, whatever copies the logs hold.
+
+use std::ops::Range;
+
+use crate::model::id::Id;
+use crate::model::names::Sym;
+use crate::model::trace::{Millis, NO_TIME, Place, ResultKind, Status, Usage};
+
+/// One tool call.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Call {
+    /// The `tool_use` id.
+    pub id: Id,
+    /// Tool name.
+    pub tool: Sym,
+    /// Index into [`History::chains`].
+    pub chain: u32,
+    /// Number of the API message within its chain; calls of one step were made in parallel.
+    pub step: u32,
+    /// Number of the context partition within its chain.
+    pub partition: u32,
+    /// When it was asked.
+    pub ts: Millis,
+    /// From the record of the call to the record of the result; includes waiting for permission.
+    pub latency_ms: Option<u32>,
+    /// How it ended.
+    pub status: Status,
+    /// What came back.
+    pub kind: ResultKind,
+    /// Code points of the text that came back.
+    pub chars: u32,
+    /// Bytes of the same.
+    pub bytes: u32,
+    /// Name of the same.
+    pub body: Id,
+    /// Number of its [`crate::model::body_shape::BodyShape`].
+    pub shape: u8,
+    /// Length of the input as JSON, in bytes.
+    pub input_bytes: u32,
+}
+
+impl Call {
+    /// Whether the tool ran and answered, well or badly: only then do size and latency tell something about it.
+    pub fn ran(&self) -> bool {
+        matches!(self.status, Status::Ok | Status::Error)
+    }
+}
+
+/// A main thread or a subagent: what one reader has in its context.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chain {
+    /// Index into [`History::sessions`].
+    pub session: u32,
+    /// Subagent id, the root record of an inline side chain, or none on the main thread.
+    pub agent: Id,
+    /// Where it was recorded.
+    pub place: Place,
+    /// Its calls in [`History::calls`].
+    pub calls: Range<usize>,
+    /// Compactions, each once.
+    pub compactions: u32,
+}
+
+/// A session: a main thread and its subagents.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Session {
+    /// Pseudonym of `sessionId`.
+    pub id: Id,
+    /// Pseudonym of the directory it began in.
+    pub project: Id,
+    /// Pseudonym of that directory's name.
+    pub project_name: Id,
+    /// Latest client version.
+    pub version: Sym,
+    /// First record.
+    pub ts_first: Millis,
+    /// Last record.
+    pub ts_last: Millis,
+}
+
+/// One API message, over all copies of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Message {
+    /// `message.id`.
+    pub id: Id,
+    /// Model.
+    pub model: Sym,
+    /// Index into [`History::sessions`].
+    pub session: u32,
+    /// Earliest record.
+    pub ts: Millis,
+    /// Per-field maximum over the copies.
+    pub usage: Usage,
+    /// False for records that are no API call: `<synthetic>` ones, and those without usage.
+    pub billed: bool,
+    /// Where it was recorded; the output of [`Place::Progress`] is unknown.
+    pub place: Place,
+    /// Whether a `stop_reason` arrived; otherwise output is a lower bound.
+    pub finished: bool,
+}
+
+/// A tool result that a micro-compaction cleared from its chain's context.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Eviction {
+    /// Index into [`History::chains`].
+    pub chain: u32,
+    /// Index into [`History::calls`] of the first call made after the eviction (or the end of the chain).
+    pub before: usize,
+    /// The call whose result was cleared.
+    pub call: usize,
+}
+
+/// What was merged or set aside while the copies became one history.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Merged {
+    /// Records of a message beyond its first.
+    pub duplicate_message: u64,
+    /// Copies of a call beyond the one that counts.
+    pub duplicate_call: u64,
+    /// Calls in progress records of subagents that have a better record.
+    pub superseded_progress: u64,
+    /// Results whose call is nowhere in the input.
+    pub orphan_result: u64,
+    /// Files that are no session logs.
+    pub sidecar_files: u64,
+}
+
+/// The whole history.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct History {
+    /// Sessions, by id.
+    pub sessions: Vec<Session>,
+    /// Chains, by session, then main thread first, then by agent id.
+    pub chains: Vec<Chain>,
+    /// Calls, chain by chain in order.
+    pub calls: Vec<Call>,
+    /// Messages, by id.
+    pub messages: Vec<Message>,
+    /// Evictions, in order.
+    pub evictions: Vec<Eviction>,
+    /// What was merged.
+    pub merged: Merged,
+}
+
+impl History {
+    /// The session of a call.
+    pub fn session_of(&self, call: &Call) -> &Session {
+        &self.sessions[self.chains[call.chain as usize].session as usize]
+    }
+
+    /// First and last timestamp of all sessions.
+    pub fn span(&self) -> Option<(Millis, Millis)> {
+        let known = || self.sessions.iter().filter(|session| session.ts_first != NO_TIME);
+        Some((known().map(|s| s.ts_first).min()?, known().map(|s| s.ts_last).max()?))
+    }
+
+    /// Keeps only calls and messages whose time lies in `from..to`; those without a time stay only in an open window.
+    #[must_use]
+    pub fn within(mut self, window: &Range<Millis>) -> Self {
+        if *window == (Millis::MIN..Millis::MAX) {
+            return self;
+        }
+        let keep: Vec<bool> = self.calls.iter().map(|call| window.contains(&call.ts)).collect();
+        // Where each call went; kept calls move to the front in order.
+        let place: Vec<usize> = keep
+            .iter()
+            .scan(0, |kept, &keep| {
+                let here = *kept;
+                *kept += usize::from(keep);
+                Some(here)
+            })
+            .chain([keep.iter().filter(|&&keep| keep).count()])
+            .collect();
+        for chain in &mut self.chains {
+            chain.calls = place[chain.calls.start]..place[chain.calls.end];
+        }
+        self.evictions.retain(|eviction| keep[eviction.call]);
+        for eviction in &mut self.evictions {
+            eviction.before = place[eviction.before];
+            eviction.call = place[eviction.call];
+        }
+        let mut kept = keep.iter();
+        self.calls.retain(|_| kept.next() == Some(&true));
+        self.messages.retain(|message| window.contains(&message.ts));
+        self
+    }
+}

@@ -1,0 +1,98 @@
+//! 128-bit names for things whose text must not be kept.
+//!
+//! Two families, told apart by what they are for. [`Id::of`] (XXH3-128) joins rows inside one machine's lake: message ids,
+//! call ids, record ids, bodies. [`Id::pseudonym`] (SHA-256, first 16 bytes) names what may be shown or exported:
+//! sessions, projects, files. Short prefixes of either are not anonymous against somebody who can guess the text.
+
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use sha2::{Digest, Sha256};
+
+/// A 128-bit hash. All zero means "none".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Id(pub [u8; 16]);
+
+impl Id {
+    /// No text at all, for instance a record without the field.
+    pub const NONE: Self = Self([0; 16]);
+
+    /// XXH3-128 of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(xxhash_rust::xxh3::xxh3_128(bytes).to_be_bytes())
+    }
+
+    /// The first 128 bits of SHA-256 of `bytes`.
+    pub fn pseudonym(bytes: &[u8]) -> Self {
+        let digest = Sha256::digest(bytes);
+        let mut out = [0; 16];
+        out.copy_from_slice(&digest[..16]);
+        Self(out)
+    }
+
+    /// True unless this is [`Id::NONE`].
+    pub fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+
+    /// Reads what [`fmt::Display`] wrote: 32 hex digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        if text.len() != 32 || !text.is_ascii() {
+            return None;
+        }
+        let mut out = [0; 16];
+        for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self(out))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut low = [0; 8];
+        low.copy_from_slice(&self.0[8..]);
+        state.write_u64(u64::from_le_bytes(low));
+    }
+}
+
+/// Hashes an [`Id`] by itself: it is a hash already.
+#[derive(Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 ^= value;
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0.rotate_left(29) ^ u64::from(value)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+/// A map keyed by [`Id`] (or a pair of an id and a small number).
+pub type IdMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<IdHasher>>;
+/// A set of [`Id`]s.
+pub type IdSet<K> = std::collections::HashSet<K, BuildHasherDefault<IdHasher>>;

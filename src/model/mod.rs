@@ -1,0 +1,15 @@
+//! Plain data that every stage shares. No files, no command line, no frames.
+
+pub mod body_shape;
+pub mod corpus;
+pub mod current;
+pub mod damage;
+pub mod finding;
+pub mod history;
+pub mod id;
+pub mod key_path;
+pub mod model_id;
+pub mod names;
+pub mod stats;
+pub mod tool_model;
+pub mod trace;

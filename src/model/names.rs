@@ -1,0 +1,53 @@
+//! Interned names: tools, models, versions, record types. Rows carry a number, reports look the text up.
+
+use std::collections::HashMap;
+
+/// Index into a [`Names`] table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Sym(pub u32);
+
+/// A table of distinct names. Symbol 0 is always the empty name.
+#[derive(Debug, Clone)]
+pub struct Names {
+    texts: Vec<String>,
+    index: HashMap<String, Sym>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { texts: vec![String::new()], index: HashMap::from([(String::new(), Sym(0))]) }
+    }
+}
+
+impl Names {
+    /// The symbol of `text`, made on first sight.
+    pub fn intern(&mut self, text: &str) -> Sym {
+        if let Some(&sym) = self.index.get(text) {
+            return sym;
+        }
+        let sym = Sym(u32::try_from(self.texts.len()).expect("fewer than 2^32 distinct names"));
+        self.texts.push(text.to_owned());
+        self.index.insert(text.to_owned(), sym);
+        sym
+    }
+
+    /// The symbol of `text`, if it has one.
+    pub fn find(&self, text: &str) -> Option<Sym> {
+        self.index.get(text).copied()
+    }
+
+    /// The text of a symbol of this table.
+    pub fn text(&self, sym: Sym) -> &str {
+        &self.texts[sym.0 as usize]
+    }
+
+    /// All texts in the order of their symbols.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// Takes over another table's names; returns where each of its symbols went.
+    pub fn absorb(&mut self, other: &Self) -> Vec<Sym> {
+        other.texts.iter().map(|text| self.intern(text)).collect()
+    }
+}

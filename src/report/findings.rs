@@ -1,0 +1,113 @@
+//! Findings in words: one line per change with its evidence, and with `--explain` what was held or skipped and why.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::model::finding::{Evidence, Finding, Verdict};
+
+/// Writes the evidence of every proposed change; with `explain` also what was held and skipped.
+pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result<()> {
+    for finding in findings {
+        match &finding.verdict {
+            Verdict::Propose(delta) => {
+                let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
+                writeln!(out, "# {} {}: {from}{}", finding.rule, delta.key, short(&delta.to))?;
+            }
+            Verdict::Hold(reason) if explain => writeln!(out, "# {} hold {}: {reason}", finding.rule, finding.subject)?,
+            Verdict::Skip(reason) if explain => writeln!(out, "# {} skip {}: {reason}", finding.rule, finding.subject)?,
+            Verdict::Hold(_) | Verdict::Skip(_) => continue,
+        }
+        let words = evidence_words(&finding.evidence);
+        if !words.is_empty() {
+            writeln!(out, "#      {words}")?;
+        }
+    }
+    Ok(())
+}
+
+fn evidence_words(evidence: &Evidence) -> String {
+    if evidence.counts.is_empty() {
+        return String::new();
+    }
+    let mut words = evidence.counts.clone();
+    if let Some(share) = &evidence.share {
+        let percent = |share: f64| 100.0 * share;
+        words += &format!(
+            " = {:.1} % (95 % interval {:.1}–{:.1} %, n {})",
+            percent(share.value()),
+            percent(share.lower),
+            percent(share.upper),
+            share.n
+        );
+    }
+    if let Some(threshold) = &evidence.threshold {
+        words += &format!("; {threshold}");
+    }
+    format!("{words} [{}]", evidence.basis.key())
+}
+
+/// A value on one line; a list of links by their tools.
+fn short(value: &toml_edit::Value) -> String {
+    let Some(list) = value.as_array() else { return value.to_string().trim().to_owned() };
+    let link = |item: &toml_edit::Value| {
+        let link = item.as_inline_table()?;
+        Some(format!("{} {}", link.get("tool")?.as_str()?, link.get("probability")?.as_float()?))
+    };
+    match list.iter().map(link).collect::<Option<Vec<_>>>() {
+        Some(links) if !links.is_empty() => format!("[{}]", links.join(", ")),
+        _ => value.to_string().trim().to_owned(),
+    }
+}
+
+/// The findings for JSON, all of them.
+pub fn json(findings: &[Finding]) -> Value {
+    findings.iter().map(finding_json).collect()
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    let evidence = &finding.evidence;
+    let mut out = json!({
+        "rule": finding.rule,
+        "subject": finding.subject,
+        "evidence": {
+            "basis": evidence.basis.key(),
+            "counts": evidence.counts,
+            "n": evidence.n,
+            "threshold": evidence.threshold,
+            "interval": evidence.share.map(|s| json!({
+                "k": s.k, "n": s.n, "value": s.value(), "lower": s.lower, "upper": s.upper,
+            })),
+        },
+    });
+    let fields = match &finding.verdict {
+        Verdict::Propose(delta) => json!({
+            "verdict": "propose",
+            "key": delta.key.to_string(),
+            "old": delta.from.as_ref().map(plain),
+            "new": plain(&delta.to),
+        }),
+        Verdict::Hold(reason) => json!({ "verdict": "hold", "reason": reason }),
+        Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
+    };
+    if let (Some(out), Value::Object(fields)) = (out.as_object_mut(), fields) {
+        out.extend(fields);
+    }
+    out
+}
+
+/// A TOML value as JSON.
+pub fn plain(value: &toml_edit::Value) -> Value {
+    match value {
+        toml_edit::Value::String(text) => json!(text.value()),
+        toml_edit::Value::Integer(number) => json!(number.value()),
+        toml_edit::Value::Float(number) => json!(number.value()),
+        toml_edit::Value::Boolean(flag) => json!(flag.value()),
+        toml_edit::Value::Datetime(time) => json!(time.value().to_string()),
+        toml_edit::Value::Array(list) => list.iter().map(plain).collect(),
+        toml_edit::Value::InlineTable(table) => {
+            Value::Object(table.iter().map(|(key, value)| (key.to_owned(), plain(value))).collect())
+        }
+    }
+}

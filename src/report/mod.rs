@@ -1,0 +1,7 @@
+//! How results look: tables in four forms, the JSON envelope, numbers, findings.
+
+pub mod envelope;
+pub mod findings;
+pub mod numbers;
+pub mod quality;
+pub mod table;

@@ -1,0 +1,37 @@
+//! Numbers as people read them.
+
+/// 1,234,567
+pub fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// "73.4 MB" (powers of ten).
+pub fn bytes(value: u64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let unit = units.into_iter().find(|(size, _)| value as f64 >= *size);
+    unit.map_or_else(|| format!("{value} B"), |(size, name)| format!("{:.1} {name}", value as f64 / size))
+}
+
+/// "94.9 %"
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// A count with its noun: "1 file", "2 files".
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", thousands(count))
+}
+
+/// The UTC date of a timestamp: "2026-01-02".
+pub fn date(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+}

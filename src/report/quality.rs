@@ -1,0 +1,71 @@
+//! Damage and skipped input, by reason, with the first place of each.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::model::corpus::{Corpus, Source};
+use crate::model::damage::Reason;
+use crate::report::numbers::thousands;
+use crate::report::table::Table;
+
+/// One reason over all files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quality {
+    /// How often.
+    pub count: u64,
+    /// Files with at least one case.
+    pub files: u64,
+    /// `file:line` of the first case.
+    pub first: String,
+}
+
+/// Damage of all files, by reason.
+pub fn of(corpus: &Corpus) -> BTreeMap<Reason, Quality> {
+    let mut out: BTreeMap<Reason, Quality> = BTreeMap::new();
+    for file in &corpus.files {
+        for (&reason, spot) in &file.source.counters.damage.0 {
+            // A journal is not a damaged session log because its records are of other types.
+            if file.source.is_sidecar() && matches!(reason, Reason::UnknownType | Reason::MissingField) {
+                continue;
+            }
+            let place =
+                || if spot.line == 0 { name(&file.source) } else { format!("{}:{}", name(&file.source), spot.line) };
+            let row = out.entry(reason).or_insert_with(|| Quality { count: 0, files: 0, first: place() });
+            row.count += spot.count;
+            row.files += 1;
+        }
+    }
+    out
+}
+
+/// How a file is called in reports; one that was deleted has no name any more.
+fn name(source: &Source) -> String {
+    source
+        .path
+        .as_ref()
+        .map_or_else(|| format!("(deleted file {:.8})", source.key.to_string()), |p| p.display().to_string())
+}
+
+/// The table for people.
+pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
+    let mut table = Table::new(&["reason", "#count", "#files", "what became of it", "first seen at"]);
+    for (reason, row) in quality {
+        table.row([
+            reason.key().to_owned(),
+            thousands(row.count),
+            thousands(row.files),
+            reason.outcome().to_owned(),
+            row.first.clone(),
+        ]);
+    }
+    table
+}
+
+/// The same for JSON.
+pub fn json(quality: &BTreeMap<Reason, Quality>) -> Value {
+    let row = |(reason, row): (&Reason, &Quality)| {
+        (reason.key().to_owned(), json!({ "count": row.count, "files": row.files, "first": row.first }))
+    };
+    Value::Object(quality.iter().map(row).collect())
+}

@@ -1,0 +1,96 @@
+//! A table of texts in every form a report can have.
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, presets};
+
+use crate::cli::Format;
+use crate::error::Result;
+
+/// Width of a table that does not go to a terminal.
+const PLAIN_WIDTH: u16 = 100;
+
+/// Columns and rows.
+pub struct Table {
+    headers: Vec<&'static str>,
+    /// Which columns hold numbers.
+    numeric: Vec<bool>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these columns; those whose name starts with `#` hold numbers (the mark is not shown).
+    pub fn new(columns: &[&'static str]) -> Self {
+        Self {
+            headers: columns.iter().map(|name| name.trim_start_matches('#')).collect(),
+            numeric: columns.iter().map(|name| name.starts_with('#')).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Writes the table. JSON has its own document, so it is never asked for here.
+    pub fn write(&self, out: &mut dyn Write, format: Format, width: Option<u16>) -> Result<()> {
+        match format {
+            Format::Csv => self.write_csv(out),
+            Format::Md => self.write_markdown(out),
+            Format::Table | Format::Json => Ok(writeln!(out, "{}", self.boxed(width))?),
+        }
+    }
+
+    fn boxed(&self, width: Option<u16>) -> comfy_table::Table {
+        let mut table = comfy_table::Table::new();
+        table
+            .load_style(presets::UTF8_FULL_CONDENSED)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width.unwrap_or(PLAIN_WIDTH))
+            .set_header(&self.headers)
+            .add_rows(&self.rows);
+        for (column, numeric) in table.column_iter_mut().zip(&self.numeric) {
+            if *numeric {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+    }
+
+    fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
+        let line = |cells: Vec<String>| cells.into_iter().map(|cell| csv_cell(&cell)).collect::<Vec<_>>().join(",");
+        writeln!(out, "{}", line(self.headers.iter().map(|&name| name.to_owned()).collect()))?;
+        for row in &self.rows {
+            // Thousands separators are for people.
+            let cell = |(cell, numeric): (&String, &bool)| if *numeric { cell.replace(',', "") } else { cell.clone() };
+            writeln!(out, "{}", line(row.iter().zip(&self.numeric).map(cell).collect()))?;
+        }
+        Ok(())
+    }
+
+    fn write_markdown(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "| {} |", self.headers.join(" | "))?;
+        let rule = |numeric: &bool| if *numeric { "--:" } else { "---" };
+        writeln!(out, "| {} |", self.numeric.iter().map(rule).collect::<Vec<_>>().join(" | "))?;
+        for row in &self.rows {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+            writeln!(out, "| {} |", cells.join(" | "))?;
+        }
+        Ok(())
+    }
+}
+
+fn csv_cell(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}
+
+/// The width of the terminal, if there is one.
+pub fn terminal_width() -> Option<u16> {
+    comfy_table::Table::new().width()
+}

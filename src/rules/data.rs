@@ -1,0 +1,96 @@
+//! The data files of `rules/`: compiled in, or read from `--rules-dir`.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// Every data file that rules read, by name. A new file is one line here.
+const SHIPPED: &[(&str, &str)] = &[
+    ("p1_model.toml", include_str!("../../rules/p1_model.toml")),
+    ("p2_agent.toml", include_str!("../../rules/p2_agent.toml")),
+    ("p3_data.toml", include_str!("../../rules/p3_data.toml")),
+    ("t1_tools.toml", include_str!("../../rules/t1_tools.toml")),
+    ("models.toml", include_str!("../../rules/models.toml")),
+    ("logs.toml", include_str!("../../rules/logs.toml")),
+    ("annotations/claude_code.toml", include_str!("../../rules/annotations/claude_code.toml")),
+    ("annotations/gitlab.toml", include_str!("../../rules/annotations/gitlab.toml")),
+    ("annotations/github.toml", include_str!("../../rules/annotations/github.toml")),
+    ("annotations/jira.toml", include_str!("../../rules/annotations/jira.toml")),
+    ("annotations/clickup.toml", include_str!("../../rules/annotations/clickup.toml")),
+    ("annotations/fireflies.toml", include_str!("../../rules/annotations/fireflies.toml")),
+    ("annotations/confluence.toml", include_str!("../../rules/annotations/confluence.toml")),
+];
+
+/// Where data files are taken from.
+#[derive(Debug, Default)]
+pub struct Data {
+    dir: Option<PathBuf>,
+}
+
+impl Data {
+    /// The shipped files, overridden one by one by those in `dir`.
+    ///
+    /// # Errors
+    /// If `dir` is given and is no directory.
+    pub fn new(dir: Option<&Path>) -> Result<Self> {
+        match dir {
+            Some(dir) if !dir.is_dir() => Err(Error::failed(format!("--rules-dir {} is no directory", dir.display()))),
+            _ => Ok(Self { dir: dir.map(Path::to_owned) }),
+        }
+    }
+
+    /// The text of a data file.
+    ///
+    /// # Errors
+    /// If the overriding file cannot be read, or no such file is shipped.
+    pub fn text(&self, name: &str) -> Result<Cow<'static, str>> {
+        if let Some(path) = self.dir.as_ref().map(|dir| dir.join(name)).filter(|path| path.exists()) {
+            let text = std::fs::read_to_string(&path).map_err(|cause| Error::io("reading", &path, &cause))?;
+            return Ok(Cow::Owned(text));
+        }
+        let shipped = SHIPPED.iter().find(|(known, _)| *known == name);
+        shipped
+            .map(|(_, text)| Cow::Borrowed(*text))
+            .ok_or_else(|| Error::failed(format!("there is no data file {name}")))
+    }
+
+    /// The names of all annotation files.
+    pub fn annotation_files() -> impl Iterator<Item = &'static str> {
+        SHIPPED.iter().map(|(name, _)| *name).filter(|name| name.starts_with("annotations/"))
+    }
+
+    /// The shipped model families.
+    ///
+    /// # Errors
+    /// If `models.toml` does not fit.
+    pub fn families(&self) -> Result<Vec<Family>> {
+        let file: Families = toml_edit::de::from_str(&self.text("models.toml")?)
+            .map_err(|cause| Error::failed(format!("rules/models.toml: {cause}")))?;
+        Ok(file.model)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Families {
+    model: Vec<Family>,
+}
+
+/// A model family as a variant of the LLM profile axis.
+#[derive(Deserialize, Debug, Clone, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// Name of the variant, in the published spelling.
+    pub variant: String,
+    /// Tokenizer profile.
+    pub tokenizer: String,
+    /// See the published schema.
+    pub prefer_explicit_keys: bool,
+    /// Context window in tokens, where it is known.
+    pub context_window: Option<u32>,
+    /// See the published schema.
+    pub max_inline_nested: Option<u32>,
+}

@@ -1,0 +1,116 @@
+//! Explainable rules: typed rows × thresholds → findings. A rule reads, counts and says what it concludes; it never
+//! writes.
+//!
+//! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
+//! [`REGISTER`].
+
+pub mod annotations;
+pub mod data;
+mod p1_model;
+mod p2_agent;
+mod p3_data;
+pub mod t1_tools;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::model::current::Current;
+use crate::model::finding::Finding;
+use crate::model::names::Names;
+use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
+use crate::rules::annotations::Annotations;
+use crate::rules::data::Data;
+
+/// A rule: who it is, what it does in words, where its numbers are, and the judgement.
+pub struct Rule {
+    /// Short id: "P1".
+    pub id: &'static str,
+    /// Name of its files: "p1_model".
+    pub file: &'static str,
+    /// What it decides, in one line.
+    pub summary: &'static str,
+    /// What it looks at, why, when it stays quiet, an example: Markdown, printed by `devboy tune rules`.
+    pub docs: &'static str,
+    /// Whether it speaks only with `--tools`.
+    pub tools_only: bool,
+    /// The judgement.
+    pub judge: fn(&Facts<'_>, &Sheet) -> Result<Vec<Finding>>,
+}
+
+/// All rules, in the order in which they speak.
+pub static REGISTER: [&Rule; 4] = [&p1_model::RULE, &p2_agent::RULE, &p3_data::RULE, &t1_tools::RULE];
+
+/// What rules may read.
+pub struct Facts<'a> {
+    /// Texts of the symbols in the rows below.
+    pub names: &'a Names,
+    /// Models.
+    pub models: &'a [ModelUse],
+    /// Sessions.
+    pub sessions: &'a [SessionUse],
+    /// Tools.
+    pub tools: &'a [ToolStats],
+    /// Follow-ups at the published lags.
+    pub follow_ups: &'a [FollowUpCount],
+    /// Shipped annotations.
+    pub annotations: &'a Annotations,
+    /// Shipped model families.
+    pub families: &'a [data::Family],
+    /// The configuration as it is.
+    pub current: &'a dyn Current,
+}
+
+/// The numbers of one rule.
+pub struct Sheet {
+    path: String,
+    text: String,
+}
+
+impl Sheet {
+    /// The sheet of a rule.
+    pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
+        let name = format!("{}.toml", rule.file);
+        Ok(Self { text: data.text(&name)?.into_owned(), path: format!("rules/{name}") })
+    }
+
+    /// The numbers, typed.
+    pub fn thresholds<T: DeserializeOwned>(&self) -> Result<T> {
+        toml_edit::de::from_str(&self.text).map_err(|cause| {
+            Error::failed(format!("{}: {cause}", self.path)).hint("compare it with the sheet that devboy ships")
+        })
+    }
+
+    /// Where a threshold stands and what it asks for: "rules/p1_model.toml:4 asks for 0.80".
+    pub fn cite(&self, key: &str) -> String {
+        let numbered = self.text.lines().enumerate();
+        let found = numbered.filter_map(|(index, line)| {
+            let (name, value) = line.split_once('=')?;
+            let value = value.split('#').next().unwrap_or_default();
+            (name.trim() == key).then(|| format!("{}:{} asks for {}", self.path, index + 1, value.trim()))
+        });
+        found.into_iter().next().unwrap_or_else(|| self.path.clone())
+    }
+}
+
+/// Lets every rule speak that was asked for.
+pub fn judge_all(facts: &Facts<'_>, data: &Data, tools: bool) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for rule in REGISTER.iter().filter(|rule| tools || !rule.tools_only) {
+        findings.extend((rule.judge)(facts, &Sheet::of(rule, data)?)?);
+    }
+    Ok(findings)
+}
+
+/// The documentation of all rules, generated from the rules themselves.
+pub fn documentation(data: &Data) -> Result<String> {
+    let mut out = String::from(
+        "# Rules\n\nPrinted by `devboy tune rules`. The numbers stand in `rules/`, each with its reason; \
+         `--rules-dir DIR` reads them from elsewhere.\n",
+    );
+    for rule in REGISTER {
+        let sheet = Sheet::of(rule, data)?;
+        out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
+        out += &format!("\n### Numbers (`{}`)\n\n```toml\n{}\n```\n", sheet.path, sheet.text.trim());
+    }
+    Ok(out)
+}

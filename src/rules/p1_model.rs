@@ -1,0 +1,188 @@
+//! P1: pin the model that answers nearly everything, with its real context window.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::model::model_id::normalise;
+use crate::model::stats::Share;
+use crate::rules::data::Family;
+use crate::rules::{Facts, Rule, Sheet};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "P1",
+    file: "p1_model",
+    summary: "Pins `profiles.llm.active` when one model gives nearly all answers, and adds its variant if it is missing.",
+    docs: DOCS,
+    tools_only: false,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+API messages, each once (`message.id`), `<synthetic>` ones left out. Model ids are normalised first: vendor prefixes,
+dates and separators do not matter (`claude-opus-4-6` and `claude-opus-4.6-20260101` are one).
+
+### Why
+The published `auto` looks a model up by its literal id and falls back to a 32,000-token profile when the spelling
+differs, as it does for every Claude model. A pin names the right tokenizer and window.
+
+### When it stays quiet
+No model reaches the share; too few messages; the key is set to something other than `auto`, or pinned; the model's
+window is not known and no request proves one.
+
+### Example
+```toml
+[profiles.llm]
+active = "claude-opus-4.6"      # was "auto"
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    share_min: f64,
+    messages_min: u64,
+    window_tiers: Vec<u32>,
+}
+
+/// All ids of one family taken together.
+#[derive(Default)]
+struct FamilyUse {
+    messages: u64,
+    prompt_tokens_max: u64,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let mut families: BTreeMap<String, FamilyUse> = BTreeMap::new();
+    for model in facts.models {
+        let family = families.entry(normalise(&model.id)).or_default();
+        family.messages += model.messages;
+        family.prompt_tokens_max = family.prompt_tokens_max.max(model.prompt_tokens_max);
+    }
+    let total: u64 = families.values().map(|family| family.messages).sum();
+    // Ties go to the name that sorts first.
+    let top = families.iter().max_by(|(a, x), (b, y)| x.messages.cmp(&y.messages).then(b.cmp(a)));
+    let Some((name, used)) = top.filter(|_| total > 0) else {
+        return Ok(vec![finding("(none)", Verdict::Skip("no API messages in the logs".into()), Evidence::default())]);
+    };
+    let share = Share::new(used.messages, total);
+    let evidence = Evidence {
+        counts: format!("{} of {total} API messages are from {name}", used.messages),
+        share: Some(share),
+        n: total,
+        threshold: Some(sheet.cite("share_min")),
+        basis: Basis::Measured,
+    };
+    if total < thresholds.messages_min {
+        let reason = format!("only {total} API messages ({})", sheet.cite("messages_min"));
+        return Ok(vec![finding(name, Verdict::Hold(reason), evidence)]);
+    }
+    if share.value() < thresholds.share_min {
+        let reason = "no model reaches the share; `auto` stays".to_owned();
+        return Ok(vec![finding(name, Verdict::Hold(reason), evidence)]);
+    }
+    Ok(pin(facts, name, used, &thresholds, &evidence))
+}
+
+fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
+    Finding { rule: RULE.id, subject: subject.to_owned(), verdict, evidence }
+}
+
+fn pin(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds, evidence: &Evidence) -> Vec<Finding> {
+    let active = KeyPath::from(["profiles", "llm", "active"]);
+    let variants = KeyPath::from(["profiles", "llm", "variants"]);
+    let now = facts.current.value(&active);
+    let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
+    if chosen != "auto" && chosen != name {
+        let reason = format!("`profiles.llm.active` is set to \"{chosen}\" by hand");
+        return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
+    }
+    let known = facts.current.entries(&variants).iter().any(|entry| entry == name);
+    let window = proven_window(facts, name, used, thresholds);
+    let mut findings = Vec::new();
+    if known {
+        findings.extend(widen(facts, &variants.child(name), name, used, window));
+    } else {
+        let family = facts.families.iter().find(|family| family.variant == name);
+        let Some((family, window)) = family.zip(window) else {
+            let reason = "devboy knows no context window for this model, so it cannot add a variant".to_owned();
+            return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
+        };
+        findings.extend(variant(&variants.child(name), name, family, window, used));
+    }
+    findings.push(if chosen == name {
+        finding(name, Verdict::Skip("already pinned".into()), evidence.clone())
+    } else {
+        let delta = Delta { key: active, from: now, to: Value::from(name) };
+        finding(name, Verdict::Propose(delta), evidence.clone())
+    });
+    findings
+}
+
+/// The listed window of a model, or the next larger one that exists when a request did not fit it.
+fn proven_window(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds) -> Option<u32> {
+    let listed = facts.families.iter().find(|family| family.variant == name)?.context_window;
+    let fits = |window: u32| u64::from(window) >= used.prompt_tokens_max;
+    match listed {
+        Some(window) if fits(window) => Some(window),
+        // Without a listed window only a request beyond the smallest one proves anything.
+        None if thresholds.window_tiers.first().is_some_and(|&tier| fits(tier)) => None,
+        _ => thresholds.window_tiers.iter().copied().find(|&tier| fits(tier)),
+    }
+}
+
+/// Raises the window of a variant that is smaller than a request that was answered.
+fn widen(facts: &Facts<'_>, variant: &KeyPath, name: &str, used: &FamilyUse, window: Option<u32>) -> Option<Finding> {
+    let key = variant.child("context_window");
+    let now = facts.current.value(&key);
+    let listed = now.as_ref().and_then(Value::as_integer)?;
+    let window = window.map(i64::from).filter(|&window| window > listed && used.prompt_tokens_max as i64 > listed)?;
+    let verdict = match facts.current.line(&key) {
+        Some(line) => Verdict::Hold(format!("`{key}` is set by hand in line {line}")),
+        None => Verdict::Propose(Delta { key, from: now, to: Value::from(window) }),
+    };
+    Some(finding(name, verdict, largest_prompt(used)))
+}
+
+fn largest_prompt(used: &FamilyUse) -> Evidence {
+    Evidence {
+        counts: format!("the largest of {} requests had {} prompt tokens", used.messages, used.prompt_tokens_max),
+        n: used.messages,
+        ..Evidence::default()
+    }
+}
+
+fn variant(key: &KeyPath, name: &str, family: &Family, window: u32, used: &FamilyUse) -> Vec<Finding> {
+    let shipped = |what: &str| Evidence {
+        counts: format!("{what} of {name}"),
+        threshold: Some("rules/models.toml".to_owned()),
+        basis: Basis::Shipped,
+        ..Evidence::default()
+    };
+    let mut values = vec![
+        ("tokenizer", Value::from(family.tokenizer.as_str()), shipped("tokenizer class")),
+        ("prefer_explicit_keys", Value::from(family.prefer_explicit_keys), shipped("key style")),
+        (
+            "context_window",
+            Value::from(i64::from(window)),
+            match family.context_window {
+                Some(listed) if listed == window => shipped("listed window"),
+                _ => largest_prompt(used),
+            },
+        ),
+    ];
+    if let Some(limit) = family.max_inline_nested {
+        values.push(("max_inline_nested", Value::from(i64::from(limit)), shipped("inline limit")));
+    }
+    let propose = |(field, to, evidence): (&str, Value, Evidence)| {
+        finding(name, Verdict::Propose(Delta { key: key.child(field), from: None, to }), evidence)
+    };
+    values.into_iter().map(propose).collect()
+}

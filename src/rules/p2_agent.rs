@@ -1,0 +1,106 @@
+//! P2: pin the way of working when most of the work is of one kind.
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::model::stats::Share;
+use crate::rules::{Facts, Rule, Sheet};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "P2",
+    file: "p2_agent",
+    summary: "Pins `profiles.agent.active` when most tool calls fall into sessions of one special class.",
+    docs: DOCS,
+    tools_only: false,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Every session is classified by itself with the published thresholds (tool calls, compactions, share of read-class
+calls; `rules/settings/agent_thresholds.toml`). Each class is then weighed by the tool calls of its sessions.
+
+### Why
+`auto` classifies a session only after its first calls. Who mostly works one way gains from saying so.
+
+### When it stays quiet
+No class has the majority; the majority is `default`, which `auto` gives anyway and whose pin would take the other
+classes from the sessions that need them; the key is set to something other than `auto`, or pinned.
+
+### Example
+```toml
+[profiles.agent]
+active = "marathon_refactor"    # was "auto"
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    share_min: f64,
+    sessions_min: usize,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let sessions: Vec<_> = facts.sessions.iter().filter(|session| session.calls > 0).collect();
+    let total: u64 = sessions.iter().map(|session| session.calls).sum();
+    let calls_of = |class: &str| sessions.iter().filter(|s| s.class == class).map(|s| s.calls).sum::<u64>();
+    let mut classes: Vec<&'static str> = sessions.iter().map(|session| session.class).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let Some(&class) = classes.iter().max_by_key(|class| (calls_of(class), std::cmp::Reverse(**class))) else {
+        return Ok(vec![finding("(none)", Verdict::Skip("no tool calls in the logs".into()), Evidence::default())]);
+    };
+    let share = Share::new(calls_of(class), total);
+    let of_class = sessions.iter().filter(|session| session.class == class).count();
+    let evidence = Evidence {
+        counts: format!(
+            "{} of {total} tool calls are in {of_class} of {} sessions classed {class}",
+            share.k,
+            sessions.len()
+        ),
+        share: Some(share),
+        n: total,
+        threshold: Some(sheet.cite("share_min")),
+        basis: Basis::Measured,
+    };
+    Ok(vec![finding(class, verdict(facts, sheet, &thresholds, class, share, sessions.len()), evidence)])
+}
+
+fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
+    Finding { rule: RULE.id, subject: subject.to_owned(), verdict, evidence }
+}
+
+fn verdict(
+    facts: &Facts<'_>,
+    sheet: &Sheet,
+    thresholds: &Thresholds,
+    class: &str,
+    share: Share,
+    sessions: usize,
+) -> Verdict {
+    let key = KeyPath::from(["profiles", "agent", "active"]);
+    let now = facts.current.value(&key);
+    let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
+    if sessions < thresholds.sessions_min && class != "marathon_refactor" {
+        return Verdict::Hold(format!("only {sessions} sessions ({})", sheet.cite("sessions_min")));
+    }
+    if share.value() < thresholds.share_min {
+        return Verdict::Hold("no class has the majority; `auto` stays".to_owned());
+    }
+    if chosen == class {
+        return Verdict::Skip("already pinned".to_owned());
+    }
+    if class == "default" {
+        return Verdict::Skip("`auto` gives `default` to these sessions anyway".to_owned());
+    }
+    if chosen != "auto" {
+        return Verdict::Hold(format!("`profiles.agent.active` is set to \"{chosen}\" by hand"));
+    }
+    Verdict::Propose(Delta { key, from: now, to: Value::from(class) })
+}

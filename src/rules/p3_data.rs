@@ -1,0 +1,118 @@
+//! P3: a data profile for every MCP endpoint that has none yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::body_shape::BodyShape;
+use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::model::stats::{Share, ToolStats};
+use crate::rules::annotations::{is_plain_name, split_mcp};
+use crate::rules::{Facts, Rule, Sheet};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "P3",
+    file: "p3_data",
+    summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches.",
+    docs: DOCS,
+    tools_only: false,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Every `mcp__<server>__<verb>` that was called, and the shapes of its answers.
+
+### Why
+An endpoint without a profile gets neither hints nor a preferred format. The placeholder gives it a name to fill in; a
+format is proposed only when nearly all of at least 20 answers have the shape that it suits.
+
+### When it stays quiet
+A pattern equals the endpoint or is a prefix of it; the key is taken by another pattern; the name is not one that can
+stand in a configuration.
+
+### Example
+```toml
+[profiles.data.variants.linear__get_issue]
+endpoint_pattern = "mcp__linear__get_issue"
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    answers_min: u64,
+    shape_share_min: f64,
+    format_by_shape: BTreeMap<String, String>,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let variants = KeyPath::from(["profiles", "data", "variants"]);
+    let entries: BTreeSet<String> = facts.current.entries(&variants).into_iter().collect();
+    let pattern = |entry: &String| {
+        let value = facts.current.value(&variants.child(entry).child("endpoint_pattern"))?;
+        Some((value.as_str()?.to_owned(), entry.clone()))
+    };
+    let patterns: BTreeMap<String, String> = entries.iter().filter_map(pattern).collect();
+    let mut tools: Vec<&ToolStats> = facts.tools.iter().collect();
+    tools.sort_by_key(|stats| facts.names.text(stats.tool));
+    let mut findings = Vec::new();
+    for stats in tools {
+        let endpoint = facts.names.text(stats.tool);
+        let Some((server, verb)) = split_mcp(endpoint) else { continue };
+        let evidence = Evidence {
+            counts: format!("{} calls in {} sessions", stats.calls, stats.sessions),
+            n: stats.calls,
+            ..Evidence::default()
+        };
+        let add =
+            |verdict| Finding { rule: RULE.id, subject: endpoint.to_owned(), verdict, evidence: evidence.clone() };
+        let name = format!("{server}__{verb}");
+        if let Some((_, entry)) = patterns.iter().find(|(pattern, _)| endpoint.starts_with(pattern.as_str())) {
+            findings.push(add(Verdict::Skip(format!("matched by `{}`", variants.child(entry)))));
+        } else if !is_plain_name(endpoint) {
+            findings.push(add(Verdict::Skip("the name cannot stand in a configuration".to_owned())));
+        } else if entries.contains(&name) {
+            let taken = format!("`{}` has another pattern", variants.child(&name));
+            findings.push(add(Verdict::Hold(taken)));
+        } else {
+            let key = variants.child(&name);
+            let delta = Delta { key: key.child("endpoint_pattern"), from: None, to: Value::from(endpoint) };
+            findings.push(add(Verdict::Propose(delta)));
+            findings.push(format_finding(&key, endpoint, stats, &thresholds, sheet));
+        }
+    }
+    Ok(findings)
+}
+
+fn format_finding(key: &KeyPath, endpoint: &str, stats: &ToolStats, thresholds: &Thresholds, sheet: &Sheet) -> Finding {
+    let answers: u64 = stats.shapes.values().sum();
+    let dominant = stats.shapes.iter().max_by_key(|(shape, count)| (**count, std::cmp::Reverse(**shape)));
+    let (shape, count) = dominant.map_or((BodyShape::Unknown, 0), |(&shape, &n)| (BodyShape::from_number(shape), n));
+    let share = Share::new(count, answers);
+    let evidence = Evidence {
+        counts: format!("{count} of {answers} classified answers are {}", shape.key()),
+        share: (answers > 0).then_some(share),
+        n: answers,
+        threshold: Some(sheet.cite("shape_share_min")),
+        basis: Basis::Measured,
+    };
+    let verdict = match thresholds.format_by_shape.get(shape.key()) {
+        _ if answers < thresholds.answers_min => {
+            Verdict::Skip(format!("too few answers for a format ({})", sheet.cite("answers_min")))
+        }
+        None => Verdict::Skip(format!("no format follows from the shape {} alone", shape.key())),
+        Some(_) if share.lower < thresholds.shape_share_min => {
+            Verdict::Hold("the shape is not certain enough for a format".to_owned())
+        }
+        Some(format) => {
+            Verdict::Propose(Delta { key: key.child("preferred_format"), from: None, to: Value::from(format.as_str()) })
+        }
+    };
+    Finding { rule: RULE.id, subject: endpoint.to_owned(), verdict, evidence }
+}

@@ -1,0 +1,343 @@
+//! T1: value models of the tools that were used: sizes, latencies and follow-ups from the logs, classes from the shipped
+//! annotations.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml_edit::{Array, InlineTable, Value};
+
+use crate::error::Result;
+use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::model::names::Sym;
+use crate::model::stats::{FollowUpCount, Share, ToolStats};
+use crate::model::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass};
+use crate::rules::annotations::{Annotation, is_plain_name};
+use crate::rules::data::Data;
+use crate::rules::{Facts, Rule, Sheet};
+use serde::Serialize as _;
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "T1",
+    file: "t1_tools",
+    summary: "Writes a `[tools.<name>]` value model for every tool that was used (`--tools`).",
+    docs: DOCS,
+    tools_only: true,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Per tool: the sizes of its answers in UTF-8 bytes, the time from call to answer, and what came next. The unit of "next"
+is the *step*, one API message with all its calls: calls of one message are concurrent and no sequence. A follow-up
+counts within the same chain (main thread or one subagent) and context partition, at lags 1 to 3.
+
+The probability of a link is the lower end of the 95 % Wilson interval of "steps with A that had B at the lag, of all
+steps with A", at the lag where it is largest. Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, 1 KiB is
+1,024 bytes. Latency includes waiting for a permission.
+
+`value_class`, `side_effect_class`, `invalidates`, `fail_fast_after_n` and `speculate` cannot be seen in a log. They come
+from the shipped annotation of the tool (`rules/annotations/`) where there is one.
+
+### Why
+The planner weighs a prefetch by these numbers. Shipped ones describe somebody else's work.
+
+### When it stays quiet
+A key that already stands in the file is never touched. A tool seen too rarely keeps its shipped annotation, and the
+evidence says so; without one it gets no block. A name that a model garbled gets none either.
+
+### Example
+```toml
+[tools.Grep]
+value_class = "critical"
+cost_model = { typical_kb = 0.58, max_kb = 18.3, latency_ms_p50 = 61 }
+follow_up = [ { tool = "Read", probability = 0.341, projection = "path", projection_arg = "file_path" } ]
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    calls_min: u64,
+    steps_min: u64,
+    sessions_min: u64,
+    probability_min: f64,
+    links_max: usize,
+    lags: Vec<u32>,
+}
+
+/// The lags that the rule asks for.
+///
+/// # Errors
+/// If its sheet does not fit.
+pub fn lags(data: &Data) -> Result<Vec<u32>> {
+    Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.lags)
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let mut tools: Vec<&ToolStats> = facts.tools.iter().collect();
+    tools.sort_by_key(|stats| facts.names.text(stats.tool));
+    let mut findings = Vec::new();
+    for stats in tools {
+        let name = facts.names.text(stats.tool);
+        let annotation = facts.annotations.of(name);
+        Judge { facts, sheet, thresholds: &thresholds, stats, name, annotation, findings: &mut findings }.run();
+    }
+    Ok(findings)
+}
+
+/// The judgement of one tool.
+struct Judge<'a> {
+    facts: &'a Facts<'a>,
+    sheet: &'a Sheet,
+    thresholds: &'a Thresholds,
+    stats: &'a ToolStats,
+    name: &'a str,
+    annotation: Option<Annotation>,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Judge<'_> {
+    fn run(mut self) {
+        if !is_plain_name(self.name) {
+            return self.conclude(Verdict::Skip("the name cannot stand in a configuration".into()), self.seen());
+        }
+        let enough = self.stats.ran >= self.thresholds.calls_min;
+        if self.annotation.is_none() && !enough {
+            let reason = format!("seen too rarely ({}), and no annotation is shipped", self.sheet.cite("calls_min"));
+            return self.conclude(Verdict::Skip(reason), self.seen());
+        }
+        if let Some(annotation) = self.annotation.clone() {
+            self.classes(&annotation);
+        }
+        self.costs(enough);
+        self.links();
+    }
+
+    fn conclude(&mut self, verdict: Verdict, evidence: Evidence) {
+        self.findings.push(Finding { rule: RULE.id, subject: self.name.to_owned(), verdict, evidence });
+    }
+
+    /// Proposes a value for a key of the tool, unless a person wrote one.
+    fn propose(&mut self, field: &[&str], to: Value, evidence: Evidence) {
+        let key = field.iter().fold(KeyPath::from(["tools", self.name]), |key, segment| key.child(*segment));
+        let verdict = match self.facts.current.line(&key) {
+            Some(line) => Verdict::Skip(format!("`{key}` stands in line {line} and is kept")),
+            None => Verdict::Propose(Delta { key, from: None, to }),
+        };
+        self.conclude(verdict, evidence);
+    }
+
+    /// How often the tool was seen, whatever became of it.
+    fn seen(&self) -> Evidence {
+        let ToolStats { calls, sessions, ran, .. } = *self.stats;
+        Evidence {
+            counts: format!("{calls} calls in {sessions} sessions, {ran} answered"),
+            n: ran,
+            ..Evidence::default()
+        }
+    }
+
+    fn shipped(&self, annotation: &Annotation) -> Evidence {
+        Evidence {
+            counts: "shipped annotation; a log cannot show it".to_owned(),
+            n: self.stats.ran,
+            threshold: Some(annotation.origin.clone()),
+            basis: Basis::Shipped,
+            ..Evidence::default()
+        }
+    }
+
+    /// A shipped value that stands in for a measured one.
+    fn too_rare(&self, annotation: &Annotation, what: &str, threshold: &str) -> Evidence {
+        Evidence {
+            counts: format!("{what}: seen too rarely ({}), shipped value kept", self.sheet.cite(threshold)),
+            ..self.shipped(annotation)
+        }
+    }
+
+    fn classes(&mut self, annotation: &Annotation) {
+        let model = &annotation.model;
+        self.propose(&["value_class"], spelled(&model.value_class), self.shipped(annotation));
+        if model.side_effect_class != SideEffectClass::default() {
+            self.propose(&["side_effect_class"], spelled(&model.side_effect_class), self.shipped(annotation));
+        }
+        if !model.invalidates.is_empty() {
+            let tools: Array = model.invalidates.iter().map(String::as_str).collect();
+            self.propose(&["invalidates"], Value::Array(tools), self.shipped(annotation));
+        }
+        if let Some(limit) = model.fail_fast_after_n {
+            self.propose(&["fail_fast_after_n"], i64::from(limit).into(), self.shipped(annotation));
+        }
+        if let Some(host) = &model.rate_limit_host {
+            self.propose(&["rate_limit_host"], host.as_str().into(), self.shipped(annotation));
+        }
+        if let Some(speculate) = model.speculate {
+            self.propose(&["speculate"], speculate.into(), self.shipped(annotation));
+        }
+        for (name, group) in &model.field_groups {
+            self.propose(&["field_groups", name], field_group(group), self.shipped(annotation));
+        }
+    }
+
+    fn costs(&mut self, enough: bool) {
+        let shipped = self.annotation.clone().filter(|a| a.model.cost_model != CostModel::default());
+        let stats = self.stats;
+        if enough {
+            let sizes = |what: &str, bytes: u64| Evidence {
+                counts: format!("{what} of {} answers is {bytes} bytes", stats.ran),
+                n: stats.ran,
+                threshold: Some(self.sheet.cite("calls_min")),
+                ..Evidence::default()
+            };
+            let (p50, p99) = (sizes("median", stats.bytes_p50), sizes("99th percentile", stats.bytes_p99));
+            self.propose(&["cost_model", "typical_kb"], kib(stats.bytes_p50).into(), p50);
+            self.propose(&["cost_model", "max_kb"], kib(stats.bytes_p99).into(), p99);
+        } else if let Some(annotation) = &shipped {
+            let evidence = self.too_rare(annotation, "sizes", "calls_min");
+            self.propose(
+                &["cost_model", "typical_kb"],
+                annotation.model.cost_model.typical_kb.into(),
+                evidence.clone(),
+            );
+            if let Some(max_kb) = annotation.model.cost_model.max_kb {
+                self.propose(&["cost_model", "max_kb"], max_kb.into(), evidence);
+            }
+        }
+        if stats.timed >= self.thresholds.calls_min {
+            let evidence = Evidence {
+                counts: format!("median of {} timed calls, waits for permission included", stats.timed),
+                n: stats.timed,
+                threshold: Some(self.sheet.cite("calls_min")),
+                ..Evidence::default()
+            };
+            self.propose(&["cost_model", "latency_ms_p50"], (stats.latency_ms_p50 as i64).into(), evidence);
+        } else if let Some((annotation, latency)) =
+            shipped.as_ref().and_then(|a| Some((a, a.model.cost_model.latency_ms_p50?)))
+        {
+            let evidence = self.too_rare(annotation, "latency", "calls_min");
+            self.propose(&["cost_model", "latency_ms_p50"], (latency as i64).into(), evidence);
+        }
+        if let Some((annotation, ttl)) = shipped.as_ref().and_then(|a| Some((a, a.model.cost_model.freshness_ttl_s?))) {
+            let evidence = self.shipped(annotation);
+            self.propose(&["cost_model", "freshness_ttl_s"], (ttl as i64).into(), evidence);
+        }
+    }
+
+    fn links(&mut self) {
+        let edges: Vec<&FollowUpCount> =
+            self.facts.follow_ups.iter().filter(|edge| edge.from == self.stats.tool).collect();
+        let steps = edges.first().map_or(0, |edge| edge.trials);
+        if steps < self.thresholds.steps_min {
+            let shipped = self.annotation.clone().filter(|a| !a.model.follow_up.is_empty());
+            if let Some(annotation) = shipped {
+                let evidence = self.too_rare(&annotation, "follow-ups", "steps_min");
+                self.propose(&["follow_up"], link_list(&annotation.model.follow_up), evidence);
+            }
+            return;
+        }
+        let mut best: Vec<(FollowUp, &FollowUpCount, Share)> =
+            strongest_lags(&edges).into_iter().filter_map(|(edge, share)| self.link(edge, share)).collect();
+        best.sort_by(|(a, _, x), (b, _, y)| y.lower.total_cmp(&x.lower).then_with(|| a.tool.cmp(&b.tool)));
+        best.truncate(self.thresholds.links_max);
+        if best.is_empty() {
+            let reason = format!("no follow-up is certain enough ({})", self.sheet.cite("probability_min"));
+            let evidence = Evidence { counts: format!("{steps} steps"), n: steps, ..Evidence::default() };
+            return self.conclude(Verdict::Skip(reason), evidence);
+        }
+        let told = |(link, edge, share): &(FollowUp, &FollowUpCount, Share)| {
+            format!(
+                "{} after {} of {steps} steps at lag {} ({:.1} %, 95 % {:.1}–{:.1})",
+                link.tool,
+                edge.support,
+                edge.lag,
+                100.0 * share.value(),
+                100.0 * share.lower,
+                100.0 * share.upper
+            )
+        };
+        let evidence = Evidence {
+            counts: best.iter().map(told).collect::<Vec<_>>().join("; "),
+            n: steps,
+            threshold: Some(self.sheet.cite("probability_min")),
+            ..Evidence::default()
+        };
+        let links: Vec<FollowUp> = best.into_iter().map(|(link, _, _)| link).collect();
+        self.propose(&["follow_up"], link_list(&links), evidence);
+    }
+
+    /// The link of an edge that is certain enough, with the shipped projection where the pair has one.
+    fn link<'e>(&self, edge: &'e FollowUpCount, share: Share) -> Option<(FollowUp, &'e FollowUpCount, Share)> {
+        let tool = self.facts.names.text(edge.to);
+        let wanted = share.lower >= self.thresholds.probability_min
+            && edge.sessions >= self.thresholds.sessions_min
+            && is_plain_name(tool);
+        let shipped = self.annotation.iter().flat_map(|a| &a.model.follow_up).find(|link| link.tool == tool);
+        wanted.then(|| {
+            let link = FollowUp {
+                tool: tool.to_owned(),
+                // Rounded down: the bound stays a bound.
+                probability: (share.lower * 1_000.0).floor() / 1_000.0,
+                projection: shipped.and_then(|link| link.projection.clone()),
+                projection_arg: shipped.and_then(|link| link.projection_arg.clone()),
+            };
+            (link, edge, share)
+        })
+    }
+}
+
+/// Per following tool, the lag with the highest lower bound; the smaller lag on a tie.
+fn strongest_lags<'e>(edges: &[&'e FollowUpCount]) -> Vec<(&'e FollowUpCount, Share)> {
+    let mut best: BTreeMap<Sym, (&FollowUpCount, Share)> = BTreeMap::new();
+    for edge in edges {
+        let share = Share::new(edge.support, edge.trials);
+        let known = best.entry(edge.to).or_insert((edge, share));
+        if share.lower > known.1.lower {
+            *known = (edge, share);
+        }
+    }
+    best.into_values().collect()
+}
+
+/// KiB with three significant digits.
+fn kib(bytes: u64) -> f64 {
+    let kib = bytes as f64 / 1024.0;
+    if kib == 0.0 {
+        return 0.0;
+    }
+    let digits = (2.0 - kib.log10().floor()).clamp(0.0, 6.0);
+    let scale = 10_f64.powf(digits);
+    (kib * scale).round() / scale
+}
+
+/// The spelling of a unit variant in the configuration.
+fn spelled<T: serde::Serialize>(variant: &T) -> Value {
+    variant.serialize(toml_edit::ser::ValueSerializer::new()).expect("a unit variant is a string in TOML")
+}
+
+fn field_group(group: &FieldGroup) -> Value {
+    group.serialize(toml_edit::ser::ValueSerializer::new()).expect("a field group is a table in TOML")
+}
+
+fn link_list(links: &[FollowUp]) -> Value {
+    let table = |link: &FollowUp| {
+        let mut table = InlineTable::new();
+        table.insert("tool", link.tool.as_str().into());
+        table.insert("probability", link.probability.into());
+        for (key, value) in [("projection", &link.projection), ("projection_arg", &link.projection_arg)] {
+            if let Some(value) = value {
+                table.insert(key, value.as_str().into());
+            }
+        }
+        Value::InlineTable(table)
+    };
+    let mut list: Array = links.iter().map(table).collect();
+    for link in list.iter_mut() {
+        link.decor_mut().set_prefix("\n    ");
+    }
+    list.set_trailing("\n");
+    list.set_trailing_comma(true);
+    Value::Array(list)
+}

@@ -1,0 +1,142 @@
+//! Holds a parsed file against the schema: what cannot be meant is an error with its line, what is not known a warning.
+
+use std::path::Path;
+
+use serde::Serialize;
+use toml_edit::{InlineTable, Value};
+
+use super::document::at_line;
+use super::outline::Outline;
+use super::schema::Node;
+use super::{KeyPath, lines, spell, tree};
+use crate::error::{Error, Result};
+
+/// Something in the file that has no effect, or not the effect its author expects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// 1-based line.
+    pub line: usize,
+    /// The key, spelled as in TOML.
+    pub key: String,
+    /// What is odd about it.
+    pub message: String,
+    /// The key that was probably meant.
+    pub suggestion: Option<String>,
+}
+
+struct Problem {
+    line: usize,
+    message: String,
+}
+
+struct Check<'f> {
+    text: &'f str,
+    outline: &'f Outline,
+    problems: Vec<Problem>,
+    warnings: Vec<Warning>,
+}
+
+/// Checks the whole file; the first problem by line is the error, the others are named in its hint.
+pub(super) fn check(
+    path: &Path,
+    text: &str,
+    outline: &Outline,
+    file: &Value,
+    built_in: &Value,
+) -> Result<Vec<Warning>> {
+    let mut check = Check { text, outline, problems: Vec::new(), warnings: Vec::new() };
+    check.value(Node::root(), file, Some(built_in), &KeyPath::default());
+    check.problems.sort_by_key(|problem| problem.line);
+    check.warnings.sort_by_key(|warning| warning.line);
+    let mut problems = check.problems.iter();
+    let Some(first) = problems.next() else { return Ok(check.warnings) };
+    let error = Error::failed(at_line(path, first.line, &first.message));
+    let others: Vec<_> = problems.map(|other| format!("also line {}: {}", other.line, other.message)).collect();
+    Err(if others.is_empty() { error } else { error.hint(others.join("\n")) })
+}
+
+impl Check<'_> {
+    fn value(&mut self, node: &Node, value: &Value, built_in: Option<&Value>, at: &KeyPath) {
+        match (node, value) {
+            (Node::Table { .. }, Value::InlineTable(table)) => self.table(node, table, built_in, at),
+            (Node::Table { .. }, _) => self.problem(at, "a table", value),
+            (Node::List(element), Value::Array(list)) => {
+                for (position, value) in list.iter().enumerate() {
+                    self.value(element, value, None, &at.child(position.to_string()));
+                }
+            }
+            (Node::List(_), _) => self.problem(at, "a list of tables", value),
+            (Node::Leaf { kind, .. }, _) if !kind.accepts(value) => self.problem(at, &kind.describe(), value),
+            (Node::Leaf { .. }, _) => {}
+        }
+    }
+
+    fn table(&mut self, node: &Node, table: &InlineTable, built_in: Option<&Value>, at: &KeyPath) {
+        for (key, value) in table {
+            let below = at.child(key);
+            match node.child(key) {
+                Some(child) => self.value(child, value, built_in.and_then(|tree| tree::child(tree, key)), &below),
+                None => self.unknown(node, key, &below),
+            }
+        }
+        for name in required(node).into_iter().filter(|name| !table.contains_key(name)) {
+            self.missing(name, built_in.and_then(|tree| tree::child(tree, name)), at);
+        }
+    }
+
+    fn problem(&mut self, at: &KeyPath, expected: &str, found: &Value) {
+        let message = format!("`{at}` must be {expected}, found {}", spell::value(found));
+        self.problems.push(Problem { line: self.line(at), message });
+    }
+
+    fn missing(&mut self, name: &str, built_in: Option<&Value>, at: &KeyPath) {
+        let line = self.line(at);
+        let Some(inherited) = built_in else {
+            let message = format!("`{at}` needs the key `{name}`");
+            return self.problems.push(Problem { line, message });
+        };
+        self.warnings.push(Warning {
+            line,
+            key: at.child(name).to_string(),
+            message: format!(
+                "`{name}` comes from the built-in entry here, but other readers of this file insist on it; add `{}`",
+                spell::assignment(&KeyPath::from([name]), inherited)
+            ),
+            suggestion: None,
+        });
+    }
+
+    fn unknown(&mut self, node: &Node, key: &str, at: &KeyPath) {
+        let suggestion = suggest(node, key);
+        let meant = suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let message = format!("unknown key `{at}` has no effect{meant}");
+        self.warnings.push(Warning { line: self.line(at), key: at.to_string(), message, suggestion });
+    }
+
+    fn line(&self, at: &KeyPath) -> usize {
+        line_of(self.text, self.outline, at).unwrap_or(1)
+    }
+}
+
+/// The line where a key, or the first thing below it, is written.
+pub(super) fn line_of(text: &str, outline: &Outline, key: &KeyPath) -> Option<usize> {
+    let site = outline.at(key).or_else(|| outline.under(key).next())?;
+    Some(lines::number(text, site.start))
+}
+
+fn required(node: &Node) -> Vec<&str> {
+    let is_required = |name: &&str| matches!(node.child(name), Some(Node::Leaf { required: true, .. }));
+    node.names().into_iter().filter(is_required).collect()
+}
+
+/// A sibling of similar spelling, else the one place in the schema where a key of this name belongs.
+fn suggest(node: &Node, key: &str) -> Option<String> {
+    const SIMILAR_ENOUGH: f32 = 0.7;
+    if let Some(name) = similar::get_close_matches(key, &node.names(), 1, SIMILAR_ENOUGH).first() {
+        return Some((*name).to_owned());
+    }
+    match Node::root().paths_of(key).as_slice() {
+        [only] => Some(only.to_string()),
+        _ => None,
+    }
+}

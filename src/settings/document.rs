@@ -1,0 +1,122 @@
+//! The configuration file as text, together with where each of its keys stands.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use toml_edit::{Document, Value};
+
+use super::check::{Warning, check, line_of};
+use super::outline::Outline;
+use super::{CURRENT_VERSION, KeyPath, effective, lines, pins, tree, version};
+use crate::error::{Error, Result};
+
+/// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
+/// understood is an error.
+#[derive(Debug, Clone)]
+pub struct SettingsFile {
+    /// Where the file is, or would be.
+    pub path: PathBuf,
+    /// Its bytes; empty when there is no file.
+    pub text: String,
+    /// Whether there is a file.
+    pub existed: bool,
+    /// The version that the file states; 4 when it states none.
+    pub schema_version: u32,
+    /// Keys without effect, by line.
+    pub warnings: Vec<Warning>,
+    pub(super) outline: Outline,
+    pub(super) tree: Value,
+}
+
+impl SettingsFile {
+    /// Reads the file. A missing file is an empty one; an unreadable one is an error.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Self::missing(path)),
+            Err(cause) => return Err(Error::io("reading", path, &cause)),
+        };
+        let text = String::from_utf8(bytes).map_err(|cause| not_utf8(path, &cause))?;
+        Self::parse(path, &text)
+    }
+
+    /// The file that is not there yet.
+    pub fn missing(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: String::new(),
+            existed: false,
+            schema_version: CURRENT_VERSION,
+            warnings: Vec::new(),
+            outline: Outline::default(),
+            tree: Value::InlineTable(toml_edit::InlineTable::new()),
+        }
+    }
+
+    /// Checks `text` as the content of an existing file at `path`.
+    pub fn parse(path: &Path, text: &str) -> Result<Self> {
+        let (outline, tree) = read(path, text)?;
+        let schema_version = match tree::find(&tree, &version::key()) {
+            Some(found) => version::accept(found, path, line_of(text, &outline, &version::key()).unwrap_or(1))?,
+            None => CURRENT_VERSION,
+        };
+        let warnings = check(path, text, &outline, &tree, effective::built_in_tree())?;
+        Ok(Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            existed: true,
+            schema_version,
+            warnings,
+            outline,
+            tree,
+        })
+    }
+
+    /// The value that the file gives to the key: a leaf, or a whole table or list as one value.
+    pub fn get(&self, key: &KeyPath) -> Option<Value> {
+        tree::find(&self.tree, key).cloned()
+    }
+
+    /// The 1-based line where the key, or the first thing below it, is written.
+    pub fn line_of(&self, key: &KeyPath) -> Option<usize> {
+        line_of(&self.text, &self.outline, key)
+    }
+
+    /// Whether a person marked the key, or a table that contains it, with `# pin`: at the end of its line or in the
+    /// comment directly above. A list counts as one key: a mark inside it pins the whole.
+    pub fn is_pinned(&self, key: &KeyPath) -> bool {
+        pins::is_pinned(&self.text, &self.outline, key)
+    }
+
+    /// Whether replacing the key as a whole would meet a pin: its own, one above it, or one below it.
+    pub fn touches_pin(&self, key: &KeyPath) -> bool {
+        pins::touches_pin(&self.text, &self.outline, key)
+    }
+}
+
+/// Parses TOML into the places of its keys and their values, without asking what they mean.
+pub(super) fn read(path: &Path, text: &str) -> Result<(Outline, Value)> {
+    let document = Document::parse(text.to_owned()).map_err(|cause| syntax_error(path, text, &cause))?;
+    let outline = Outline::of(&document);
+    let tree = tree::plain(&Value::InlineTable(document.into_mut().into_table().into_inline_table()));
+    Ok((outline, tree))
+}
+
+/// `path:line: message`.
+pub(super) fn at_line(path: &Path, line: usize, message: &str) -> String {
+    format!("{}:{line}: {message}", path.display())
+}
+
+fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {
+    let line = cause.span().map_or(1, |span| lines::number(text, span.start));
+    let what = cause.message().lines().collect::<Vec<_>>().join(", ");
+    Error::failed(at_line(path, line, &format!("not valid TOML: {what}")))
+        .hint("correct the line and run again; devboy never replaces a file that it cannot read")
+}
+
+fn not_utf8(path: &Path, cause: &std::string::FromUtf8Error) -> Error {
+    let good = cause.utf8_error().valid_up_to();
+    let line = 1 + cause.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count();
+    Error::failed(at_line(path, line, "not valid UTF-8")).hint("save the file as UTF-8")
+}

@@ -1,0 +1,44 @@
+//! Changes single keys of a configuration and leaves every other byte where it is: the changes, and the one function that
+//! makes them.
+
+use toml_edit::{Table, Value};
+
+use super::draft::Draft;
+use super::{KeyPath, SettingsFile};
+use crate::error::{Error, Result};
+
+/// One wanted value.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The key to set.
+    pub key: KeyPath,
+    /// What it shall be.
+    pub value: NewValue,
+}
+
+/// What a key shall be.
+#[derive(Debug, Clone)]
+pub enum NewValue {
+    /// One value. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`.
+    Scalar(Value),
+    /// A whole table: added as a block where there is none, else set key by key; keys it does not name stay.
+    Table(Table),
+}
+
+/// The text of `file` after the changes. Making the same changes again changes nothing.
+///
+/// A change that would alter a pinned key is an error; callers ask [`SettingsFile::is_pinned`] (for a whole table
+/// [`SettingsFile::touches_pin`]) first. A value that already holds is left alone, pinned or not.
+pub fn apply(file: &SettingsFile, changes: &[Change]) -> Result<String> {
+    if changes.is_empty() {
+        return Ok(file.text.clone());
+    }
+    let mut draft = Draft::of(file)?;
+    for change in changes {
+        draft.change(change)?;
+    }
+    SettingsFile::parse(&file.path, draft.text()).map_err(|cause| {
+        Error::failed(format!("the change does not fit: {}", cause.message)).hint("the file was not touched")
+    })?;
+    Ok(draft.text().to_owned())
+}

@@ -1,0 +1,150 @@
+//! The configuration that really holds: the user's file laid over the built-in tree, with the origin of every value.
+//!
+//! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
+//! need no step of their own: a section that the file lacks is the built-in one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde::de::{Deserialize, IntoDeserializer};
+use toml_edit::{DocumentMut, InlineTable, Value};
+
+use super::schema::{Node, is_placeholder};
+use super::{CURRENT_VERSION, KeyPath, Settings, SettingsFile, tree, version};
+use crate::error::{Error, Result};
+
+static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
+static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// The user's file.
+    File {
+        /// 1-based line.
+        line: usize,
+    },
+}
+
+/// The resolved configuration.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    /// All values, typed.
+    pub settings: Settings,
+    /// Where each value comes from.
+    pub origins: BTreeMap<KeyPath, Origin>,
+    leaves: Vec<(KeyPath, Value, Origin)>,
+}
+
+impl Effective {
+    /// Lays the file over the built-in tree and brings it to the current version, in memory only.
+    pub fn resolve(file: &SettingsFile) -> Result<Self> {
+        let mut layers = Layers { file, leaves: Vec::new() };
+        let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
+        let whole = layers.merge(Node::root(), sources, &KeyPath::default()).unwrap_or_else(empty);
+        let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| {
+            Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.display()))
+        })?;
+        let origins = layers.leaves.iter().map(|(key, _, origin)| (key.clone(), *origin)).collect();
+        Ok(Self { settings, origins, leaves: layers.leaves })
+    }
+
+    /// What holds without any file.
+    pub fn built_in() -> Self {
+        Self::resolve(&SettingsFile::missing(Path::new("")))
+            .expect("the shipped defaults fit the schema; a test reads them")
+    }
+
+    /// Every value with its key and origin, in the order of the schema, map entries sorted.
+    pub fn leaves(&self) -> Vec<(KeyPath, Value, Origin)> {
+        self.leaves.clone()
+    }
+}
+
+/// The built-in tree as one value.
+pub(super) fn built_in_tree() -> &'static Value {
+    &BUILT_IN
+}
+
+/// What an entry is worth that says nothing: `path` with "<id>" as its last segment.
+pub(super) fn fallback(path: &KeyPath) -> Option<&'static Value> {
+    tree::find(&FALLBACKS, path)
+}
+
+/// What each layer says about one place.
+#[derive(Clone, Copy)]
+struct Sources<'v> {
+    built_in: Option<&'v Value>,
+    file: Option<&'v Value>,
+    fallback: Option<&'v Value>,
+}
+
+impl<'v> Sources<'v> {
+    fn child(self, segment: &str) -> Self {
+        let step = |value: Option<&'v Value>| value.and_then(|value| tree::child(value, segment));
+        Self {
+            built_in: step(self.built_in),
+            file: step(self.file),
+            fallback: step(self.fallback).or_else(|| self.fallback.and_then(any_entry)),
+        }
+    }
+
+    /// The keys of both trees that the schema does not name, sorted.
+    fn entries(self, named: &[&str]) -> BTreeSet<&'v str> {
+        let tables = [self.built_in, self.file].into_iter().flatten().filter_map(Value::as_inline_table);
+        tables.flat_map(|table| table.iter().map(|(key, _)| key)).filter(|key| !named.contains(key)).collect()
+    }
+}
+
+struct Layers<'f> {
+    file: &'f SettingsFile,
+    leaves: Vec<(KeyPath, Value, Origin)>,
+}
+
+impl Layers<'_> {
+    fn merge(&mut self, node: &Node, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
+        let Node::Table { each, .. } = node else { return self.leaf(node, sources, at) };
+        let names = node.names();
+        let entries = if each.is_some() { sources.entries(&names) } else { BTreeSet::new() };
+        let mut merged = InlineTable::new();
+        for key in names.into_iter().chain(entries) {
+            let below = node.child(key).and_then(|child| self.merge(child, sources.child(key), &at.child(key)));
+            if let Some(value) = below {
+                merged.insert(key, value);
+            }
+        }
+        Some(Value::InlineTable(merged))
+    }
+
+    fn leaf(&mut self, node: &Node, sources: Sources<'_>, at: &KeyPath) -> Option<Value> {
+        let (value, origin) = match sources.file {
+            Some(_) if is_outdated(at, self.file) => (sources.built_in?, Origin::Default),
+            Some(value) => (value, Origin::File { line: self.file.line_of(at).unwrap_or(1) }),
+            None => (sources.built_in.or(sources.fallback)?, Origin::Default),
+        };
+        let value = node.normal(value);
+        self.leaves.push((at.clone(), value.clone(), origin));
+        Some(value)
+    }
+}
+
+/// The version of an older file is the one thing that the file does not decide.
+fn is_outdated(at: &KeyPath, file: &SettingsFile) -> bool {
+    *at == version::key() && file.schema_version < CURRENT_VERSION
+}
+
+fn any_entry(value: &Value) -> Option<&Value> {
+    value.as_inline_table()?.iter().find(|(key, _)| is_placeholder(key)).map(|(_, value)| value)
+}
+
+fn empty() -> Value {
+    Value::InlineTable(InlineTable::new())
+}
+
+fn shipped(text: &str) -> Value {
+    let document: DocumentMut = text.parse().expect("the shipped defaults are TOML; a test reads them");
+    tree::plain(&Value::InlineTable(document.into_table().into_inline_table()))
+}

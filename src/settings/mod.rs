@@ -1,0 +1,38 @@
+//! Owns `pipeline_config.toml`: what may stand in it, what holds where it is silent, and how it is changed without
+//! disturbing a byte that nobody asked to change.
+//!
+//! Read it in this order: [`SettingsFile`] is the text with its places, [`Effective`] is the file laid over the built-in
+//! tree, [`Settings`] answers questions about it, [`apply`] edits, [`unified_diff`] shows, [`write_atomically`] stores.
+
+mod check;
+mod diff;
+mod document;
+mod draft;
+mod edit;
+mod effective;
+mod lines;
+mod lists;
+mod outline;
+mod pins;
+mod resolve;
+mod schema;
+mod sections;
+mod spell;
+mod tree;
+mod version;
+mod write;
+
+pub use crate::model::key_path::KeyPath;
+pub use check::Warning;
+pub use diff::unified_diff;
+pub use document::SettingsFile;
+pub use edit::{Change, NewValue, apply};
+pub use effective::{Effective, Origin};
+pub use resolve::{AgentClass, Chosen, Matched, SessionView, classify_agent};
+pub use sections::{
+    AgentAxis, AgentProfile, Bpe, DataAxis, DataProfile, Dedup, EndpointOverride, Enrichment, HintType, Hints, LlmAxis,
+    LlmProfile, Mckp, Priority, Profiles, Settings, ShapeThresholds, Telemetry, Templates, TokenizerAxis,
+    TokenizerProfile, Verbosity,
+};
+pub use version::{CURRENT_VERSION, OLDEST_VERSION};
+pub use write::write_atomically;

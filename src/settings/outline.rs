@@ -1,0 +1,161 @@
+//! Where every key of a document stands in its text, as one flat list in file order.
+//!
+//! Headers, dotted keys, inline tables and lists of tables all become [`Site`]s, so that the rest of the module asks
+//! one question ("which sites lie under this path?") instead of walking five kinds of syntax.
+
+use std::ops::Range;
+
+use toml_edit::{Document, InlineTable, Item, Key, Table, Value};
+
+use super::KeyPath;
+
+/// How a site is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `[a.b]`
+    Header,
+    /// `[[a.b]]`; the path ends in the position.
+    ListHeader,
+    /// `key = value` on lines of its own, the key possibly dotted.
+    Entry,
+    /// `key = value` inside an inline table.
+    Inline,
+    /// A value inside a list.
+    Element,
+}
+
+/// One written key.
+#[derive(Debug, Clone)]
+pub(super) struct Site {
+    pub(super) path: KeyPath,
+    pub(super) form: Form,
+    /// Where the key starts (of a header: its bracket).
+    pub(super) start: usize,
+    /// The value (of a header: the header).
+    pub(super) value: Range<usize>,
+    /// The header or inline table that the key is written in.
+    pub(super) host: KeyPath,
+    /// Whether the value is an inline table.
+    pub(super) is_inline_table: bool,
+}
+
+/// All sites of a document, in file order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outline {
+    sites: Vec<Site>,
+}
+
+impl Outline {
+    /// Lists the sites of a parsed document.
+    pub(super) fn of(document: &Document<String>) -> Self {
+        let mut outline = Self::default();
+        outline.table(document.as_table(), &KeyPath::default(), &KeyPath::default());
+        outline.sites.sort_by_key(|site| site.start);
+        outline
+    }
+
+    /// All sites.
+    pub(super) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The site that writes exactly this key.
+    pub(super) fn at(&self, path: &KeyPath) -> Option<&Site> {
+        self.sites.iter().find(|site| site.path == *path)
+    }
+
+    /// The sites of the key and of everything below it.
+    pub(super) fn under(&self, path: &KeyPath) -> impl DoubleEndedIterator<Item = &Site> {
+        self.sites.iter().filter(move |site| site.path.starts_with(path))
+    }
+
+    /// Whether the key is a list, and so has elements for children.
+    pub(super) fn is_list(&self, path: &KeyPath) -> bool {
+        let is_element = |site: &&Site| matches!(site.form, Form::Element | Form::ListHeader);
+        self.under(path).filter(is_element).any(|site| site.path.parent().as_ref() == Some(path))
+    }
+
+    /// The blocks of a list that is written as `[[path]]`.
+    pub(super) fn blocks(&self, path: &KeyPath) -> Vec<&Site> {
+        let is_block = |site: &&Site| site.form == Form::ListHeader && site.path.parent().as_ref() == Some(path);
+        self.under(path).filter(is_block).collect()
+    }
+
+    fn table(&mut self, table: &Table, path: &KeyPath, host: &KeyPath) {
+        for (key, item) in table.iter().filter_map(|(key, _)| table.get_key_value(key)) {
+            let below = path.child(key.get());
+            match item {
+                Item::Value(value) => self.entry(Form::Entry, key, value, &below, host),
+                Item::Table(inner) => self.inner_table(inner, &below, host),
+                Item::ArrayOfTables(list) => {
+                    for (position, block) in list.iter().enumerate() {
+                        self.header(Form::ListHeader, block, &below.child(position.to_string()));
+                    }
+                }
+                Item::None => {}
+            }
+        }
+    }
+
+    fn inner_table(&mut self, table: &Table, path: &KeyPath, host: &KeyPath) {
+        match table.is_implicit() || table.is_dotted() {
+            true => self.table(table, path, host),
+            false => self.header(Form::Header, table, path),
+        }
+    }
+
+    fn header(&mut self, form: Form, table: &Table, path: &KeyPath) {
+        let span = table.span().unwrap_or_default();
+        let host = KeyPath::default();
+        self.sites.push(Site {
+            path: path.clone(),
+            form,
+            start: span.start,
+            value: span,
+            host,
+            is_inline_table: false,
+        });
+        self.table(table, path, path);
+    }
+
+    fn entry(&mut self, form: Form, key: &Key, value: &Value, path: &KeyPath, host: &KeyPath) {
+        let span = value.span().unwrap_or_default();
+        let start = key.span().map_or(span.start, |key| key.start);
+        self.push_value(form, start, span, value, path, host);
+    }
+
+    fn push_value(
+        &mut self,
+        form: Form,
+        start: usize,
+        span: Range<usize>,
+        value: &Value,
+        path: &KeyPath,
+        host: &KeyPath,
+    ) {
+        let is_inline_table = value.is_inline_table();
+        self.sites.push(Site { path: path.clone(), form, start, value: span, host: host.clone(), is_inline_table });
+        match value {
+            Value::InlineTable(table) => self.inline_table(table, path, path),
+            Value::Array(array) => {
+                for (position, element) in array.iter().enumerate() {
+                    let span = element.span().unwrap_or_default();
+                    let below = path.child(position.to_string());
+                    self.push_value(Form::Element, span.start, span, element, &below, path);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn inline_table(&mut self, table: &InlineTable, path: &KeyPath, host: &KeyPath) {
+        for (key, item) in table.iter().filter_map(|(key, _)| table.get_key_value(key)) {
+            let below = path.child(key.get());
+            match item.as_value() {
+                Some(Value::InlineTable(dotted)) if dotted.is_dotted() => self.inline_table(dotted, &below, host),
+                Some(value) => self.entry(Form::Inline, key, value, &below, host),
+                None => {}
+            }
+        }
+    }
+}

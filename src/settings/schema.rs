@@ -1,0 +1,193 @@
+//! What may stand in the configuration: the rules of `rules/settings/schema.toml` as a tree that can be walked.
+
+use std::sync::LazyLock;
+
+use toml_edit::{DocumentMut, Item, TableLike, Value};
+
+use super::{KeyPath, tree};
+
+static ROOT: LazyLock<Node> = LazyLock::new(|| {
+    let text = include_str!("../../rules/settings/schema.toml");
+    let document: DocumentMut = text.parse().expect("the shipped schema is TOML; a test reads it");
+    table_node(document.as_table())
+});
+
+/// One place in the schema.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// Named keys in order, and what any other key leads to.
+    Table { fields: Vec<(String, Self)>, each: Option<Box<Self>> },
+    /// A list of tables.
+    List(Box<Self>),
+    /// A value.
+    Leaf { kind: Kind, required: bool },
+}
+
+/// What a value may be.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Bool,
+    Text,
+    TextList,
+    Int { min: i64, max: i64 },
+    Float { min: f64, max: f64 },
+    PositiveFloat,
+    OneOf(Vec<String>),
+}
+
+impl Node {
+    /// The whole schema.
+    pub(super) fn root() -> &'static Self {
+        &ROOT
+    }
+
+    /// The node one step down; below a list every position leads to its element.
+    pub(super) fn child(&self, segment: &str) -> Option<&Self> {
+        match self {
+            Self::Table { fields, each } => {
+                let named = fields.iter().find(|(name, _)| name == segment).map(|(_, node)| node);
+                named.or(each.as_deref())
+            }
+            Self::List(element) => Some(element),
+            Self::Leaf { .. } => None,
+        }
+    }
+
+    /// The node at `path`.
+    pub(super) fn find(&self, path: &KeyPath) -> Option<&Self> {
+        path.0.iter().try_fold(self, |node, segment| node.child(segment))
+    }
+
+    /// The named keys of a table.
+    pub(super) fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Table { fields, .. } => fields.iter().map(|(name, _)| name.as_str()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Where a key stands among its siblings.
+    pub(super) fn rank(&self, key: &str) -> usize {
+        self.names().iter().position(|name| *name == key).unwrap_or(usize::MAX)
+    }
+
+    /// The value as the published schema would hold it: fractions in single precision, and floats even where the file
+    /// has an integer.
+    pub(super) fn normal(&self, value: &Value) -> Value {
+        match (self, value) {
+            (Self::Leaf { kind: Kind::Float { .. } | Kind::PositiveFloat, .. }, _) => {
+                tree::number(value).map_or_else(|| tree::plain(value), |number| Value::from(tree::single(number)))
+            }
+            (Self::List(element), Value::Array(list)) => {
+                Value::Array(list.iter().map(|value| element.normal(value)).collect())
+            }
+            (Self::Table { .. }, Value::InlineTable(table)) => {
+                let normal =
+                    |(key, value)| (key, self.child(key).map_or_else(|| tree::plain(value), |n| n.normal(value)));
+                Value::InlineTable(table.iter().map(normal).collect())
+            }
+            _ => tree::plain(value),
+        }
+    }
+
+    /// Full paths of all keys called `name` that need no name of the user's choice.
+    pub(super) fn paths_of(&self, name: &str) -> Vec<KeyPath> {
+        let mut found = Vec::new();
+        self.collect_paths(name, &KeyPath::default(), &mut found);
+        found
+    }
+
+    fn collect_paths(&self, name: &str, at: &KeyPath, found: &mut Vec<KeyPath>) {
+        let Self::Table { fields, .. } = self else { return };
+        for (key, node) in fields {
+            let path = at.child(key);
+            node.collect_paths(name, &path, found);
+            if key == name {
+                found.push(path);
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// Whether the value is of this kind and in range.
+    pub(super) fn accepts(&self, value: &Value) -> bool {
+        match self {
+            Self::Bool => value.is_bool(),
+            Self::Text => value.is_str(),
+            Self::TextList => value.as_array().is_some_and(|list| list.iter().all(Value::is_str)),
+            Self::Int { min, max } => value.as_integer().is_some_and(|number| (*min..=*max).contains(&number)),
+            Self::Float { min, max } => finite(value).is_some_and(|number| (*min..=*max).contains(&number)),
+            Self::PositiveFloat => finite(value).is_some_and(|number| number > 0.0),
+            Self::OneOf(names) => value.as_str().is_some_and(|text| names.iter().any(|name| name == text)),
+        }
+    }
+
+    /// "a whole number of at least 1", to follow "must be".
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Bool => "true or false".to_owned(),
+            Self::Text => "a string".to_owned(),
+            Self::TextList => "a list of strings".to_owned(),
+            Self::Int { min, max: i64::MAX } => format!("a whole number of at least {min}"),
+            Self::Int { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Float { min, max: f64::INFINITY } => format!("a number of at least {min}"),
+            Self::Float { min, max } => format!("a number from {min} to {max}"),
+            Self::PositiveFloat => "a number above 0".to_owned(),
+            Self::OneOf(names) => {
+                let quoted: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+                format!("one of {}", quoted.join(", "))
+            }
+        }
+    }
+}
+
+/// The name that stands for any key of the user's choice.
+pub(super) fn is_placeholder(name: &str) -> bool {
+    name.starts_with('<')
+}
+
+fn finite(value: &Value) -> Option<f64> {
+    tree::number(value).filter(|number| number.is_finite())
+}
+
+fn table_node(table: &dyn TableLike) -> Node {
+    let (each, fields): (Vec<_>, Vec<_>) = table.iter().partition(|(name, _)| is_placeholder(name));
+    Node::Table {
+        fields: fields.into_iter().map(|(name, item)| (name.to_owned(), item_node(item))).collect(),
+        each: each.first().map(|(_, item)| Box::new(item_node(item))),
+    }
+}
+
+fn item_node(item: &Item) -> Node {
+    if let Some(element) = item.as_array_of_tables().and_then(|list| list.get(0)) {
+        return Node::List(Box::new(table_node(element)));
+    }
+    match item.as_table_like() {
+        Some(table) => table_node(table),
+        None => leaf(item.as_str().expect("a rule of the shipped schema is a string; a test reads it")),
+    }
+}
+
+fn leaf(rule: &str) -> Node {
+    let (rule, required) = match rule.strip_prefix("required ") {
+        Some(rest) => (rest, true),
+        None => (rule, false),
+    };
+    Node::Leaf { kind: kind(rule), required }
+}
+
+fn kind(rule: &str) -> Kind {
+    let (name, range) = rule.split_once(' ').unwrap_or((rule, ".."));
+    let (min, max) = range.split_once("..").unwrap_or_default();
+    match name {
+        "bool" => Kind::Bool,
+        "string" => Kind::Text,
+        "strings" => Kind::TextList,
+        "int" => Kind::Int { min: min.parse().unwrap_or(i64::MIN), max: max.parse().unwrap_or(i64::MAX) },
+        "u32" => Kind::Int { min: 0, max: i64::from(u32::MAX) },
+        "float" => Kind::Float { min: min.parse().unwrap_or(f64::MIN), max: max.parse().unwrap_or(f64::INFINITY) },
+        "positive" => Kind::PositiveFloat,
+        _ => Kind::OneOf(rule.trim_start_matches("one of ").split(", ").map(str::to_owned).collect()),
+    }
+}

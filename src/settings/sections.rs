@@ -1,0 +1,297 @@
+//! The sections of the configuration as types, with the names of the file. The values come from `rules/settings/`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::tool_model::ToolModel;
+
+/// The whole configuration, every value filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Always the current version in memory.
+    pub schema_version: u32,
+    /// L0: repeated answers.
+    pub dedup: Dedup,
+    /// L1: a fixed format per endpoint.
+    pub templates: Templates,
+    /// L2: the format router.
+    pub mckp: Mckp,
+    /// What the live pipeline records.
+    pub telemetry: Telemetry,
+    /// Deviations of single endpoints.
+    pub endpoint_overrides: BTreeMap<String, EndpointOverride>,
+    /// Tokenizers, models, agents, data.
+    pub profiles: Profiles,
+    /// Which hints may be shown.
+    pub hints: Hints,
+    /// Value models by live tool name; `*` stands for all others.
+    pub tools: BTreeMap<String, ToolModel>,
+    /// Prefetching.
+    pub enrichment: Enrichment,
+}
+
+/// `[dedup]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dedup {
+    /// Answers remembered per context.
+    pub lru_size: usize,
+    /// Length of the hint that replaces a repeated answer.
+    pub hint_verbosity: Verbosity,
+    /// Whether nearly equal answers are replaced too.
+    pub near_ref_enabled: bool,
+    /// Smallest body that is looked up, in bytes.
+    pub min_body_chars: usize,
+    /// Endpoints switched on or off; an absent one is on.
+    pub enabled_per_endpoint: BTreeMap<String, bool>,
+}
+
+/// How much a hint says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verbosity {
+    /// The bare reference.
+    Terse,
+    /// The reference and what it refers to.
+    Standard,
+    /// With an explanation.
+    Verbose,
+}
+
+/// `[templates]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Templates {
+    /// Templates in use.
+    pub active: Vec<String>,
+    /// Template per endpoint.
+    pub endpoint_overrides: BTreeMap<String, String>,
+}
+
+/// `[mckp]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mckp {
+    /// How deep the router looks into nested values.
+    pub recursion_depth: usize,
+    /// Formats that it may choose.
+    pub formats_enabled: Vec<String>,
+    /// From which size on a shape counts as one.
+    pub shape_thresholds: ShapeThresholds,
+}
+
+/// `[mckp.shape_thresholds]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShapeThresholds {
+    /// Columns of a Markdown table.
+    pub markdown_table_min_cols: usize,
+    /// Objects in an array.
+    pub array_of_objects_min_items: usize,
+    /// Share of the objects that have the same keys.
+    pub array_of_objects_min_key_stability: f64,
+    /// Fields of a flat object.
+    pub flat_object_min_fields: usize,
+}
+
+/// `[telemetry]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Telemetry {
+    /// Whether anything is recorded.
+    pub enabled: bool,
+    /// Directory of the events; absent means the writer's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Size of one file in MiB (accepted, without effect in the published system).
+    pub rotate_mib: u32,
+    /// Share of the events that is recorded.
+    pub sample_rate: f64,
+    /// Events per write.
+    pub flush_every_n: usize,
+    /// Consent to share endpoint fingerprints with the team.
+    pub share_endpoints_with_team: bool,
+    /// Consent to share a provider's own fingerprints with it.
+    pub share_with_provider: BTreeMap<String, bool>,
+}
+
+/// `[endpoint_overrides.<endpoint>]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndpointOverride {
+    /// Instead of `dedup.enabled_per_endpoint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup_enabled: Option<bool>,
+    /// Instead of `dedup.lru_size`; can only enlarge it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lru_size: Option<usize>,
+    /// Instead of `templates.endpoint_overrides`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template_id: Option<String>,
+    /// Instead of `dedup.min_body_chars`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_body_chars: Option<usize>,
+}
+
+/// `[profiles]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profiles {
+    /// What a token costs.
+    pub tokenizer: TokenizerAxis,
+    /// What the model can take.
+    pub llm: LlmAxis,
+    /// How the session works.
+    pub agent: AgentAxis,
+    /// What an endpoint returns.
+    pub data: DataAxis,
+}
+
+/// `[profiles.tokenizer]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TokenizerAxis {
+    /// A variant, or `auto`.
+    pub active: String,
+    /// By name.
+    pub variants: BTreeMap<String, TokenizerProfile>,
+}
+
+/// One tokenizer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TokenizerProfile {
+    /// Ratio of the heuristic counter.
+    pub chars_per_token: f64,
+    /// Which counter.
+    pub bpe: Bpe,
+    /// Cost factor of JSON inside a cell.
+    pub inline_json_cost: f64,
+    /// Cost factor of TOON.
+    pub toon_overhead: f64,
+    /// Cost factors of other formats.
+    pub format_factors: BTreeMap<String, f64>,
+}
+
+/// How tokens are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bpe {
+    /// Characters by `chars_per_token`.
+    Heuristic,
+    /// The table `cl100k_base`.
+    #[serde(rename = "cl100k_base", alias = "cl100k")]
+    Cl100kBase,
+    /// The table `o200k_base`.
+    #[serde(rename = "o200k_base", alias = "o200k")]
+    O200kBase,
+}
+
+/// `[profiles.llm]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmAxis {
+    /// A variant, or `auto`: the model id of the session.
+    pub active: String,
+    /// By name.
+    pub variants: BTreeMap<String, LlmProfile>,
+}
+
+/// One model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmProfile {
+    /// Its tokenizer variant.
+    pub tokenizer: String,
+    /// Whether keys are repeated rather than implied.
+    pub prefer_explicit_keys: bool,
+    /// Tokens.
+    pub context_window: u32,
+    /// Largest nested value inside a cell; absent means no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_inline_nested: Option<u32>,
+}
+
+/// `[profiles.agent]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentAxis {
+    /// A variant, or `auto`: classified by the session's own numbers.
+    pub active: String,
+    /// Events that the live classification looks at.
+    pub auto_detect_window: usize,
+    /// By name.
+    pub variants: BTreeMap<String, AgentProfile>,
+}
+
+/// One way of working.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentProfile {
+    /// What matters most.
+    pub priority: Priority,
+    /// Overrides `mckp.recursion_depth`.
+    pub mckp_recursion_depth: usize,
+    /// How readily hints are given, 0 … 1.
+    pub hint_aggressiveness: f64,
+    /// Whether nearly equal answers are replaced.
+    pub near_ref_enabled: bool,
+}
+
+/// What an agent profile optimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// Quick answers.
+    Latency,
+    /// Both.
+    Balanced,
+    /// Complete answers.
+    Accuracy,
+}
+
+/// `[profiles.data]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataAxis {
+    /// A variant, or `auto`: the first whose pattern fits the endpoint.
+    pub active: String,
+    /// By name.
+    pub variants: BTreeMap<String, DataProfile>,
+}
+
+/// One kind of answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataProfile {
+    /// An endpoint or a prefix of one.
+    pub endpoint_pattern: String,
+    /// Template to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_format: Option<String>,
+    /// Hints that suit it.
+    pub hint_set: Vec<String>,
+}
+
+/// `[hints]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hints {
+    /// Length of a hint that says nothing else.
+    pub default_verbosity: Verbosity,
+    /// By id.
+    pub types: BTreeMap<String, HintType>,
+}
+
+/// One type of hint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HintType {
+    /// Whether it may be shown at all.
+    pub enabled: bool,
+    /// How often in one session; absent means no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_session: Option<u32>,
+    /// Model ids, or `*`.
+    pub applies_to_models: Vec<String>,
+}
+
+/// `[enrichment]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Enrichment {
+    /// Whether anything is prefetched.
+    pub enabled: bool,
+    /// At a time.
+    pub max_parallel_prefetches: u32,
+    /// Tokens per turn.
+    pub prefetch_budget_tokens: u32,
+    /// How long an answer waits for a prefetch.
+    pub prefetch_timeout_ms: u32,
+    /// Whether the cap per host holds.
+    pub respect_rate_limits: bool,
+}

@@ -1,0 +1,175 @@
+//! Stores a file so that at every moment either the old or the new content is on the disk, whole, and two writers never
+//! overwrite each other's work. The previous content stays beside it as `<file>.bak`.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// How long to wait for another writer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often to look whether it is done.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Longest chain of symbolic links that is followed, as on Linux.
+const MAX_LINKS: usize = 40;
+
+/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file).
+///
+/// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
+/// keeps its mode. Nothing is written when the content is already `new`.
+pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> Result<()> {
+    let target = follow_links(path)?;
+    let directory = directory_of(&target);
+    create_private(directory)?;
+    let _lock = lock(&beside(&target, ".lock"))?;
+    let old = read_if_present(&target)?;
+    if old.as_deref() != expected_old.map(str::as_bytes) {
+        return Err(Error::failed(format!("{} changed while devboy was working", path.display()))
+            .hint("nothing was written; run again"));
+    }
+    if old.as_deref() == Some(new.as_bytes()) {
+        return Ok(());
+    }
+    let mode = mode_to_keep(&target)?;
+    let staged = Staged::new(&target, new.as_bytes(), mode.as_ref())?;
+    if let Some(old) = &old {
+        Staged::new(&beside(&target, ".bak"), old, mode.as_ref())?.commit()?;
+    }
+    staged.commit()?;
+    sync_directory(directory)
+}
+
+/// Content that waits under a temporary name; it is removed again unless it is committed.
+struct Staged<'t> {
+    target: &'t Path,
+    temporary: Temporary,
+}
+
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a commit there is nothing left to remove; otherwise there is nobody left to tell.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl<'t> Staged<'t> {
+    fn new(target: &'t Path, content: &[u8], mode: Option<&Permissions>) -> Result<Self> {
+        let path = temporary_name(target);
+        let failed = |cause| Error::io("writing", &path, &cause).hint("the file itself was not touched");
+        let mut file = private().write(true).create_new(true).open(&path).map_err(failed)?;
+        let temporary = Temporary(path.clone());
+        let mut write = || {
+            file.write_all(content)?;
+            mode.map_or(Ok(()), |mode| file.set_permissions(mode.clone()))?;
+            file.sync_all()
+        };
+        write().map_err(failed)?;
+        Ok(Self { target, temporary })
+    }
+
+    fn commit(self) -> Result<()> {
+        fs::rename(&self.temporary.0, self.target)
+            .map_err(|cause| Error::io("replacing", self.target, &cause).hint("the file itself was not touched"))
+    }
+}
+
+/// The file that a chain of links leads to; it need not exist.
+fn follow_links(path: &Path) -> Result<PathBuf> {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            Ok(next) => target = directory_of(&target).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(Error::failed(format!("{}: too many symbolic links", path.display())).hint("the links seem to form a circle"))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn beside(target: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(target);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn temporary_name(target: &Path) -> PathBuf {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    beside(target, &format!(".{}-{count}.tmp", std::process::id()))
+}
+
+fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(Error::io("reading", path, &cause)),
+    }
+}
+
+/// The mode of the existing file. One that its owner made read-only is not replaced behind his back.
+fn mode_to_keep(target: &Path) -> Result<Option<Permissions>> {
+    let Ok(metadata) = fs::metadata(target) else { return Ok(None) };
+    let mode = metadata.permissions();
+    if mode.readonly() {
+        return Err(Error::failed(format!("{} is read-only", target.display()))
+            .hint("make it writable, or print the changes with --dry-run and put them where the file is made"));
+    }
+    Ok(Some(mode))
+}
+
+/// Waits until no other devboy writes the file. The lock ends with the returned handle.
+fn lock(path: &Path) -> Result<File> {
+    let failed = |cause| {
+        Error::io("opening", path, &cause).hint("devboy needs to write in this directory; --output names another file")
+    };
+    let file = private().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::failed(format!("another program holds {}", path.display()))
+                    .hint("nothing was written; run again when it is done"));
+            }
+            // Some network file systems know no locks; the comparison with the expected content still guards.
+            Err(TryLockError::Error(cause)) if cause.kind() == ErrorKind::Unsupported => return Ok(file),
+            Err(TryLockError::Error(cause)) => return Err(Error::io("locking", path, &cause)),
+        }
+    }
+}
+
+fn create_private(directory: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory).map_err(|cause| Error::io("creating", directory, &cause))
+}
+
+fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes the renames durable. Only Unix can open a directory.
+fn sync_directory(directory: &Path) -> Result<()> {
+    if cfg!(unix) {
+        let sync = File::open(directory).and_then(|handle| handle.sync_all());
+        return sync.map_err(|cause| Error::io("syncing", directory, &cause));
+    }
+    Ok(())
+}
