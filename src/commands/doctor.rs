@@ -8,10 +8,8 @@ use crate::cli::{Exit, Format, InputArgs, OutputArgs};
 use crate::commands::input::Input;
 use crate::context::Context;
 use crate::error::Result;
-use crate::logs::assemble::assemble;
 use crate::logs::discover::{self, Packing, Root};
-use crate::model::history::History;
-use crate::model::trace::Place;
+use crate::mine::overview::Overview;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::{envelope, quality};
 use crate::settings::SettingsFile;
@@ -46,18 +44,18 @@ struct Line {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
-    let read = Input::read(&args.input, &args.output, context);
+    let mut read = Input::read(&args.input, &args.output, context);
     let mut damage = None;
-    let exit = match &read {
+    let exit = match &mut read {
         Err(error) => {
             lines.push(Line { state: "fail", what: "logs".into(), told: error.message.clone() });
             Exit::Failed
         }
         Ok(input) => {
-            let history = assemble(&input.corpus);
-            lines.extend(found(input, &history));
-            lines.push(reach(args, context, &history));
-            damage = Some(quality::of(&input.corpus));
+            let overview = input.remember("overview", |input| Ok(Overview::of(&input.history())))?;
+            lines.extend(found(input, &overview));
+            lines.push(reach(args, context, &overview));
+            damage = Some(quality::of(&input.sources));
             Exit::Done
         }
     };
@@ -140,7 +138,7 @@ fn configuration(args: &Args, context: &Context<'_>) -> Line {
     }
 }
 
-fn found(input: &Input, history: &History) -> Vec<Line> {
+fn found(input: &Input, overview: &Overview) -> Vec<Line> {
     let line = |what: &str, told: String| Line { state: "ok", what: what.to_owned(), told };
     let tally = &input.tally;
     let packed = |packing| input.listing.files.iter().filter(|file| file.packing == packing).count() as u64;
@@ -151,24 +149,23 @@ fn found(input: &Input, history: &History) -> Vec<Line> {
     let files =
         format!("{} ({}), {}", counted(tally.files, "file"), kinds.collect::<Vec<_>>().join(", "), bytes(tally.bytes));
     let mut lines = vec![line("files", files)];
-    if history.merged.sidecar_files > 0 {
-        let count = counted(history.merged.sidecar_files, "file");
+    if overview.merged.sidecar_files > 0 {
+        let count = counted(overview.merged.sidecar_files, "file");
         lines.push(line("sidecars", format!("{count} without session records, left out")));
     }
-    if tally.kept > 0 {
-        lines.push(line("kept", format!("{} deleted from disk, rows kept in the lake", counted(tally.kept, "file"))));
+    if input.kept() > 0 {
+        lines.push(line("kept", format!("{} deleted from disk, rows kept in the lake", counted(input.kept(), "file"))));
     }
-    let chains = |place| history.chains.iter().filter(|chain| chain.place == place).count() as u64;
     let told = format!(
         "{}; subagents: {} in files of their own, {} inline, {} only in progress records",
-        counted(history.sessions.len() as u64, "session"),
-        thousands(chains(Place::AgentFile)),
-        thousands(chains(Place::Inline)),
-        thousands(chains(Place::Progress)),
+        counted(overview.sessions, "session"),
+        thousands(overview.subagents_in_files),
+        thousands(overview.subagents_inline),
+        thousands(overview.subagents_in_progress),
     );
     lines.push(line("sessions", told));
-    lines.push(match &input.lake {
-        Some(dir) => line("lake", format!("{}: {} read now", dir.display(), bytes(tally.bytes_read))),
+    lines.push(match input.lake_dir() {
+        Some(dir) => line("lake", format!("{dir}: {} read now", bytes(tally.bytes_read))),
         None => Line { state: "warn", what: "lake".into(), told: "not used: every run reads all logs".into() },
     });
     for (path, why) in &input.listing.unreadable {
@@ -181,9 +178,9 @@ fn found(input: &Input, history: &History) -> Vec<Line> {
 }
 
 /// Whether the logs reach back as far as the window, and what Claude Code will delete.
-fn reach(args: &Args, context: &Context<'_>, history: &History) -> Line {
+fn reach(args: &Args, context: &Context<'_>, overview: &Overview) -> Line {
     let what = "reach".to_owned();
-    let Some((first, last)) = history.span() else {
+    let Some((first, last)) = overview.span_ms else {
         return Line { state: "warn", what, told: "no record carries a time".to_owned() };
     };
     let window = crate::commands::window::of(&args.input, context.now_ms);

@@ -7,4 +7,5 @@ pub mod ingest;
 pub mod input;
 pub mod man;
 pub mod tune;
+pub mod update;
 pub mod window;

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 
 use crate::frames::manifest::{self, Manifest, Unusable};
 use crate::frames::tables::{self, SCHEMA_VERSION, TABLES, Tagged};
+use crate::model::id::Id;
 use crate::model::names::Names;
 use crate::model::trace::Rows;
 
@@ -80,21 +81,16 @@ impl Lake {
         Ok(lake)
     }
 
-    /// All rows of the live sources, in the order of `sources` (numbers as in the manifest).
-    ///
-    /// A segment that cannot be read empties the lake: everything is read anew.
-    pub fn load(&mut self, names: &mut Names) -> Vec<(u32, Rows)> {
-        match self.try_load(names) {
-            Ok(rows) => rows,
-            Err(why) => {
-                self.note = Some(format!("the lake was damaged ({why}) and is rebuilt"));
-                self.manifest = Manifest { next_segment: self.manifest.next_segment, ..Manifest::new() };
-                Vec::new()
-            }
-        }
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
-    fn try_load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, String> {
+    /// All rows of the live sources, by number.
+    ///
+    /// # Errors
+    /// If a segment cannot be read; [`Lake::forget`] then makes room for reading everything anew.
+    pub fn load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, String> {
         let live: BTreeSet<u32> = self.manifest.sources.values().map(|source| source.number).collect();
         let mut files: Vec<(u32, Rows)> = live.iter().map(|&number| (number, Rows::default())).collect();
         let mut place = vec![None; self.manifest.next_source as usize];
@@ -112,6 +108,12 @@ impl Lake {
             }
         }
         Ok(files)
+    }
+
+    /// Starts from nothing: what the segments held is lost.
+    pub fn forget(&mut self) {
+        self.manifest = Manifest { next_segment: self.manifest.next_segment, ..Manifest::new() };
+        self.outdated = false;
     }
 
     /// Writes a run's new rows and the new manifest. `all` yields every live row, for when segments are merged.
@@ -138,16 +140,35 @@ impl Lake {
             next.next_segment += 1;
             next.rows += count;
         }
-        let said = |cause: std::io::Error| format!("writing the lake in {}: {cause}", self.dir.display());
-        let path = self.dir.join(manifest::FILE_NAME);
-        let temporary = path.with_extension("tmp");
-        write_synced(&temporary, &next.to_json()).map_err(said)?;
-        std::fs::rename(&temporary, &path).map_err(said)?;
-        sync_dir(&self.dir);
         self.manifest = next;
         self.outdated = false;
+        self.save_manifest()?;
         self.sweep();
         Ok(())
+    }
+
+    /// Replaces the manifest on disk.
+    ///
+    /// # Errors
+    /// Whatever the disk says; the manifest on disk is then the old one.
+    pub fn save_manifest(&self) -> Result<(), String> {
+        let path = self.dir.join(manifest::FILE_NAME);
+        replace(&path, &self.manifest.to_json())
+            .map_err(|cause| format!("writing the lake in {}: {cause}", self.dir.display()))
+    }
+
+    /// What was memorised under a key.
+    pub fn recall(&self, key: Id) -> Option<Vec<u8>> {
+        std::fs::read(self.memo(key)).ok()
+    }
+
+    /// Memorises an answer that follows from the rows. It is a convenience: what cannot be written is made again.
+    pub fn memorise(&self, key: Id, answer: &[u8]) {
+        let _made_again_next_time = replace(&self.memo(key), answer);
+    }
+
+    fn memo(&self, key: Id) -> PathBuf {
+        self.dir.join(format!("{key}.memo"))
     }
 
     fn write_segment(&self, segment: u32, rows: &Tagged<'_>, names: &Names) -> Result<(), String> {
@@ -173,7 +194,8 @@ impl Lake {
             .collect();
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            let ours = path.extension().is_some_and(|ext| ext == "parquet" || ext == "tmp");
+            // Answers about the lake as it was go as well.
+            let ours = path.extension().is_some_and(|ext| ext == "parquet" || ext == "tmp" || ext == "memo");
             if ours && !wanted.contains(&path) {
                 let _retried_next_time = std::fs::remove_file(&path);
             }
@@ -211,10 +233,15 @@ fn write_table(path: &Path, batch: &RecordBatch) -> Result<(), String> {
     file.sync_all().map_err(|cause| cause.to_string())
 }
 
-fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = private(OpenOptions::new().create(true).truncate(true).write(true)).open(path)?;
+/// Replaces a file as a whole: whoever opens it sees the old content or the new.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let temporary = path.with_extension("tmp");
+    let mut file = private(OpenOptions::new().create(true).truncate(true).write(true)).open(&temporary)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)?;
+    sync_dir(path.parent().unwrap_or(path));
+    Ok(())
 }
 
 /// Makes a rename durable; where a directory cannot be opened, the system does it in its own time.

@@ -37,6 +37,8 @@ pub struct StoredSource {
     pub probe: Id,
     /// The file ended without a line feed: when it grows, it is read anew.
     pub open_tail: bool,
+    /// In how many goes it was read: the halves of a call may come from two of them.
+    pub readings: u32,
     /// What was counted.
     pub counters: Counters,
 }
@@ -82,11 +84,17 @@ impl Manifest {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Err(Unusable::Absent),
             Err(cause) => return Err(Unusable::Broken(cause.to_string())),
         };
-        let schema: SchemaOnly = serde_json::from_slice(&text).map_err(|e| Unusable::Broken(e.to_string()))?;
-        if schema.schema > SCHEMA_VERSION {
-            return Err(Unusable::Newer(schema.schema));
+        let stored: Stored = match serde_json::from_slice(&text) {
+            Ok(stored) => stored,
+            // A later schema may look different: its version decides before the rest is called broken.
+            Err(cause) => match serde_json::from_slice::<SchemaOnly>(&text) {
+                Ok(SchemaOnly { schema }) if schema > SCHEMA_VERSION => return Err(Unusable::Newer(schema)),
+                _ => return Err(Unusable::Broken(cause.to_string())),
+            },
+        };
+        if stored.schema > SCHEMA_VERSION {
+            return Err(Unusable::Newer(stored.schema));
         }
-        let stored: Stored = serde_json::from_slice(&text).map_err(|e| Unusable::Broken(e.to_string()))?;
         stored.unpack().ok_or_else(|| Unusable::Broken("an id is malformed".to_owned()))
     }
 
@@ -122,6 +130,7 @@ struct StoredEntry {
     changed_ns: i64,
     probe: String,
     open_tail: bool,
+    readings: u32,
     lines: u64,
     items: u32,
     blocks: u32,
@@ -172,6 +181,7 @@ impl StoredEntry {
             changed_ns: source.changed_ns,
             probe: source.probe.to_string(),
             open_tail: source.open_tail,
+            readings: source.readings,
             lines: counters.lines,
             items: counters.items,
             blocks: counters.blocks,
@@ -196,6 +206,7 @@ impl StoredEntry {
             changed_ns: self.changed_ns,
             probe: Id::from_hex(&self.probe)?,
             open_tail: self.open_tail,
+            readings: self.readings,
             counters: Counters {
                 lines: self.lines,
                 items: self.items,

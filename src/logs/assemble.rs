@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::model::id::{Id, IdMap, IdSet};
@@ -20,17 +22,27 @@ const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Builds the history of all session logs of a corpus.
 pub fn assemble(corpus: &Corpus) -> History {
-    let files: Vec<File<'_>> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).map(File::new).collect();
-    let mut merged = Merged { sidecar_files: (corpus.files.len() - files.len()) as u64, ..Merged::default() };
+    let mut files: Vec<File<'_>> =
+        corpus.files.iter().filter(|file| !file.source.is_sidecar()).map(File::new).collect();
     let sessions = sessions(&files, &corpus.names);
+    let session_index: IdMap<Id, u32> =
+        sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
     let recorded = better_recorded(&files);
-    let asked = canonical_calls(&files, &recorded, &mut merged);
-    let answers = answers(&files, &asked, &recorded, &mut merged);
-    let mut history = History { sessions, ..History::default() };
-    lay_out(&files, asked, &answers, &mut history);
-    history.messages = messages(&files, &recorded, &corpus.names, &history.sessions, &mut merged);
-    history.merged = merged;
-    history
+    for file in &mut files {
+        file.resolve(&session_index, &recorded);
+    }
+    let (mut laid_out, (messages, duplicate_message)) = rayon::join(
+        || {
+            let mut history = History::default();
+            let calls = canonical_calls(&files, &mut history.merged);
+            lay_out(&files, calls, &mut history);
+            history
+        },
+        || messages(&files, &corpus.names),
+    );
+    laid_out.merged.duplicate_message = duplicate_message;
+    laid_out.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
+    History { sessions, messages, ..laid_out }
 }
 
 /// One log with what is needed to place its rows.
@@ -42,25 +54,40 @@ struct File<'a> {
     roots: BTreeMap<u32, Id>,
     /// Compactions by chain of the file: record number and identity, in order.
     compactions: BTreeMap<u32, Vec<(u32, Id)>>,
+    /// By chain of the file: its session, or none if what it repeats is better recorded elsewhere.
+    chains: Vec<Option<u32>>,
 }
 
 impl<'a> File<'a> {
     fn new(rows: &'a SourceRows) -> Self {
         let times = || rows.rows.calls.iter().filter_map(|row| row.asked).map(|asked| asked.ts);
         let age = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME), rows.source.key);
-        Self { rows, age, roots: side_chain_roots(rows), compactions: compactions(rows) }
+        Self { rows, age, roots: side_chain_roots(rows), compactions: compactions(rows), chains: Vec::new() }
     }
 
-    /// The chain that a row of the file belongs to.
-    fn chain(&self, chain: u32, record: u32) -> ChainKey {
-        let mut key = self.rows.rows.chains[chain as usize];
-        if !key.session.is_some() {
-            key.session = self.rows.source.key;
+    /// Looks up the sessions of the file's chains.
+    fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &BTreeSet<(Id, Id)>) {
+        let session = |key: &ChainKey| if key.session.is_some() { key.session } else { self.rows.source.key };
+        let keys = self.rows.rows.chains.iter();
+        self.chains = keys
+            .map(|key| {
+                let superseded = key.place == Place::Progress && recorded.contains(&(key.session, key.agent));
+                if superseded { None } else { sessions.get(&session(key)).copied() }
+            })
+            .collect();
+    }
+
+    fn place(&self, chain: u32) -> Place {
+        self.rows.rows.chains[chain as usize].place
+    }
+
+    /// The subagent that a row of the file belongs to; none on the main thread.
+    fn agent(&self, chain: u32, record: u32) -> Id {
+        let key = &self.rows.rows.chains[chain as usize];
+        match key.place {
+            Place::Inline => self.roots.get(&record).copied().unwrap_or_default(),
+            _ => key.agent,
         }
-        if key.place == Place::Inline {
-            key.agent = self.roots.get(&record).copied().unwrap_or_default();
-        }
-        key
     }
 
     /// Identity of the compaction that opened the partition in which `record` stands; none in the first.
@@ -163,103 +190,126 @@ fn better_recorded(files: &[File<'_>]) -> BTreeSet<(Id, Id)> {
     chains.filter(|key| key.place == Place::AgentFile).map(|key| (key.session, key.agent)).collect()
 }
 
-fn superseded(key: &ChainKey, recorded: &BTreeSet<(Id, Id)>) -> bool {
-    key.place == Place::Progress && recorded.contains(&(key.session, key.agent))
-}
-
 /// A call with the file whose copy of it counts.
 #[derive(Clone, Copy)]
 struct Canonical {
-    file: usize,
+    file: u32,
     id: Id,
     asked: Asked,
+    answered: Option<Answered>,
+    /// Rank of the answer, smaller is better.
+    answer_rank: AnswerRank,
 }
 
-/// Each call once: the best place, then the oldest file, then the first line.
-fn canonical_calls(files: &[File<'_>], recorded: &BTreeSet<(Id, Id)>, merged: &mut Merged) -> Vec<Canonical> {
-    let mut best: IdMap<Id, usize> = IdMap::default();
-    let mut calls: Vec<Canonical> = Vec::new();
+/// A record of its own before a progress record, the file of the call before others, older files before younger ones,
+/// the last of several in a file.
+type AnswerRank = (bool, bool, (Millis, Millis, Id), Reverse<u32>);
+
+/// An answer that does not stand with the copy of the call that counts.
+struct Loose {
+    file: u32,
+    id: Id,
+    answered: Answered,
+    progress: bool,
+}
+
+/// Each call once: the best place, then the oldest file, then the first line; and the best answer to it.
+fn canonical_calls(files: &[File<'_>], merged: &mut Merged) -> Vec<Canonical> {
+    let rows = files.iter().map(|file| file.rows.rows.calls.len()).sum();
+    let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
+    let mut calls: Vec<Canonical> = Vec::with_capacity(rows);
+    let mut loose: Vec<Loose> = Vec::new();
     for (index, file) in files.iter().enumerate() {
         for row in &file.rows.rows.calls {
-            let Some(asked) = row.asked else { continue };
-            if superseded(&file.rows.rows.chains[asked.chain as usize], recorded) {
+            let here = |answered| Loose { file: index as u32, id: row.call, answered, progress: row.progress };
+            let Some(asked) = row.asked else {
+                loose.extend(row.answered.map(here));
+                continue;
+            };
+            if file.chains[asked.chain as usize].is_none() {
                 merged.superseded_progress += 1;
                 continue;
             }
-            let call = Canonical { file: index, id: row.call, asked };
+            let rank = |block| (row.progress, false, file.age, Reverse(block));
+            let answer_rank = rank(row.answered.map_or(0, |answered| answered.block));
+            let call = Canonical { file: index as u32, id: row.call, asked, answered: row.answered, answer_rank };
             // Calls without an id cannot be copies of each other as far as anyone can tell.
             let known = if row.call.is_some() { best.get(&row.call).copied() } else { None };
-            match known {
-                None => {
-                    best.insert(row.call, calls.len());
-                    calls.push(call);
-                }
-                Some(known) => {
-                    merged.duplicate_call += 1;
-                    let rank = |call: &Canonical| {
-                        let place = files[call.file].rows.rows.chains[call.asked.chain as usize].place;
-                        (place, files[call.file].age, call.asked.block)
-                    };
-                    if rank(&call) < rank(&calls[known]) {
-                        calls[known] = call;
-                    }
-                }
+            let Some(known) = known else {
+                best.insert(row.call, calls.len());
+                calls.push(call);
+                continue;
+            };
+            merged.duplicate_call += 1;
+            let rank = |call: &Canonical| {
+                let file = &files[call.file as usize];
+                (file.place(call.asked.chain), file.age, call.asked.block)
+            };
+            if rank(&call) < rank(&calls[known]) {
+                let Canonical { file, id, answered, answer_rank, .. } = std::mem::replace(&mut calls[known], call);
+                loose.extend(answered.map(|answered| Loose { file, id, answered, progress: answer_rank.0 }));
+            } else {
+                loose.extend(row.answered.map(here));
             }
         }
     }
+    answer(files, &mut calls, &best, loose, merged);
     calls
 }
 
-/// The result of each call: from the file whose copy counts, else from the oldest file that has one; the last of
-/// several in a file.
-fn answers(
+/// Gives loose answers to the calls that have no better one.
+fn answer(
     files: &[File<'_>],
-    calls: &[Canonical],
-    recorded: &BTreeSet<(Id, Id)>,
+    calls: &mut [Canonical],
+    best: &IdMap<Id, usize>,
+    loose: Vec<Loose>,
     merged: &mut Merged,
-) -> IdMap<Id, Answered> {
-    let home: IdMap<Id, usize> = calls.iter().map(|call| (call.id, call.file)).collect();
-    let mut best: IdMap<Id, (usize, Answered)> = IdMap::default();
+) {
     let mut orphans: IdSet<Id> = IdSet::default();
-    for (index, file) in files.iter().enumerate() {
-        for row in &file.rows.rows.calls {
-            let Some(answered) = row.answered else { continue };
-            let Some(&home) = home.get(&row.call) else {
-                let agents_own =
-                    row.asked.is_some_and(|a| superseded(&file.rows.rows.chains[a.chain as usize], recorded));
-                if !row.progress && !agents_own {
-                    orphans.insert(row.call);
-                }
-                continue;
-            };
-            let rank = |file: usize, answered: &Answered| {
-                (row.progress, file != home, files[file].age, Reverse(answered.block))
-            };
-            let better = best.get(&row.call).is_none_or(|(file, known)| rank(index, &answered) < rank(*file, known));
-            if better {
-                best.insert(row.call, (index, answered));
+    for Loose { file, id, answered, progress } in loose {
+        let Some(call) = best.get(&id).map(|&index| &mut calls[index]) else {
+            if !progress {
+                orphans.insert(id);
             }
+            continue;
+        };
+        let rank = (progress, file != call.file, files[file as usize].age, Reverse(answered.block));
+        if call.answered.is_none() || rank < call.answer_rank {
+            call.answered = Some(answered);
+            call.answer_rank = rank;
         }
     }
     merged.orphan_result += orphans.len() as u64;
-    best.into_iter().map(|(id, (_, answered))| (id, answered)).collect()
 }
 
 /// Puts the calls in order, chain by chain, and numbers steps and partitions.
-fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, answers: &IdMap<Id, Answered>, history: &mut History) {
-    let session_index: IdMap<Id, u32> =
-        history.sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
+fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
     let mut chains: BTreeMap<(u32, bool, Id, Place), Vec<Canonical>> = BTreeMap::new();
+    // Calls come file by file, so the chain of a call is nearly always that of the one before.
+    let mut run: Vec<Canonical> = Vec::new();
+    let mut current = None;
     for call in calls {
-        let key = files[call.file].chain(call.asked.chain, call.asked.record);
-        let Some(&session) = session_index.get(&key.session) else { continue };
-        chains.entry((session, key.place != Place::Main, key.agent, key.place)).or_default().push(call);
+        let file = &files[call.file as usize];
+        let Some(session) = file.chains[call.asked.chain as usize] else { continue };
+        let place = file.place(call.asked.chain);
+        let key = (session, place != Place::Main, file.agent(call.asked.chain, call.asked.record), place);
+        if current != Some(key) {
+            if let Some(key) = current {
+                chains.entry(key).or_default().append(&mut run);
+            }
+            current = Some(key);
+        }
+        run.push(call);
     }
+    if let Some(key) = current {
+        chains.entry(key).or_default().append(&mut run);
+    }
+    history.calls.reserve_exact(chains.values().map(Vec::len).sum());
     for ((session, _, agent, place), mut calls) in chains {
         in_conversation_order(files, &mut calls);
         let start = history.calls.len();
         let chain = history.chains.len() as u32;
-        number(files, &calls, chain, answers, history);
+        number(files, &calls, chain, history);
         let compactions = chain_compactions(files, &calls);
         history.chains.push(Chain { session, agent, place, calls: start..history.calls.len(), compactions });
     }
@@ -268,15 +318,18 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, answers: &IdMap<Id, Answer
 
 /// Lines of one file keep their order; the files of a chain follow each other by the time of their first call in it.
 fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical]) {
-    let mut begins: BTreeMap<usize, Millis> = BTreeMap::new();
+    if calls.iter().all(|call| call.file == calls[0].file) {
+        return calls.sort_by_key(|call| call.asked.block);
+    }
+    let mut begins: BTreeMap<u32, Millis> = BTreeMap::new();
     for call in calls.iter() {
         let begin = begins.entry(call.file).or_insert(NO_TIME);
         *begin = earlier(*begin, call.asked.ts);
     }
-    calls.sort_by_key(|call| (begins[&call.file], files[call.file].age, call.asked.block));
+    calls.sort_by_cached_key(|call| (begins[&call.file], files[call.file as usize].age, call.asked.block));
 }
 
-fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, answers: &IdMap<Id, Answered>, history: &mut History) {
+fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut History) {
     let start = history.calls.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let (mut next_step, mut partition, mut opened_by) = (0, 0, None);
@@ -288,20 +341,19 @@ fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, answers: &IdMap<I
             next_step += 1;
             next_step - 1
         });
-        let opener = files[call.file].partition(asked.chain, asked.record);
+        let opener = files[call.file as usize].partition(asked.chain, asked.record);
         if opened_by.is_some_and(|previous| previous != opener) {
             partition += 1;
         }
         opened_by = Some(opener);
-        let answer = if call.id.is_some() { answers.get(&call.id) } else { None };
-        history.calls.push(placed(call, chain, step, partition, answer));
+        history.calls.push(placed(call, chain, step, partition));
     }
     // The lines of one message need not be contiguous: its calls come together at the place of the first.
     history.calls[start..].sort_by_key(|call| call.step);
 }
 
-fn placed(call: &Canonical, chain: u32, step: u32, partition: u32, answer: Option<&Answered>) -> Call {
-    let asked = &call.asked;
+fn placed(call: &Canonical, chain: u32, step: u32, partition: u32) -> Call {
+    let (asked, answer) = (&call.asked, call.answered.as_ref());
     let elapsed = |answer: &Answered| {
         let known = asked.ts != NO_TIME && answer.ts != NO_TIME;
         known.then(|| answer.ts - asked.ts).and_then(|ms| u32::try_from(ms).ok())
@@ -326,8 +378,9 @@ fn placed(call: &Canonical, chain: u32, step: u32, partition: u32, answer: Optio
 
 /// Distinct compactions of a chain over all files that show it.
 fn chain_compactions(files: &[File<'_>], calls: &[Canonical]) -> u32 {
-    let shown: BTreeSet<(usize, u32)> = calls.iter().map(|call| (call.file, call.asked.chain)).collect();
-    let marks = shown.iter().filter_map(|(file, chain)| files[*file].compactions.get(chain)).flatten();
+    let mut shown: Vec<(u32, u32)> = calls.iter().map(|call| (call.file, call.asked.chain)).collect();
+    shown.dedup();
+    let marks = shown.iter().filter_map(|(file, chain)| files[*file as usize].compactions.get(chain)).flatten();
     marks.map(|&(_, id)| id).collect::<BTreeSet<Id>>().len() as u32
 }
 
@@ -355,60 +408,50 @@ fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
     out.into_iter().filter(|eviction| seen.insert(eviction.call)).collect()
 }
 
-/// Each API message once, with the per-field maximum over all copies.
-fn messages(
-    files: &[File<'_>],
-    recorded: &BTreeSet<(Id, Id)>,
-    names: &Names,
-    sessions: &[Session],
-    merged: &mut Merged,
-) -> Vec<Message> {
-    let session_index: IdMap<Id, u32> =
-        sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
-    let mut best: IdMap<Id, (usize, MessageRow)> = IdMap::default();
+/// Each API message once, with the per-field maximum over all copies; and how many copies were merged.
+fn messages(files: &[File<'_>], names: &Names) -> (Vec<Message>, u64) {
+    let rows = files.iter().map(|file| file.rows.rows.messages.len()).sum();
+    let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
+    let mut out: Vec<(usize, MessageRow)> = Vec::with_capacity(rows);
+    let mut duplicates = 0;
     for (index, file) in files.iter().enumerate() {
-        for row in &file.rows.rows.messages {
-            if superseded(&file.rows.rows.chains[row.chain as usize], recorded) {
-                continue;
-            }
-            merged.duplicate_message += u64::from(row.copies) - 1;
-            let Some((known_file, known)) = best.get_mut(&row.id) else {
-                best.insert(row.id, (index, *row));
+        for row in file.rows.rows.messages.iter().filter(|row| file.chains[row.chain as usize].is_some()) {
+            duplicates += u64::from(row.copies) - 1;
+            let Some(&known) = best.get(&row.id) else {
+                best.insert(row.id, out.len());
+                out.push((index, *row));
                 continue;
             };
-            merged.duplicate_message += 1;
-            let rank = |file: usize, row: &MessageRow| {
-                (files[file].rows.rows.chains[row.chain as usize].place, files[file].age)
-            };
-            let mut both = *row;
-            both.merge(known);
-            if names.text(known.model) > names.text(row.model) {
-                both.model = known.model;
-            }
-            if rank(*known_file, known) <= rank(index, row) {
-                both.chain = known.chain;
-            } else {
-                *known_file = index;
-            }
-            *known = both;
+            duplicates += 1;
+            merge_messages(files, names, &mut out[known], (index, row));
         }
     }
-    let mut out: Vec<Message> = best
-        .into_values()
-        .filter_map(|(file, row)| {
-            let key = files[file].chain(row.chain, 0);
-            Some(Message {
-                id: row.id,
-                model: row.model,
-                session: *session_index.get(&key.session)?,
-                ts: row.ts,
-                usage: row.usage,
-                billed: row.has_usage,
-                place: key.place,
-                finished: row.finished,
-            })
+    let message = |&(file, row): &(usize, MessageRow)| {
+        let file = &files[file];
+        Some(Message {
+            id: row.id,
+            model: row.model,
+            session: file.chains[row.chain as usize]?,
+            ts: row.ts,
+            usage: row.usage,
+            billed: row.has_usage,
+            place: file.place(row.chain),
+            finished: row.finished,
         })
-        .collect();
-    out.sort_by_key(|message| message.id);
-    out
+    };
+    let mut messages: Vec<Message> = out.par_iter().filter_map(message).collect();
+    messages.par_sort_unstable_by_key(|message| message.id);
+    (messages, duplicates)
+}
+
+/// Adds the copy that another file has of a message. The best place and oldest file say whose it is.
+fn merge_messages(files: &[File<'_>], names: &Names, known: &mut (usize, MessageRow), copy: (usize, &MessageRow)) {
+    let rank = |file: usize, row: &MessageRow| (files[file].place(row.chain), files[file].age);
+    if rank(copy.0, copy.1) < rank(known.0, &known.1) {
+        (known.0, known.1.chain) = (copy.0, copy.1.chain);
+    }
+    known.1.merge(copy.1);
+    if names.text(copy.1.model) > names.text(known.1.model) {
+        known.1.model = copy.1.model;
+    }
 }

@@ -1,4 +1,5 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges.
 
+pub mod overview;
 pub mod totals;
 pub mod uses;

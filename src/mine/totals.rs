@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::id::{Id, IdMap, IdSet};
@@ -23,7 +23,7 @@ const LRU_SIZE: usize = 5;
 const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Calls and sizes of one tool.
-#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct ToolTotals {
     /// `tool_use` blocks.
     pub calls: u64,
@@ -36,7 +36,7 @@ pub struct ToolTotals {
 }
 
 /// Outcome of the paired calls, as `is_error` tells it.
-#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct StatusTotals {
     /// Results without `is_error: true`.
     pub ok: u64,
@@ -45,7 +45,7 @@ pub struct StatusTotals {
 }
 
 /// Token fields of all messages.
-#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct UsageTotals {
     /// See [`Usage::input`].
     pub input_tokens: u64,
@@ -58,7 +58,7 @@ pub struct UsageTotals {
 }
 
 /// Exact repeats of bodies within a file and partition.
-#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct RepeatTotals {
     /// Bodies of at least 200 code points.
     pub eligible_ge200: u64,
@@ -71,7 +71,7 @@ pub struct RepeatTotals {
 }
 
 /// Totals over a set of files.
-#[derive(Serialize, Default, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// Log files.
     pub files: u64,

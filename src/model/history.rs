@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::id::Id;
 use crate::model::names::Sym;
 use crate::model::trace::{Millis, NO_TIME, Place, ResultKind, Status, Usage};
@@ -111,7 +113,7 @@ pub struct Eviction {
 }
 
 /// What was merged or set aside while the copies became one history.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Merged {
     /// Records of a message beyond its first.
     pub duplicate_message: u64,

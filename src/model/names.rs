@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Index into a [`Names`] table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Sym(pub u32);
 
 /// A table of distinct names. Symbol 0 is always the empty name.
@@ -44,6 +46,15 @@ impl Names {
     /// All texts in the order of their symbols.
     pub fn texts(&self) -> &[String] {
         &self.texts
+    }
+
+    /// A table with the given names, symbol by symbol; the first must be the empty one.
+    pub fn from_texts(texts: Vec<String>) -> Self {
+        let mut names = Self::default();
+        for text in &texts {
+            names.intern(text);
+        }
+        names
     }
 
     /// Takes over another table's names; returns where each of its symbols went.

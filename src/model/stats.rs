@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::names::Sym;
 
 /// What the calls of one tool looked like.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolStats {
     /// Tool.
     pub tool: Sym,
@@ -37,7 +39,7 @@ pub struct ToolStats {
 
 /// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls: parallel calls
 /// of one step are concurrent and no sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowUpCount {
     /// Tool of the earlier step.
     pub from: Sym,
@@ -54,7 +56,7 @@ pub struct FollowUpCount {
 }
 
 /// How often a model was used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUse {
     /// Model id as it stands in the log.
     pub id: String,
@@ -65,7 +67,7 @@ pub struct ModelUse {
 }
 
 /// How a session was worked in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionUse {
     /// Its tool calls.
     pub calls: u64,
@@ -74,6 +76,7 @@ pub struct SessionUse {
     /// Compactions of its main thread and subagents.
     pub compactions: u64,
     /// Agent variant by the published thresholds; empty until it is classified.
+    #[serde(skip)]
     pub class: &'static str,
 }
 

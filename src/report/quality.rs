@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::model::corpus::{Corpus, Source};
+use crate::model::corpus::Source;
 use crate::model::damage::Reason;
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
@@ -21,16 +21,15 @@ pub struct Quality {
 }
 
 /// Damage of all files, by reason.
-pub fn of(corpus: &Corpus) -> BTreeMap<Reason, Quality> {
+pub fn of(sources: &[Source]) -> BTreeMap<Reason, Quality> {
     let mut out: BTreeMap<Reason, Quality> = BTreeMap::new();
-    for file in &corpus.files {
-        for (&reason, spot) in &file.source.counters.damage.0 {
+    for source in sources {
+        for (&reason, spot) in &source.counters.damage.0 {
             // A journal is not a damaged session log because its records are of other types.
-            if file.source.is_sidecar() && matches!(reason, Reason::UnknownType | Reason::MissingField) {
+            if source.is_sidecar() && matches!(reason, Reason::UnknownType | Reason::MissingField) {
                 continue;
             }
-            let place =
-                || if spot.line == 0 { name(&file.source) } else { format!("{}:{}", name(&file.source), spot.line) };
+            let place = || if spot.line == 0 { name(source) } else { format!("{}:{}", name(source), spot.line) };
             let row = out.entry(reason).or_insert_with(|| Quality { count: 0, files: 0, first: place() });
             row.count += spot.count;
             row.files += 1;

@@ -3,6 +3,7 @@
 //! The text is never printed from a tree. Each change is one splice at a place that the [`Outline`] names, so comments,
 //! order, number spelling, line endings and a byte order mark survive because nobody touches them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -32,8 +33,48 @@ impl<'f> Draft<'f> {
         Ok(Self { path: &file.path, text, outline, tree, ends_open })
     }
 
+    /// Makes all changes in their order. New entries of one table that follow each other go in together, so that the
+    /// text is not read anew for each of them.
+    pub(super) fn change_all(&mut self, changes: &[Change]) -> Result<()> {
+        let mut rest = changes;
+        while let Some(first) = rest.first() {
+            let mut seen = BTreeSet::new();
+            let beside = rest.iter().take_while(|change| self.is_new_block_beside(first, change));
+            let count = beside.map(|change| &change.key).take_while(|key| seen.insert(*key)).count();
+            if count > 1 {
+                self.insert_blocks(&rest[..count])?;
+            } else {
+                self.change(first)?;
+            }
+            rest = &rest[count.max(1)..];
+        }
+        Ok(())
+    }
+
+    /// Whether a change adds a block of its own with the same parent as `first`.
+    fn is_new_block_beside(&self, first: &Change, change: &Change) -> bool {
+        matches!(change.value, NewValue::Table(_))
+            && change.key.parent() == first.key.parent()
+            && !self.exists(&change.key)
+            && matches!(self.place(&change.key), Ok(Place::Block | Place::Section(_) | Place::Root))
+    }
+
+    fn insert_blocks(&mut self, changes: &[Change]) -> Result<()> {
+        let eol = lines::ending(&self.text);
+        let mut blocks: Vec<String> = Vec::new();
+        for change in changes {
+            self.refuse_pinned(&change.key)?;
+            if let NewValue::Table(table) = &change.value {
+                blocks.push(spell::table(&change.key, &table.clone().into_inline_table(), eol));
+            }
+        }
+        let first = &changes[0].key;
+        self.insert_block(first, &blocks.join(eol))?;
+        self.raise_version(first)
+    }
+
     /// Makes one change; a section that the stated version does not know raises the version.
-    pub(super) fn change(&mut self, change: &Change) -> Result<()> {
+    fn change(&mut self, change: &Change) -> Result<()> {
         let old = self.text.clone();
         match &change.value {
             NewValue::Scalar(value) => self.set(&change.key, value)?,

@@ -34,9 +34,7 @@ pub fn apply(file: &SettingsFile, changes: &[Change]) -> Result<String> {
         return Ok(file.text.clone());
     }
     let mut draft = Draft::of(file)?;
-    for change in changes {
-        draft.change(change)?;
-    }
+    draft.change_all(changes)?;
     SettingsFile::parse(&file.path, draft.text()).map_err(|cause| {
         Error::failed(format!("the change does not fit: {}", cause.message)).hint("the file was not touched")
     })?;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::{Exit, Format, InputArgs, OutputArgs};
@@ -11,10 +12,10 @@ use crate::commands::tune::proposal::{Proposal, View, warn_unknown, warnings_jso
 use crate::context::Context;
 use crate::error::Result;
 use crate::frames::calls::CallFrame;
-use crate::logs::assemble::assemble;
+use crate::mine::overview::Overview;
 use crate::mine::uses;
 use crate::model::finding::Verdict;
-use crate::model::history::History;
+use crate::model::names::Names;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::{envelope, findings, quality};
@@ -51,7 +52,11 @@ pub struct Args {
 }
 
 /// Everything the rules read, mined.
+#[derive(Serialize, Deserialize)]
 struct Mined {
+    /// Names of the tools in the rows below.
+    names: Vec<String>,
+    overview: Overview,
     models: Vec<ModelUse>,
     sessions: Vec<SessionUse>,
     tools: Vec<ToolStats>,
@@ -64,46 +69,55 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let input = Input::read(&args.input, &args.report, context)?;
-    let history = assemble(&input.corpus).within(&input.window);
-    let mined = mine(&input, &history, args.tools)?;
+    let mut input = Input::read(&args.input, &args.report, context)?;
+    let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
+    let question = format!("mined {lags:?} {:?}", input.vocabulary.read_class_tools);
+    let mut mined = input.remember(&question, |input| mine(input, &lags))?;
+    classify(&mut mined.sessions);
     let view = View::new(&file, &effective);
-    let found = judge_all(
-        &Facts {
-            names: &input.corpus.names,
-            models: &mined.models,
-            sessions: &mined.sessions,
-            tools: &mined.tools,
-            follow_ups: &mined.follow_ups,
-            annotations: &Annotations::load(&input.data)?,
-            families: &input.data.families()?,
-            current: &view,
-        },
-        &input.data,
-        args.tools,
-    )?;
+    let facts = Facts {
+        names: &Names::from_texts(mined.names.clone()),
+        models: &mined.models,
+        sessions: &mined.sessions,
+        tools: &mined.tools,
+        follow_ups: &mined.follow_ups,
+        annotations: &Annotations::load(&input.data)?,
+        families: &input.data.families()?,
+        current: &view,
+    };
+    let found = judge_all(&facts, &input.data, args.tools)?;
     let proposal = Proposal::new(&file, &view, found)?;
-    show(args, context, &input, &history, &mined, &file, &proposal)?;
+    show(args, context, &input, &mined, &file, &proposal)?;
     conclude(args, context, &file, &proposal)
 }
 
-fn mine(input: &Input, history: &History, tools: bool) -> Result<Mined> {
-    let names = &input.corpus.names;
-    let mut sessions = uses::sessions(history, names, &input.vocabulary.read_class_tools);
-    for session in &mut sessions {
+fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
+    let history = input.history();
+    let names = input.corpus().names.clone();
+    let frame = CallFrame::new(&history)?;
+    let (stats, follow_ups) = input.pool.join(|| frame.tool_stats(), || frame.follow_ups(lags));
+    Ok(Mined {
+        overview: Overview::of(&history),
+        models: uses::models(&history, &names),
+        sessions: uses::sessions(&history, &names, &input.vocabulary.read_class_tools),
+        tools: stats?,
+        follow_ups: follow_ups?,
+        names: names.texts().to_vec(),
+    })
+}
+
+/// Classifies every session with the published thresholds.
+fn classify(sessions: &mut [SessionUse]) {
+    for session in sessions {
         let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
         session.class = classify_agent(session.calls as f64, session.compactions as f64, read_share).variant();
     }
-    let frame = CallFrame::new(history)?;
-    let follow_ups = if tools { frame.follow_ups(&t1_tools::lags(&input.data)?)? } else { Vec::new() };
-    Ok(Mined { models: uses::models(history, names), sessions, tools: frame.tool_stats()?, follow_ups })
 }
 
 fn show(
     args: &Args,
     context: &mut Context<'_>,
     input: &Input,
-    history: &History,
     mined: &Mined,
     file: &SettingsFile,
     proposal: &Proposal,
@@ -111,7 +125,7 @@ fn show(
     input.tell(&args.report, context)?;
     if !args.report.quiet {
         warn_unknown(file, context)?;
-        summarise(args, context, input, history, mined, file)?;
+        summarise(args, context, input, mined, file)?;
     }
     if args.report.form() == Format::Json {
         let reproducible = args.report.reproducible || context.env.reproducible;
@@ -121,7 +135,7 @@ fn show(
             json!({
                 "window": input.window_json(),
                 "inputs": input.json(),
-                "data_quality": quality::json(&quality::of(&input.corpus)),
+                "data_quality": quality::json(&quality::of(&input.sources)),
                 "config": file.path.display().to_string(),
                 "warnings": warnings_json(file),
                 "findings": findings::json(&proposal.findings),
@@ -139,14 +153,7 @@ fn show(
 }
 
 /// What was read, in the order and with the labels of the published tool.
-fn summarise(
-    args: &Args,
-    context: &mut Context<'_>,
-    input: &Input,
-    history: &History,
-    mined: &Mined,
-    file: &SettingsFile,
-) -> Result<()> {
+fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mined, file: &SettingsFile) -> Result<()> {
     let err = &mut context.err;
     for root in &input.roots {
         writeln!(err, "# input:   {} ({})", root.path.display(), root.origin)?;
@@ -156,26 +163,25 @@ fn summarise(
     }
     let dry = if args.dry_run || args.check { " (not written)" } else { "" };
     writeln!(err, "# output:  {}{dry}", file.path.display())?;
-    let records: u64 = input.corpus.files.iter().map(|file| file.source.counters.records).sum();
-    writeln!(err, "# read {} records in {}", thousands(records), counted(input.corpus.files.len() as u64, "file"))?;
+    let records: u64 = input.sources.iter().map(|source| source.counters.records).sum();
+    writeln!(err, "# read {} records in {}", thousands(records), counted(input.sources.len() as u64, "file"))?;
     writeln!(err, "# claude logs scanned:")?;
-    if let Some((first, last)) = history.span() {
+    if let Some((first, last)) = mined.overview.span_ms {
         writeln!(err, "#   span:        {} … {}", date(first), date(last))?;
     }
-    writeln!(err, "#   sessions:    {}", thousands(history.sessions.len() as u64))?;
-    let calls: u64 = mined.sessions.iter().map(|session| session.calls).sum();
+    writeln!(err, "#   sessions:    {}", thousands(mined.overview.sessions))?;
+    let calls = mined.overview.calls;
     let reads: u64 = mined.sessions.iter().map(|session| session.read_calls).sum();
     let share = percent(reads as f64 / calls.max(1) as f64);
     writeln!(err, "#   tools:       {} calls ({} read-class, {share})", thousands(calls), thousands(reads))?;
-    let compactions: u64 = mined.sessions.iter().map(|session| session.compactions).sum();
-    writeln!(err, "#   compactions: {}", thousands(compactions))?;
+    writeln!(err, "#   compactions: {}", thousands(mined.overview.compactions))?;
     let mut models: Vec<&ModelUse> = mined.models.iter().collect();
     models.sort_by_key(|model| (std::cmp::Reverse(model.messages), model.id.clone()));
     writeln!(err, "#   models (API messages, each once):")?;
     for model in models.iter().take(8) {
         writeln!(err, "#     {:<35} {:>8}", model.id, thousands(model.messages))?;
     }
-    let damaged = quality::of(&input.corpus);
+    let damaged = quality::of(&input.sources);
     if !damaged.is_empty() {
         let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
         writeln!(err, "#   odd input:   {} (`devboy doctor` says where)", words.collect::<Vec<_>>().join(", "))?;

@@ -1,0 +1,332 @@
+//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what has to be
+//! read of them, and what the lake keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::frames::lake::Lake;
+use crate::frames::manifest::StoredSource;
+use crate::logs::discover::{Listing, LogFile, Packing};
+use crate::logs::probe::probe;
+use crate::logs::read::{self, Job, Reading};
+use crate::logs::record::Guide;
+use crate::model::id::Id;
+use crate::model::names::Names;
+use crate::model::trace::{Millis, Rows};
+use crate::progress::Progress;
+
+/// How each file was brought up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Files on disk.
+    pub files: u64,
+    /// Their size.
+    pub bytes: u64,
+    /// Read for the first time.
+    pub new: u64,
+    /// Read from where they ended last time.
+    pub grown: u64,
+    /// Read anew because they were rewritten.
+    pub rewritten: u64,
+    /// Known from the lake.
+    pub unchanged: u64,
+    /// Not opened because they are older than the window (without a lake).
+    pub pruned: u64,
+    /// Bytes read in this run.
+    pub bytes_read: u64,
+}
+
+/// What there is to bring up to date, and with what.
+pub struct Scope<'a> {
+    /// The files on disk.
+    pub listing: &'a Listing,
+    /// Pseudonyms of the roots, in the order of the listing's.
+    pub roots: &'a [Id],
+    /// What extraction needs to know.
+    pub guide: Guide<'a>,
+    /// The workers.
+    pub pool: &'a rayon::ThreadPool,
+    /// Without a lake, files last changed before this are not opened.
+    pub since: Millis,
+    /// Whether progress may be shown.
+    pub progress: bool,
+}
+
+/// Rows of every known source, by its number.
+pub struct Loaded {
+    /// What symbols in the rows mean.
+    pub names: Names,
+    /// The rows.
+    pub rows: BTreeMap<u32, Rows>,
+}
+
+/// What is known now.
+#[derive(Default)]
+pub struct Known {
+    /// Files on disk with what is stored about them, in the order of the listing.
+    pub files: Vec<(PathBuf, StoredSource)>,
+    /// What is stored of files of these roots that are no longer on disk.
+    pub kept: Vec<StoredSource>,
+    /// The rows; none when nothing changed and nobody asked for them.
+    pub loaded: Option<Loaded>,
+    /// How it came about.
+    pub tally: Tally,
+    /// What there is to tell.
+    pub notes: Vec<String>,
+}
+
+/// Brings everything in scope up to date, the lake included. Rows are loaded if something changed or `want_rows`.
+pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want_rows: bool) -> Known {
+    let mut known = Known::default();
+    let mut stored = Stored::of(lake.as_deref());
+    let mut plans = plan(scope, &mut stored, &mut known.tally, lake.is_none());
+    let something_to_read = plans.iter().any(|plan| plan.job().is_some());
+    let mut loaded = Loaded { names: Names::default(), rows: BTreeMap::new() };
+    if something_to_read || want_rows {
+        if let Some(lake) = lake.as_deref_mut()
+            && let Err(why) = load(lake, scope, &mut loaded)
+        {
+            known.notes.push(format!("the lake was damaged ({why}) and is rebuilt"));
+            lake.forget();
+            known.tally = Tally::default();
+            stored = Stored::of(Some(lake));
+            plans = plan(scope, &mut stored, &mut known.tally, false);
+        }
+        let delta = read_into(scope, &plans, &mut stored, &mut loaded, &mut known);
+        if let Some(lake) = lake
+            && let Err(why) = scope.pool.install(|| commit(lake, &stored, &delta, &loaded))
+        {
+            known.notes.push(format!("the lake was not updated: {why}"));
+        }
+        known.loaded = Some(loaded);
+    } else {
+        read_into(scope, &plans, &mut stored, &mut loaded, &mut known);
+        if let Some(lake) = lake
+            && lake.manifest.sources != stored.sources
+        {
+            lake.manifest.sources.clone_from(&stored.sources);
+            known.notes.extend(lake.save_manifest().err());
+        }
+    }
+    known.kept = stored.kept(scope.roots, &plans);
+    known
+}
+
+fn load(lake: &mut Lake, scope: &Scope<'_>, loaded: &mut Loaded) -> std::result::Result<(), String> {
+    loaded.rows = scope.pool.install(|| lake.load(&mut loaded.names))?.into_iter().collect();
+    Ok(())
+}
+
+/// What has to happen with one file.
+struct Plan<'a> {
+    key: Id,
+    root: Id,
+    directory: Id,
+    file: &'a LogFile,
+    action: Action,
+}
+
+enum Action {
+    New,
+    Rewritten,
+    Grown(StoredSource),
+    Unchanged(StoredSource),
+}
+
+impl Plan<'_> {
+    fn job(&self) -> Option<Job<'_>> {
+        let from = match &self.action {
+            Action::New | Action::Rewritten => 0,
+            Action::Grown(known) => known.bytes,
+            Action::Unchanged(_) => return None,
+        };
+        Some(Job { path: &self.file.path, packing: self.file.packing, from, to: self.file.bytes })
+    }
+}
+
+/// Decides for every file on disk what has to be read of it.
+fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, tally: &mut Tally, may_prune: bool) -> Vec<Plan<'a>> {
+    let keys: Vec<Id> = scope.listing.files.iter().map(source_key).collect();
+    let listed: BTreeSet<Id> = keys.iter().copied().collect();
+    let mut plans = Vec::new();
+    for (file, key) in scope.listing.files.iter().zip(keys) {
+        tally.files += 1;
+        tally.bytes += file.bytes;
+        if may_prune && file.modified_ns / 1_000_000 < scope.since {
+            tally.pruned += 1;
+            continue;
+        }
+        let known = stored.sources.get(&key).cloned().or_else(|| stored.moved(file, &listed));
+        let action = known.map_or(Action::New, |known| action_for(file, known, stored.outdated));
+        *match action {
+            Action::New => &mut tally.new,
+            Action::Grown(_) => &mut tally.grown,
+            Action::Rewritten => &mut tally.rewritten,
+            Action::Unchanged(_) => &mut tally.unchanged,
+        } += 1;
+        let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
+        plans.push(Plan { key, root: scope.roots[file.root], directory, file, action });
+    }
+    plans
+}
+
+fn action_for(file: &LogFile, known: StoredSource, outdated: bool) -> Action {
+    let stamp = (known.bytes, known.modified_ns, known.changed_ns);
+    if outdated {
+        return Action::Rewritten;
+    }
+    if stamp == (file.bytes, file.modified_ns, file.changed_ns) {
+        return Action::Unchanged(known);
+    }
+    let can_grow = file.bytes > known.bytes && !known.open_tail && file.packing == Packing::Plain;
+    // A file of the same size with another time stamp may differ between the samples: it is read anew.
+    if can_grow && probe(&file.path, known.bytes).is_ok_and(|now| now == known.probe) {
+        return Action::Grown(known);
+    }
+    Action::Rewritten
+}
+
+fn source_key(file: &LogFile) -> Id {
+    Id::pseudonym(file.canonical.as_os_str().as_encoded_bytes())
+}
+
+/// The name of the directory that stands for the project: the first one below the root, or the file's own.
+pub fn directory_of(file: &LogFile, listing: &Listing) -> String {
+    let below = listing.roots.get(file.root).and_then(|root| file.canonical.strip_prefix(root).ok());
+    let mut parts = below.and_then(Path::parent).into_iter().flat_map(Path::components).map(|part| part.as_os_str());
+    let first = parts.find(|part| *part != "projects");
+    let own = file.canonical.parent().and_then(Path::file_name);
+    first.or(own).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A project name as Claude Code spells its directory, in lower case.
+pub fn slug(text: &str) -> String {
+    text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+}
+
+/// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
+fn read_into(
+    scope: &Scope<'_>,
+    plans: &[Plan<'_>],
+    stored: &mut Stored,
+    loaded: &mut Loaded,
+    known: &mut Known,
+) -> Vec<(u32, Rows)> {
+    let jobs: Vec<Job<'_>> = plans.iter().filter_map(Plan::job).collect();
+    known.tally.bytes_read = jobs.iter().map(|job| job.to - job.from).sum();
+    let progress = Progress::new(known.tally.bytes_read, scope.progress);
+    let readings = read::read_all(&jobs, scope.guide, scope.pool, &|bytes| progress.advance(bytes));
+    drop(progress);
+    let mut readings = readings.into_iter();
+    let mut delta = Vec::new();
+    for plan in plans {
+        let mut source = match &plan.action {
+            Action::Unchanged(known) | Action::Grown(known) => known.clone(),
+            Action::New | Action::Rewritten => stored.fresh(),
+        };
+        if let Some(reading) = plan.job().and_then(|_| readings.next()) {
+            delta.push((source.number, take_over(reading, &mut source, plan, loaded)));
+        }
+        source.key = plan.key;
+        source.directory = plan.directory;
+        source.modified_ns = plan.file.modified_ns;
+        source.changed_ns = plan.file.changed_ns;
+        if let Err(place) = source.roots.binary_search(&plan.root) {
+            source.roots.insert(place, plan.root);
+        }
+        known.files.push((plan.file.path.clone(), source.clone()));
+        stored.sources.insert(plan.key, source);
+    }
+    delta
+}
+
+/// Joins a reading to the rows of its source; returns what is new.
+fn take_over(reading: Reading, source: &mut StoredSource, plan: &Plan<'_>, loaded: &mut Loaded) -> Rows {
+    let symbols = loaded.names.absorb(&reading.trace.names);
+    let rows = loaded.rows.entry(source.number).or_default();
+    let known_chains = rows.chains.len();
+    let mut added = Rows { chains: rows.chains.clone(), ..Rows::default() };
+    added.append(reading.trace.rows, &symbols, &source.counters);
+    added.chains.drain(..known_chains);
+    rows.chains.extend_from_slice(&added.chains);
+    rows.calls.extend_from_slice(&added.calls);
+    rows.messages.extend_from_slice(&added.messages);
+    rows.marks.extend_from_slice(&added.marks);
+    rows.sessions.extend_from_slice(&added.sessions);
+    source.counters.append(reading.trace.counters);
+    source.open_tail = reading.open_tail;
+    source.readings += 1;
+    source.bytes = plan.file.bytes;
+    source.probe = probe(&plan.file.path, plan.file.bytes).unwrap_or_default();
+    added
+}
+
+/// Writes what is new. Nothing is written when nothing changed.
+fn commit(lake: &mut Lake, stored: &Stored, delta: &[(u32, Rows)], loaded: &Loaded) -> std::result::Result<(), String> {
+    if delta.is_empty() && lake.manifest.sources == stored.sources {
+        return Ok(());
+    }
+    lake.manifest.sources.clone_from(&stored.sources);
+    lake.manifest.next_source = stored.next_source;
+    let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
+    let delta: Vec<(u32, &Rows)> = delta.iter().map(|(number, rows)| (*number, rows)).collect();
+    let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
+    let all: Vec<(u32, &Rows)> = all.map(|(number, rows)| (*number, rows)).collect();
+    lake.commit(&delta, &all, &loaded.names)
+}
+
+/// What the lake knows of files.
+struct Stored {
+    sources: BTreeMap<Id, StoredSource>,
+    next_source: u32,
+    outdated: bool,
+}
+
+impl Stored {
+    fn of(lake: Option<&Lake>) -> Self {
+        let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1, outdated: false } };
+        Self { sources: lake.manifest.sources.clone(), next_source: lake.manifest.next_source, outdated: lake.outdated }
+    }
+
+    fn fresh(&mut self) -> StoredSource {
+        let number = self.next_source;
+        self.next_source += 1;
+        StoredSource { number, ..StoredSource::default() }
+    }
+
+    /// A source under another path whose file is gone and whose content is that of `file`: the file was moved.
+    fn moved(&mut self, file: &LogFile, listed: &BTreeSet<Id>) -> Option<StoredSource> {
+        let gone = |known: &&StoredSource| known.bytes == file.bytes && !listed.contains(&known.key);
+        if !self.sources.values().any(|known| gone(&known)) {
+            return None;
+        }
+        let now = probe(&file.path, file.bytes).ok()?;
+        let key = self.sources.values().filter(gone).find(|known| known.probe == now)?.key;
+        let known = self.sources.remove(&key)?;
+        // The new place has its own stamp; the content is the same.
+        Some(StoredSource { modified_ns: file.modified_ns, changed_ns: file.changed_ns, ..known })
+    }
+
+    /// Sources of these roots that are no longer on disk.
+    fn kept(&self, roots: &[Id], plans: &[Plan<'_>]) -> Vec<StoredSource> {
+        let listed: BTreeSet<Id> = plans.iter().map(|plan| plan.key).collect();
+        let ours =
+            |known: &&StoredSource| !listed.contains(&known.key) && known.roots.iter().any(|root| roots.contains(root));
+        self.sources.values().filter(ours).cloned().collect()
+    }
+}
+
+/// The pseudonym of a root, whether or not it is still there.
+pub fn root_id(path: &Path) -> Id {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Id::pseudonym(absolute.as_os_str().as_encoded_bytes())
+}
+
+/// Worker threads; all cores unless told otherwise.
+pub fn thread_pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .build()
+        .map_err(|cause| Error::failed(format!("starting worker threads: {cause}")))
+}

@@ -1,0 +1,554 @@
+//! Damaged logs: what is counted, at which line, and what is read all the same.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::logs::discover::Packing;
+use crate::logs::lines::LINE_BYTES_MAX;
+use crate::logs::read::{self, Job, PIECE_BYTES, Reading};
+use crate::model::damage::Reason::{self, *};
+use crate::model::id::Id;
+use crate::model::trace::{Answered, FileTrace, ResultKind, Status};
+use crate::tests::log_builder::*;
+
+/// What a log must give: lines, records, bad fragments, bare values; calls as (asked, answered); damage as reason,
+/// count and first line.
+#[derive(Debug, Default, PartialEq)]
+struct Expected {
+    lines: u64,
+    records: u64,
+    bad: u64,
+    bare: u64,
+    calls: Vec<(bool, bool)>,
+    damage: Vec<(Reason, u64, u64)>,
+}
+
+const CALL: (bool, bool) = (true, true);
+const UNANSWERED: (bool, bool) = (true, false);
+const ORPHAN: (bool, bool) = (false, true);
+
+fn given(trace: &FileTrace) -> Expected {
+    let counters = &trace.counters;
+    assert_eq!(u64::from(counters.items), counters.records + counters.bad_fragments + counters.non_objects);
+    Expected {
+        lines: counters.lines,
+        records: counters.records,
+        bad: counters.bad_fragments,
+        bare: counters.non_objects,
+        calls: trace.rows.calls.iter().map(|row| (row.asked.is_some(), row.answered.is_some())).collect(),
+        damage: counters.damage.0.iter().map(|(&reason, spot)| (reason, spot.count, spot.line)).collect(),
+    }
+}
+
+#[track_caller]
+fn check(log: impl AsRef<[u8]>, expected: Expected) {
+    let log = log.as_ref();
+    assert_eq!(given(&trace(log)), expected, "{}", String::from_utf8_lossy(log));
+    // Read up to any line feed and appended later, the same comes out.
+    for (at, _) in log.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+        let (head, tail) = log.split_at(at + 1);
+        let mut whole = trace(head);
+        whole.append(trace(tail));
+        let FileTrace { names, rows, .. } = &mut whole;
+        rows.fold(names);
+        assert_eq!(given(&whole), expected, "cut behind byte {at} of {}", String::from_utf8_lossy(log));
+    }
+}
+
+fn ask() -> String {
+    asks("m1", "c1", "Read").to_string()
+}
+
+fn answer() -> String {
+    answers("c1", "some text").to_string()
+}
+
+/// The first part of a record, broken off inside a string.
+fn torn(record: &str) -> &str {
+    let end = record.find("/home").unwrap();
+    &record[..end + 3]
+}
+
+/// The only result of a log.
+#[track_caller]
+fn result(log: impl AsRef<[u8]>) -> Answered {
+    let trace = trace(log);
+    let found: Vec<Answered> = trace.rows.calls.iter().filter_map(|row| row.answered).collect();
+    assert_eq!(found.len(), 1);
+    found[0]
+}
+
+#[test]
+fn a_whole_log_has_no_damage() {
+    let log = format!("{}\n{}\n{}\n{}\n", snapshot(), ask(), queue_operation(), answer());
+    check(log, Expected { lines: 4, records: 4, calls: vec![CALL], ..Default::default() });
+}
+
+#[test]
+fn glued_records_are_all_recovered() {
+    let all = |lines, records| Expected { lines, records, calls: vec![CALL], damage: vec![(Glued, 1, 1)], ..Default::default() };
+    check(format!("{}{}\n", ask(), answer()), all(1, 2));
+    check(format!("{}{}{}\n", ask(), answer(), snapshot()), all(1, 3));
+    check(format!("{}{}{}\n", ask(), bash_progress(), answer()), all(1, 3));
+    check(format!("{} \t{}\n", ask(), answer()), all(1, 2));
+}
+
+#[test]
+fn records_glued_behind_one_that_nobody_needs_are_recovered() {
+    let summary = json!({ "type": "summary", "summary": "a title", "leafUuid": "u" }).to_string();
+    for first in [snapshot(), summary, queue_operation(), bash_progress().to_string()] {
+        let expected =
+            Expected { lines: 1, records: 3, calls: vec![CALL], damage: vec![(Glued, 1, 1)], ..Default::default() };
+        check(format!("{first}{}{}\n", ask(), answer()), expected);
+    }
+}
+
+#[test]
+fn records_glued_with_space_behind_one_that_nobody_needs_are_recovered() {
+    for first in [snapshot(), queue_operation(), bash_progress().to_string()] {
+        for space in [" ", "\t", "  \r "] {
+            let expected =
+                Expected { lines: 1, records: 3, calls: vec![CALL], damage: vec![(Glued, 1, 1)], ..Default::default() };
+            check(format!("{first}{space}{}{space}{}\n", ask(), answer()), expected);
+        }
+    }
+}
+
+#[test]
+fn braces_inside_a_string_are_no_glue() {
+    let log = format!("{}\n", Record::new("queue-operation", "q").set("content", "{}{} } {"));
+    check(log, Expected { lines: 1, records: 1, ..Default::default() });
+}
+
+#[test]
+fn a_torn_tail_is_counted_and_the_rest_is_read() {
+    for tail in [answers("c2", "x").to_string(), bash_progress().to_string()] {
+        let log = format!("{}\n{}\n{}", ask(), answer(), torn(&tail));
+        let damage = vec![(TornTail, 1, 3)];
+        check(log, Expected { lines: 3, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() });
+    }
+}
+
+#[test]
+fn a_record_torn_in_the_middle_of_a_file_is_counted_apart() {
+    let log = format!("{}\n{}\n{}\n", ask(), torn(&answer()), answer());
+    let damage = vec![(TornRecord, 1, 2)];
+    check(log, Expected { lines: 3, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() });
+}
+
+#[test]
+fn a_record_appended_to_a_torn_one_is_read() {
+    for (first, second) in [(ask(), answer()), (answer(), answer())] {
+        let log = format!("{}\n{}{second}\n", ask(), torn(&first));
+        let damage = vec![(TornRecord, 1, 2)];
+        check(log, Expected { lines: 2, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() });
+    }
+    // Torn between two fields, and inside a key.
+    for cut in ["\"cwd\":", "\"cw"] {
+        let first = answer();
+        let first = &first[..first.find(cut).unwrap() + cut.len()];
+        let log = format!("{}\n{first}{}", ask(), answer());
+        let damage = vec![(TornRecord, 1, 2)];
+        check(log, Expected { lines: 2, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() });
+    }
+}
+
+#[test]
+fn a_record_appended_to_a_torn_one_that_nobody_needs_is_read() {
+    let torn_snapshot = r#"{"type":"file-history-snapshot","messageId":"u","snapshot":{"tracked"#;
+    let torn_queue = r#"{"type":"queue-operation","operation":"enqueue","sessionId":"s-main","content":"broken o"#;
+    let torn_progress = r#"{"type":"progress","sessionId":"s-main","data":{"type":"bash_progress","output":""#;
+    for first in [torn_snapshot, torn_queue, torn_progress] {
+        let log = format!("{}\n{first}{}\n", ask(), answer());
+        let damage = vec![(TornRecord, 1, 2)];
+        check(log, Expected { lines: 2, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() });
+    }
+}
+
+#[test]
+fn a_malformed_record_appended_to_a_torn_one_is_passed_over() {
+    let bad_escape = answer().replace("some text", "some \\x text");
+    let log = format!("{}\n{}{bad_escape}\n", ask(), torn(&answer()));
+    let damage = vec![(TornRecord, 1, 2)];
+    check(log, Expected { lines: 2, records: 1, bad: 1, calls: vec![UNANSWERED], damage, ..Default::default() });
+}
+
+#[test]
+fn a_line_that_is_no_json_is_counted() {
+    let log = format!("{}\nnonsense\n{} trailing\n", ask(), answer());
+    let damage = vec![(ParseError, 2, 2)];
+    check(log, Expected { lines: 3, records: 2, bad: 2, calls: vec![CALL], damage, ..Default::default() });
+}
+
+#[test]
+fn a_malformed_escape_in_a_body_spoils_its_record_only() {
+    let log = format!("{}\n{}\n{}\n", ask(), answer().replace("some text", "\\x"), answer());
+    let damage = vec![(TornRecord, 1, 2)];
+    check(log, Expected { lines: 3, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() });
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_replaced() {
+    let log = answer().into_bytes();
+    let at = log.windows(4).position(|window| window == b"some").unwrap();
+    let log = [&log[..at], b"\xFF\xE2\x82", &log[at..], b"\n"].concat();
+    check(
+        &log,
+        Expected { lines: 1, records: 1, calls: vec![ORPHAN], damage: vec![(InvalidUtf8, 1, 1)], ..Default::default() },
+    );
+    let text = "\u{FFFD}\u{FFFD}some text";
+    let found = result(&log);
+    assert_eq!((found.chars, found.bytes), (11, text.len() as u32));
+    assert_eq!(found.body, Id::of(text.as_bytes()));
+}
+
+#[test]
+fn a_byte_order_mark_is_ignored() {
+    let log = format!("\u{FEFF}{}\n{}\n", ask(), answer());
+    check(log, Expected { lines: 2, records: 2, calls: vec![CALL], damage: vec![(Bom, 1, 1)], ..Default::default() });
+}
+
+#[test]
+fn crlf_line_ends_are_read() {
+    let log = format!("{}\n{}\r\n{}\r\n", snapshot(), ask(), answer());
+    check(log, Expected { lines: 3, records: 3, calls: vec![CALL], damage: vec![(Crlf, 2, 2)], ..Default::default() });
+}
+
+#[test]
+fn a_block_of_nul_bytes_before_a_record_is_ignored() {
+    let log = format!("{}\n{}{}\n", ask(), "\0".repeat(4096), answer());
+    check(log, Expected { lines: 2, records: 2, calls: vec![CALL], damage: vec![(Nul, 1, 2)], ..Default::default() });
+    let log = format!("{}\n{}\n{}{}\n", ask(), "\0".repeat(100), answer(), "\0");
+    check(log, Expected { lines: 3, records: 2, calls: vec![CALL], damage: vec![(Nul, 2, 2)], ..Default::default() });
+}
+
+#[test]
+fn half_a_utf16_pair_counts_as_one_character() {
+    let log = |text: &str| format!("{}\n", answers("c1", "X").to_string().replace("\"X\"", &format!("\"{text}\"")));
+    let halves = Expected {
+        lines: 1,
+        records: 1,
+        calls: vec![ORPHAN],
+        damage: vec![(LoneSurrogate, 1, 1)],
+        ..Default::default()
+    };
+    for (text, chars) in [("a\\ud83db", 3), ("\\ude00", 1), ("\\ud83d\\ud83d", 2), ("\\ude00\\ud83d", 2), ("\\ud83d\\n", 2)] {
+        check(log(text), Expected { calls: halves.calls.clone(), damage: halves.damage.clone(), ..halves });
+        assert_eq!(result(log(text)).chars, chars, "{text}");
+    }
+    let whole = log("\\ud83d\\ude00");
+    check(&whole, Expected { lines: 1, records: 1, calls: vec![ORPHAN], ..Default::default() });
+    assert_eq!((result(&whole).chars, result(&whole).bytes), (1, 4));
+}
+
+#[test]
+fn blank_lines_are_counted() {
+    let log = format!("{}\n\n \t \n{}\n\n", ask(), answer());
+    check(log, Expected { lines: 5, records: 2, calls: vec![CALL], damage: vec![(BlankLine, 3, 2)], ..Default::default() });
+}
+
+#[test]
+fn arrays_and_bare_values_are_no_records() {
+    let log = format!("{}\n[{}]\n7\n\"text\"\ntrue\nnull\n[]\n{}\n", ask(), answer(), answer());
+    let damage = vec![(Array, 2, 2), (Scalar, 4, 3)];
+    check(log, Expected { lines: 8, records: 2, bare: 6, calls: vec![CALL], damage, ..Default::default() });
+}
+
+/// One record that misses or mistypes something, and how its call comes out.
+#[track_caller]
+fn odd_record(record: &Record, calls: &[(bool, bool)], damage: &[(Reason, u64, u64)]) {
+    let expected =
+        Expected { lines: 1, records: 1, calls: calls.to_vec(), damage: damage.to_vec(), ..Default::default() };
+    check(record.line(), expected);
+}
+
+#[test]
+fn absent_fields_are_counted() {
+    let absent = &[(MissingField, 1, 1)];
+    let ask = asks("m1", "c1", "Read");
+    odd_record(&ask.clone().without("message"), &[], absent);
+    odd_record(&ask.clone().without("sessionId"), &[UNANSWERED], absent);
+    odd_record(&ask.clone().without("timestamp"), &[UNANSWERED], absent);
+    odd_record(&ask.without("type"), &[], absent);
+    odd_record(&assistant("m1", &[json!({ "type": "tool_use", "name": "Read", "input": {} })]), &[UNANSWERED], absent);
+    odd_record(&assistant("m1", &[json!({ "type": "tool_use", "id": "c1", "input": {} })]), &[UNANSWERED], absent);
+    odd_record(&assistant("m1", &[json!({ "text": "no type" })]), &[], absent);
+    odd_record(&user("u", vec![json!({ "type": "tool_result", "content": "x" })]), &[ORPHAN], absent);
+}
+
+#[test]
+fn optional_fields_may_be_absent() {
+    let ask = asks("m1", "c1", "Read");
+    for field in ["requestId", "uuid", "parentUuid", "cwd", "version", "isSidechain"] {
+        odd_record(&ask.clone().without(field), &[UNANSWERED], &[]);
+    }
+    odd_record(&assistant("m1", &[]).message("usage", json!(null)), &[], &[]);
+    odd_record(&user("u", vec![json!({ "type": "tool_result", "tool_use_id": "c1" })]), &[ORPHAN], &[]);
+}
+
+#[test]
+fn fields_of_another_type_are_counted() {
+    let odd = &[(MistypedField, 1, 1)];
+    let ask = asks("m1", "c1", "Read");
+    odd_record(&ask.clone().set("message", "a text"), &[], &[(MissingField, 1, 1)]);
+    odd_record(&ask.clone().set("isSidechain", "true"), &[UNANSWERED], odd);
+    odd_record(&ask.clone().set("timestamp", "yesterday"), &[UNANSWERED], &[(MissingField, 1, 1), (MistypedField, 1, 1)]);
+    odd_record(&ask.set("timestamp", 1_767_322_800), &[UNANSWERED], &[(MissingField, 1, 1), (MistypedField, 1, 1)]);
+    odd_record(&assistant("m1", &[json!("a text"), tool_use("c1", "Read")]), &[UNANSWERED], odd);
+    odd_record(&assistant("m1", &[json!({ "type": "tool_use", "id": 7, "name": "Read" })]), &[UNANSWERED], &[(MissingField, 1, 1), (MistypedField, 1, 1)]);
+    odd_record(&answers("c1", 7), &[ORPHAN], odd);
+    odd_record(&answers("c1", vec![json!("a text"), json!({ "type": "text", "text": "x" })]), &[ORPHAN], odd);
+}
+
+#[test]
+fn token_counts_that_are_no_whole_numbers_count_as_zero() {
+    let usage = json!({
+        "input_tokens": "12",
+        "output_tokens": 7,
+        "cache_creation_input_tokens": -1,
+        "cache_read_input_tokens": 1.5,
+        "cache_creation": { "ephemeral_5m_input_tokens": null, "ephemeral_1h_input_tokens": 4 },
+    });
+    let record = assistant("m1", &[]).message("usage", usage);
+    odd_record(&record, &[], &[(MistypedField, 3, 1)]);
+    let usage = trace(record.line()).rows.messages[0].usage;
+    assert_eq!((usage.input, usage.output, usage.cache_creation, usage.cache_read), (0, 7, 0, 0));
+    assert_eq!((usage.cache_creation_5m, usage.cache_creation_1h), (0, 4));
+}
+
+#[test]
+fn unknown_types_are_counted_by_name() {
+    let log = log(&[Record::new("surprise", "u1"), Record::new("surprise", "u2"), asks("m1", "c1", "Read")]);
+    let damage = vec![(UnknownType, 2, 1)];
+    check(&log, Expected { lines: 3, records: 3, calls: vec![UNANSWERED], damage, ..Default::default() });
+    let counters = trace(&log).counters;
+    assert_eq!(counters.types.into_iter().collect::<Vec<_>>(), [("assistant".to_owned(), 1), ("surprise".to_owned(), 2)]);
+    assert_eq!(counters.known_records, 1);
+}
+
+#[test]
+fn a_tool_name_that_is_no_name_is_kept_and_counted() {
+    for (name, odd) in [("Task\" >\n<parameter", true), (&"x".repeat(129), true), (&"x".repeat(128), false)] {
+        let log = asks("m1", "c1", name).line();
+        let trace = trace(&log);
+        assert_eq!(trace.counters.damage.count(OddToolName), u64::from(odd), "{name}");
+        assert_eq!(trace.names.text(trace.rows.calls[0].asked.unwrap().tool), name);
+    }
+}
+
+#[test]
+fn a_second_result_of_a_call_stays_a_row_of_its_own_and_wins() {
+    let log = log(&[asks("m1", "c1", "Read"), answers("c1", "one"), fails("c1", "second")]);
+    check(&log, Expected { lines: 3, records: 3, calls: vec![CALL, ORPHAN], ..Default::default() });
+    let told = Told::of(&[("f", &log)]);
+    assert_eq!((told.call("c1").status, told.call("c1").chars), (Status::Error, 6));
+    assert_eq!(told.history.merged.orphan_result, 0);
+}
+
+#[test]
+fn a_result_without_a_call_is_an_orphan() {
+    let log = log(&[answers("c9", "x"), asks("m1", "c1", "Read"), answers("c1", "y")]);
+    check(&log, Expected { lines: 3, records: 3, calls: vec![ORPHAN, CALL], ..Default::default() });
+    let told = Told::of(&[("f", &log)]);
+    assert_eq!((told.history.calls.len(), told.history.merged.orphan_result), (1, 1));
+}
+
+#[test]
+fn calls_without_an_id_are_not_taken_for_copies() {
+    let nameless = assistant("m1", &[json!({ "type": "tool_use", "name": "Read" })]);
+    let told = Told::of(&[("f", &log(&[nameless.clone(), nameless]))]);
+    assert_eq!(told.history.calls.len(), 2);
+    assert!(told.history.calls.iter().all(|call| call.status == Status::Unanswered));
+}
+
+#[test]
+fn the_kind_of_a_result_says_what_it_held() {
+    let text = json!({ "type": "text", "text": "x" });
+    let image = json!({ "type": "image", "source": {} });
+    let empty = json!({ "type": "text", "text": "" });
+    let cases = [
+        (json!("x"), ResultKind::Text, 1),
+        (json!(""), ResultKind::Empty, 0),
+        (json!(null), ResultKind::Empty, 0),
+        (json!([]), ResultKind::Empty, 0),
+        (json!([empty]), ResultKind::Empty, 0),
+        (json!([text, empty, text]), ResultKind::Text, 4),
+        (json!([image]), ResultKind::NonText, 0),
+        (json!([image, text]), ResultKind::Mixed, 1),
+    ];
+    for (content, kind, chars) in cases {
+        let found = result(answers("c1", content.clone()).line());
+        assert_eq!((found.kind, found.chars), (kind, chars), "{content}");
+    }
+}
+
+#[test]
+fn a_body_longer_than_the_window_is_measured_in_full() {
+    let text = "é".repeat(700_000) + "→x";
+    let found = result(answers("c1", text.as_str()).line());
+    assert_eq!((found.chars, found.bytes), (700_002, 1_400_004));
+    assert_eq!(found.body, Id::of(text.as_bytes()));
+}
+
+#[test]
+fn nesting_without_end_is_counted() {
+    let open = "[".repeat(100_000);
+    let log = format!("{}\n{{\"type\":\"user\",\"toolUseResult\":{open}\n{open}\n{}\n", ask(), answer());
+    let damage = vec![(TooDeep, 2, 2)];
+    check(log, Expected { lines: 4, records: 2, bad: 2, calls: vec![CALL], damage, ..Default::default() });
+}
+
+#[test]
+fn a_file_need_not_end_with_a_line_feed() {
+    let log = format!("{}\n{}", ask(), answer());
+    check(&log, Expected { lines: 2, records: 2, calls: vec![CALL], ..Default::default() });
+    assert!(read::read_stream(log.as_bytes(), guide()).open_tail);
+    assert!(!read::read_stream(format!("{log}\n").as_bytes(), guide()).open_tail);
+}
+
+#[test]
+fn an_empty_file_is_no_damage() {
+    check("", Expected::default());
+    assert!(!read::read_stream(b"".as_slice(), guide()).open_tail);
+}
+
+#[test]
+fn a_line_over_the_limit_is_passed_over_and_counted() {
+    let (head, tail) = (format!("{}\n{{\"type\":\"user\",\"x\":\"", ask()), format!("\"}}\n{}\n", answer()));
+    let filler = io::repeat(b'x').take(LINE_BYTES_MAX as u64);
+    let reading = read::read_stream(head.as_bytes().chain(filler).chain(tail.as_bytes()), guide());
+    let damage = vec![(Oversize, 1, 2)];
+    let expected = Expected { lines: 3, records: 2, bad: 1, calls: vec![CALL], damage, ..Default::default() };
+    assert_eq!(given(&reading.trace), expected);
+}
+
+/// Reads files as a run does.
+fn read_file(path: &Path, packing: Packing, threads: usize) -> Reading {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let to = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let jobs = [Job { path, packing, from: 0, to }];
+    read::read_all(&jobs, guide(), &pool, &|_| {}).remove(0)
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(text: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(text, 3).unwrap()
+}
+
+/// A log that does not compress to nothing.
+fn noisy_log(calls: u32) -> String {
+    let body = |call: u32| -> String {
+        let words = (0..400_u32).map(|word| (call * 400 + word + 1).wrapping_mul(2_654_435_761).rotate_left(word));
+        words.map(|word| format!("{word:x} ")).collect()
+    };
+    let pair = |call: u32| {
+        let id = format!("c{call}");
+        log(&[asks(&format!("m{call}"), &id, "Read"), answers(&id, body(call))])
+    };
+    (0..calls).map(pair).collect()
+}
+
+#[test]
+fn compressed_files_are_read_like_plain_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = format!("{}{}", noisy_log(20), torn(&ask()));
+    let expected = given(&trace(&log));
+    let (first, second) = log.split_at(log.len() / 3);
+    let packed = [
+        (Packing::Plain, log.clone().into_bytes()),
+        (Packing::Gzip, gzip(log.as_bytes())),
+        (Packing::Gzip, [gzip(first.as_bytes()), gzip(second.as_bytes())].concat()),
+        (Packing::Zstd, zstd(log.as_bytes())),
+        (Packing::Zstd, [zstd(first.as_bytes()), zstd(second.as_bytes())].concat()),
+    ];
+    for (packing, bytes) in packed {
+        let path = dir.path().join("log");
+        std::fs::write(&path, bytes).unwrap();
+        let reading = read_file(&path, packing, 2);
+        assert_eq!(given(&reading.trace), expected, "{packing:?}");
+        assert!(reading.open_tail);
+    }
+}
+
+#[test]
+fn what_comes_before_the_break_of_a_compressed_file_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    for calls in [40, 600] {
+        let log = noisy_log(calls);
+        for (packing, bytes) in [(Packing::Gzip, gzip(log.as_bytes())), (Packing::Zstd, zstd(log.as_bytes()))] {
+            let path = dir.path().join("log");
+            std::fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
+            let counters = read_file(&path, packing, 1).trace.counters;
+            assert_eq!(counters.damage.count(BrokenCompression), 1, "{packing:?}");
+            let read = counters.records as f64 / f64::from(2 * calls);
+            // A decoder gives what it has in blocks; zstd blocks hold up to 128 KB.
+            let expected = if packing == Packing::Gzip || calls > 100 { 0.8 } else { 0.0 };
+            assert!(read > expected && read <= 1.0, "{packing:?}: {} of {} records", counters.records, 2 * calls);
+        }
+    }
+}
+
+#[test]
+fn a_compressed_file_that_is_none_is_damage_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    std::fs::write(&path, noisy_log(1)).unwrap();
+    for packing in [Packing::Gzip, Packing::Zstd] {
+        let expected = Expected { damage: vec![(BrokenCompression, 1, 0)], ..Default::default() };
+        assert_eq!(given(&read_file(&path, packing, 1).trace), expected, "{packing:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_damage_of_the_file() {
+    for packing in [Packing::Plain, Packing::Gzip] {
+        let expected = Expected { damage: vec![(Unreadable, 1, 0)], ..Default::default() };
+        assert_eq!(given(&read_file(Path::new("no/such/file"), packing, 1).trace), expected);
+    }
+}
+
+#[test]
+fn pieces_of_a_large_file_give_the_rows_and_first_lines_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let piece = usize::try_from(PIECE_BYTES).unwrap();
+    let head = format!("{}\n\u{FEFF}{}\n", snapshot(), asks("m1", "c1", "mcp__a__b"));
+    let tail = format!("{}\r\n{}\n\n{}", answer(), ask(), torn(&ask()));
+    // The filler's line ends before, at and behind the cut; then the cut lies far inside it.
+    for end in [piece - 1, piece, piece + 1, piece + 300_000] {
+        let filler = Record::new("queue-operation", "q").set("content", "#").to_string();
+        let fill = "x".repeat(end + 1 - head.len() - filler.len());
+        let log = format!("{head}{}\n{tail}", filler.replace('#', &fill));
+        assert_eq!(log.find(&tail), Some(end + 1));
+        std::fs::write(&path, &log).unwrap();
+        let reading = read_file(&path, Packing::Plain, 2);
+        let whole = trace(&log);
+        assert_eq!(given(&reading.trace), given(&whole), "a line ends at {end}");
+        assert_eq!(reading.trace.rows, whole.rows, "a line ends at {end}");
+        assert_eq!(reading.trace.names.texts(), whole.names.texts());
+        assert!(reading.open_tail);
+        let line = |reason| reading.trace.counters.damage.0[&reason].line;
+        assert_eq!((line(Bom), line(Crlf), line(BlankLine), line(TornTail)), (2, 4, 6, 7));
+    }
+}
+
+#[test]
+fn a_reading_that_goes_on_from_an_offset_sees_only_what_was_appended() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let (old, new) = (log(&[asks("m1", "c1", "Read")]), log(&[answers("c1", "x"), asks("m2", "c2", "Read")]));
+    std::fs::write(&path, format!("{old}{new}and more that came since the listing")).unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let (from, to) = (old.len() as u64, (old.len() + new.len()) as u64);
+    let reading = read::read_all(&[Job { path: &path, packing: Packing::Plain, from, to }], guide(), &pool, &|_| {});
+    let expected = Expected { lines: 2, records: 2, calls: vec![ORPHAN, UNANSWERED], ..Default::default() };
+    assert_eq!(given(&reading[0].trace), expected);
+    assert!(!reading[0].open_tail);
+}
