@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{completions, doctor, ingest, man, tune};
 use crate::context::Context;
 use crate::error::Kind;
+use crate::report::table::{Color, Format};
 
 /// Exit codes of every command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +23,7 @@ pub enum Exit {
     Pending = 4,
 }
 
-/// Reads the Claude Code logs on your disk: what happened, what would have happened, what to change.
+/// Reads the Claude Code logs on your disk: what happened in them, and what to change in your configuration.
 #[derive(Parser, Debug)]
 #[command(name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
@@ -44,32 +45,6 @@ enum Command {
     Man,
 }
 
-/// How a report is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Table,
-    /// One JSON document.
-    Json,
-    /// Comma-separated values.
-    Csv,
-    /// Markdown.
-    Md,
-}
-
-/// When colours are used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// Which logs are read.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Input")]
@@ -81,15 +56,6 @@ pub struct InputArgs {
     /// Only projects whose directory name contains this.
     #[arg(short, long, value_name = "TEXT")]
     pub project: Option<String>,
-    /// Only from this time on: a date, RFC 3339, `7d` or `4w`.
-    #[arg(short, long, value_name = "WHEN")]
-    pub since: Option<String>,
-    /// Only up to this time, the day included.
-    #[arg(short, long, value_name = "WHEN")]
-    pub until: Option<String>,
-    /// Only the last N days.
-    #[arg(long, value_name = "N", conflicts_with = "since")]
-    pub days: Option<u32>,
     /// Worker threads. The result is the same for any number.
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -99,9 +65,27 @@ pub struct InputArgs {
     /// Where the lake is. Default: $XDG_CACHE_HOME/devboy/lake.
     #[arg(long, value_name = "DIR", conflicts_with = "no_lake")]
     pub lake: Option<std::path::PathBuf>,
+    /// Finding nothing is no error.
+    #[arg(long)]
+    pub allow_empty: bool,
     /// Take data files (thresholds, annotations) from here instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     pub rules_dir: Option<std::path::PathBuf>,
+}
+
+/// Which part of the logs counts.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Window")]
+pub struct WindowArgs {
+    /// Only from this time on: a date, RFC 3339, `7d` or `4w`.
+    #[arg(short, long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only up to this time, the day included.
+    #[arg(short, long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// Only the last N days.
+    #[arg(long, value_name = "N", conflicts_with = "since")]
+    pub days: Option<u32>,
 }
 
 /// How results are shown.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::logs::discover::Places;
 use crate::model::trace::Millis;
+use crate::report::table::Color;
 
 /// What a command may touch.
 pub struct Context<'io> {
@@ -20,8 +21,21 @@ pub struct Context<'io> {
     pub now_ms: Millis,
     /// Width of the terminal, if `out` is one.
     pub width: Option<u16>,
+    /// Whether `out` is a terminal.
+    pub out_is_terminal: bool,
     /// Whether `err` is a terminal: progress is shown only there.
     pub err_is_terminal: bool,
+}
+
+impl Context<'_> {
+    /// Whether data may be coloured.
+    pub fn colored(&self, wanted: Color) -> bool {
+        match wanted {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => self.out_is_terminal && !self.env.no_color,
+        }
+    }
 }
 
 /// The environment variables that devboy reads.
@@ -33,6 +47,8 @@ pub struct Env {
     pub xdg_cache_home: Option<PathBuf>,
     /// `DEVBOY_CONFIG`: the configuration file.
     pub devboy_config: Option<PathBuf>,
+    /// `NO_COLOR` is set.
+    pub no_color: bool,
     /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
     pub reproducible: bool,
 }
@@ -51,6 +67,7 @@ impl Env {
             },
             xdg_cache_home: path("XDG_CACHE_HOME"),
             devboy_config: path("DEVBOY_CONFIG"),
+            no_color: text("NO_COLOR").is_some(),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }
     }

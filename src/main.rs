@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         env,
         now_ms: i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
         width: out_is_terminal.then(devboy::report::table::terminal_width).flatten(),
+        out_is_terminal,
         err_is_terminal,
     };
     ExitCode::from(cli::run(std::env::args_os(), &mut context) as u8)

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Exit, Format, InputArgs, OutputArgs};
+use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
+use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
 use crate::logs::discover::{self, Packing, Root};
 use crate::mine::overview::Overview;
 use crate::report::numbers::{bytes, counted, date, thousands};
+use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
 use crate::settings::SettingsFile;
 
@@ -25,6 +27,8 @@ const DAY_MS: i64 = 86_400_000;
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
     /// The configuration to look at. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -44,14 +48,19 @@ struct Line {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
-    let mut read = Input::read(&args.input, &args.output, context);
+    let mut read = window::of(&args.window, context.now_ms)
+        .and_then(|window| Input::read(&args.input, window, &args.output, context));
     let mut damage = None;
     let exit = match &mut read {
         Err(error) => {
             lines.push(Line { state: "fail", what: "logs".into(), told: error.message.clone() });
+            let hints = error.hint.iter().flat_map(|hint| hint.lines());
+            lines.extend(hints.map(|hint| Line { state: "", what: "".into(), told: hint.to_owned() }));
             Exit::Failed
         }
         Ok(input) => {
+            // The reach of the logs is judged against the window, so it is not cut to it.
+            input.window = window::ALL;
             let overview = input.remember("overview", |input| Ok(Overview::of(&input.history())))?;
             lines.extend(found(input, &overview));
             lines.push(reach(args, context, &overview));
@@ -75,12 +84,27 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         envelope::write(context.out, &document)?;
         return Ok(exit);
     }
+    let damage = damage.unwrap_or_default();
+    if args.output.form() != Format::Table {
+        let odd = damage.iter().map(|(reason, row)| Line {
+            state: "warn",
+            what: reason.key().to_owned(),
+            told: format!("{} in {}, first at {}", thousands(row.count), counted(row.files, "file"), row.first),
+        });
+        let mut table = Table::new(&["state", "what", "told"]);
+        for line in lines.into_iter().chain(odd) {
+            table.row([line.state.to_owned(), line.what, line.told]);
+        }
+        table.write(context.out, args.output.form(), context.width)?;
+        return Ok(exit);
+    }
     for line in &lines {
         writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, line.told)?;
     }
-    if let Some(damage) = damage.filter(|damage| !damage.is_empty()) {
+    if !damage.is_empty() {
         writeln!(context.out, "\nOdd input, and what became of it:")?;
-        quality::table(&damage).write(context.out, args.output.form(), context.width)?;
+        quality::table(&damage).write(context.out, Format::Table, context.width)?;
+        quality::write_places(context.out, &damage)?;
     }
     Ok(exit)
 }
@@ -183,7 +207,7 @@ fn reach(args: &Args, context: &Context<'_>, overview: &Overview) -> Line {
     let Some((first, last)) = overview.span_ms else {
         return Line { state: "warn", what, told: "no record carries a time".to_owned() };
     };
-    let window = crate::commands::window::of(&args.input, context.now_ms);
+    let window = window::of(&args.window, context.now_ms);
     let start = window.map_or(i64::MIN, |window| window.start);
     let wanted = if start == i64::MIN { context.now_ms - WINDOW_DAYS * DAY_MS } else { start };
     let (keeps, origin) = cleanup_days(context).map_or((RETENTION_DAYS, "its default"), |days| (days, "its settings"));

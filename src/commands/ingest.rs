@@ -3,15 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::{Exit, Format, InputArgs, OutputArgs};
+use crate::cli::{Exit, InputArgs, OutputArgs};
 use crate::commands::input::Input;
+use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
 use crate::mine::overview::Overview;
 use crate::mine::totals::{Totals, totals};
 use crate::model::trace::Status;
 use crate::report::numbers::{bytes, counted, date, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
 
 /// Bring the lake up to date with the logs and say what was read.
@@ -35,7 +36,10 @@ struct Said {
 
 /// Reads what is new, then reports.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let mut input = Input::read(&args.input, &args.output, context)?;
+    let mut input = Input::read(&args.input, window::ALL, &args.output, context)?;
+    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
+        return Err(input.no_records());
+    }
     let said = input.remember("said", |input| {
         let overview = Overview::of(&input.history());
         Ok(Said { totals: totals(input.corpus()), overview })
@@ -48,8 +52,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             "ingest",
             (!reproducible).then_some(context.now_ms),
             json!({
-                "window": input.window_json(),
-                "inputs": input.json(),
+                    "inputs": input.json(),
                 "data_quality": quality::json(&damage),
                 "totals": said.totals,
                 "history": said.overview,
@@ -58,10 +61,20 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         envelope::write(context.out, &document)?;
         return Ok(Exit::Done);
     }
-    summary(&input, &said).write(context.out, args.output.form(), context.width)?;
+    let mut summary = summary(&input, &said);
+    if args.output.form() != Format::Table {
+        // One table for a machine to read.
+        for (reason, row) in &damage {
+            summary.row([format!("odd input: {}", reason.key()), thousands(row.count), row.first.clone()]);
+        }
+        summary.write(context.out, args.output.form(), context.width)?;
+        return Ok(Exit::Done);
+    }
+    summary.write(context.out, Format::Table, context.width)?;
     if !damage.is_empty() {
         writeln!(context.out)?;
-        quality::table(&damage).write(context.out, args.output.form(), context.width)?;
+        quality::table(&damage).write(context.out, Format::Table, context.width)?;
+        quality::write_places(context.out, &damage)?;
     }
     Ok(Exit::Done)
 }
@@ -84,11 +97,13 @@ fn summary(input: &Input, said: &Said) -> Table {
         (tally.pruned, "older than the window"),
         (merged.sidecar_files, "no session logs"),
     ];
-    row("files on disk", tally.files, parts(&files));
+    if tally.files > 0 {
+        row("files on disk", tally.files, parts(&files));
+    }
     if input.kept() > 0 {
         row("deleted files kept in the lake", input.kept(), String::new());
     }
-    row("bytes on disk", tally.bytes, format!("{}, {} read now", bytes(tally.bytes), bytes(tally.bytes_read)));
+    row("bytes", tally.bytes, format!("{}, {} read now", bytes(tally.bytes), bytes(tally.bytes_read)));
     let broken = [(totals.bad_fragments, "broken pieces besides"), (totals.non_objects, "other values besides")];
     row("records", totals.records, parts(&broken));
     let span = overview.span_ms.map(|(first, last)| format!("{} … {}", date(first), date(last)));

@@ -64,14 +64,19 @@ impl Input {
     ///
     /// # Errors
     /// If no log can be found; the error lists the places looked at.
-    pub fn read(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> Result<Self> {
+    pub fn read(
+        args: &InputArgs,
+        window: Range<Millis>,
+        output: &OutputArgs,
+        context: &mut Context<'_>,
+    ) -> Result<Self> {
         let data = Data::new(args.rules_dir.as_deref())?;
         let roots = discover::roots(&args.input_dir, &context.env.places);
         let mut input = Self {
             sources: Vec::new(),
             listing: discover::list(&roots),
             roots,
-            window: window::of(args, context.now_ms)?,
+            window,
             tally: Tally::default(),
             notes: Vec::new(),
             vocabulary: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
@@ -85,7 +90,6 @@ impl Input {
         };
         input.open_lake(args, output, context);
         let known = input.bring_up_to_date(false);
-        input.tally = known.tally;
         input.notes.extend(known.notes.iter().cloned());
         input.select(args.project.as_deref(), known);
         if input.listing.stdin {
@@ -94,7 +98,7 @@ impl Input {
             input.sources.push(Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters });
             input.piped = Some(trace);
         }
-        if input.sources.is_empty() {
+        if input.sources.is_empty() && !args.allow_empty {
             return Err(input.nothing_found(args));
         }
         Ok(input)
@@ -145,13 +149,15 @@ impl Input {
             .filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str())))
             .map(|(path, _)| path)
             .collect();
-        let on_disk = known.files.into_iter().filter(|(path, _)| inside.contains(path));
+        let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
+        self.tally = Tally::of(&on_disk, known.pruned);
         // The name of a deleted project is known by its pseudonym only.
         let named = |stored: &StoredSource| {
             wanted.as_ref().is_none_or(|wanted| stored.directory == Id::pseudonym(wanted.as_bytes()))
         };
         let kept = known.kept.into_iter().filter(named);
-        let all = on_disk.map(|(path, stored)| (Some(path), stored)).chain(kept.map(|stored| (None, stored)));
+        let on_disk = on_disk.into_iter().map(|file| (Some(file.path), file.stored));
+        let all = on_disk.chain(kept.map(|stored| (None, stored)));
         (self.sources, self.selected) = all
             .map(|(path, stored)| {
                 let counters = stored.counters.clone();
@@ -184,7 +190,7 @@ impl Input {
             self.notes.extend(known.notes);
             // Numbers change when a damaged lake had to be rebuilt.
             let fresh: Vec<StoredSource> =
-                known.files.into_iter().map(|(_, stored)| stored).chain(known.kept).collect();
+                known.files.into_iter().map(|file| file.stored).chain(known.kept).collect();
             for stored in &mut self.selected {
                 if let Some(now) = fresh.iter().find(|now| now.key == stored.key) {
                     stored.clone_from(now);
@@ -280,7 +286,12 @@ impl Input {
     pub fn window_json(&self) -> Value {
         let text = |ms: Millis| jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).ok();
         let bound = |ms: Millis| if ms == window::ALL.start || ms == window::ALL.end { None } else { text(ms) };
-        json!({ "since": bound(self.window.start), "until": bound(self.window.end) })
+        let zone = jiff::tz::TimeZone::system();
+        json!({
+            "since": bound(self.window.start),
+            "until": bound(self.window.end),
+            "timezone": zone.iana_name().unwrap_or("local"),
+        })
     }
 
     /// Tells the user what is worth knowing about the input.
@@ -302,6 +313,13 @@ impl Input {
             }
         }
         Ok(())
+    }
+
+    /// Files, but no session logs among them.
+    pub fn no_records(&self) -> Error {
+        let files = numbers::counted(self.sources.len() as u64, "file");
+        Error::failed(format!("{files} read, but no session record in them"))
+            .hint("`devboy doctor` says what they hold instead; --allow-empty makes this no error")
     }
 
     /// Nothing to work on: say where was looked.

@@ -16,25 +16,67 @@ use crate::model::names::Names;
 use crate::model::trace::{Millis, Rows};
 use crate::progress::Progress;
 
-/// How each file was brought up to date.
+/// How a file was brought up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Read for the first time.
+    New,
+    /// Read from where it ended last time.
+    Grown,
+    /// Read anew because it was rewritten.
+    Rewritten,
+    /// Known from the lake.
+    Unchanged,
+}
+
+/// A file on disk with what is stored about it.
+pub struct KnownFile {
+    /// The file.
+    pub path: PathBuf,
+    /// What is stored.
+    pub stored: StoredSource,
+    /// How it was brought up to date.
+    pub fate: Fate,
+    /// Bytes read in this run.
+    pub bytes_read: u64,
+}
+
+/// How the files asked for were brought up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Files on disk.
     pub files: u64,
     /// Their size.
     pub bytes: u64,
-    /// Read for the first time.
+    /// See [`Fate::New`].
     pub new: u64,
-    /// Read from where they ended last time.
+    /// See [`Fate::Grown`].
     pub grown: u64,
-    /// Read anew because they were rewritten.
+    /// See [`Fate::Rewritten`].
     pub rewritten: u64,
-    /// Known from the lake.
+    /// See [`Fate::Unchanged`].
     pub unchanged: u64,
     /// Not opened because they are older than the window (without a lake).
     pub pruned: u64,
     /// Bytes read in this run.
     pub bytes_read: u64,
+}
+
+impl Tally {
+    /// Counts files.
+    pub fn of(files: &[KnownFile], pruned: u64) -> Self {
+        let of = |fate| files.iter().filter(|file| file.fate == fate).count() as u64;
+        Self {
+            files: files.len() as u64,
+            bytes: files.iter().map(|file| file.stored.bytes).sum(),
+            new: of(Fate::New),
+            grown: of(Fate::Grown),
+            rewritten: of(Fate::Rewritten),
+            unchanged: of(Fate::Unchanged),
+            pruned,
+            bytes_read: files.iter().map(|file| file.bytes_read).sum(),
+        }
+    }
 }
 
 /// What there is to bring up to date, and with what.
@@ -64,14 +106,14 @@ pub struct Loaded {
 /// What is known now.
 #[derive(Default)]
 pub struct Known {
-    /// Files on disk with what is stored about them, in the order of the listing.
-    pub files: Vec<(PathBuf, StoredSource)>,
+    /// Files on disk, in the order of the listing.
+    pub files: Vec<KnownFile>,
     /// What is stored of files of these roots that are no longer on disk.
     pub kept: Vec<StoredSource>,
     /// The rows; none when nothing changed and nobody asked for them.
     pub loaded: Option<Loaded>,
-    /// How it came about.
-    pub tally: Tally,
+    /// Files not opened because they are older than the window.
+    pub pruned: u64,
     /// What there is to tell.
     pub notes: Vec<String>,
 }
@@ -80,7 +122,8 @@ pub struct Known {
 pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want_rows: bool) -> Known {
     let mut known = Known::default();
     let mut stored = Stored::of(lake.as_deref());
-    let mut plans = plan(scope, &mut stored, &mut known.tally, lake.is_none());
+    let mut plans = plan(scope, &mut stored, lake.is_none());
+    known.pruned = (scope.listing.files.len() - plans.len()) as u64;
     let something_to_read = plans.iter().any(|plan| plan.job().is_some());
     let mut loaded = Loaded { names: Names::default(), rows: BTreeMap::new() };
     if something_to_read || want_rows {
@@ -89,9 +132,8 @@ pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want_row
         {
             known.notes.push(format!("the lake was damaged ({why}) and is rebuilt"));
             lake.forget();
-            known.tally = Tally::default();
             stored = Stored::of(Some(lake));
-            plans = plan(scope, &mut stored, &mut known.tally, false);
+            plans = plan(scope, &mut stored, false);
         }
         let delta = read_into(scope, &plans, &mut stored, &mut loaded, &mut known);
         if let Some(lake) = lake
@@ -134,6 +176,17 @@ enum Action {
     Unchanged(StoredSource),
 }
 
+impl Action {
+    fn fate(&self) -> Fate {
+        match self {
+            Self::New => Fate::New,
+            Self::Rewritten => Fate::Rewritten,
+            Self::Grown(_) => Fate::Grown,
+            Self::Unchanged(_) => Fate::Unchanged,
+        }
+    }
+}
+
 impl Plan<'_> {
     fn job(&self) -> Option<Job<'_>> {
         let from = match &self.action {
@@ -146,25 +199,16 @@ impl Plan<'_> {
 }
 
 /// Decides for every file on disk what has to be read of it.
-fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, tally: &mut Tally, may_prune: bool) -> Vec<Plan<'a>> {
+fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, may_prune: bool) -> Vec<Plan<'a>> {
     let keys: Vec<Id> = scope.listing.files.iter().map(source_key).collect();
     let listed: BTreeSet<Id> = keys.iter().copied().collect();
     let mut plans = Vec::new();
     for (file, key) in scope.listing.files.iter().zip(keys) {
-        tally.files += 1;
-        tally.bytes += file.bytes;
         if may_prune && file.modified_ns / 1_000_000 < scope.since {
-            tally.pruned += 1;
             continue;
         }
         let known = stored.sources.get(&key).cloned().or_else(|| stored.moved(file, &listed));
         let action = known.map_or(Action::New, |known| action_for(file, known, stored.outdated));
-        *match action {
-            Action::New => &mut tally.new,
-            Action::Grown(_) => &mut tally.grown,
-            Action::Rewritten => &mut tally.rewritten,
-            Action::Unchanged(_) => &mut tally.unchanged,
-        } += 1;
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
         plans.push(Plan { key, root: scope.roots[file.root], directory, file, action });
     }
@@ -214,8 +258,7 @@ fn read_into(
     known: &mut Known,
 ) -> Vec<(u32, Rows)> {
     let jobs: Vec<Job<'_>> = plans.iter().filter_map(Plan::job).collect();
-    known.tally.bytes_read = jobs.iter().map(|job| job.to - job.from).sum();
-    let progress = Progress::new(known.tally.bytes_read, scope.progress);
+    let progress = Progress::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
     let readings = read::read_all(&jobs, scope.guide, scope.pool, &|bytes| progress.advance(bytes));
     drop(progress);
     let mut readings = readings.into_iter();
@@ -235,7 +278,12 @@ fn read_into(
         if let Err(place) = source.roots.binary_search(&plan.root) {
             source.roots.insert(place, plan.root);
         }
-        known.files.push((plan.file.path.clone(), source.clone()));
+        known.files.push(KnownFile {
+            path: plan.file.path.clone(),
+            stored: source.clone(),
+            fate: plan.action.fate(),
+            bytes_read: plan.job().map_or(0, |job| job.to - job.from),
+        });
         stored.sources.insert(plan.key, source);
     }
     delta

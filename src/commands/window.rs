@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan};
 
-use crate::cli::InputArgs;
+use crate::cli::WindowArgs;
 use crate::error::{Error, Result};
 use crate::model::trace::Millis;
 
@@ -14,7 +14,7 @@ use crate::model::trace::Millis;
 pub const ALL: Range<Millis> = Millis::MIN..Millis::MAX;
 
 /// The window asked for, as half-open milliseconds; both days named are inside.
-pub fn of(args: &InputArgs, now_ms: Millis) -> Result<Range<Millis>> {
+pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
     let zone = TimeZone::system();
     let now = Timestamp::from_millisecond(now_ms).map_err(|cause| Error::failed(format!("the clock says {cause}")))?;
     let days = args.days.map(|days| now.to_zoned(zone.clone()).checked_sub(i64::from(days).days()));

@@ -236,7 +236,9 @@ fn canonical_calls(files: &[File<'_>], merged: &mut Merged) -> Vec<Canonical> {
             // Calls without an id cannot be copies of each other as far as anyone can tell.
             let known = if row.call.is_some() { best.get(&row.call).copied() } else { None };
             let Some(known) = known else {
-                best.insert(row.call, calls.len());
+                if row.call.is_some() {
+                    best.insert(row.call, calls.len());
+                }
                 calls.push(call);
                 continue;
             };

@@ -156,34 +156,65 @@ impl History {
         Some((known().map(|s| s.ts_first).min()?, known().map(|s| s.ts_last).max()?))
     }
 
-    /// Keeps only calls and messages whose time lies in `from..to`; those without a time stay only in an open window.
+    /// Keeps what lies in the window: calls and messages by their own time (those without one stay only in an open
+    /// window), chains and sessions with something left, compactions between calls that are left.
     #[must_use]
     pub fn within(mut self, window: &Range<Millis>) -> Self {
         if *window == (Millis::MIN..Millis::MAX) {
             return self;
         }
         let keep: Vec<bool> = self.calls.iter().map(|call| window.contains(&call.ts)).collect();
-        // Where each call went; kept calls move to the front in order.
-        let place: Vec<usize> = keep
-            .iter()
-            .scan(0, |kept, &keep| {
-                let here = *kept;
-                *kept += usize::from(keep);
-                Some(here)
-            })
-            .chain([keep.iter().filter(|&&keep| keep).count()])
-            .collect();
+        let place = places(&keep);
+        let mut kept = keep.iter();
+        self.calls.retain(|_| kept.next() == Some(&true));
         for chain in &mut self.chains {
             chain.calls = place[chain.calls.start]..place[chain.calls.end];
+            let partition = |call: Option<&Call>| call.map_or(0, |call| call.partition);
+            let calls = &self.calls[chain.calls.clone()];
+            chain.compactions = partition(calls.last()) - partition(calls.first());
         }
         self.evictions.retain(|eviction| keep[eviction.call]);
         for eviction in &mut self.evictions {
             eviction.before = place[eviction.before];
             eviction.call = place[eviction.call];
         }
-        let mut kept = keep.iter();
-        self.calls.retain(|_| kept.next() == Some(&true));
         self.messages.retain(|message| window.contains(&message.ts));
+        self.drop_empty();
         self
     }
+
+    /// Drops chains without calls and sessions without chains and messages; spans are those of what is left.
+    fn drop_empty(&mut self) {
+        let keep: Vec<bool> = self.chains.iter().map(|chain| !chain.calls.is_empty()).collect();
+        let place = places(&keep);
+        let mut kept = keep.iter();
+        self.chains.retain(|_| kept.next() == Some(&true));
+        self.calls.iter_mut().for_each(|call| call.chain = place[call.chain as usize] as u32);
+        self.evictions.iter_mut().for_each(|eviction| eviction.chain = place[eviction.chain as usize] as u32);
+        let mut spans: Vec<Option<(Millis, Millis)>> = vec![None; self.sessions.len()];
+        let of_calls = self.calls.iter().map(|call| (self.chains[call.chain as usize].session, call.ts));
+        for (session, ts) in of_calls.chain(self.messages.iter().map(|message| (message.session, message.ts))) {
+            let (first, last) = spans[session as usize].get_or_insert((ts, ts));
+            (*first, *last) = ((*first).min(ts), (*last).max(ts));
+        }
+        let place = places(&spans.iter().map(Option::is_some).collect::<Vec<bool>>());
+        let sessions = std::mem::take(&mut self.sessions).into_iter().zip(spans);
+        let spanned = sessions.filter_map(|(session, span)| Some((session, span?)));
+        self.sessions =
+            spanned.map(|(session, (ts_first, ts_last))| Session { ts_first, ts_last, ..session }).collect();
+        self.chains.iter_mut().for_each(|chain| chain.session = place[chain.session as usize] as u32);
+        self.messages.iter_mut().for_each(|message| message.session = place[message.session as usize] as u32);
+    }
+}
+
+/// Where each element goes when only those marked are kept; the last entry is their number.
+fn places(keep: &[bool]) -> Vec<usize> {
+    let mut kept = 0;
+    let mut places = Vec::with_capacity(keep.len() + 1);
+    for &keep in keep {
+        places.push(kept);
+        kept += usize::from(keep);
+    }
+    places.push(kept);
+    places
 }

@@ -372,6 +372,13 @@ impl Rows {
     /// session.
     pub fn fold(&mut self, names: &Names) {
         self.calls = join_halves(std::mem::take(&mut self.calls));
+        for row in &mut self.calls {
+            // Whether a result was classified before its tool was known depends on how the file was cut.
+            let builtin = row.asked.is_some_and(|asked| !names.text(asked.tool).starts_with("mcp__"));
+            if let Some(answered) = row.answered.as_mut().filter(|_| builtin) {
+                answered.shape = 0;
+            }
+        }
         self.messages = merge_copies(std::mem::take(&mut self.messages));
         let mut sessions: Vec<SessionRow> = Vec::new();
         for row in std::mem::take(&mut self.sessions) {

@@ -6,22 +6,68 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::model::finding::{Evidence, Finding, Verdict};
+use crate::report::table::Table;
 
-/// Writes the evidence of every proposed change; with `explain` also what was held and skipped.
+/// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
+/// with the same evidence share it.
 pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result<()> {
-    for finding in findings {
-        match &finding.verdict {
-            Verdict::Propose(delta) => {
-                let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
-                writeln!(out, "# {} {}: {from}{}", finding.rule, delta.key, short(&delta.to))?;
-            }
-            Verdict::Hold(reason) if explain => writeln!(out, "# {} hold {}: {reason}", finding.rule, finding.subject)?,
-            Verdict::Skip(reason) if explain => writeln!(out, "# {} skip {}: {reason}", finding.rule, finding.subject)?,
-            Verdict::Hold(_) | Verdict::Skip(_) => continue,
+    let told: Vec<(String, String)> = findings.iter().filter_map(|finding| told(finding, explain)).collect();
+    for (index, (what, why)) in told.iter().enumerate() {
+        writeln!(out, "# {what}")?;
+        let shared = told.get(index + 1).is_some_and(|(_, next)| next == why);
+        if !why.is_empty() && !shared {
+            writeln!(out, "#      {why}")?;
         }
-        let words = evidence_words(&finding.evidence);
-        if !words.is_empty() {
-            writeln!(out, "#      {words}")?;
+    }
+    Ok(())
+}
+
+/// What a finding says, and why; nothing if it is not asked for.
+fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
+    let Finding { rule, subject, verdict, evidence } = finding;
+    let what = match verdict {
+        Verdict::Propose(delta) => {
+            let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
+            format!("{rule} {}: {from}{}", delta.key, short(&delta.to))
+        }
+        Verdict::Hold(reason) if explain => format!("{rule} hold {subject}: {reason}"),
+        Verdict::Skip(reason) if explain => format!("{rule} skip {subject}: {reason}"),
+        Verdict::Hold(_) | Verdict::Skip(_) => return None,
+    };
+    Some((what, evidence_words(evidence)))
+}
+
+/// The proposed changes as a table, for CSV and Markdown.
+pub fn table(findings: &[Finding]) -> Table {
+    let mut table = Table::new(&["rule", "key", "old", "new", "#n", "evidence"]);
+    for finding in findings {
+        if let Verdict::Propose(delta) = &finding.verdict {
+            table.row([
+                finding.rule.to_owned(),
+                delta.key.to_string(),
+                delta.from.as_ref().map(short).unwrap_or_default(),
+                short(&delta.to),
+                finding.evidence.n.to_string(),
+                evidence_words(&finding.evidence),
+            ]);
+        }
+    }
+    table
+}
+
+/// Writes a unified diff, in colour if asked for.
+pub fn write_diff(out: &mut dyn Write, diff: &str, colored: bool) -> Result<()> {
+    for line in diff.lines() {
+        let color = match line.as_bytes().first() {
+            Some(b'+') => "32",
+            Some(b'-') => "31",
+            Some(b'@') => "36",
+            _ => "",
+        };
+        if colored && !color.is_empty() {
+            writeln!(out, "\x1b[{color}m{line}\x1b[0m")?;
+        } else {
+            writeln!(out, "{line}")?;
         }
     }
     Ok(())

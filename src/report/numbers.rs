@@ -31,7 +31,8 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", thousands(count))
 }
 
-/// The UTC date of a timestamp: "2026-01-02".
+/// The date of a timestamp in the local time zone, in which windows are bounded too: "2026-01-02".
 pub fn date(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+    let local = |at: jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string();
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "?".to_owned(), local)
 }

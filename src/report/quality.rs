@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::error::Result;
 use crate::model::corpus::Source;
 use crate::model::damage::Reason;
 use crate::report::numbers::thousands;
@@ -48,17 +49,19 @@ fn name(source: &Source) -> String {
 
 /// The table for people.
 pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
-    let mut table = Table::new(&["reason", "#count", "#files", "what became of it", "first seen at"]);
+    let mut table = Table::new(&["reason", "#count", "#files", "what became of it"]);
     for (reason, row) in quality {
-        table.row([
-            reason.key().to_owned(),
-            thousands(row.count),
-            thousands(row.files),
-            reason.outcome().to_owned(),
-            row.first.clone(),
-        ]);
+        table.row([reason.key().to_owned(), thousands(row.count), thousands(row.files), reason.outcome().to_owned()]);
     }
     table
+}
+
+/// Where each reason was seen first, a line each, so that a path can be copied.
+pub fn write_places(out: &mut dyn std::io::Write, quality: &BTreeMap<Reason, Quality>) -> Result<()> {
+    for (reason, row) in quality {
+        writeln!(out, "first {:<18} {}", reason.key(), row.first)?;
+    }
+    Ok(())
 }
 
 /// The same for JSON.

@@ -2,10 +2,36 @@
 
 use std::io::Write;
 
+use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 
-use crate::cli::Format;
 use crate::error::Result;
+
+/// How a report is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// Markdown.
+    Md,
+}
+
+/// When colours are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// Width of a table that does not go to a terminal.
 const PLAIN_WIDTH: u16 = 100;

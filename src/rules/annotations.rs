@@ -42,7 +42,7 @@ impl Annotations {
     /// If one does not fit the schema.
     pub fn load(data: &Data) -> Result<Self> {
         let parse = |name: &'static str| {
-            let origin = format!("rules/{name}");
+            let origin = data.place(name);
             let file = toml_edit::de::from_str(&data.text(name)?)
                 .map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
             Ok((origin, file))

@@ -38,8 +38,19 @@ impl Data {
     pub fn new(dir: Option<&Path>) -> Result<Self> {
         match dir {
             Some(dir) if !dir.is_dir() => Err(Error::failed(format!("--rules-dir {} is no directory", dir.display()))),
+            Some(dir) if !SHIPPED.iter().any(|(name, _)| dir.join(name).exists()) => {
+                let names = SHIPPED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                Err(Error::failed(format!("--rules-dir {} holds no data file", dir.display()))
+                    .hint(format!("files that are read: {names}")))
+            }
             _ => Ok(Self { dir: dir.map(Path::to_owned) }),
         }
+    }
+
+    /// Where a data file is read from, as it is cited.
+    pub fn place(&self, name: &str) -> String {
+        let overriding = self.dir.as_ref().map(|dir| dir.join(name)).filter(|path| path.exists());
+        overriding.map_or_else(|| format!("rules/{name}"), |path| path.display().to_string())
     }
 
     /// The text of a data file.
@@ -68,7 +79,7 @@ impl Data {
     /// If `models.toml` does not fit.
     pub fn families(&self) -> Result<Vec<Family>> {
         let file: Families = toml_edit::de::from_str(&self.text("models.toml")?)
-            .map_err(|cause| Error::failed(format!("rules/models.toml: {cause}")))?;
+            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("models.toml"))))?;
         Ok(file.model)
     }
 }

@@ -70,7 +70,7 @@ impl Sheet {
     /// The sheet of a rule.
     pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
         let name = format!("{}.toml", rule.file);
-        Ok(Self { text: data.text(&name)?.into_owned(), path: format!("rules/{name}") })
+        Ok(Self { text: data.text(&name)?.into_owned(), path: data.place(&name) })
     }
 
     /// The numbers, typed.

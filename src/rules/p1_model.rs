@@ -104,6 +104,9 @@ fn pin(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds,
         let reason = format!("`profiles.llm.active` is set to \"{chosen}\" by hand");
         return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
     }
+    if facts.current.pinned(&active) {
+        return vec![finding(name, Verdict::Hold(format!("`{active}` is marked `# pin`")), evidence.clone())];
+    }
     let known = facts.current.entries(&variants).iter().any(|entry| entry == name);
     let window = proven_window(facts, name, used, thresholds);
     let mut findings = Vec::new();

@@ -32,7 +32,8 @@ An endpoint without a profile gets neither hints nor a preferred format. The pla
 format is proposed only when nearly all of at least 20 answers have the shape that it suits.
 
 ### When it stays quiet
-A pattern equals the endpoint or is a prefix of it; the key is taken by another pattern; the name is not one that can
+A pattern equals the endpoint or is a prefix of it; the endpoint is itself a prefix of another one (patterns match by
+prefix, so its profile would take over the other's answers); the key is taken by another pattern; the name is not one that can
 stand in a configuration.
 
 ### Example
@@ -80,6 +81,9 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
         } else if entries.contains(&name) {
             let taken = format!("`{}` has another pattern", variants.child(&name));
             findings.push(add(Verdict::Hold(taken)));
+        } else if let Some(longer) = longer_endpoint(endpoint, &patterns, facts) {
+            let reason = format!("patterns match by prefix: this one would take over {longer}");
+            findings.push(add(Verdict::Hold(reason)));
         } else {
             let key = variants.child(&name);
             let delta = Delta { key: key.child("endpoint_pattern"), from: None, to: Value::from(endpoint) };
@@ -88,6 +92,14 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+/// An endpoint that a pattern equal to `endpoint` would match as well: one with a profile of its own, or one that was
+/// called.
+fn longer_endpoint(endpoint: &str, patterns: &BTreeMap<String, String>, facts: &Facts<'_>) -> Option<String> {
+    let called = facts.tools.iter().map(|stats| facts.names.text(stats.tool));
+    let mut all = patterns.keys().map(String::as_str).chain(called);
+    all.find(|other| other.len() > endpoint.len() && other.starts_with(endpoint)).map(str::to_owned)
 }
 
 fn format_finding(key: &KeyPath, endpoint: &str, stats: &ToolStats, thresholds: &Thresholds, sheet: &Sheet) -> Finding {

@@ -231,10 +231,14 @@ impl Judge<'_> {
             self.facts.follow_ups.iter().filter(|edge| edge.from == self.stats.tool).collect();
         let steps = edges.first().map_or(0, |edge| edge.trials);
         if steps < self.thresholds.steps_min {
-            let shipped = self.annotation.clone().filter(|a| !a.model.follow_up.is_empty());
-            if let Some(annotation) = shipped {
-                let evidence = self.too_rare(&annotation, "follow-ups", "steps_min");
-                self.propose(&["follow_up"], link_list(&annotation.model.follow_up), evidence);
+            if let Some(annotation) = self.annotation.clone() {
+                let strong = |link: &FollowUp| link.probability >= self.thresholds.probability_min;
+                let links: Vec<FollowUp> =
+                    annotation.model.follow_up.iter().filter(|link| strong(link)).cloned().collect();
+                if !links.is_empty() {
+                    let evidence = self.too_rare(&annotation, "follow-ups", "steps_min");
+                    self.propose(&["follow_up"], link_list(&links), evidence);
+                }
             }
             return;
         }

@@ -188,12 +188,14 @@ pub fn bash_progress() -> Record {
 
 /// A record of a type that has no session.
 pub fn snapshot() -> String {
-    r#"{"type":"file-history-snapshot","messageId":"u","snapshot":{"trackedFileBackups":{}},"isSnapshotUpdate":false}"#.into()
+    r#"{"type":"file-history-snapshot","messageId":"u","snapshot":{"trackedFileBackups":{}},"isSnapshotUpdate":false}"#
+        .into()
 }
 
 /// A record of a type that carries nothing but its session.
 pub fn queue_operation() -> String {
-    r#"{"type":"queue-operation","operation":"dequeue","timestamp":"2026-01-02T03:00:00.000Z","sessionId":"s-main"}"#.into()
+    r#"{"type":"queue-operation","operation":"dequeue","timestamp":"2026-01-02T03:00:00.000Z","sessionId":"s-main"}"#
+        .into()
 }
 
 /// Records as the text of a file.
@@ -271,7 +273,8 @@ impl Told {
         let History { sessions, chains, calls, messages, evictions, merged } = &self.history;
         let name = |sym| self.corpus.names.text(sym);
         let zero = crate::model::names::Sym(0);
-        let sessions = sessions.iter().map(|row| format!("{} {row:?}", name(row.version)).replace(&sym(row.version), ""));
+        let sessions =
+            sessions.iter().map(|row| format!("{} {row:?}", name(row.version)).replace(&sym(row.version), ""));
         let chains = chains.iter().map(|row| format!("{row:?}"));
         let calls = calls.iter().map(|row| {
             let tool = name(row.tool);

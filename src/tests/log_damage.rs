@@ -88,7 +88,13 @@ fn a_whole_log_has_no_damage() {
 
 #[test]
 fn glued_records_are_all_recovered() {
-    let all = |lines, records| Expected { lines, records, calls: vec![CALL], damage: vec![(Glued, 1, 1)], ..Default::default() };
+    let all = |lines, records| Expected {
+        lines,
+        records,
+        calls: vec![CALL],
+        damage: vec![(Glued, 1, 1)],
+        ..Default::default()
+    };
     check(format!("{}{}\n", ask(), answer()), all(1, 2));
     check(format!("{}{}{}\n", ask(), answer(), snapshot()), all(1, 3));
     check(format!("{}{}{}\n", ask(), bash_progress(), answer()), all(1, 3));
@@ -234,7 +240,9 @@ fn half_a_utf16_pair_counts_as_one_character() {
         damage: vec![(LoneSurrogate, 1, 1)],
         ..Default::default()
     };
-    for (text, chars) in [("a\\ud83db", 3), ("\\ude00", 1), ("\\ud83d\\ud83d", 2), ("\\ude00\\ud83d", 2), ("\\ud83d\\n", 2)] {
+    for (text, chars) in
+        [("a\\ud83db", 3), ("\\ude00", 1), ("\\ud83d\\ud83d", 2), ("\\ude00\\ud83d", 2), ("\\ud83d\\n", 2)]
+    {
         check(log(text), Expected { calls: halves.calls.clone(), damage: halves.damage.clone(), ..halves });
         assert_eq!(result(log(text)).chars, chars, "{text}");
     }
@@ -246,7 +254,10 @@ fn half_a_utf16_pair_counts_as_one_character() {
 #[test]
 fn blank_lines_are_counted() {
     let log = format!("{}\n\n \t \n{}\n\n", ask(), answer());
-    check(log, Expected { lines: 5, records: 2, calls: vec![CALL], damage: vec![(BlankLine, 3, 2)], ..Default::default() });
+    check(
+        log,
+        Expected { lines: 5, records: 2, calls: vec![CALL], damage: vec![(BlankLine, 3, 2)], ..Default::default() },
+    );
 }
 
 #[test]
@@ -294,10 +305,18 @@ fn fields_of_another_type_are_counted() {
     let ask = asks("m1", "c1", "Read");
     odd_record(&ask.clone().set("message", "a text"), &[], &[(MissingField, 1, 1)]);
     odd_record(&ask.clone().set("isSidechain", "true"), &[UNANSWERED], odd);
-    odd_record(&ask.clone().set("timestamp", "yesterday"), &[UNANSWERED], &[(MissingField, 1, 1), (MistypedField, 1, 1)]);
+    odd_record(
+        &ask.clone().set("timestamp", "yesterday"),
+        &[UNANSWERED],
+        &[(MissingField, 1, 1), (MistypedField, 1, 1)],
+    );
     odd_record(&ask.set("timestamp", 1_767_322_800), &[UNANSWERED], &[(MissingField, 1, 1), (MistypedField, 1, 1)]);
     odd_record(&assistant("m1", &[json!("a text"), tool_use("c1", "Read")]), &[UNANSWERED], odd);
-    odd_record(&assistant("m1", &[json!({ "type": "tool_use", "id": 7, "name": "Read" })]), &[UNANSWERED], &[(MissingField, 1, 1), (MistypedField, 1, 1)]);
+    odd_record(
+        &assistant("m1", &[json!({ "type": "tool_use", "id": 7, "name": "Read" })]),
+        &[UNANSWERED],
+        &[(MissingField, 1, 1), (MistypedField, 1, 1)],
+    );
     odd_record(&answers("c1", 7), &[ORPHAN], odd);
     odd_record(&answers("c1", vec![json!("a text"), json!({ "type": "text", "text": "x" })]), &[ORPHAN], odd);
 }
@@ -324,7 +343,10 @@ fn unknown_types_are_counted_by_name() {
     let damage = vec![(UnknownType, 2, 1)];
     check(&log, Expected { lines: 3, records: 3, calls: vec![UNANSWERED], damage, ..Default::default() });
     let counters = trace(&log).counters;
-    assert_eq!(counters.types.into_iter().collect::<Vec<_>>(), [("assistant".to_owned(), 1), ("surprise".to_owned(), 2)]);
+    assert_eq!(
+        counters.types.into_iter().collect::<Vec<_>>(),
+        [("assistant".to_owned(), 1), ("surprise".to_owned(), 2)]
+    );
     assert_eq!(counters.known_records, 1);
 }
 

@@ -204,7 +204,8 @@ fn a_buffer_shrinks_behind_a_long_line_and_lets_the_next_worker_have_its_turn() 
     let (report, done) = mpsc::channel();
     let mut buffer = LineBuffer::default();
     let short = [(b'b', BUFFER), (b'\n', 1)];
-    let mut lines = Lines::new(runs(&[[(b'a', LARGE), (b'\n', 1)].as_slice(), &short.repeat(40)].concat()), &mut buffer);
+    let mut lines =
+        Lines::new(runs(&[[(b'a', LARGE), (b'\n', 1)].as_slice(), &short.repeat(40)].concat()), &mut buffer);
     assert_eq!(seen(&lines.next().unwrap().unwrap()), (Some(LARGE), b'a', true));
     // More than the large buffer can have taken in behind the long line.
     for _ in 0..39 {

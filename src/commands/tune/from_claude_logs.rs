@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::{Exit, Format, InputArgs, OutputArgs};
+use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
 use crate::commands::tune::config_path;
 use crate::commands::tune::proposal::{Proposal, View, warn_unknown, warnings_json};
+use crate::commands::window;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frames::calls::CallFrame;
 use crate::mine::overview::Overview;
 use crate::mine::uses;
@@ -18,6 +19,7 @@ use crate::model::finding::Verdict;
 use crate::model::names::Names;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::report::numbers::{counted, date, percent, thousands};
+use crate::report::table::Format;
 use crate::report::{envelope, findings, quality};
 use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, judge_all, t1_tools};
@@ -32,6 +34,8 @@ use crate::settings::{Effective, SettingsFile, classify_agent, write_atomically}
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
     tools: bool,
@@ -41,7 +45,7 @@ pub struct Args {
     /// Print the same, write no configuration.
     #[arg(long)]
     dry_run: bool,
-    /// Write nothing; exit with 4 if something would change.
+    /// Write no configuration; exit with 4 if something would change.
     #[arg(long)]
     check: bool,
     /// Also print what was held or skipped, and why.
@@ -69,10 +73,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let mut input = Input::read(&args.input, &args.report, context)?;
+    let mut input = Input::read(&args.input, window::of(&args.window, context.now_ms)?, &args.report, context)?;
+    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
+        return Err(input.no_records());
+    }
     let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
     let question = format!("mined {lags:?} {:?}", input.vocabulary.read_class_tools);
     let mut mined = input.remember(&question, |input| mine(input, &lags))?;
+    if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
+        return Err(Error::failed("no tool calls and no API messages in the window")
+            .hint("widen --since, --until or --days, or pass --allow-empty"));
+    }
     classify(&mut mined.sessions);
     let view = View::new(&file, &effective);
     let facts = Facts {
@@ -145,8 +156,12 @@ fn show(
         );
         return envelope::write(context.out, &document);
     }
+    if args.report.form() != Format::Table {
+        return findings::table(&proposal.findings).write(context.out, args.report.form(), context.width);
+    }
     if proposal.is_change() {
-        write!(context.out, "{}", proposal.diff)?;
+        let colored = context.colored(args.report.color);
+        findings::write_diff(context.out, &proposal.diff, colored)?;
         writeln!(context.out, "\n# why, {} changed:", counted(proposal.count() as u64, "key"))?;
     }
     findings::write(context.out, &proposal.findings, args.explain)

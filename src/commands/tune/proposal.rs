@@ -167,8 +167,7 @@ fn insert_inline(table: &mut InlineTable, path: &[String], value: Value) {
 /// Tells about keys of the file that mean nothing to devboy.
 pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
     for warning in &file.warnings {
-        let hint = warning.suggestion.as_ref().map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"));
-        writeln!(context.err, "# warning: {}:{}: {}{hint}", file.path.display(), warning.line, warning.message)?;
+        writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
     }
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cli::{Exit, Format, OutputArgs};
+use crate::cli::{Exit, OutputArgs};
 use crate::commands::tune::config_path;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::report::table::Table;
+use crate::report::table::{Format, Table};
 use crate::report::{envelope, findings};
 use crate::settings::{Effective, Origin, SettingsFile};
 

@@ -1,0 +1,28 @@
+//! Any bytes as a log: read, put together, summed up. Lines must be counted exactly and sums must come out even.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use devboy::content::shape;
+use devboy::logs::assemble::assemble;
+use devboy::logs::read;
+use devboy::logs::record::Guide;
+use devboy::logs::vocabulary::Vocabulary;
+use devboy::mine::totals::totals;
+use devboy::model::corpus::{Corpus, Source};
+use libfuzzer_sys::fuzz_target;
+
+static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);
+
+fuzz_target!(|bytes: &[u8]| {
+    let reading = read::read_stream(bytes, Guide { vocabulary: &WORDS, classify: shape::classify });
+    let counters = reading.trace.counters.clone();
+    assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
+    assert_eq!(u64::from(counters.items), counters.records + counters.bad_fragments + counters.non_objects);
+    let mut corpus = Corpus::default();
+    corpus.push(Source { counters, ..Source::default() }, reading.trace);
+    let history = assemble(&corpus);
+    assert_eq!(history.calls.len(), history.chains.iter().map(|chain| chain.calls.len()).sum::<usize>());
+    let sums = totals(&corpus);
+    assert_eq!(sums.tool_uses, sums.paired + sums.unanswered);
+});

@@ -1,0 +1,195 @@
+//! The shape of a response: the published vectors, and one text per rule.
+
+use proptest::prelude::*;
+
+use crate::content::shape::classify;
+use crate::model::body_shape::BodyShape::{self, *};
+use crate::tests::log_builder::{cases, *};
+
+#[track_caller]
+fn check(vectors: &[(&str, BodyShape)]) {
+    for (text, shape) in vectors {
+        assert_eq!(classify(text.as_bytes()), *shape, "{text:?}");
+    }
+}
+
+#[test]
+fn the_published_vectors_come_out_as_published() {
+    check(&[
+        (r#"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#, ArrayOfObjects),
+        (r#"[{"a":1,"b":2},{"c":3,"d":4}]"#, ArrayOfObjects),
+        (r#"[1,"two",{"three":3}]"#, NestedObject),
+        (r#"{"commit":"abc1234def","time":"2026-04-24 18:30:00","url":"https://x.y/z"}"#, FlatObject),
+        (r#"{"mr_id":42,"diffs":"@@ -1,3 +1,3 @@\n-old\n+new"}"#, FlatObject),
+        (r#"{"a":{"b":{"c":{"d":{"e":"https://x.y/z"}}}}}"#, NestedObject),
+    ]);
+}
+
+#[test]
+fn json_is_told_by_its_members() {
+    check(&[
+        ("[]", Empty),
+        ("{}", Empty),
+        ("[ ]", Empty),
+        (" \n\t[1, 2.5, \"x\", true, null]\n", ArrayOfPrimitives),
+        ("[null]", ArrayOfPrimitives),
+        ("[{}]", ArrayOfObjects),
+        ("[[1],[2]]", NestedObject),
+        ("[{},[]]", NestedObject),
+        ("[{},1]", NestedObject),
+        (r#"{"a":null,"b":"[1]"}"#, FlatObject),
+        (r#"{"a":1,"b":[]}"#, NestedObject),
+        (r#"{"a":{},"b":1}"#, NestedObject),
+    ]);
+}
+
+#[test]
+fn what_is_not_json_as_a_whole_is_text() {
+    check(&[
+        ("[1,2", Prose),
+        ("[1,2]]", Prose),
+        ("{\"a\":1} {\"b\":2}", Prose),
+        ("{a: 1}", Prose),
+        ("[INFO] started", Prose),
+        ("[1,]", Prose),
+        ("x [1]", Prose),
+        ("7", Prose),
+        ("\"text\"", Prose),
+        ("null", Prose),
+        ("{\"a\":1}\n- one\n- two\n- three", BulletList),
+    ]);
+}
+
+#[test]
+fn brackets_around_something_that_is_no_number_are_text() {
+    check(&[("[2026-01-02]", Prose), ("[10.0.0.1]", Prose), ("[1-2]", Prose)]);
+}
+
+#[test]
+fn a_table_is_a_row_and_a_rule_wherever_they_stand() {
+    check(&[
+        ("| a | b |\n|---|---|\n| 1 | 2 |", MarkdownTable),
+        ("text before\n\n  | a | b |  \n  | :-- | --: |\nand after", MarkdownTable),
+        ("|a|\n||", MarkdownTable),
+        ("| a |\r\n| - |\r\n", MarkdownTable),
+        ("| a | b |\n\n|---|---|", Prose),
+        ("| a | b |\n| 1 | 2 |", Prose),
+        ("a | b\n---|---", Prose),
+        ("| a | b\n|---|---|", Prose),
+        ("|---|---|", Prose),
+    ]);
+}
+
+#[test]
+fn a_fence_needs_its_end() {
+    check(&[
+        ("```rust\nfn f() {}\n```", CodeBlock),
+        ("see\n  ```\nx\n  ```\n", CodeBlock),
+        ("```\nx", Prose),
+        ("`` `x` ``\n`` `y` ``", Prose),
+    ]);
+}
+
+#[test]
+fn three_numbered_lines_are_a_list() {
+    check(&[
+        ("     1→a\n     2→b\n    10→c", NumberedList),
+        ("1→\n2→\n3→", NumberedList),
+        ("1→a\n2→b\nc", Prose),
+        ("→a\n→b\n→c", Prose),
+        ("1. a\n2. b\n3. c", Prose),
+        ("1\ta\n2\tb\n3\tc", Prose),
+    ]);
+}
+
+#[test]
+fn spaces_may_stand_anywhere_before_the_arrow() {
+    check(&[("1 →a\n2 →b\n3 →c", NumberedList), (" 1 0→a\n2→b\n3→c", NumberedList)]);
+}
+
+#[test]
+fn three_bullets_are_a_list() {
+    check(&[
+        ("- a\n- b\n- c", BulletList),
+        ("head\n  * a\n\ntext\n  - b\n* c", BulletList),
+        ("- a\n- b", Prose),
+        ("-a\n-b\n-c", Prose),
+        ("+ a\n+ b\n+ c", Prose),
+    ]);
+}
+
+#[test]
+fn the_first_rule_that_fits_decides() {
+    let (table, fence) = ("| a |\n|---|", "```\nx\n```");
+    let (numbered, bullets) = ("1→a\n2→b\n3→c", "- a\n- b\n- c");
+    let join = |parts: &[&str]| parts.join("\n");
+    check(&[
+        (&join(&[bullets, numbered, fence, table]), MarkdownTable),
+        (&join(&[bullets, numbered, fence]), CodeBlock),
+        (&join(&[bullets, numbered]), NumberedList),
+        (&join(&["text", bullets, "text"]), BulletList),
+    ]);
+}
+
+#[test]
+fn a_body_without_text_is_prose() {
+    check(&[("", Prose), (" \n\t\n", Prose), ("just a line", Prose)]);
+    assert_eq!(classify(b"\xED\xA0\xBD half a pair"), Prose);
+}
+
+#[test]
+fn names_and_numbers_are_stable() {
+    let names = [
+        "unknown",
+        "empty",
+        "prose",
+        "numbered_list",
+        "bullet_list",
+        "code_block",
+        "markdown_table",
+        "nested_object",
+        "flat_object",
+        "array_of_objects",
+        "array_of_primitives",
+    ];
+    for (number, name) in (0..).zip(names) {
+        let shape = BodyShape::from_number(number);
+        assert_eq!((shape.key(), shape as u8), (name, number));
+    }
+    assert_eq!(BodyShape::from_number(11), Unknown);
+}
+
+#[test]
+fn the_log_reader_asks_for_the_shape_of_mcp_results_only() {
+    for (tool, shape) in [("mcp__a__b", BulletList), ("Read", Unknown)] {
+        let told = Told::of(&[("f", &log(&[asks("m1", "c1", tool), answers("c1", "- a\n- b\n- c")]))]);
+        assert_eq!(BodyShape::from_number(told.call("c1").shape), shape, "{tool}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn every_body_has_a_shape(body in prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..80),
+        "[-|:` \n1→*\\[\\]{}\",a]{0,60}".prop_map(String::into_bytes),
+    ]) {
+        let shape = classify(&body);
+        prop_assert_ne!(shape, Unknown);
+        prop_assert_eq!(BodyShape::from_number(shape as u8), shape);
+    }
+
+    #[test]
+    fn what_serde_takes_for_json_is_classified_as_json(body in "[ ]?[\\[{][\\[\\]{}\",:a1 ]{0,12}[\\]}][\n]?") {
+        let expected = match serde_json::from_str::<serde_json::Value>(&body) {
+            Ok(value) if value == serde_json::json!([]) || value == serde_json::json!({}) => Some(vec![Empty]),
+            Ok(serde_json::Value::Object(_)) => Some(vec![FlatObject, NestedObject]),
+            Ok(_) => Some(vec![ArrayOfObjects, ArrayOfPrimitives, NestedObject]),
+            Err(_) => None,
+        };
+        if let Some(expected) = expected {
+            prop_assert!(expected.contains(&classify(body.as_bytes())), "{}", body);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Whatever bytes a log holds, reading goes on: every line is counted, and the stages behind take what comes out.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::logs::read;
+use crate::logs::record::Extractor;
+use crate::mine::totals::totals;
+use crate::tests::log_builder::*;
+
+/// One line of each kind that is looked into.
+fn valid_lines() -> Vec<Vec<u8>> {
+    let pictured = answers("c1", vec![json!({ "type": "text", "text": "é😀\n\"x\"" }), json!({ "type": "image" })]);
+    let torn = fails("c1", "\u{0}x").to_string();
+    let lines = [
+        assistant("m1", &[tool_use("c1", "Read"), tool_use("c2", "mcp__a__b")]).to_string(),
+        pictured.to_string(),
+        fails("c2", "Sibling tool call errored").to_string(),
+        boundary("b1").to_string(),
+        compact_summary("s1", Some("b1")).to_string(),
+        micro_compaction("b2", &["c1"]).to_string(),
+        agent_progress("a1", &asks("m2", "c3", "Read")).to_string(),
+        asks("m3", "c4", "Read").inline().link("u1", Some("u2")).to_string(),
+        asks("m4", "c5", "Read").agent("a1").to_string(),
+        bash_progress().to_string(),
+        snapshot(),
+        queue_operation(),
+        format!("{}{}", asks("m5", "c6", "Read"), snapshot()),
+        format!("{}{}", &torn[..torn.len() - 9], answers("c1", "a\\b")),
+    ];
+    lines.into_iter().map(String::into_bytes).collect()
+}
+
+/// A change of some bytes, at a share of the length.
+#[derive(Clone, Debug)]
+enum Change {
+    Flip(usize, u8),
+    Truncate(usize),
+    Remove(usize, usize),
+    Insert(usize, Vec<u8>),
+    Repeat(usize, usize),
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    let place = 0..4096_usize;
+    let piece = prop_oneof![
+        prop::sample::select(vec![
+            "{",
+            "}",
+            "[",
+            "]",
+            "\"",
+            "\\",
+            "\\u12",
+            "\\x",
+            "\\ud83d",
+            ",",
+            ":",
+            "\n",
+            "\r",
+            "\0",
+            "}{",
+            "null",
+            "\"type\":",
+            "{\"type\":\"user\",\"sessionId\":\"s\"}",
+            "\"content\":",
+            "1e999",
+        ])
+        .prop_map(|piece| piece.as_bytes().to_vec()),
+        prop::collection::vec(any::<u8>(), 1..6),
+    ];
+    prop_oneof![
+        (place.clone(), any::<u8>()).prop_map(|(at, mask)| Change::Flip(at, mask)),
+        place.clone().prop_map(Change::Truncate),
+        (place.clone(), 1..40_usize).prop_map(|(at, length)| Change::Remove(at, length)),
+        (place.clone(), piece).prop_map(|(at, piece)| Change::Insert(at, piece)),
+        (place, 1..200_usize).prop_map(|(at, length)| Change::Repeat(at, length)),
+    ]
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        let place = |at: usize| at % (bytes.len() + 1);
+        let end = |at: usize, length: usize| (at + length).min(bytes.len());
+        match self {
+            Self::Flip(at, mask) => {
+                let at = place(*at);
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= mask;
+                }
+            }
+            Self::Truncate(at) => bytes.truncate(place(*at)),
+            Self::Remove(at, length) => drop(bytes.drain(place(*at)..end(place(*at), *length))),
+            Self::Insert(at, piece) => {
+                drop(bytes.splice(place(*at)..place(*at), piece.iter().copied()).collect::<Vec<_>>());
+            }
+            Self::Repeat(at, length) => {
+                let piece = bytes[place(*at)..end(place(*at), *length)].to_vec();
+                bytes.extend(piece);
+            }
+        }
+    }
+}
+
+/// Valid lines, changed here and there, some of them joined to one.
+fn any_changed_log() -> impl Strategy<Value = Vec<u8>> {
+    let line = (prop::sample::select(valid_lines()), prop::collection::vec(any_change(), 0..3), 0..8_u8);
+    prop::collection::vec(line, 0..12).prop_map(|lines| {
+        let mut log = Vec::new();
+        for (mut line, changes, end) in lines {
+            for change in changes {
+                change.apply(&mut line);
+            }
+            log.extend(line);
+            if end > 0 {
+                log.push(b'\n');
+            }
+        }
+        log
+    })
+}
+
+/// Reads a log in two ways and takes it through all stages.
+fn check(log: &[u8]) -> Result<(), TestCaseError> {
+    let lines = log.split_inclusive(|&byte| byte == b'\n').count() as u64;
+    let mut extractor = Extractor::new(guide());
+    for line in log.split_inclusive(|&byte| byte == b'\n') {
+        extractor.line(line.strip_suffix(b"\n").unwrap_or(line), !line.ends_with(b"\n"));
+    }
+    let by_hand = extractor.finish();
+    let streamed = read::read_stream(log, guide());
+    let counters = &streamed.trace.counters;
+    prop_assert_eq!(counters, &by_hand.counters);
+    prop_assert_eq!(&streamed.trace.rows, &by_hand.rows);
+    prop_assert_eq!(counters.lines, lines);
+    prop_assert_eq!(u64::from(counters.items), counters.records + counters.bad_fragments + counters.non_objects);
+    prop_assert_eq!(counters.records, counters.types.values().sum::<u64>());
+    prop_assert!(counters.bad_fragments <= lines, "a line is broken once");
+    prop_assert!(counters.damage.0.values().all(|spot| spot.count > 0 && (1..=lines).contains(&spot.line)));
+    prop_assert_eq!(streamed.open_tail, log.last().is_some_and(|&byte| byte != b'\n'));
+    let told = Told::from_traces([("a", by_hand), ("b", streamed.trace)]);
+    let sums = totals(&told.corpus);
+    prop_assert_eq!(sums.tool_uses, sums.paired + sums.unanswered);
+    prop_assert!(
+        told.history.calls.len() as u64 <= sums.tool_uses + told.history.merged.superseded_progress + lines * 4
+    );
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn arbitrary_bytes_are_read_to_the_end(log in prop::collection::vec(any::<u8>(), 0..300)) {
+        check(&log)?;
+    }
+
+    #[test]
+    fn changed_logs_are_read_to_the_end(log in any_changed_log()) {
+        check(&log)?;
+    }
+
+    #[test]
+    fn a_changed_line_does_not_spoil_the_lines_around_it(
+        line in prop::sample::select(valid_lines()),
+        changes in prop::collection::vec(any_change(), 1..4),
+    ) {
+        let mut line = line;
+        for change in &changes {
+            change.apply(&mut line);
+        }
+        let (before, after) = (asks("m-before", "c-before", "Read").line(), answers("c-before", "x").line());
+        let log = [before.as_bytes(), &line, b"\n", after.as_bytes()].concat();
+        let told = Told::from_traces([("f", trace(&log))]);
+        let call = told.call("c-before");
+        prop_assert_eq!(call.chars, 1);
+    }
+}
+
+#[test]
+fn every_valid_line_is_read_without_loss_at_every_cut() {
+    for line in valid_lines() {
+        for end in 0..=line.len() {
+            check(&line[..end]).unwrap();
+        }
+    }
+}
