@@ -253,10 +253,37 @@ impl<'a> Cursor<'a> {
     pub fn number(&mut self) -> Outcome<&'a [u8]> {
         self.skip_space();
         let start = self.pos;
-        while let Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') = self.bytes.get(self.pos) {
-            self.pos += 1;
+        self.skip_byte(b"-");
+        let whole = self.pos;
+        self.digits()?;
+        if self.pos > whole + 1 && self.bytes[whole] == b'0' {
+            return Err(Fault::Syntax);
         }
-        if self.pos == start { Err(Fault::Syntax) } else { Ok(self.since(start)) }
+        if self.skip_byte(b".") {
+            self.digits()?;
+        }
+        if self.skip_byte(b"eE") {
+            self.skip_byte(b"+-");
+            self.digits()?;
+        }
+        Ok(self.since(start))
+    }
+
+    fn skip_byte(&mut self, wanted: &[u8]) -> bool {
+        let found = self.bytes.get(self.pos).is_some_and(|byte| wanted.contains(byte));
+        self.pos += usize::from(found);
+        found
+    }
+
+    fn digits(&mut self) -> Outcome<()> {
+        let rest = self.rest();
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.pos += count;
+        match (count, rest.len()) {
+            (0, 0) => Err(Fault::Torn),
+            (0, _) => Err(Fault::Syntax),
+            _ => Ok(()),
+        }
     }
 
     fn skip_scalar(&mut self) -> Outcome<()> {

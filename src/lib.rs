@@ -24,3 +24,6 @@ pub mod commands;
 pub mod context;
 pub mod progress;
 pub mod report;
+
+#[cfg(test)]
+mod tests;

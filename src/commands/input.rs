@@ -189,8 +189,7 @@ impl Input {
             let known = self.bring_up_to_date(true);
             self.notes.extend(known.notes);
             // Numbers change when a damaged lake had to be rebuilt.
-            let fresh: Vec<StoredSource> =
-                known.files.into_iter().map(|file| file.stored).chain(known.kept).collect();
+            let fresh: Vec<StoredSource> = known.files.into_iter().map(|file| file.stored).chain(known.kept).collect();
             for stored in &mut self.selected {
                 if let Some(now) = fresh.iter().find(|now| now.key == stored.key) {
                     stored.clone_from(now);

@@ -86,6 +86,6 @@ fn is_table_rule(line: &[u8]) -> bool {
 }
 
 fn is_numbered(line: &[u8]) -> bool {
-    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    digits > 0 && line[digits..].starts_with("→".as_bytes())
+    let number = line.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b' ').count();
+    line[..number].iter().any(u8::is_ascii_digit) && line[number..].starts_with("→".as_bytes())
 }

@@ -123,7 +123,7 @@ impl CallFrame {
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn follow_ups(&self, lags: &[u32]) -> Result<Vec<FollowUpCount>> {
         let keys = [col("step"), col("partition"), col("tool"), col("session")];
-        let steps = self.calls.clone().select(keys.clone()).unique_generic(None, UniqueKeepStrategy::Any);
+        let steps = self.calls.clone().select(keys).unique_generic(None, UniqueKeepStrategy::Any);
         let steps = steps.collect().map_err(fault)?.lazy();
         let trials = self.trials(&steps)?;
         let later = steps.clone().select([col("step"), col("partition").alias("then"), col("tool").alias("to")]);

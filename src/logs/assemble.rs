@@ -140,7 +140,9 @@ fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<(u32, Id)>> {
             MarkKind::Evicted | MarkKind::Link => false,
         };
         if opens {
-            known.push((mark.record, mark.id));
+            // Without a uuid it can have no copies that anyone could tell.
+            let place = || Id::of(&[&file.source.key.0[..], &mark.record.to_le_bytes()].concat());
+            known.push((mark.record, if mark.id.is_some() { mark.id } else { place() }));
         }
     }
     out
@@ -306,13 +308,14 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
     if let Some(key) = current {
         chains.entry(key).or_default().append(&mut run);
     }
+    let owners = compaction_owners(files);
     history.calls.reserve_exact(chains.values().map(Vec::len).sum());
     for ((session, _, agent, place), mut calls) in chains {
         in_conversation_order(files, &mut calls);
         let start = history.calls.len();
         let chain = history.chains.len() as u32;
         number(files, &calls, chain, history);
-        let compactions = chain_compactions(files, &calls);
+        let compactions = chain_compactions(files, &owners, &calls);
         history.chains.push(Chain { session, agent, place, calls: start..history.calls.len(), compactions });
     }
     history.evictions = evictions(files, history);
@@ -378,12 +381,29 @@ fn placed(call: &Canonical, chain: u32, step: u32, partition: u32) -> Call {
     }
 }
 
-/// Distinct compactions of a chain over all files that show it.
-fn chain_compactions(files: &[File<'_>], calls: &[Canonical]) -> u32 {
+/// The oldest file that shows each compaction: copies in forks and resumed sessions do not count again.
+fn compaction_owners(files: &[File<'_>]) -> IdMap<Id, u32> {
+    let mut owners: IdMap<Id, u32> = IdMap::default();
+    for (index, file) in files.iter().enumerate() {
+        for (_, id) in file.compactions.values().flatten() {
+            let owner = owners.entry(*id).or_insert(index as u32);
+            if file.age < files[*owner as usize].age {
+                *owner = index as u32;
+            }
+        }
+    }
+    owners
+}
+
+/// Compactions of a chain that no older file shows.
+fn chain_compactions(files: &[File<'_>], owners: &IdMap<Id, u32>, calls: &[Canonical]) -> u32 {
     let mut shown: Vec<(u32, u32)> = calls.iter().map(|call| (call.file, call.asked.chain)).collect();
     shown.dedup();
-    let marks = shown.iter().filter_map(|(file, chain)| files[*file as usize].compactions.get(chain)).flatten();
-    marks.map(|&(_, id)| id).collect::<BTreeSet<Id>>().len() as u32
+    let own = shown.iter().flat_map(|(file, chain)| {
+        let marks = files[*file as usize].compactions.get(chain).into_iter().flatten();
+        marks.map(|&(_, id)| id).filter(|id| owners.get(id) == Some(file))
+    });
+    own.collect::<BTreeSet<Id>>().len() as u32
 }
 
 fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
@@ -449,11 +469,15 @@ fn messages(files: &[File<'_>], names: &Names) -> (Vec<Message>, u64) {
 /// Adds the copy that another file has of a message. The best place and oldest file say whose it is.
 fn merge_messages(files: &[File<'_>], names: &Names, known: &mut (usize, MessageRow), copy: (usize, &MessageRow)) {
     let rank = |file: usize, row: &MessageRow| (files[file].place(row.chain), files[file].age);
-    if rank(copy.0, copy.1) < rank(known.0, &known.1) {
+    let (rank_known, rank_copy) = (rank(known.0, &known.1), rank(copy.0, copy.1));
+    // A progress record repeats a first chunk: it adds nothing to a record of its own.
+    match (rank_known.0 == Place::Progress, rank_copy.0 == Place::Progress) {
+        (false, true) => return,
+        (true, false) => return *known = (copy.0, *copy.1),
+        _ => {}
+    }
+    if rank_copy < rank_known {
         (known.0, known.1.chain) = (copy.0, copy.1.chain);
     }
-    known.1.merge(copy.1);
-    if names.text(copy.1.model) > names.text(known.1.model) {
-        known.1.model = copy.1.model;
-    }
+    known.1.merge(copy.1, names);
 }

@@ -45,6 +45,7 @@ pub struct Lines<'b, R> {
     /// Up to here the buffer is known to hold no line feed.
     scanned: usize,
     ended: bool,
+    failed: Option<std::io::Error>,
     large: Option<MutexGuard<'static, ()>>,
     /// Offset in the stream of the first byte not yet handed out.
     offset: u64,
@@ -54,7 +55,16 @@ impl<'b, R: Read> Lines<'b, R> {
     /// Lines of `source`.
     pub fn new(source: R, buffer: &'b mut LineBuffer) -> Self {
         buffer.bytes.clear();
-        Self { source, buffer: &mut buffer.bytes, start: 0, scanned: 0, ended: false, large: None, offset: 0 }
+        Self {
+            source,
+            buffer: &mut buffer.bytes,
+            start: 0,
+            scanned: 0,
+            ended: false,
+            failed: None,
+            large: None,
+            offset: 0,
+        }
     }
 
     /// Offset in the stream of the next line.
@@ -62,8 +72,11 @@ impl<'b, R: Read> Lines<'b, R> {
         self.offset
     }
 
-    /// The next line; `None` at the end of the stream. An error of the source ends the stream with that error.
-    pub fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
+    /// The next line; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// What the source failed with, after the whole lines that came before.
+    pub fn next_line(&mut self) -> std::io::Result<Option<Line<'_>>> {
         loop {
             if let Some(length) = memchr(b'\n', &self.buffer[self.scanned..]) {
                 let (start, end) = (self.start, self.scanned + length);
@@ -73,6 +86,9 @@ impl<'b, R: Read> Lines<'b, R> {
                 return Ok(Some(self.line(start, end, true)));
             }
             self.scanned = self.buffer.len();
+            if let Some(cause) = self.failed.take() {
+                return Err(cause);
+            }
             if self.ended {
                 let (start, end) = (self.start, self.buffer.len());
                 self.start = end;
@@ -83,7 +99,7 @@ impl<'b, R: Read> Lines<'b, R> {
                 let terminated = self.pass_over(u64::MAX)?;
                 return Ok(Some(Line::Oversize { terminated }));
             }
-            self.fill()?;
+            self.fill();
         }
     }
 
@@ -95,7 +111,7 @@ impl<'b, R: Read> Lines<'b, R> {
     }
 
     /// Makes room by moving the unfinished line to the front (and growing when it fills the buffer), then reads.
-    fn fill(&mut self) -> std::io::Result<()> {
+    fn fill(&mut self) {
         self.buffer.drain(..self.start);
         self.scanned -= self.start;
         self.start = 0;
@@ -103,9 +119,10 @@ impl<'b, R: Read> Lines<'b, R> {
         let target = if held * 2 > BUFFER_BYTES { (held * 2).min(LINE_BYTES_MAX + BUFFER_BYTES) } else { BUFFER_BYTES };
         self.size_to(target);
         let room = (target - held) as u64;
-        let read = self.source.by_ref().take(room).read_to_end(self.buffer)?;
-        self.ended = (read as u64) < room;
-        Ok(())
+        match self.source.by_ref().take(room).read_to_end(self.buffer) {
+            Ok(read) => self.ended = (read as u64) < room,
+            Err(cause) => self.failed = Some(cause),
+        }
     }
 
     fn size_to(&mut self, target: usize) {

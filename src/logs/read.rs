@@ -137,7 +137,7 @@ fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, guide: Guide<'_>) ->
     let mut extractor = Extractor::new(guide);
     let mut open_tail = false;
     while lines.offset() < owned {
-        match lines.next() {
+        match lines.next_line() {
             Ok(None) => break,
             Ok(Some(Line::Text { bytes, terminated })) => {
                 extractor.line(bytes, !terminated);

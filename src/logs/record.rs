@@ -220,9 +220,8 @@ impl<'v> Extractor<'v> {
         let torn = fault == Fault::Torn || line[start..].first() == Some(&b'{');
         if let Some(tail) = record_at_end(line, start) {
             self.damage(Reason::TornRecord);
-            let mut cursor = Cursor::at(line, tail);
-            let whole = self.value(&mut cursor);
-            debug_assert!(whole.is_ok(), "record_at_end only returns whole records");
+            // It may still hold a malformed escape, which shows only now; the line is counted already.
+            let _counted = self.value(&mut Cursor::at(line, tail));
             return;
         }
         self.damage(match fault {
@@ -782,11 +781,20 @@ fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
         Some(b"progress") => envelope.session.is_some() && memmem::find(cursor.rest(), b"\"agent_progress\"").is_none(),
         Some(_) => envelope.session.is_some(),
     };
-    if !unneeded || cursor.rest().last() != Some(&b'}') || memmem::find(cursor.rest(), b"}{").is_some() {
+    if !unneeded || cursor.rest().last() != Some(&b'}') || may_hold_another(cursor.rest()) {
         return false;
     }
     cursor.jump_to_end();
     true
+}
+
+/// Whether another record may be glued on: an object begins where no value of this record can (a string that happens to
+/// end in a brace looks the same, and is then simply read).
+fn may_hold_another(rest: &[u8]) -> bool {
+    memmem::find_iter(rest, b"{\"").any(|brace| {
+        let before = rest[..brace].iter().rfind(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+        !matches!(before, None | Some(b':' | b',' | b'['))
+    })
 }
 
 /// Where a whole record starts that reaches to the end of the line, behind a torn one: a writer was killed, the next
@@ -845,9 +853,9 @@ fn compacted_ids(metadata: &[u8]) -> Vec<Id> {
             let mut first = true;
             while cursor.next_element(&mut first)? {
                 if cursor.shape()? == Shape::String {
-                    ids.push(id_of(cursor.string()?))
+                    ids.push(id_of(cursor.string()?));
                 } else {
-                    cursor.skip_value()?
+                    cursor.skip_value()?;
                 }
             }
         }

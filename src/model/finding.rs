@@ -18,6 +18,7 @@ pub struct Delta {
 
 /// What a rule concludes about its subject.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has a few hundred findings")]
 pub enum Verdict {
     /// Change this.
     Propose(Delta),

@@ -379,7 +379,7 @@ impl Rows {
                 answered.shape = 0;
             }
         }
-        self.messages = merge_copies(std::mem::take(&mut self.messages));
+        self.messages = merge_copies(std::mem::take(&mut self.messages), &self.chains, names);
         let mut sessions: Vec<SessionRow> = Vec::new();
         for row in std::mem::take(&mut self.sessions) {
             match sessions.iter_mut().rev().find(|known| known.session == row.session) {
@@ -443,35 +443,48 @@ pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
     parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
 }
 
-/// Pairs each asking half with the first answering half of the same id that follows; whatever has no partner stays a
-/// row of its own. Halves that are already joined stay joined.
+/// Pairs the first asking half of each id with the first answering half behind it; whatever has no partner stays a row of its own.
+/// The result is a function of the halves alone, however they were joined before.
 fn join_halves(rows: Vec<CallRow>) -> Vec<CallRow> {
-    let mut open: IdMap<Id, usize> = IdMap::default();
     let mut out: Vec<CallRow> = Vec::with_capacity(rows.len());
+    let mut answers: Vec<CallRow> = Vec::with_capacity(rows.len());
     for row in rows {
-        if let (None, Some(&index)) = (row.asked, open.get(&row.call))
-            && out[index].answered.is_none()
-            && out[index].progress == row.progress
-        {
-            out[index].answered = row.answered;
-            continue;
-        }
         if row.asked.is_some() {
-            open.entry(row.call).or_insert(out.len());
+            out.push(CallRow { answered: None, ..row });
         }
-        out.push(row);
+        if row.answered.is_some() {
+            answers.push(CallRow { asked: None, ..row });
+        }
     }
+    let block = |row: &CallRow| row.asked.map(|half| half.block).or(row.answered.map(|half| half.block));
+    out.sort_by_key(block);
+    answers.sort_by_key(block);
+    let mut open: IdMap<(Id, bool), usize> = IdMap::with_capacity_and_hasher(out.len(), Default::default());
+    for (index, row) in out.iter().enumerate() {
+        open.entry((row.call, row.progress)).or_insert(index);
+    }
+    for answer in answers {
+        match open.get(&(answer.call, answer.progress)) {
+            Some(&index) if out[index].answered.is_none() && block(&out[index]) < block(&answer) => {
+                out[index].answered = answer.answered;
+            }
+            _ => out.push(answer),
+        }
+    }
+    out.sort_by_key(block);
     out
 }
 
-fn merge_copies(rows: Vec<MessageRow>) -> Vec<MessageRow> {
-    let mut index: IdMap<Id, usize> = IdMap::default();
+/// Merges the copies of each message; what progress records repeat stays apart from records of their own.
+fn merge_copies(rows: Vec<MessageRow>, chains: &[ChainKey], names: &Names) -> Vec<MessageRow> {
+    let mut index: IdMap<(Id, bool), usize> = IdMap::default();
     let mut out: Vec<MessageRow> = Vec::with_capacity(rows.len());
     for row in rows {
-        match index.get(&row.id) {
-            Some(&known) => out[known].merge(&row),
+        let progress = chains[row.chain as usize].place == Place::Progress;
+        match index.get(&(row.id, progress)) {
+            Some(&known) => out[known].merge(&row, names),
             None => {
-                index.insert(row.id, out.len());
+                index.insert((row.id, progress), out.len());
                 out.push(row);
             }
         }
@@ -480,8 +493,11 @@ fn merge_copies(rows: Vec<MessageRow>) -> Vec<MessageRow> {
 }
 
 impl MessageRow {
-    /// Takes over another copy of the message in the same file.
-    pub fn merge(&mut self, other: &Self) {
+    /// Takes over another copy of the message. Of two model names the one that sorts last stands.
+    pub fn merge(&mut self, other: &Self, names: &Names) {
+        if names.text(other.model) > names.text(self.model) {
+            self.model = other.model;
+        }
         self.ts = earlier(self.ts, other.ts);
         self.copies += other.copies;
         self.usage.merge(&other.usage);

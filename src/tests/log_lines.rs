@@ -87,7 +87,7 @@ fn seen(line: &Line<'_>) -> Seen {
 
 fn all<R: Read>(mut lines: Lines<'_, R>) -> Vec<(Seen, u64)> {
     let mut out = Vec::new();
-    while let Some(line) = lines.next().unwrap() {
+    while let Some(line) = lines.next_line().unwrap() {
         let line = seen(&line);
         out.push((line, lines.offset()));
     }
@@ -101,15 +101,15 @@ fn check(data: &[u8], sizes: &[usize]) -> Result<(), TestCaseError> {
     let mut offset = 0;
     for expected in data.split_inclusive(|&byte| byte == b'\n') {
         prop_assert_eq!(lines.offset(), offset);
-        let Some(Line::Text { bytes, terminated }) = lines.next().unwrap() else {
+        let Some(Line::Text { bytes, terminated }) = lines.next_line().unwrap() else {
             return Err(TestCaseError::fail("a line is missing"));
         };
         prop_assert_eq!(terminated, expected.ends_with(b"\n"));
         prop_assert!(bytes == expected.strip_suffix(b"\n").unwrap_or(expected));
         offset += expected.len() as u64;
     }
-    prop_assert!(lines.next().unwrap().is_none());
-    prop_assert!(lines.next().unwrap().is_none(), "the end stays the end");
+    prop_assert!(lines.next_line().unwrap().is_none());
+    prop_assert!(lines.next_line().unwrap().is_none(), "the end stays the end");
     prop_assert_eq!(lines.offset(), data.len() as u64);
     Ok(())
 }
@@ -176,7 +176,7 @@ fn passing_over_gives_up_behind_the_limit_and_at_the_end() {
     let mut lines = Lines::new(runs(&[(b'x', BUFFER)]), &mut buffer);
     assert!(!lines.pass_over(u64::MAX).unwrap());
     assert_eq!(lines.offset(), BUFFER as u64);
-    assert!(lines.next().unwrap().is_none());
+    assert!(lines.next_line().unwrap().is_none());
 }
 
 #[test]
@@ -206,10 +206,10 @@ fn a_buffer_shrinks_behind_a_long_line_and_lets_the_next_worker_have_its_turn() 
     let short = [(b'b', BUFFER), (b'\n', 1)];
     let mut lines =
         Lines::new(runs(&[[(b'a', LARGE), (b'\n', 1)].as_slice(), &short.repeat(40)].concat()), &mut buffer);
-    assert_eq!(seen(&lines.next().unwrap().unwrap()), (Some(LARGE), b'a', true));
+    assert_eq!(seen(&lines.next_line().unwrap().unwrap()), (Some(LARGE), b'a', true));
     // More than the large buffer can have taken in behind the long line.
     for _ in 0..39 {
-        assert_eq!(seen(&lines.next().unwrap().unwrap()), (Some(BUFFER), b'b', true));
+        assert_eq!(seen(&lines.next_line().unwrap().unwrap()), (Some(BUFFER), b'b', true));
     }
     // This reader is still alive. Had it kept its large buffer, the next one would wait for it.
     let worker = std::thread::spawn(move || {
@@ -218,8 +218,8 @@ fn a_buffer_shrinks_behind_a_long_line_and_lets_the_next_worker_have_its_turn() 
         report.send(lines.len()).unwrap();
     });
     assert_eq!(done.recv_timeout(Duration::from_secs(10)), Ok(1));
-    assert_eq!(seen(&lines.next().unwrap().unwrap()), (Some(BUFFER), b'b', true));
-    assert!(lines.next().unwrap().is_none());
+    assert_eq!(seen(&lines.next_line().unwrap().unwrap()), (Some(BUFFER), b'b', true));
+    assert!(lines.next_line().unwrap().is_none());
     worker.join().unwrap();
 }
 
@@ -227,7 +227,7 @@ fn a_buffer_shrinks_behind_a_long_line_and_lets_the_next_worker_have_its_turn() 
 fn a_buffer_forgets_the_file_before() {
     let mut buffer = LineBuffer::default();
     let mut lines = Lines::new(b"old\nrest of the old file".as_slice(), &mut buffer);
-    assert_eq!(seen(&lines.next().unwrap().unwrap()), (Some(3), b'o', true));
+    assert_eq!(seen(&lines.next_line().unwrap().unwrap()), (Some(3), b'o', true));
     drop(lines);
     assert_eq!(all(Lines::new(b"new\n".as_slice(), &mut buffer)), [((Some(3), b'n', true), 4)]);
     assert_eq!(all(Lines::new(b"".as_slice(), &mut buffer)), []);
@@ -246,7 +246,7 @@ fn an_error_ends_the_stream_behind_the_lines_that_came_before_it() {
     let mut lines = Lines::new(script("one\ntwo\nthr~", ErrorKind::UnexpectedEof), &mut buffer);
     let mut before = Vec::new();
     let error = loop {
-        match lines.next() {
+        match lines.next_line() {
             Ok(Some(line)) => before.push(seen(&line)),
             Ok(None) => break None,
             Err(error) => break Some(error.kind()),

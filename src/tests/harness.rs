@@ -1,0 +1,150 @@
+//! Runs commands in-process, in a home of their own.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{self, Exit};
+use crate::context::{Context, Env};
+use crate::logs::discover::Places;
+
+/// 2026-11-01T00:00:00Z
+pub const NOW_MS: i64 = 1_793_491_200_000;
+
+/// A home directory that goes away with the test.
+pub struct Home {
+    dir: tempfile::TempDir,
+}
+
+/// What a command printed and how it ended.
+pub struct Outcome {
+    pub exit: Exit,
+    pub out: String,
+    pub err: String,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.path(".claude/projects")
+    }
+
+    pub fn lake(&self) -> PathBuf {
+        self.path("cache/devboy/lake")
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.path(".config/devboy/pipeline_config.toml")
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Runs a command line in this home.
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        self.run_with(arguments, b"")
+    }
+
+    pub fn run_with(&self, arguments: &[&str], input: &[u8]) -> Outcome {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let home = self.dir.path().to_owned();
+        let mut context = Context {
+            out: &mut out,
+            err: &mut err,
+            input: &mut &input[..],
+            env: Env {
+                places: Places { home: Some(home.clone()), ..Places::default() },
+                xdg_cache_home: Some(home.join("cache")),
+                ..Env::default()
+            },
+            now_ms: NOW_MS,
+            width: None,
+            out_is_terminal: false,
+            err_is_terminal: false,
+        };
+        let arguments = std::iter::once("devboy").chain(arguments.iter().copied());
+        let exit = cli::run(arguments.map(Into::into), &mut context);
+        Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+    }
+
+    /// The JSON report of a command.
+    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let outcome = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+        serde_json::from_str(&outcome.out).unwrap()
+    }
+}
+
+/// A call and its result as two log lines.
+pub struct CallLines<'a> {
+    pub session: &'a str,
+    pub number: usize,
+    pub tool: &'a str,
+    pub input: &'a str,
+    pub body: &'a str,
+    pub model: &'a str,
+}
+
+impl CallLines<'_> {
+    pub fn text(&self) -> String {
+        let Self { session, number, tool, input, body, model } = self;
+        let id = format!("toolu_{session}_{number}");
+        let minute = number / 60 % 60;
+        let (second, hour) = (number % 60, number / 3600);
+        let base = format!(
+            r#""isSidechain":false,"cwd":"/home/u/secretproject","sessionId":"{session}","version":"2.1.9","timestamp":"2026-10-30T{hour:02}:{minute:02}:{second:02}"#
+        );
+        let input = serde_json::to_string(input).unwrap();
+        let body = serde_json::to_string(body).unwrap();
+        format!(
+            concat!(
+                r#"{{{base}.000Z","uuid":"a-{id}","parentUuid":null,"type":"assistant","requestId":"req_{id}","message":"#,
+                r#"{{"id":"msg_{id}","model":"{model}","role":"assistant","content":[{{"type":"text","text":"secretthought"}},"#,
+                r#"{{"type":"tool_use","id":"{id}","name":"{tool}","input":{{"file_path":{input}}}}}],"stop_reason":"tool_use","#,
+                r#""usage":{{"input_tokens":1,"output_tokens":2,"cache_creation_input_tokens":3,"cache_read_input_tokens":4}}}}}}"#,
+                "\n",
+                r#"{{{base}.500Z","uuid":"u-{id}","parentUuid":"a-{id}","type":"user","message":{{"role":"user","content":"#,
+                r#"[{{"type":"tool_result","tool_use_id":"{id}","content":{body}}}]}},"toolUseResult":"secretcopy"}}"#,
+                "\n"
+            ),
+            base = base,
+            id = id,
+            model = model,
+            tool = tool,
+            input = input,
+            body = body
+        )
+    }
+}
+
+/// A session that alternates Grep and Read, `calls` calls long.
+pub fn session(name: &str, calls: usize) -> String {
+    let call = |number: usize| CallLines {
+        session: name,
+        number,
+        tool: if number.is_multiple_of(2) { "Grep" } else { "Read" },
+        input: "/secretpath/secretfile.rs",
+        body: "secretbody of some length",
+        model: "claude-opus-4-6",
+    };
+    (0..calls).map(|number| call(number).text()).collect()
+}
+
+/// All bytes of all files below a directory.
+pub fn all_bytes(dir: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        bytes.extend(if path.is_dir() { all_bytes(&path) } else { std::fs::read(&path).unwrap() });
+    }
+    bytes
+}

@@ -1,0 +1,261 @@
+//! The lake: incremental, safe against being killed and against two runs at once, without text.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::harness::{Home, all_bytes, session};
+
+const SECRETS: [&str; 8] = [
+    "secretproject",
+    "secretthought",
+    "secretpath",
+    "secretfile",
+    "secretbody",
+    "secretcopy",
+    "secretprompt",
+    "-home-u",
+];
+
+fn home_with(calls: usize) -> Home {
+    let home = Home::new();
+    home.write(".claude/projects/-home-u-secretproject/one.jsonl", session("one", calls));
+    home
+}
+
+fn append(home: &Home, name: &str, text: &str) {
+    let path = home.logs().join("-home-u-secretproject").join(name);
+    OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// The parts of an ingest report that must not depend on how the rows were come by.
+fn facts(report: &Value) -> (Value, Value, Value) {
+    (report["totals"].clone(), report["history"].clone(), report["data_quality"].clone())
+}
+
+#[test]
+fn an_unchanged_log_is_not_read_again() {
+    let home = home_with(6);
+    let first = home.json(&["ingest"]);
+    let second = home.json(&["ingest"]);
+    assert_eq!(first["inputs"]["new"], 1);
+    assert_eq!(second["inputs"]["unchanged"], 1);
+    assert_eq!(second["inputs"]["bytes_read"], 0);
+    assert_eq!(facts(&first), facts(&second));
+}
+
+#[test]
+fn a_grown_log_is_read_from_where_it_ended_and_gives_the_rows_of_a_fresh_reading() {
+    let whole = session("one", 12);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    for cut in 1..lines.len() {
+        let home = Home::new();
+        home.write(".claude/projects/-home-u-secretproject/one.jsonl", lines[..cut].concat());
+        home.json(&["ingest"]);
+        append(&home, "one.jsonl", &lines[cut..].concat());
+        let grown = home.json(&["ingest"]);
+        assert_eq!(grown["inputs"]["grown"], 1, "cut at {cut}");
+        assert_eq!(grown["inputs"]["bytes_read"], lines[cut..].concat().len());
+        assert_eq!(facts(&grown), facts(&home.json(&["ingest", "--no-lake"])), "cut at {cut}");
+        // And once more, now from the segments alone.
+        assert_eq!(facts(&grown), facts(&home.json(&["ingest"])));
+    }
+}
+
+#[test]
+fn a_log_that_ended_inside_a_record_is_read_right_when_the_record_is_completed() {
+    let whole = session("one", 4);
+    for cut in [whole.len() - 200, whole.len() - 1] {
+        let home = Home::new();
+        home.write(".claude/projects/-home-u-secretproject/one.jsonl", &whole[..cut]);
+        home.json(&["ingest"]);
+        append(&home, "one.jsonl", &format!("{}{}", &whole[cut..], session("one", 6)));
+        assert_eq!(facts(&home.json(&["ingest"])), facts(&home.json(&["ingest", "--no-lake"])));
+    }
+}
+
+#[test]
+fn a_rewritten_log_is_read_anew() {
+    let home = home_with(6);
+    home.json(&["ingest"]);
+    // Longer than before, so only the content tells that it has not just grown.
+    home.write(".claude/projects/-home-u-secretproject/one.jsonl", session("two", 9));
+    let rewritten = home.json(&["ingest"]);
+    assert_eq!(rewritten["inputs"]["rewritten"], 1);
+    assert_eq!(rewritten["totals"]["tool_uses"], 9);
+    assert_eq!(facts(&rewritten), facts(&home.json(&["ingest", "--no-lake"])));
+}
+
+#[test]
+fn a_deleted_log_keeps_its_rows() {
+    let home = home_with(6);
+    home.write(".claude/projects/-home-u-secretproject/two.jsonl", session("two", 4));
+    let before = home.json(&["ingest"]);
+    std::fs::remove_file(home.logs().join("-home-u-secretproject/one.jsonl")).unwrap();
+    let after = home.json(&["ingest"]);
+    assert_eq!(after["inputs"]["kept_after_deletion"], 1);
+    assert_eq!(facts(&before), facts(&after));
+    // Even when all are gone.
+    std::fs::remove_dir_all(home.logs()).unwrap();
+    assert_eq!(facts(&before), facts(&home.json(&["ingest"])));
+}
+
+#[test]
+fn a_moved_log_counts_once() {
+    let home = home_with(6);
+    let before = home.json(&["ingest"]);
+    let (old, new) = (home.logs().join("-home-u-secretproject"), home.logs().join("-home-u-renamed"));
+    std::fs::rename(old, new).unwrap();
+    let after = home.json(&["ingest"]);
+    assert_eq!(after["inputs"]["kept_after_deletion"], 0);
+    assert_eq!(after["inputs"]["bytes_read"], 0);
+    assert_eq!(facts(&before), facts(&after));
+}
+
+#[test]
+fn another_root_does_not_see_the_rows_of_this_one() {
+    let home = home_with(6);
+    home.json(&["ingest"]);
+    home.write("elsewhere/x.jsonl", session("x", 2));
+    let dir = home.path("elsewhere");
+    let other = home.json(&["ingest", "--input-dir", dir.to_str().unwrap()]);
+    assert_eq!(other["totals"]["tool_uses"], 2);
+    assert_eq!(home.json(&["ingest"])["totals"]["tool_uses"], 6);
+}
+
+#[test]
+fn no_text_of_a_log_is_in_the_lake() {
+    let home = home_with(6);
+    let prompt = r#"{"type":"user","sessionId":"one","cwd":"/home/u/secretproject","uuid":"p","timestamp":"2026-10-30T00:00:00Z","message":{"role":"user","content":"secretprompt"}}"#;
+    append(&home, "one.jsonl", &format!("{prompt}\n"));
+    home.json(&["ingest"]);
+    home.run(&["tune", "from-claude-logs", "--tools", "--dry-run"]);
+    home.run(&["doctor"]);
+    let bytes = all_bytes(&home.lake());
+    assert!(memchr::memmem::find(&bytes, b"Grep").is_some(), "tool names are kept, so the search works");
+    for secret in SECRETS {
+        assert!(memchr::memmem::find(&bytes, secret.as_bytes()).is_none(), "{secret} is in the lake");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_user_may_read_the_lake() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = home_with(2);
+    home.json(&["ingest"]);
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&home.lake()), 0o700);
+    for entry in std::fs::read_dir(home.lake()).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+    }
+}
+
+/// A run can die between any two writes: what it leaves is the lake before it plus files that nobody refers to, or a
+/// half-written temporary manifest.
+#[test]
+fn leftovers_of_a_killed_run_are_harmless_and_swept_away() {
+    let home = home_with(6);
+    let before = home.json(&["ingest"]);
+    std::fs::write(home.lake().join("000099-calls.parquet"), b"half a segm").unwrap();
+    std::fs::write(home.lake().join("manifest.tmp"), b"{\"schema\":1,").unwrap();
+    assert_eq!(facts(&before), facts(&home.json(&["ingest"])));
+    append(&home, "one.jsonl", &session("two", 2));
+    home.json(&["ingest"]);
+    assert!(!home.lake().join("000099-calls.parquet").exists());
+    assert!(!home.lake().join("manifest.tmp").exists());
+}
+
+#[test]
+fn a_damaged_lake_is_rebuilt_and_says_so() {
+    for name in ["manifest.json", "-calls.parquet", "-chains.parquet"] {
+        let home = home_with(6);
+        let before = home.json(&["ingest"]);
+        for content in [&b"\0\0\0\0"[..], b""] {
+            for path in std::fs::read_dir(home.lake()).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.to_string_lossy().ends_with(name) {
+                    std::fs::write(&path, content).unwrap();
+                } else if path.extension().is_some_and(|ext| ext == "memo") {
+                    std::fs::remove_file(&path).unwrap();
+                }
+            }
+            let after = home.json(&["ingest"]);
+            assert_eq!(facts(&before), facts(&after), "{name}");
+            assert!(after["inputs"]["notes"].to_string().contains("damaged"), "{name}: {}", after["inputs"]["notes"]);
+        }
+    }
+}
+
+#[test]
+fn an_older_schema_is_read_anew_and_deleted_logs_keep_their_rows() {
+    let home = home_with(6);
+    home.write(".claude/projects/-home-u-secretproject/two.jsonl", session("two", 4));
+    let before = home.json(&["ingest"]);
+    std::fs::remove_file(home.logs().join("-home-u-secretproject/one.jsonl")).unwrap();
+    let path = home.lake().join("manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    manifest["schema"] = json!(0);
+    std::fs::write(&path, manifest.to_string()).unwrap();
+    let after = home.json(&["ingest"]);
+    assert_eq!(after["inputs"]["rewritten"], 1);
+    assert_eq!(facts(&before), facts(&after));
+}
+
+#[test]
+fn a_lake_of_a_later_devboy_is_left_alone() {
+    let home = home_with(6);
+    home.json(&["ingest"]);
+    let path = home.lake().join("manifest.json");
+    std::fs::write(&path, r#"{"schema":999,"shape":"unknown"}"#).unwrap();
+    let report = home.json(&["ingest"]);
+    assert_eq!(report["totals"]["tool_uses"], 6);
+    assert!(report["inputs"]["notes"].to_string().contains("later devboy"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), r#"{"schema":999,"shape":"unknown"}"#);
+}
+
+#[test]
+fn two_runs_at_once_give_the_same_answer() {
+    let home = home_with(40);
+    let expected = facts(&home.json(&["ingest", "--no-lake"]));
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| facts(&home.json(&["ingest"])))).collect();
+        for run in runs {
+            assert_eq!(run.join().unwrap(), expected);
+        }
+    });
+    assert_eq!(facts(&home.json(&["ingest"])), expected);
+}
+
+#[test]
+fn many_small_updates_are_merged_into_few_segments() {
+    let home = home_with(2);
+    for number in 0..12 {
+        append(&home, "one.jsonl", &session(&format!("s{number}"), 2));
+        home.json(&["ingest"]);
+    }
+    let segments = std::fs::read_dir(home.lake()).unwrap();
+    let segments = segments.filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().ends_with("calls.parquet"));
+    assert!(segments.count() <= 9);
+    assert_eq!(facts(&home.json(&["ingest"])), facts(&home.json(&["ingest", "--no-lake"])));
+}
+
+#[test]
+fn a_lake_that_cannot_be_written_is_a_note_and_no_failure() {
+    let home = home_with(4);
+    home.write("cache/devboy", "a file where the directory should be");
+    let report = home.json(&["ingest"]);
+    assert_eq!(report["totals"]["tool_uses"], 4);
+    assert!(report["inputs"]["notes"].to_string().contains("working without the lake"));
+}
+
+#[test]
+fn a_remembered_answer_is_the_answer_that_would_be_made_again() {
+    let home = home_with(60);
+    let args = ["tune", "from-claude-logs", "--tools", "--dry-run", "--explain", "--reproducible"];
+    let fresh = home.run(&args);
+    let remembered = home.run(&args);
+    let without = home.run(&[&args[..], &["--no-lake"]].concat());
+    assert_eq!(fresh.out, remembered.out);
+    assert_eq!(fresh.out, without.out);
+}

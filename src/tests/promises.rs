@@ -1,0 +1,189 @@
+//! What the repository promises about itself, read from its own files.
+
+use std::path::{Path, PathBuf};
+
+use super::harness::Home;
+use crate::cli::{self, Exit};
+use crate::logs::vocabulary::Vocabulary;
+use crate::rules::REGISTER;
+use crate::rules::annotations::Annotations;
+use crate::rules::data::Data;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, ending));
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Source files of the program, without its tests, with their text.
+fn sources() -> Vec<(String, String)> {
+    let src = root().join("src");
+    files(&src, ".rs")
+        .into_iter()
+        .map(|path| {
+            (path.strip_prefix(&src).unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(&path).unwrap())
+        })
+        .filter(|(name, _)| !name.starts_with("tests/"))
+        .collect()
+}
+
+#[test]
+fn polars_arrow_and_parquet_are_named_in_frames_only() {
+    for (name, text) in sources() {
+        let named = ["polars", "arrow_array", "arrow_schema", "parquet::"].iter().find(|word| text.contains(*word));
+        assert!(name.starts_with("frames/") || named.is_none(), "{name} names {named:?}");
+    }
+}
+
+/// Which rooms each room may use; the table of `docs/architecture.md`.
+#[test]
+fn dependencies_point_one_way() {
+    let may_use: &[(&str, &[&str])] = &[
+        ("model/", &["model"]),
+        ("json.rs", &[]),
+        ("error.rs", &[]),
+        ("logs/", &["logs", "json", "model", "error"]),
+        ("content/", &["content", "json", "model"]),
+        ("frames/", &["frames", "model", "error"]),
+        ("mine/", &["mine", "model"]),
+        ("rules/", &["rules", "model", "error"]),
+        ("settings/", &["settings", "model", "error"]),
+        ("report/", &["report", "model", "error"]),
+    ];
+    for (name, text) in sources() {
+        let Some((_, allowed)) = may_use.iter().find(|(room, _)| name.starts_with(room)) else { continue };
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for used in code.flat_map(|line| line.split("crate::").skip(1).map(str::to_owned).collect::<Vec<_>>()) {
+            let room: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let own_error = room == "error" && name.starts_with("model/");
+            assert!(allowed.contains(&room.as_str()) || own_error, "{name} uses crate::{room}");
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_owns() {
+    for (name, text) in sources() {
+        assert!(text.starts_with("//! "), "{name} begins without a //! sentence");
+    }
+}
+
+#[test]
+fn nothing_is_printed_past_the_context() {
+    for (name, text) in sources() {
+        for word in ["println!", "eprintln!", "dbg!", "todo!", "unimplemented!"] {
+            assert!(!text.contains(word), "{name} has {word}");
+        }
+    }
+}
+
+#[test]
+fn shipped_data_files_parse_and_every_rule_has_its_sheet() {
+    let data = Data::default();
+    assert!(Vocabulary::shipped().known_types.contains("assistant"));
+    assert!(data.families().unwrap().len() > 10);
+    let annotations = Annotations::load(&data).unwrap();
+    assert_eq!(
+        annotations.of("WebSearch").unwrap().model.follow_up.iter().find(|l| l.tool == "WebFetch").unwrap().probability,
+        0.193
+    );
+    let gitlab = annotations.of("mcp__gitlab__get_issues").unwrap();
+    assert!(gitlab.model.follow_up.iter().all(|link| link.tool.starts_with("mcp__gitlab__")));
+    assert_ne!(annotations.of("mcp__github__get_issues"), Some(gitlab));
+    for rule in REGISTER {
+        assert!(data.text(&format!("{}.toml", rule.file)).is_ok(), "{}", rule.id);
+    }
+}
+
+#[test]
+fn annotations_have_no_misspelled_key() {
+    // Read as the configuration would read them, where unknown keys are warned about.
+    for name in Data::annotation_files() {
+        let text = Data::default().text(name).unwrap();
+        let tools: toml_edit::DocumentMut = text.parse().unwrap();
+        let block = format!("schema_version = 4\n[tools]\n{}", tools["tools"].as_table().unwrap());
+        let mut document = toml_edit::DocumentMut::new();
+        document["tools"] = tools["tools"].clone();
+        let parsed = crate::settings::SettingsFile::parse(Path::new(name), &document.to_string());
+        let parsed = parsed.unwrap_or_else(|error| panic!("{name}: {error}\n{block}"));
+        assert!(parsed.warnings.is_empty(), "{name}: {:?}", parsed.warnings);
+    }
+}
+
+#[test]
+fn the_rules_page_is_what_the_program_prints() {
+    let printed = Home::new().run(&["tune", "rules"]).out;
+    let page = std::fs::read_to_string(root().join("docs/rules.md")).unwrap();
+    assert!(page == printed, "run: devboy tune rules > docs/rules.md");
+}
+
+/// Every `devboy …` line in a code block of the documentation parses as a command line.
+#[test]
+fn quoted_commands_exist() {
+    let mut pages = files(&root().join("docs"), ".md");
+    pages.push(root().join("README.md"));
+    let mut seen = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let mut fenced = false;
+        for line in text.lines() {
+            if line.trim_start().starts_with("```") {
+                fenced = !fenced;
+            }
+            let line = line.trim_start().trim_start_matches("$ ");
+            let Some(rest) = line.strip_prefix("devboy ").filter(|_| fenced) else { continue };
+            let command = rest.split(['|', '>', '<', ';', '#', '&']).next().unwrap_or_default();
+            let words: Vec<String> =
+                command.split_whitespace().map(|w| w.trim_matches(['"', '\'']).to_owned()).collect();
+            let arguments = std::iter::once("devboy".to_owned()).chain(words);
+            let parsed = cli::command().try_get_matches_from(arguments);
+            let shown =
+                |kind| matches!(kind, clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion);
+            let fine = parsed.as_ref().map_or_else(|error| shown(error.kind()), |_| true);
+            assert!(fine, "{}: devboy {command}: {}", page.display(), parsed.unwrap_err());
+            seen += 1;
+        }
+    }
+    assert!(seen > 10, "the documentation quotes commands");
+}
+
+#[test]
+fn the_command_line_is_well_formed_and_prints_its_manual() {
+    cli::command().debug_assert();
+    let home = Home::new();
+    let man = home.run(&["man"]);
+    assert_eq!(man.exit, Exit::Done);
+    assert!(man.out.contains("from\\-claude\\-logs"));
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(home.run(&["completions", shell]).out.contains("devboy"), "{shell}");
+    }
+    assert!(home.run(&["--help"]).out.contains("tune"));
+}
+
+/// The counts of the shipped example, as an independent program gives them (`docs/accounting.md` shows it).
+#[test]
+fn the_example_logs_have_the_counts_that_the_documentation_states() {
+    let home = Home::new();
+    let logs = root().join("testdata/claude-home");
+    let report = home.json(&["ingest", "--input-dir", logs.to_str().unwrap(), "--reproducible"]);
+    let totals = &report["totals"];
+    assert_eq!(
+        (&totals["records"], &totals["tool_uses"], &totals["messages"]),
+        (&532.into(), &170.into(), &198.into())
+    );
+    assert_eq!(report["history"]["calls"], 171);
+    assert_eq!(report["inputs"]["sidecar_files"], 1);
+    assert!(report.get("generated_at").is_none());
+}

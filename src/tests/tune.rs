@@ -1,0 +1,269 @@
+//! `devboy tune` from the outside: what it writes, what it keeps, how it ends.
+
+use super::harness::{CallLines, Home, session};
+use crate::cli::Exit;
+
+const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
+
+/// Eight sessions in which a Grep is always followed by a Read.
+fn busy_home() -> Home {
+    let home = Home::new();
+    for number in 0..8 {
+        let name = format!("s{number}");
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), session(&name, 20));
+    }
+    home
+}
+
+fn mcp_session(home: &Home, name: &str, tool: &str, body: &str, calls: usize) {
+    let call = |number| CallLines { session: name, number, tool, input: "x", body, model: "claude-opus-4-6" };
+    let text: String = (0..calls).map(|number| call(number).text()).collect();
+    home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
+}
+
+fn with(args: &[&'static str]) -> Vec<&'static str> {
+    [&TUNE[..], args].concat()
+}
+
+#[test]
+fn a_run_writes_the_configuration_and_a_second_run_proposes_nothing() {
+    let home = busy_home();
+    let first = home.run(&TUNE);
+    assert_eq!(first.exit, Exit::Done, "{}", first.err);
+    let text = std::fs::read_to_string(home.config()).unwrap();
+    assert!(text.contains("[tools.Grep]") && text.contains("active = \"claude-opus-4.6\""), "{text}");
+    let second = home.run(&TUNE);
+    assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""));
+    assert_eq!(std::fs::read_to_string(home.config()).unwrap(), text);
+    assert!(second.err.contains("nothing to change"));
+}
+
+#[test]
+fn the_diff_applied_to_the_old_file_gives_the_new_one() {
+    let home = busy_home();
+    let old = "# mine\nschema_version = 4\n\n[dedup]\nlru_size = 7 # seven\n";
+    home.write(".config/devboy/pipeline_config.toml", old);
+    let outcome = home.run(&TUNE);
+    let new = std::fs::read_to_string(home.config()).unwrap();
+    let added: Vec<&str> = outcome.out.lines().take_while(|line| !line.starts_with("# why")).collect();
+    let kept = added.iter().filter_map(|line| line.strip_prefix('+')).filter(|line| !line.starts_with("++"));
+    for line in kept {
+        assert!(new.lines().any(|there| there == line), "{line}");
+    }
+    assert!(new.starts_with(old), "nothing of a person's file is touched");
+    assert_eq!(std::fs::read_to_string(home.path(".config/devboy/pipeline_config.toml.bak")).unwrap(), old);
+}
+
+#[test]
+fn dry_run_and_check_write_no_configuration() {
+    let home = busy_home();
+    let dry = home.run(&with(&["--dry-run"]));
+    assert_eq!(dry.exit, Exit::Done);
+    assert!(dry.out.contains("+[tools.Grep]"));
+    let check = home.run(&with(&["--check"]));
+    assert_eq!(check.exit, Exit::Pending);
+    assert!(!home.config().exists());
+    home.run(&TUNE);
+    assert_eq!(home.run(&with(&["--check"])).exit, Exit::Done);
+}
+
+#[test]
+fn a_follow_up_is_the_wilson_lower_bound_over_steps() {
+    let home = busy_home();
+    home.run(&TUNE);
+    let text = std::fs::read_to_string(home.config()).unwrap();
+    let tree: toml_edit::DocumentMut = text.parse().unwrap();
+    // 80 of 80 steps with Grep are followed by Read: lower bound n / (n + z²) = 80 / 83.8416.
+    let link = &tree["tools"]["Grep"]["follow_up"].as_array_of_tables().unwrap().get(0).unwrap().clone();
+    assert_eq!(link["tool"].as_str(), Some("Read"));
+    assert_eq!(link["probability"].as_float(), Some(0.954));
+    assert_eq!(link["projection_arg"].as_str(), Some("file_path"));
+    // 72 of 80 Reads are followed by Grep; the last of each session by nothing.
+    let link = &tree["tools"]["Read"]["follow_up"].as_array_of_tables().unwrap().get(0).unwrap().clone();
+    assert_eq!((link["tool"].as_str(), link["probability"].as_float()), (Some("Grep"), Some(0.814)));
+    assert_eq!(tree["tools"]["Grep"]["cost_model"]["typical_kb"].as_float(), Some(0.0244));
+    assert_eq!(tree["tools"]["Grep"]["cost_model"]["latency_ms_p50"].as_integer(), Some(500));
+}
+
+#[test]
+fn what_a_person_wrote_is_kept_and_a_pin_is_never_touched() {
+    let home = busy_home();
+    let old = "schema_version = 4\n\n[profiles.llm]\nactive = \"auto\" # pin\n\n[tools.Grep]\nvalue_class = \"optional\"\n\n[tools.Read] # pin\nspeculate = false\n";
+    home.write(".config/devboy/pipeline_config.toml", old);
+    let outcome = home.run(&with(&["--explain"]));
+    let text = std::fs::read_to_string(home.config()).unwrap();
+    let tree: toml_edit::DocumentMut = text.parse().unwrap();
+    assert_eq!(tree["profiles"]["llm"]["active"].as_str(), Some("auto"));
+    assert!(tree["profiles"]["llm"].get("variants").is_none(), "no variant that nobody may use");
+    assert_eq!(tree["tools"]["Grep"]["value_class"].as_str(), Some("optional"));
+    assert!(tree["tools"]["Grep"].get("cost_model").is_some(), "what is missing is added");
+    assert_eq!(tree["tools"]["Read"].as_table().unwrap().len(), 1);
+    assert!(outcome.out.contains("T1 hold Read"), "{}", outcome.out);
+    assert!(outcome.out.contains("T1 skip Grep: `tools.Grep.value_class` stands in line 7 and is kept"));
+}
+
+#[test]
+fn a_broken_configuration_is_named_with_its_line_and_nothing_is_written() {
+    for (text, told) in [
+        ("schema_version = 4\n[dedup\nlru_size = 5\n", "pipeline_config.toml:2"),
+        ("schema_version = 5\n", "1 to 4"),
+        ("schema_version = 4\n[dedup]\nlru_size = \"five\"\n", "pipeline_config.toml:3"),
+    ] {
+        let home = busy_home();
+        home.write(".config/devboy/pipeline_config.toml", text);
+        let outcome = home.run(&TUNE);
+        assert_eq!(outcome.exit, Exit::Failed);
+        assert!(outcome.err.replace('–', " to ").contains(told), "{}", outcome.err);
+        assert_eq!(std::fs::read_to_string(home.config()).unwrap(), text);
+    }
+}
+
+#[test]
+fn an_empty_home_fails_and_lists_the_places_looked_at() {
+    let home = Home::new();
+    let outcome = home.run(&TUNE);
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains(".claude/projects") && outcome.err.contains(".config/claude/projects"));
+    assert!(!home.config().exists());
+}
+
+#[test]
+fn files_without_any_record_are_no_success() {
+    let home = Home::new();
+    home.write(".claude/projects/p/a.jsonl", "not json\n");
+    for command in [&["ingest"][..], &TUNE] {
+        let outcome = home.run(command);
+        assert_eq!(outcome.exit, Exit::Failed);
+        assert!(outcome.err.contains("no session record"), "{}", outcome.err);
+    }
+    assert_eq!(home.run(&["ingest", "--allow-empty"]).exit, Exit::Done);
+}
+
+#[test]
+fn a_window_cuts_calls_and_an_empty_one_fails() {
+    let home = busy_home();
+    // All calls are of 2026-10-30; now is 2026-11-01.
+    let outcome = home.run(&with(&["--days", "1", "--dry-run"]));
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains("in the window"), "{}", outcome.err);
+    let whole = home.run(&with(&["--since", "7d", "--dry-run"]));
+    assert!(whole.err.contains("160 calls"), "{}", whole.err);
+    let cut = home.run(&with(&["--until", "2026-10-30T00:00:09.000Z", "--dry-run"]));
+    assert!(cut.err.contains("80 calls"), "{}", cut.err);
+}
+
+#[test]
+fn a_mistyped_flag_ends_with_2_and_a_suggestion() {
+    let outcome = busy_home().run(&["tune", "from-claude-logs", "--dry-rum"]);
+    assert_eq!(outcome.exit, Exit::Usage);
+    assert!(outcome.err.contains("--dry-run"), "{}", outcome.err);
+    assert!(outcome.out.is_empty());
+}
+
+#[test]
+fn equal_verbs_of_two_servers_get_two_profiles() {
+    let home = Home::new();
+    mcp_session(&home, "a", "mcp__alpha__list", "x", 2);
+    mcp_session(&home, "b", "mcp__beta__list", "x", 2);
+    home.run(&["tune", "from-claude-logs"]);
+    let text = std::fs::read_to_string(home.config()).unwrap();
+    assert!(text.contains("[profiles.data.variants.alpha__list]"));
+    assert!(text.contains("[profiles.data.variants.beta__list]"));
+}
+
+#[test]
+fn a_profile_that_would_take_over_a_longer_name_is_held() {
+    let home = Home::new();
+    mcp_session(&home, "a", "mcp__gitlab__get_issue", "x", 2);
+    let outcome = home.run(&["tune", "from-claude-logs", "--explain", "--allow-empty"]);
+    assert!(outcome.out.contains("P3 hold mcp__gitlab__get_issue: "), "{}", outcome.out);
+}
+
+#[test]
+fn a_format_is_proposed_only_for_a_certain_shape() {
+    let table = "| a | b |\n|---|---|\n| 1 | 2 |\n";
+    let home = Home::new();
+    mcp_session(&home, "a", "mcp__alpha__table", table, 30);
+    mcp_session(&home, "b", "mcp__alpha__rare", table, 5);
+    home.run(&["tune", "from-claude-logs"]);
+    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
+    let variants = &tree["profiles"]["data"]["variants"];
+    assert_eq!(variants["alpha__table"]["preferred_format"].as_str(), Some("csv_from_md"));
+    assert!(variants["alpha__rare"].get("preferred_format").is_none());
+}
+
+#[test]
+fn a_garbled_tool_name_is_counted_but_not_configured() {
+    let home = busy_home();
+    mcp_session(&home, "odd", r#"Task\" >\n<parameter name=\"description"#, "x", 25);
+    let outcome = home.run(&with(&["--explain"]));
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert!(!std::fs::read_to_string(home.config()).unwrap().contains("parameter"));
+    assert!(outcome.out.contains("cannot stand in a configuration"));
+    assert_eq!(home.json(&["ingest"])["totals"]["tools"]["Task\" >\n<parameter name=\"description"]["calls"], 25);
+}
+
+#[test]
+fn reports_are_equal_for_any_number_of_threads() {
+    let home = busy_home();
+    let run = |threads: &'static str| {
+        home.run(&with(&["--dry-run", "--explain", "--no-lake", "--json", "--reproducible", "--threads", threads])).out
+    };
+    assert_eq!(run("1"), run("2"));
+    assert_eq!(run("1"), run("7"));
+}
+
+#[test]
+fn the_model_rule_needs_four_answers_in_five() {
+    for (others, pinned) in [(2, true), (3, false)] {
+        let home = Home::new();
+        mcp_session(&home, "a", "Read", "x", 8);
+        let call =
+            |number| CallLines { session: "b", number, tool: "Read", input: "x", body: "x", model: "claude-haiku-4-5" };
+        let text: String = (0..others).map(|number| call(number).text()).collect();
+        home.write(".claude/projects/p/b.jsonl", text);
+        // Twenty messages are asked for.
+        for name in ["c", "d", "e"] {
+            let scale = if name == "c" { 8 } else { 0 };
+            mcp_session(&home, name, "Read", "x", scale);
+        }
+        let more =
+            |number| CallLines { session: "f", number, tool: "Read", input: "x", body: "x", model: "claude-haiku-4-5" };
+        home.write(".claude/projects/p/f.jsonl", (0..others).map(|n| more(n).text()).collect::<String>());
+        let outcome = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]);
+        assert_eq!(outcome.out.contains("P1 profiles.llm.active"), pinned, "{}", outcome.out);
+    }
+}
+
+#[test]
+fn show_tells_where_each_value_comes_from() {
+    let home = Home::new();
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n[dedup]\nlru_size = 9\nlru_sise = 3\n");
+    let outcome = home.run(&["tune", "show"]);
+    let line = |key: &str| outcome.out.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+    assert!(line("dedup.lru_size = 9").ends_with("# line 3"));
+    assert!(line("dedup.min_body_chars = 200").ends_with("# built in"));
+    assert!(outcome.err.contains(":4:") && outcome.err.contains("lru_size"), "{}", outcome.err);
+    assert!(outcome.out.parse::<toml_edit::DocumentMut>().is_ok(), "what is shown is TOML");
+}
+
+#[test]
+fn standard_input_is_read() {
+    let home = Home::new();
+    let outcome = home.run_with(&["ingest", "--input-dir", "-", "--json"], session("s", 4).as_bytes());
+    let report: serde_json::Value = serde_json::from_str(&outcome.out).unwrap();
+    assert_eq!(report["totals"]["tool_uses"], 4);
+    assert_eq!(report["history"]["calls"], 4);
+}
+
+#[test]
+fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
+    let home = busy_home();
+    let outcome = home.run(&["doctor"]);
+    assert_eq!(outcome.exit, Exit::Done);
+    assert!(outcome.out.contains("warn  reach") && outcome.out.contains("what is older is missing"), "{}", outcome.out);
+    assert!(home.run(&["doctor", "--days", "1"]).out.contains("ok    reach"));
+    home.write(".claude/settings.json", r#"{"cleanupPeriodDays": 0}"#);
+    assert!(home.run(&["doctor"]).out.contains("deletes everything"));
+    assert_eq!(Home::new().run(&["doctor"]).exit, Exit::Failed);
+}
