@@ -20,8 +20,8 @@ use crate::frames::manifest::StoredSource;
 use crate::frames::tables::SCHEMA_VERSION;
 use crate::logs::assemble::assemble;
 use crate::logs::discover::{self, Listing, Root};
+use crate::logs::message::Guide;
 use crate::logs::read;
-use crate::logs::record::Guide;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::corpus::{Corpus, Source, SourceRows};
 use crate::model::history::History;
@@ -239,7 +239,8 @@ impl Input {
         }
         let mut text = format!("{SCHEMA_VERSION} {} {about} {:?}", env!("CARGO_PKG_VERSION"), self.window);
         for stored in &self.selected {
-            text += &format!(" {} {} {} {}", stored.key, stored.number, stored.bytes, stored.readings);
+            let StoredSource { key, number, bytes, readings, probe, .. } = stored;
+            text += &format!(" {key} {number} {bytes} {readings} {probe}");
         }
         Some(Id::pseudonym(text.as_bytes()))
     }

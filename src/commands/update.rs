@@ -8,9 +8,10 @@ use crate::error::{Error, Result};
 use crate::frames::lake::Lake;
 use crate::frames::manifest::StoredSource;
 use crate::logs::discover::{Listing, LogFile, Packing};
+use crate::logs::message::Guide;
 use crate::logs::probe::probe;
 use crate::logs::read::{self, Job, Reading};
-use crate::logs::record::Guide;
+use crate::model::damage::Reason;
 use crate::model::id::Id;
 use crate::model::names::Names;
 use crate::model::trace::{Millis, Rows};
@@ -269,6 +270,10 @@ fn read_into(
             Action::New | Action::Rewritten => stored.fresh(),
         };
         if let Some(reading) = plan.job().and_then(|_| readings.next()) {
+            if reading.trace.counters.damage.count(Reason::Unreadable) > 0 {
+                known.files.push(unreadable(plan, source, reading));
+                continue;
+            }
             delta.push((source.number, take_over(reading, &mut source, plan, loaded)));
         }
         source.key = plan.key;
@@ -287,6 +292,13 @@ fn read_into(
         stored.sources.insert(plan.key, source);
     }
     delta
+}
+
+/// A file that could not be opened: what was known of it before stands, and the next run tries again.
+fn unreadable(plan: &Plan<'_>, mut source: StoredSource, reading: Reading) -> KnownFile {
+    source.key = plan.key;
+    source.counters.append(reading.trace.counters);
+    KnownFile { path: plan.file.path.clone(), stored: source, fate: plan.action.fate(), bytes_read: 0 }
 }
 
 /// Joins a reading to the rows of its source; returns what is new.

@@ -4,7 +4,9 @@
 pub mod assemble;
 pub mod body;
 pub mod discover;
+pub mod glue;
 pub mod lines;
+pub mod message;
 pub mod probe;
 pub mod read;
 pub mod record;

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 
 use crate::logs::discover::Packing;
 use crate::logs::lines::{Line, LineBuffer, Lines};
-use crate::logs::record::{Extractor, Guide};
+use crate::logs::message::Guide;
+use crate::logs::record::Extractor;
 use crate::model::damage::Reason;
 use crate::model::trace::FileTrace;
 

@@ -8,42 +8,23 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use crate::json::{self, Cursor, Fault, RawStr, Shape};
-use crate::logs::body::{Body, Measured};
+use crate::json::{Cursor, Fault, RawStr, Shape};
+use crate::logs::glue::{may_hold_another, record_at_end};
+use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
 use crate::logs::time::parse_millis;
 use crate::logs::vocabulary::Vocabulary;
-use crate::model::body_shape::BodyShape;
 use crate::model::damage::Reason;
-use crate::model::id::{Id, IdSet};
+use crate::model::id::Id;
 use crate::model::names::Sym;
 use crate::model::trace::{
-    Answered, Asked, CallRow, ChainKey, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind,
-    SessionRow, Status, Usage,
+    Answered, Asked, CallRow, ChainKey, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, SessionRow,
 };
-
-/// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
-const TOOL_NAME_BYTES_MAX: usize = 128;
-
-/// How near to the start of an error result a refusal stands.
-const DENIED_WITHIN_BYTES: usize = 200;
-
-/// What extraction needs to know from outside.
-#[derive(Clone, Copy)]
-pub struct Guide<'v> {
-    /// The words of the logs.
-    pub vocabulary: &'v Vocabulary,
-    /// Tells the shape of a body.
-    pub classify: fn(&[u8]) -> BodyShape,
-}
 
 /// Turns lines into rows. One extractor reads one piece of one file.
 pub struct Extractor<'v> {
-    guide: Guide<'v>,
+    vocabulary: &'v Vocabulary,
     trace: FileTrace,
-    draft: Draft,
-    body: Body,
-    /// Calls of this piece to tools that are not MCP tools: the shape of their results is not asked for.
-    builtin_calls: IdSet<Id>,
+    draft: Draft<'v>,
     session: Memo<Id>,
     project: Memo<(Id, Id)>,
 }
@@ -90,41 +71,13 @@ struct Envelope<'a> {
     evicted: Option<&'a [u8]>,
 }
 
-/// What the `message` of the record at hand contributes, until the record is known to be whole.
-#[derive(Default)]
-struct Draft {
-    message: Option<Id>,
-    model: Vec<u8>,
-    usage: Option<Usage>,
-    finished: bool,
-    asked: Vec<(Id, Sym, u32)>,
-    answered: Vec<(Id, Answered)>,
-    damage: Vec<Reason>,
-}
-
-impl Draft {
-    fn clear(&mut self) {
-        self.message = None;
-        self.model.clear();
-        self.usage = None;
-        self.finished = false;
-        self.asked.clear();
-        self.answered.clear();
-        self.damage.clear();
-    }
-}
-
-type Outcome<T> = Result<T, Fault>;
-
 impl<'v> Extractor<'v> {
     /// An extractor for one piece of a file.
     pub fn new(guide: Guide<'v>) -> Self {
         Self {
-            guide,
+            vocabulary: guide.vocabulary,
             trace: FileTrace::default(),
-            draft: Draft::default(),
-            body: Body::default(),
-            builtin_calls: IdSet::default(),
+            draft: Draft::new(guide),
             session: Memo::default(),
             project: Memo::default(),
         }
@@ -262,276 +215,25 @@ impl<'v> Extractor<'v> {
 
     fn field<'a>(&mut self, key: &[u8], cursor: &mut Cursor<'a>, envelope: &mut Envelope<'a>) -> Outcome<()> {
         match key {
-            b"type" => envelope.kind = self.text(cursor)?,
-            b"subtype" => envelope.subtype = self.text(cursor)?,
-            b"sessionId" => envelope.session = self.text(cursor)?,
-            b"session_id" => envelope.session_snake = self.text(cursor)?,
-            b"agentId" => envelope.agent = self.text(cursor)?,
-            b"uuid" => envelope.uuid = self.text(cursor)?,
-            b"parentUuid" => envelope.parent = self.text(cursor)?,
-            b"requestId" => envelope.request = self.text(cursor)?,
-            b"cwd" => envelope.cwd = self.text(cursor)?,
-            b"version" => envelope.version = self.text(cursor)?,
-            b"timestamp" => envelope.timestamp = self.text(cursor)?,
-            b"isSidechain" => envelope.sidechain = self.flag(cursor)?,
-            b"isCompactSummary" => envelope.summary = self.flag(cursor)?,
-            b"message" => envelope.has_message = self.message(cursor)?,
+            b"type" => envelope.kind = self.draft.text(cursor)?,
+            b"subtype" => envelope.subtype = self.draft.text(cursor)?,
+            b"sessionId" => envelope.session = self.draft.text(cursor)?,
+            b"session_id" => envelope.session_snake = self.draft.text(cursor)?,
+            b"agentId" => envelope.agent = self.draft.text(cursor)?,
+            b"uuid" => envelope.uuid = self.draft.text(cursor)?,
+            b"parentUuid" => envelope.parent = self.draft.text(cursor)?,
+            b"requestId" => envelope.request = self.draft.text(cursor)?,
+            b"cwd" => envelope.cwd = self.draft.text(cursor)?,
+            b"version" => envelope.version = self.draft.text(cursor)?,
+            b"timestamp" => envelope.timestamp = self.draft.text(cursor)?,
+            b"isSidechain" => envelope.sidechain = self.draft.flag(cursor)?,
+            b"isCompactSummary" => envelope.summary = self.draft.flag(cursor)?,
+            b"message" => envelope.has_message = self.draft.message(cursor)?,
             b"data" => envelope.data = Some(span(cursor)?),
             b"microcompactMetadata" => envelope.evicted = Some(span(cursor)?),
             _ => cursor.skip_value()?,
         }
         Ok(())
-    }
-
-    /// A string; null counts as absent, anything else as mistyped.
-    fn text<'a>(&mut self, cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
-        match cursor.shape()? {
-            Shape::String => return cursor.string().map(Some),
-            Shape::Null => {}
-            _ => self.draft.damage.push(Reason::MistypedField),
-        }
-        cursor.skip_value()?;
-        Ok(None)
-    }
-
-    fn flag(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
-        match cursor.shape()? {
-            Shape::Bool => return cursor.boolean(),
-            Shape::Null => {}
-            _ => self.draft.damage.push(Reason::MistypedField),
-        }
-        cursor.skip_value()?;
-        Ok(false)
-    }
-
-    /// The `message` of a record; false if it is no object.
-    fn message(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
-        if cursor.shape()? != Shape::Object {
-            cursor.skip_value()?;
-            return Ok(false);
-        }
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"id" => self.draft.message = self.text(cursor)?.filter(|id| !id.0.is_empty()).map(id_of),
-                b"model" => {
-                    let model = self.text(cursor)?.and_then(RawStr::decode).unwrap_or_default();
-                    self.draft.model = model;
-                }
-                b"stop_reason" => {
-                    self.draft.finished = cursor.shape()? == Shape::String;
-                    cursor.skip_value()?;
-                }
-                b"usage" => self.draft.usage = self.usage(cursor)?,
-                b"content" => self.content(cursor)?,
-                _ => cursor.skip_value()?,
-            }
-        }
-        Ok(true)
-    }
-
-    fn usage(&mut self, cursor: &mut Cursor<'_>) -> Outcome<Option<Usage>> {
-        if cursor.shape()? != Shape::Object {
-            cursor.skip_value()?;
-            return Ok(None);
-        }
-        let mut usage = Usage::default();
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"input_tokens" => usage.input = self.tokens(cursor)?,
-                b"output_tokens" => usage.output = self.tokens(cursor)?,
-                b"cache_creation_input_tokens" => usage.cache_creation = self.tokens(cursor)?,
-                b"cache_read_input_tokens" => usage.cache_read = self.tokens(cursor)?,
-                b"cache_creation" if cursor.shape()? == Shape::Object => {
-                    cursor.enter()?;
-                    let mut first = true;
-                    while let Some(key) = cursor.next_key(&mut first)? {
-                        match key.0 {
-                            b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = self.tokens(cursor)?,
-                            b"ephemeral_1h_input_tokens" => usage.cache_creation_1h = self.tokens(cursor)?,
-                            _ => cursor.skip_value()?,
-                        }
-                    }
-                }
-                _ => cursor.skip_value()?,
-            }
-        }
-        Ok(Some(usage))
-    }
-
-    fn tokens(&mut self, cursor: &mut Cursor<'_>) -> Outcome<u64> {
-        match cursor.shape()? {
-            Shape::Number => {
-                let digits = std::str::from_utf8(cursor.number()?).unwrap_or_default();
-                return Ok(digits.parse().unwrap_or_else(|_| {
-                    self.draft.damage.push(Reason::MistypedField);
-                    0
-                }));
-            }
-            Shape::Null => {}
-            _ => self.draft.damage.push(Reason::MistypedField),
-        }
-        cursor.skip_value()?;
-        Ok(0)
-    }
-
-    /// The content of a message: text (not looked at) or blocks.
-    fn content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
-        if cursor.shape()? != Shape::Array {
-            return cursor.skip_value();
-        }
-        cursor.enter()?;
-        let mut first = true;
-        while cursor.next_element(&mut first)? {
-            if cursor.shape()? == Shape::Object {
-                self.block(cursor)?;
-            } else {
-                self.draft.damage.push(Reason::MistypedField);
-                cursor.skip_value()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn block(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
-        let (mut kind, mut id, mut name, mut tool_use_id) = (None, None, None, None);
-        let mut input_bytes = 0;
-        let mut failed = false;
-        let mut result_kind = ResultKind::Empty;
-        self.body.clear();
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"type" => kind = self.text(cursor)?,
-                b"id" => id = self.text(cursor)?,
-                b"name" => name = self.text(cursor)?,
-                b"tool_use_id" => tool_use_id = self.text(cursor)?,
-                b"is_error" => failed = self.flag(cursor)?,
-                b"input" => input_bytes = span(cursor)?.len(),
-                b"content" => result_kind = self.result_content(cursor)?,
-                _ => cursor.skip_value()?,
-            }
-        }
-        match kind.map(|kind| kind.0) {
-            Some(b"tool_use") => self.draft_asked(id, name, input_bytes),
-            Some(b"tool_result") => self.draft_answered(tool_use_id, failed, result_kind),
-            Some(_) => {}
-            None => self.draft.damage.push(Reason::MissingField),
-        }
-        Ok(())
-    }
-
-    fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input_bytes: usize) {
-        if id.is_none() || name.is_none() {
-            self.draft.damage.push(Reason::MissingField);
-        }
-        let name = name.and_then(RawStr::decode).unwrap_or_default();
-        if name.len() > TOOL_NAME_BYTES_MAX || name.iter().any(u8::is_ascii_control) {
-            self.draft.damage.push(Reason::OddToolName);
-        }
-        let tool = self.trace.names.intern(&String::from_utf8_lossy(&name));
-        let call = id.map(id_of).unwrap_or_default();
-        self.draft.asked.push((call, tool, saturate(input_bytes as u64)));
-    }
-
-    fn draft_answered(&mut self, id: Option<RawStr<'_>>, failed: bool, kind: ResultKind) {
-        if id.is_none() {
-            self.draft.damage.push(Reason::MissingField);
-        }
-        if self.body.lone_surrogates > 0 {
-            self.draft.damage.push(Reason::LoneSurrogate);
-        }
-        let call = id.map(id_of).unwrap_or_default();
-        let shape = if self.builtin_calls.contains(&call) { BodyShape::Unknown } else { self.shape() };
-        let shape = shape as u8;
-        let status = if failed { self.failure() } else { Status::Ok };
-        let Measured { id: body, chars, bytes } = self.body.measure();
-        let (chars, bytes) = (saturate(chars), saturate(bytes));
-        let answered = Answered { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
-        self.draft.answered.push((call, answered));
-    }
-
-    fn shape(&self) -> BodyShape {
-        self.body.whole().map_or(BodyShape::Unknown, self.guide.classify)
-    }
-
-    /// What an error result means, by how its text begins.
-    fn failure(&self) -> Status {
-        let head = self.body.head();
-        let near = &head[..head.len().min(DENIED_WITHIN_BYTES)];
-        let words = self.guide.vocabulary;
-        let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| head.starts_with(prefix.as_bytes()));
-        let denied = || words.denied_contains.iter().any(|text| memmem::find(near, text.as_bytes()).is_some());
-        if begins(&words.rejected_prefixes) || begins(&words.denied_prefixes) || denied() {
-            Status::Rejected
-        } else if begins(&words.cancelled_prefixes) {
-            Status::Cancelled
-        } else {
-            Status::Error
-        }
-    }
-
-    /// The content of a result, decoded into `self.body`: a string, or text blocks joined by line feeds.
-    fn result_content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<ResultKind> {
-        let (mut texts, mut others) = (0, 0);
-        match cursor.shape()? {
-            Shape::String => {
-                cursor.decode_string(&mut self.body)?;
-                texts = 1;
-            }
-            Shape::Array => {
-                cursor.enter()?;
-                let mut first = true;
-                while cursor.next_element(&mut first)? {
-                    if cursor.shape()? != Shape::Object {
-                        self.draft.damage.push(Reason::MistypedField);
-                        cursor.skip_value()?;
-                    } else if self.result_item(cursor, texts > 0)? {
-                        texts += 1;
-                    } else {
-                        others += 1;
-                    }
-                }
-            }
-            shape => {
-                if shape != Shape::Null {
-                    self.draft.damage.push(Reason::MistypedField);
-                }
-                cursor.skip_value()?;
-            }
-        }
-        Ok(match (self.body.head().is_empty(), texts, others) {
-            (_, 0, 1..) => ResultKind::NonText,
-            (_, 1.., 1..) => ResultKind::Mixed,
-            (true, _, _) => ResultKind::Empty,
-            (false, _, _) => ResultKind::Text,
-        })
-    }
-
-    /// One item of a result's content list; true if it is text.
-    fn result_item(&mut self, cursor: &mut Cursor<'_>, join: bool) -> Outcome<bool> {
-        let (mut kind, mut text) = (None, None);
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"type" => kind = self.text(cursor)?,
-                b"text" => text = self.text(cursor)?,
-                _ => cursor.skip_value()?,
-            }
-        }
-        if kind.is_none_or(|kind| kind.0 != b"text") {
-            return Ok(false);
-        }
-        if join {
-            json::TextSink::push(&mut self.body, b"\n");
-        }
-        json::decode_into(text.unwrap_or_default().0, &mut self.body)?;
-        Ok(true)
     }
 
     /// The record is whole: turn what was drafted into rows.
@@ -570,7 +272,7 @@ impl<'v> Extractor<'v> {
             Some(count) => *count += 1,
             None => drop(self.trace.counters.types.insert(name.clone().into_owned(), 1)),
         }
-        if self.guide.vocabulary.known_types.contains(&*name) {
+        if self.vocabulary.known_types.contains(&*name) {
             self.trace.counters.known_records += 1;
         } else {
             self.damage(Reason::UnknownType);
@@ -656,12 +358,13 @@ impl<'v> Extractor<'v> {
             has_usage: self.draft.usage.is_some() && self.draft.message.is_some() && !synthetic && !progress,
             finished: self.draft.finished,
         });
-        for (call, tool, input_bytes) in std::mem::take(&mut self.draft.asked) {
-            if !self.trace.names.text(tool).starts_with("mcp__") {
-                self.builtin_calls.insert(call);
+        for Ask { call, tool, input_bytes } in std::mem::take(&mut self.draft.asked) {
+            if !tool.starts_with("mcp__") {
+                self.draft.builtin_calls.insert(call);
             }
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;
+            let tool = self.trace.names.intern(&tool);
             let asked = Asked { record, block, message, tool, chain, ts, input_bytes };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
         }
@@ -736,8 +439,8 @@ impl<'v> Extractor<'v> {
         let mut first = true;
         while let Some(key) = cursor.next_key(&mut first)? {
             match key.0 {
-                b"type" => is_agent = self.text(&mut cursor)?.is_some_and(|kind| kind.0 == b"agent_progress"),
-                b"agentId" => agent = self.text(&mut cursor)?,
+                b"type" => is_agent = self.draft.text(&mut cursor)?.is_some_and(|kind| kind.0 == b"agent_progress"),
+                b"agentId" => agent = self.draft.text(&mut cursor)?,
                 b"message" if cursor.shape()? == Shape::Object => {
                     let mut envelope = Envelope::default();
                     cursor.enter()?;
@@ -788,55 +491,6 @@ fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
     true
 }
 
-/// Whether another record may be glued on: an object begins where no value of this record can (a string that happens to
-/// end in a brace looks the same, and is then simply read).
-fn may_hold_another(rest: &[u8]) -> bool {
-    memmem::find_iter(rest, b"{\"").any(|brace| {
-        let before = rest[..brace].iter().rfind(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
-        !matches!(before, None | Some(b':' | b',' | b'['))
-    })
-}
-
-/// Where a whole record starts that reaches to the end of the line, behind a torn one: a writer was killed, the next
-/// one appended. Nested objects of the torn record do not qualify, since they lack the fields of a record.
-fn record_at_end(line: &[u8], start: usize) -> Option<usize> {
-    const ATTEMPTS_MAX: usize = 64;
-    memmem::find_iter(&line[start + 1..], b"{\"")
-        .map(|offset| start + 1 + offset)
-        .take(ATTEMPTS_MAX)
-        .find(|&pos| is_whole_record(&line[pos..]))
-}
-
-fn is_whole_record(bytes: &[u8]) -> bool {
-    let mut cursor = Cursor::new(bytes);
-    let (mut has_type, mut has_identity) = (false, false);
-    let mut walk = || -> Outcome<bool> {
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            has_type |= key.0 == b"type";
-            has_identity |= matches!(key.0, b"sessionId" | b"leafUuid" | b"snapshot");
-            cursor.skip_value()?;
-        }
-        Ok(has_type && has_identity && cursor.at_end())
-    };
-    walk().unwrap_or(false)
-}
-
-fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
-    cursor.skip_space();
-    let start = cursor.pos();
-    cursor.skip_value()?;
-    Ok(cursor.since(start))
-}
-
-fn id_of(text: RawStr<'_>) -> Id {
-    match text.plain() {
-        Some(plain) => Id::of(plain),
-        None => Id::of(&text.decode().unwrap_or_default()),
-    }
-}
-
 /// The `compactedToolIds` of a micro-compaction's metadata.
 fn compacted_ids(metadata: &[u8]) -> Vec<Id> {
     let mut ids = Vec::new();
@@ -864,10 +518,6 @@ fn compacted_ids(metadata: &[u8]) -> Vec<Id> {
     // Metadata of another form lists nothing.
     walk().unwrap_or_default();
     ids
-}
-
-fn saturate(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 /// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::content::shape;
 use crate::logs::assemble::assemble;
+use crate::logs::message::Guide;
 use crate::logs::read;
-use crate::logs::record::Guide;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::corpus::{Corpus, Source};
 use crate::model::history::{Call, Chain, History};

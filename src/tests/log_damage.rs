@@ -542,22 +542,26 @@ fn pieces_of_a_large_file_give_the_rows_and_first_lines_of_the_whole() {
     let path = dir.path().join("log");
     let piece = usize::try_from(PIECE_BYTES).unwrap();
     let head = format!("{}\n\u{FEFF}{}\n", snapshot(), asks("m1", "c1", "mcp__a__b"));
-    let tail = format!("{}\r\n{}\n\n{}", answer(), ask(), torn(&ask()));
+    let torn_tail = format!("{}\r\n{}\n\n{}", answer(), ask(), torn(&ask()));
+    // A line that begins with the last byte.
+    let blank_tail = format!("{}\r\n{}\n\n", answer(), ask());
     // The filler's line ends before, at and behind the cut; then the cut lies far inside it.
-    for end in [piece - 1, piece, piece + 1, piece + 300_000] {
+    let ends = [(piece - 1, &torn_tail), (piece, &torn_tail), (piece + 1, &torn_tail), (piece + 300_000, &blank_tail)];
+    for (end, tail) in ends {
         let filler = Record::new("queue-operation", "q").set("content", "#").to_string();
         let fill = "x".repeat(end + 1 - head.len() - filler.len());
         let log = format!("{head}{}\n{tail}", filler.replace('#', &fill));
-        assert_eq!(log.find(&tail), Some(end + 1));
+        assert_eq!(log.find(tail), Some(end + 1));
         std::fs::write(&path, &log).unwrap();
         let reading = read_file(&path, Packing::Plain, 2);
         let whole = trace(&log);
         assert_eq!(given(&reading.trace), given(&whole), "a line ends at {end}");
         assert_eq!(reading.trace.rows, whole.rows, "a line ends at {end}");
         assert_eq!(reading.trace.names.texts(), whole.names.texts());
-        assert!(reading.open_tail);
-        let line = |reason| reading.trace.counters.damage.0[&reason].line;
-        assert_eq!((line(Bom), line(Crlf), line(BlankLine), line(TornTail)), (2, 4, 6, 7));
+        assert_eq!(reading.open_tail, tail == &torn_tail);
+        let line = |reason| reading.trace.counters.damage.0.get(&reason).map_or(0, |spot| spot.line);
+        assert_eq!((line(Bom), line(Crlf), line(BlankLine)), (2, 4, 6));
+        assert_eq!(line(TornTail), if tail == &torn_tail { 7 } else { 0 });
     }
 }
 
@@ -566,11 +570,20 @@ fn a_reading_that_goes_on_from_an_offset_sees_only_what_was_appended() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let (old, new) = (log(&[asks("m1", "c1", "Read")]), log(&[answers("c1", "x"), asks("m2", "c2", "Read")]));
-    std::fs::write(&path, format!("{old}{new}and more that came since the listing")).unwrap();
+    std::fs::write(&path, format!("{old}{new}{}", ask())).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let (from, to) = (old.len() as u64, (old.len() + new.len()) as u64);
-    let reading = read::read_all(&[Job { path: &path, packing: Packing::Plain, from, to }], guide(), &pool, &|_| {});
+    let from = old.len() as u64;
+    let read = |to: usize| {
+        let job = Job { path: &path, packing: Packing::Plain, from, to: to as u64 };
+        read::read_all(&[job], guide(), &pool, &|_| {}).remove(0)
+    };
     let expected = Expected { lines: 2, records: 2, calls: vec![ORPHAN, UNANSWERED], ..Default::default() };
-    assert_eq!(given(&reading[0].trace), expected);
-    assert!(!reading[0].open_tail);
+    let reading = read(old.len() + new.len());
+    assert_eq!((given(&reading.trace), reading.open_tail), (expected, false));
+    // What came since the listing is not looked at, not even the rest of a line.
+    let reading = read(old.len() + new.len() + 40);
+    let damage = vec![(TornTail, 1, 3)];
+    let expected =
+        Expected { lines: 3, records: 2, bad: 1, calls: vec![ORPHAN, UNANSWERED], damage, ..Default::default() };
+    assert_eq!((given(&reading.trace), reading.open_tail), (expected, true));
 }

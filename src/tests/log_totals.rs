@@ -348,6 +348,20 @@ fn usage_that_progress_repeats_does_not_raise_that_of_the_record_itself() {
 }
 
 #[test]
+fn the_small_cache_holds_the_five_most_recently_used() {
+    let repeats = |letters: &str| {
+        let answer = |(index, letter): (usize, char)| answers(&format!("c{index}"), letter.to_string().repeat(200));
+        let records: Vec<Record> = letters.chars().enumerate().map(answer).collect();
+        let found = totals(&Told::of(&[("f", &log(&records))]).corpus).dedup;
+        (found.repeat_unlimited, found.repeat_lru5, found.repeat_chars)
+    };
+    assert_eq!(repeats("abcdea"), (1, 1, 200));
+    assert_eq!(repeats("abcdefa"), (1, 0, 200));
+    assert_eq!(repeats("abcdeafa"), (2, 2, 400), "a hit refreshes");
+    assert_eq!(repeats("abcdeafb"), (2, 1, 400));
+}
+
+#[test]
 fn a_quantile_is_the_lower_element() {
     assert_eq!(quantile_lower(&[], 0.5), 0);
     assert_eq!(quantile_lower(&[7], 0.9), 7);

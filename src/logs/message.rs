@@ -1,0 +1,365 @@
+//! The `message` of a record: usage, calls and results, drafted until the record around it is known to be whole.
+//!
+//! Prompts, answers and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
+//! named.
+
+use memchr::memmem;
+
+use crate::json::{self, Cursor, Fault, RawStr, Shape};
+use crate::logs::body::{Body, Measured};
+use crate::logs::vocabulary::Vocabulary;
+use crate::model::body_shape::BodyShape;
+use crate::model::damage::Reason;
+use crate::model::id::{Id, IdSet};
+use crate::model::trace::{Answered, NO_TIME, ResultKind, Status, Usage};
+
+/// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
+const TOOL_NAME_BYTES_MAX: usize = 128;
+
+/// How near to the start of an error result a refusal stands.
+const DENIED_WITHIN_BYTES: usize = 200;
+
+/// What extraction needs to know from outside.
+#[derive(Clone, Copy)]
+pub struct Guide<'v> {
+    /// The words of the logs.
+    pub vocabulary: &'v Vocabulary,
+    /// Tells the shape of a body.
+    pub classify: fn(&[u8]) -> BodyShape,
+}
+
+/// A drafted call.
+pub struct Ask {
+    /// The `tool_use` id.
+    pub call: Id,
+    /// Tool name.
+    pub tool: String,
+    /// Length of the input as JSON, in bytes.
+    pub input_bytes: u32,
+}
+
+/// What the `message` of the record at hand contributes.
+pub struct Draft<'v> {
+    guide: Guide<'v>,
+    body: Body,
+    /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
+    pub builtin_calls: IdSet<Id>,
+    /// `message.id`.
+    pub message: Option<Id>,
+    /// Model.
+    pub model: Vec<u8>,
+    /// Tokens.
+    pub usage: Option<Usage>,
+    /// Whether there is a `stop_reason`.
+    pub finished: bool,
+    /// Calls.
+    pub asked: Vec<Ask>,
+    /// Results with the calls that they answer.
+    pub answered: Vec<(Id, Answered)>,
+    /// What was odd in the record, the fields around the message included.
+    pub damage: Vec<Reason>,
+}
+
+/// Result of reading a part of a record.
+pub type Outcome<T> = Result<T, Fault>;
+
+impl<'v> Draft<'v> {
+    /// An empty draft.
+    pub fn new(guide: Guide<'v>) -> Self {
+        Self {
+            guide,
+            body: Body::default(),
+            builtin_calls: IdSet::default(),
+            message: None,
+            model: Vec::new(),
+            usage: None,
+            finished: false,
+            asked: Vec::new(),
+            answered: Vec::new(),
+            damage: Vec::new(),
+        }
+    }
+
+    /// Forgets the record before.
+    pub fn clear(&mut self) {
+        self.message = None;
+        self.model.clear();
+        self.usage = None;
+        self.finished = false;
+        self.asked.clear();
+        self.answered.clear();
+        self.damage.clear();
+    }
+
+    /// A string; null counts as absent, anything else as mistyped.
+    pub fn text<'a>(&mut self, cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
+        match cursor.shape()? {
+            Shape::String => return cursor.string().map(Some),
+            Shape::Null => {}
+            _ => self.damage.push(Reason::MistypedField),
+        }
+        cursor.skip_value()?;
+        Ok(None)
+    }
+
+    /// A boolean; null and absence count as false, anything else as mistyped.
+    pub fn flag(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
+        match cursor.shape()? {
+            Shape::Bool => return cursor.boolean(),
+            Shape::Null => {}
+            _ => self.damage.push(Reason::MistypedField),
+        }
+        cursor.skip_value()?;
+        Ok(false)
+    }
+
+    /// The `message` of a record; false if it is no object.
+    pub fn message(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
+        if cursor.shape()? != Shape::Object {
+            cursor.skip_value()?;
+            return Ok(false);
+        }
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"id" => self.message = self.text(cursor)?.filter(|id| !id.0.is_empty()).map(id_of),
+                b"model" => {
+                    let model = self.text(cursor)?.and_then(RawStr::decode).unwrap_or_default();
+                    self.model = model;
+                }
+                b"stop_reason" => {
+                    self.finished = cursor.shape()? == Shape::String;
+                    cursor.skip_value()?;
+                }
+                b"usage" => self.usage = self.usage(cursor)?,
+                b"content" => self.content(cursor)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+        Ok(true)
+    }
+
+    fn usage(&mut self, cursor: &mut Cursor<'_>) -> Outcome<Option<Usage>> {
+        if cursor.shape()? != Shape::Object {
+            cursor.skip_value()?;
+            return Ok(None);
+        }
+        let mut usage = Usage::default();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"input_tokens" => usage.input = self.tokens(cursor)?,
+                b"output_tokens" => usage.output = self.tokens(cursor)?,
+                b"cache_creation_input_tokens" => usage.cache_creation = self.tokens(cursor)?,
+                b"cache_read_input_tokens" => usage.cache_read = self.tokens(cursor)?,
+                b"cache_creation" if cursor.shape()? == Shape::Object => {
+                    cursor.enter()?;
+                    let mut first = true;
+                    while let Some(key) = cursor.next_key(&mut first)? {
+                        match key.0 {
+                            b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = self.tokens(cursor)?,
+                            b"ephemeral_1h_input_tokens" => usage.cache_creation_1h = self.tokens(cursor)?,
+                            _ => cursor.skip_value()?,
+                        }
+                    }
+                }
+                _ => cursor.skip_value()?,
+            }
+        }
+        Ok(Some(usage))
+    }
+
+    fn tokens(&mut self, cursor: &mut Cursor<'_>) -> Outcome<u64> {
+        match cursor.shape()? {
+            Shape::Number => {
+                let digits = std::str::from_utf8(cursor.number()?).unwrap_or_default();
+                return Ok(digits.parse().unwrap_or_else(|_| {
+                    self.damage.push(Reason::MistypedField);
+                    0
+                }));
+            }
+            Shape::Null => {}
+            _ => self.damage.push(Reason::MistypedField),
+        }
+        cursor.skip_value()?;
+        Ok(0)
+    }
+
+    /// The content of a message: text (not looked at) or blocks.
+    fn content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        if cursor.shape()? != Shape::Array {
+            return cursor.skip_value();
+        }
+        cursor.enter()?;
+        let mut first = true;
+        while cursor.next_element(&mut first)? {
+            if cursor.shape()? == Shape::Object {
+                self.block(cursor)?;
+            } else {
+                self.damage.push(Reason::MistypedField);
+                cursor.skip_value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        let (mut kind, mut id, mut name, mut tool_use_id) = (None, None, None, None);
+        let mut input_bytes = 0;
+        let mut failed = false;
+        let mut result_kind = ResultKind::Empty;
+        self.body.clear();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => kind = self.text(cursor)?,
+                b"id" => id = self.text(cursor)?,
+                b"name" => name = self.text(cursor)?,
+                b"tool_use_id" => tool_use_id = self.text(cursor)?,
+                b"is_error" => failed = self.flag(cursor)?,
+                b"input" => input_bytes = span(cursor)?.len(),
+                b"content" => result_kind = self.result_content(cursor)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+        match kind.map(|kind| kind.0) {
+            Some(b"tool_use") => self.draft_asked(id, name, input_bytes),
+            Some(b"tool_result") => self.draft_answered(tool_use_id, failed, result_kind),
+            Some(_) => {}
+            None => self.damage.push(Reason::MissingField),
+        }
+        Ok(())
+    }
+
+    fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input_bytes: usize) {
+        if id.is_none() || name.is_none() {
+            self.damage.push(Reason::MissingField);
+        }
+        let name = name.and_then(RawStr::decode).unwrap_or_default();
+        if name.len() > TOOL_NAME_BYTES_MAX || name.iter().any(u8::is_ascii_control) {
+            self.damage.push(Reason::OddToolName);
+        }
+        let tool = String::from_utf8_lossy(&name).into_owned();
+        let call = id.map(id_of).unwrap_or_default();
+        self.asked.push(Ask { call, tool, input_bytes: saturate(input_bytes as u64) });
+    }
+
+    fn draft_answered(&mut self, id: Option<RawStr<'_>>, failed: bool, kind: ResultKind) {
+        if id.is_none() {
+            self.damage.push(Reason::MissingField);
+        }
+        if self.body.lone_surrogates > 0 {
+            self.damage.push(Reason::LoneSurrogate);
+        }
+        let call = id.map(id_of).unwrap_or_default();
+        let shape = if self.builtin_calls.contains(&call) { BodyShape::Unknown } else { self.shape() };
+        let shape = shape as u8;
+        let status = if failed { self.failure() } else { Status::Ok };
+        let Measured { id: body, chars, bytes } = self.body.measure();
+        let (chars, bytes) = (saturate(chars), saturate(bytes));
+        let answered = Answered { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
+        self.answered.push((call, answered));
+    }
+
+    fn shape(&self) -> BodyShape {
+        self.body.whole().map_or(BodyShape::Unknown, self.guide.classify)
+    }
+
+    /// What an error result means, by how its text begins.
+    fn failure(&self) -> Status {
+        let head = self.body.head();
+        let near = &head[..head.len().min(DENIED_WITHIN_BYTES)];
+        let words = self.guide.vocabulary;
+        let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| head.starts_with(prefix.as_bytes()));
+        let denied = || words.denied_contains.iter().any(|text| memmem::find(near, text.as_bytes()).is_some());
+        if begins(&words.rejected_prefixes) || begins(&words.denied_prefixes) || denied() {
+            Status::Rejected
+        } else if begins(&words.cancelled_prefixes) {
+            Status::Cancelled
+        } else {
+            Status::Error
+        }
+    }
+
+    /// The content of a result, decoded into `self.body`: a string, or text blocks joined by line feeds.
+    fn result_content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<ResultKind> {
+        let (mut texts, mut others) = (0, 0);
+        match cursor.shape()? {
+            Shape::String => {
+                cursor.decode_string(&mut self.body)?;
+                texts = 1;
+            }
+            Shape::Array => {
+                cursor.enter()?;
+                let mut first = true;
+                while cursor.next_element(&mut first)? {
+                    if cursor.shape()? != Shape::Object {
+                        self.damage.push(Reason::MistypedField);
+                        cursor.skip_value()?;
+                    } else if self.result_item(cursor, texts > 0)? {
+                        texts += 1;
+                    } else {
+                        others += 1;
+                    }
+                }
+            }
+            shape => {
+                if shape != Shape::Null {
+                    self.damage.push(Reason::MistypedField);
+                }
+                cursor.skip_value()?;
+            }
+        }
+        Ok(match (self.body.head().is_empty(), texts, others) {
+            (_, 0, 1..) => ResultKind::NonText,
+            (_, 1.., 1..) => ResultKind::Mixed,
+            (true, _, _) => ResultKind::Empty,
+            (false, _, _) => ResultKind::Text,
+        })
+    }
+
+    /// One item of a result's content list; true if it is text.
+    fn result_item(&mut self, cursor: &mut Cursor<'_>, join: bool) -> Outcome<bool> {
+        let (mut kind, mut text) = (None, None);
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => kind = self.text(cursor)?,
+                b"text" => text = self.text(cursor)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+        if kind.is_none_or(|kind| kind.0 != b"text") {
+            return Ok(false);
+        }
+        if join {
+            json::TextSink::push(&mut self.body, b"\n");
+        }
+        json::decode_into(text.unwrap_or_default().0, &mut self.body)?;
+        Ok(true)
+    }
+}
+
+/// The bytes of the value that stands at the cursor.
+pub fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
+    cursor.skip_space();
+    let start = cursor.pos();
+    cursor.skip_value()?;
+    Ok(cursor.since(start))
+}
+
+/// Names a string by its decoded text.
+pub fn id_of(text: RawStr<'_>) -> Id {
+    match text.plain() {
+        Some(plain) => Id::of(plain),
+        None => Id::of(&text.decode().unwrap_or_default()),
+    }
+}
+
+fn saturate(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
