@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use devboy::content::shape;
 use devboy::logs::assemble::assemble;
+use devboy::logs::message::Guide;
 use devboy::logs::read;
-use devboy::logs::record::Guide;
 use devboy::logs::vocabulary::Vocabulary;
 use devboy::mine::totals::totals;
 use devboy::model::corpus::{Corpus, Source};
