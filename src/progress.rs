@@ -18,7 +18,7 @@ impl Progress {
     /// A bar over `bytes` bytes; shown only if `wanted`.
     pub fn new(bytes: u64, wanted: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template("reading logs {bar:30} {bytes}/{total_bytes}");
+        let style = ProgressStyle::with_template("reading logs {bar:30} {decimal_bytes} of {decimal_total_bytes}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self { bar, begun: Instant::now(), shown: wanted }
     }

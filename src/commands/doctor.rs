@@ -10,16 +10,13 @@ use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
 use crate::logs::discover::{self, Packing, Root};
+use crate::logs::vocabulary::Vocabulary;
 use crate::mine::overview::Overview;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
 use crate::settings::SettingsFile;
 
-/// Days of logs that a weekly run looks at, unless told otherwise (the published `--days 30`).
-const WINDOW_DAYS: i64 = 30;
-/// How long Claude Code keeps logs unless its settings say otherwise.
-const RETENTION_DAYS: i64 = 30;
 const DAY_MS: i64 = 86_400_000;
 
 /// Say where devboy looks, what it finds, and what is damaged or missing.
@@ -63,7 +60,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             input.window = window::ALL;
             let overview = input.remember("overview", |input| Ok(Overview::of(&input.history())))?;
             lines.extend(found(input, &overview));
-            lines.push(reach(args, context, &overview));
+            lines.push(reach(args, context, &input.vocabulary, &overview));
             damage = Some(quality::of(&input.sources));
             Exit::Done
         }
@@ -202,15 +199,16 @@ fn found(input: &Input, overview: &Overview) -> Vec<Line> {
 }
 
 /// Whether the logs reach back as far as the window, and what Claude Code will delete.
-fn reach(args: &Args, context: &Context<'_>, overview: &Overview) -> Line {
+fn reach(args: &Args, context: &Context<'_>, words: &Vocabulary, overview: &Overview) -> Line {
     let what = "reach".to_owned();
     let Some((first, last)) = overview.span_ms else {
         return Line { state: "warn", what, told: "no record carries a time".to_owned() };
     };
     let window = window::of(&args.window, context.now_ms);
     let start = window.map_or(i64::MIN, |window| window.start);
-    let wanted = if start == i64::MIN { context.now_ms - WINDOW_DAYS * DAY_MS } else { start };
-    let (keeps, origin) = cleanup_days(context).map_or((RETENTION_DAYS, "its default"), |days| (days, "its settings"));
+    let wanted = if start == i64::MIN { context.now_ms - words.window_days * DAY_MS } else { start };
+    let (keeps, origin) =
+        cleanup_days(context).map_or((words.retention_days, "its default"), |days| (days, "its settings"));
     let told =
         format!("records from {} to {}; Claude Code keeps logs {keeps} days ({origin})", date(first), date(last));
     if keeps == 0 {

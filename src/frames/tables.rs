@@ -213,6 +213,7 @@ fn message_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
         ("cache_creation_5m", u64s(each(files, of, |row| row.usage.cache_creation_5m)), false),
         ("cache_creation_1h", u64s(each(files, of, |row| row.usage.cache_creation_1h)), false),
         ("has_usage", bools(each(files, of, |row| row.has_usage)), false),
+        ("has_id", bools(each(files, of, |row| row.has_id)), false),
         ("finished", bools(each(files, of, |row| row.finished)), false),
     ]
 }
@@ -378,6 +379,7 @@ fn read_messages(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Itera
     let (creation, read) = (columns.u64("cache_creation")?, columns.u64("cache_read")?);
     let (creation_5m, creation_1h) = (columns.u64("cache_creation_5m")?, columns.u64("cache_creation_1h")?);
     let (has_usage, finished) = (columns.bool("has_usage")?, columns.bool("finished")?);
+    let has_id = columns.bool("has_id")?;
     Ok((0..columns.0.num_rows()).map(move |row| MessageRow {
         id: id.at(row),
         model: model[row],
@@ -393,6 +395,7 @@ fn read_messages(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Itera
             cache_creation_1h: creation_1h.value(row),
         },
         has_usage: has_usage.value(row),
+        has_id: has_id.value(row),
         finished: finished.value(row),
     }))
 }

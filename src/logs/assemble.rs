@@ -14,11 +14,9 @@ use crate::model::history::{Call, Chain, Eviction, History, Merged, Message, Ses
 use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::Names;
 use crate::model::trace::{
-    Answered, Asked, ChainKey, MarkKind, MessageRow, Millis, NO_TIME, Place, ResultKind, SessionRow, Status, earlier,
+    Answered, Asked, ChainKey, MarkKind, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS,
+    SessionRow, Status, earlier,
 };
-
-/// A summary this many records behind a boundary belongs to it.
-const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Builds the history of all session logs of a corpus.
 pub fn assemble(corpus: &Corpus) -> History {
@@ -234,7 +232,13 @@ fn canonical_calls(files: &[File<'_>], merged: &mut Merged) -> Vec<Canonical> {
             }
             let rank = |block| (row.progress, false, file.age, Reverse(block));
             let answer_rank = rank(row.answered.map_or(0, |answered| answered.block));
-            let call = Canonical { file: index as u32, id: row.call, asked, answered: row.answered, answer_rank };
+            let call = Canonical {
+                file: index as u32,
+                id: row.call,
+                asked,
+                answered: row.answered.filter(|_| row.call.is_some()),
+                answer_rank,
+            };
             // Calls without an id cannot be copies of each other as far as anyone can tell.
             let known = if row.call.is_some() { best.get(&row.call).copied() } else { None };
             let Some(known) = known else {

@@ -16,9 +16,6 @@ use crate::model::trace::{Answered, NO_TIME, ResultKind, Status, Usage};
 /// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
 const TOOL_NAME_BYTES_MAX: usize = 128;
 
-/// How near to the start of an error result a refusal stands.
-const DENIED_WITHIN_BYTES: usize = 200;
-
 /// What extraction needs to know from outside.
 #[derive(Clone, Copy)]
 pub struct Guide<'v> {
@@ -271,7 +268,7 @@ impl<'v> Draft<'v> {
     /// What an error result means, by how its text begins.
     fn failure(&self) -> Status {
         let head = self.body.head();
-        let near = &head[..head.len().min(DENIED_WITHIN_BYTES)];
+        let near = first_chars(head, self.guide.vocabulary.denied_within_chars);
         let words = self.guide.vocabulary;
         let begins = |prefixes: &[String]| prefixes.iter().any(|prefix| head.starts_with(prefix.as_bytes()));
         let denied = || words.denied_contains.iter().any(|text| memmem::find(near, text.as_bytes()).is_some());
@@ -362,4 +359,10 @@ pub fn id_of(text: RawStr<'_>) -> Id {
 
 fn saturate(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// The first `count` characters of UTF-8 text.
+fn first_chars(text: &[u8], count: usize) -> &[u8] {
+    let starts = text.iter().enumerate().filter(|(_, byte)| **byte & 0xC0 != 0x80);
+    &text[..starts.map(|(index, _)| index).nth(count).unwrap_or(text.len())]
 }

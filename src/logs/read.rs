@@ -77,7 +77,7 @@ pub fn read_all(
 /// Reads one stream to its end, for instance standard input.
 pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
     let mut buffer = LineBuffer::default();
-    read_lines(Lines::new(source, &mut buffer), u64::MAX, guide)
+    read_lines(Lines::new(source, &mut buffer), u64::MAX, guide, Reason::Unreadable)
 }
 
 fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
@@ -101,7 +101,7 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
     let opened = open(job, piece).and_then(|source| {
         let mut lines = Lines::new(source, buffer);
         if job.packing != Packing::Plain {
-            return Ok(read_lines(lines, u64::MAX, guide));
+            return Ok(read_lines(lines, u64::MAX, guide, Reason::BrokenCompression));
         }
         // One byte before the piece tells whether its first byte begins a line.
         let mut owned = piece.end - piece.start;
@@ -111,7 +111,7 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
                 return Ok(Reading::default());
             }
         }
-        Ok(read_lines(lines, owned, guide))
+        Ok(read_lines(lines, owned, guide, Reason::Unreadable))
     });
     opened.unwrap_or_else(|_| {
         let mut reading = Reading::default();
@@ -133,8 +133,8 @@ fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
     })
 }
 
-/// Takes all lines that begin before the offset `owned` of the stream.
-fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, guide: Guide<'_>) -> Reading {
+/// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted as `on_error`.
+fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, on_error: Reason) -> Reading {
     let mut extractor = Extractor::new(guide);
     let mut open_tail = false;
     while lines.offset() < owned {
@@ -149,7 +149,7 @@ fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, guide: Guide<'_>) ->
                 open_tail = !terminated;
             }
             Err(_) => {
-                extractor.file_damage(Reason::BrokenCompression);
+                extractor.file_damage(on_error);
                 break;
             }
         }

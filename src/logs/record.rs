@@ -355,7 +355,8 @@ impl<'v> Extractor<'v> {
             ts,
             copies: 1,
             usage: self.draft.usage.unwrap_or_default(),
-            has_usage: self.draft.usage.is_some() && self.draft.message.is_some() && !synthetic && !progress,
+            has_usage: self.draft.usage.is_some() && !synthetic && !progress,
+            has_id: self.draft.message.is_some(),
             finished: self.draft.finished,
         });
         for Ask { call, tool, input_bytes } in std::mem::take(&mut self.draft.asked) {
@@ -477,18 +478,23 @@ impl<'v> Extractor<'v> {
 /// Decides, at the moment the type or the session of a record becomes known, whether the rest of the line can be
 /// passed over unread: nobody needs the type, the line ends like a record, and nothing is glued on behind.
 fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
-    let unneeded = match envelope.kind.map(|kind| kind.0) {
+    let kind = envelope.kind.map(|kind| kind.0);
+    let unneeded = match kind {
         None | Some(b"user" | b"assistant" | b"system") => false,
         // These two carry no session.
         Some(b"file-history-snapshot" | b"summary") => true,
-        Some(b"progress") => envelope.session.is_some() && memmem::find(cursor.rest(), b"\"agent_progress\"").is_none(),
         Some(_) => envelope.session.is_some(),
     };
-    if !unneeded || cursor.rest().last() != Some(&b'}') || may_hold_another(cursor.rest()) {
-        return false;
+    let rest = cursor.rest();
+    let skipped = unneeded
+        && rest.last() == Some(&b'}')
+        && !may_hold_another(rest)
+        // Last, so that a line of many glued records is not searched to its end for each of them.
+        && (kind != Some(b"progress") || memmem::find(rest, b"\"agent_progress\"").is_none());
+    if skipped {
+        cursor.jump_to_end();
     }
-    cursor.jump_to_end();
-    true
+    skipped
 }
 
 /// The `compactedToolIds` of a micro-compaction's metadata.

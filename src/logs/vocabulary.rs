@@ -23,6 +23,12 @@ pub struct Vocabulary {
     pub denied_prefixes: Vec<String>,
     /// The same, for texts that begin with something of the user's: looked for near the start.
     pub denied_contains: Vec<String>,
+    /// How many characters of the start are searched for them.
+    pub denied_within_chars: usize,
+    /// How many days Claude Code keeps logs unless its settings say otherwise.
+    pub retention_days: i64,
+    /// How many days of logs a report looks at unless told otherwise.
+    pub window_days: i64,
     /// Starts of an error result that mean "cancelled with a parallel call".
     pub cancelled_prefixes: Vec<String>,
 }

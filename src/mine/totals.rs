@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::{Names, Sym};
-use crate::model::trace::{Answered, Asked, MarkKind, MarkRow, Status, Usage};
+use crate::model::trace::{Answered, Asked, MarkKind, MarkRow, SUMMARY_WITHIN_RECORDS, Status, Usage};
 
 /// Lags for which directly-follows totals are given.
 const LAGS: [usize; 3] = [1, 2, 3];
@@ -19,8 +19,6 @@ const LAGS: [usize; 3] = [1, 2, 3];
 const REPEAT_CHARS_MIN: u32 = 200;
 /// Entries of the small cache.
 const LRU_SIZE: usize = 5;
-/// A summary this many records behind a boundary belongs to it.
-const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Calls and sizes of one tool.
 #[derive(Serialize, Deserialize, Default, Debug, PartialEq, Eq)]
@@ -152,7 +150,7 @@ impl Sums {
             *self.totals.types.entry(kind.clone()).or_default() += count;
         }
         self.sessions.extend(file.rows.sessions.iter().map(|row| row.session));
-        for row in file.rows.messages.iter().filter(|row| row.has_usage) {
+        for row in file.rows.messages.iter().filter(|row| row.has_usage && row.has_id) {
             let entry = self.messages.entry(row.id).or_insert((row.usage, row.model));
             entry.0.merge(&row.usage);
         }
@@ -200,7 +198,7 @@ impl Sums {
         let mut current = 0;
         for (_, id) in answered {
             let body = &results[id];
-            let partition = partitions.partition_point(|&start| start < body.record);
+            let partition = partitions.partition_point(|&start| start <= body.record);
             if partition != current {
                 recent.clear();
                 seen.clear();

@@ -31,7 +31,7 @@ pub enum Verdict {
 /// Why.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// Counts in words: "180 of 400 responses repeat".
+    /// Counts in words: "180 of 400 responses repeat". One line for each part of a value that has parts.
     pub counts: String,
     /// The share that decided, if one did.
     pub share: Option<Share>,

@@ -14,6 +14,10 @@ pub type Millis = i64;
 /// The timestamp of a record that carries none.
 pub const NO_TIME: Millis = i64::MIN;
 
+/// A summary this many records behind a compaction boundary belongs to it. They are written together; concurrent
+/// writers may put a record or two between.
+pub const SUMMARY_WITHIN_RECORDS: u32 = 3;
+
 /// Where a chain of calls was recorded, best place first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
@@ -205,8 +209,10 @@ pub struct MessageRow {
     pub copies: u32,
     /// Per-field maximum.
     pub usage: Usage,
-    /// Whether a usage object with a `message.id` was seen on a record of its own.
+    /// Whether a record of its own (not a progress record, not `<synthetic>`) carries usage.
     pub has_usage: bool,
+    /// Whether `id` is the `message.id`.
+    pub has_id: bool,
     /// Whether some copy has a `stop_reason`; without one, output is a lower bound.
     pub finished: bool,
 }
@@ -502,6 +508,7 @@ impl MessageRow {
         self.copies += other.copies;
         self.usage.merge(&other.usage);
         self.has_usage |= other.has_usage;
+        self.has_id |= other.has_id;
         self.finished |= other.finished;
     }
 }

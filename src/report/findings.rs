@@ -15,8 +15,8 @@ pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result
     for (index, (what, why)) in told.iter().enumerate() {
         writeln!(out, "# {what}")?;
         let shared = told.get(index + 1).is_some_and(|(_, next)| next == why);
-        if !why.is_empty() && !shared {
-            writeln!(out, "#      {why}")?;
+        for line in why.lines().filter(|_| !shared) {
+            writeln!(out, "#      {line}")?;
         }
     }
     Ok(())

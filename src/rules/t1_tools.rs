@@ -263,7 +263,7 @@ impl Judge<'_> {
             )
         };
         let evidence = Evidence {
-            counts: best.iter().map(told).collect::<Vec<_>>().join("; "),
+            counts: best.iter().map(told).collect::<Vec<_>>().join("\n"),
             n: steps,
             threshold: Some(self.sheet.cite("probability_min")),
             ..Evidence::default()

@@ -123,6 +123,17 @@ fn records_glued_with_space_behind_one_that_nobody_needs_are_recovered() {
 }
 
 #[test]
+fn a_line_of_many_glued_records_takes_no_more_than_its_length() {
+    for record in [bash_progress().to_string(), queue_operation(), snapshot(), answer()] {
+        let log = record.repeat(2000);
+        let start = std::time::Instant::now();
+        assert_eq!(trace(&log).counters.records, 2000);
+        // A search of the whole rest for each record takes far longer, one pass far less.
+        assert!(start.elapsed().as_millis() < 1500, "{:?} for {record}", start.elapsed());
+    }
+}
+
+#[test]
 fn braces_inside_a_string_are_no_glue() {
     let log = format!("{}\n", Record::new("queue-operation", "q").set("content", "{}{} } {"));
     check(log, Expected { lines: 1, records: 1, ..Default::default() });
