@@ -25,7 +25,7 @@ pub enum Exit {
 
 /// Reads the Claude Code logs on your disk: what happened in them, and what to change in your configuration.
 #[derive(Parser, Debug)]
-#[command(name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "devboy", bin_name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -56,9 +56,9 @@ pub struct InputArgs {
     /// Only projects whose directory name contains this.
     #[arg(short, long, value_name = "TEXT")]
     pub project: Option<String>,
-    /// Worker threads. The result is the same for any number.
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    /// Worker threads; all cores by default. The result is the same for any number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
     /// Neither use nor update the lake: read all logs now.
     #[arg(long)]
     pub no_lake: bool,
@@ -137,8 +137,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         Command::Completions(args) => completions::run(&args, context),
         Command::Man => man::run(context),
     };
-    match outcome.and_then(|exit| context.out.flush().map_err(Into::into).map(|()| exit)) {
-        Ok(exit) => exit,
+    match outcome {
+        // A reader that went away does not change what the command found.
+        Ok(exit) => match context.out.flush() {
+            Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,
+            _ => exit,
+        },
         Err(error) if error.kind == Kind::BrokenPipe => Exit::Done,
         Err(error) => {
             // Nobody is left to tell when stderr is gone as well.

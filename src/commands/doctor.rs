@@ -51,7 +51,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let exit = match &mut read {
         Err(error) => {
             lines.push(Line { state: "fail", what: "logs".into(), told: error.message.clone() });
-            let hints = error.hint.iter().flat_map(|hint| hint.lines());
+            let hints = error.hint.iter().flat_map(|hint| hint.lines()).filter(|hint| !hint.contains("devboy doctor"));
             lines.extend(hints.map(|hint| Line { state: "", what: "".into(), told: hint.to_owned() }));
             Exit::Failed
         }
@@ -121,7 +121,7 @@ fn place(root: &Root) -> Line {
         _ if root.path.as_os_str() == "-" => ("ok", "standard input".to_owned()),
         Ok(_) => ("ok", format!("{path} ({})", root.origin)),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && root.origin == "default" => {
-            ("ok", format!("{path} (default) is not there"))
+            ("-", format!("{path} (default) is not there"))
         }
         Err(cause) => ("warn", format!("{path} ({}): {cause}", root.origin)),
     };

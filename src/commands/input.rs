@@ -116,7 +116,8 @@ impl Input {
                 let _unheard = writeln!(err, "devboy: another run is updating the lake; waiting for it");
             }
         };
-        match Lake::open(&dir, waiting) {
+        let words = self.data.text("logs.toml").map_or(Id::NONE, |text| Id::pseudonym(text.as_bytes()));
+        match Lake::open(&dir, words, waiting) {
             Ok(lake) => {
                 self.notes.extend(lake.note.clone());
                 self.lake = Some(lake);
@@ -334,8 +335,8 @@ impl Input {
             format!("looked at {} ({}): {state}", root.path.display(), root.origin)
         });
         let mut hints: Vec<String> = looked.collect();
-        if let Some(project) = args.project.as_deref().filter(|_| self.tally.files > 0) {
-            let files = numbers::counted(self.tally.files, "file");
+        if let Some(project) = args.project.as_deref().filter(|_| !self.listing.files.is_empty()) {
+            let files = numbers::counted(self.listing.files.len() as u64, "file");
             hints = vec![format!("{files} are there, but none in a project named like \"{project}\"")];
             let names: BTreeSet<String> =
                 self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();

@@ -384,9 +384,9 @@ pub fn root_id(path: &Path) -> Id {
 }
 
 /// Worker threads; all cores unless told otherwise.
-pub fn thread_pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
+pub fn thread_pool(threads: Option<u16>) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.unwrap_or(0))
+        .num_threads(threads.map_or(0, usize::from))
         .build()
         .map_err(|cause| Error::failed(format!("starting worker threads: {cause}")))
 }

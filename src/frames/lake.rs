@@ -24,6 +24,8 @@ use crate::model::trace::Rows;
 
 /// More segments than this are merged into one.
 const SEGMENTS_MAX: usize = 8;
+/// Answers kept; a window that moves with the clock asks a new question every time.
+const MEMOS_MAX: usize = 16;
 /// Rows per batch when reading.
 const BATCH_ROWS: usize = 1 << 16;
 /// Columns of hashes: a dictionary of them only costs time.
@@ -44,12 +46,13 @@ pub struct Lake {
 }
 
 impl Lake {
-    /// Opens the lake in `dir`, making it if need be. Another run's lock is waited for; `waiting` is called once then.
+    /// Opens the lake in `dir`, making it if need be. `words` names the vocabulary by which rows are made: rows made by
+    /// another one are outdated. Another run's lock is waited for; `waiting` is called once then.
     ///
     /// # Errors
     /// The directory cannot be made or locked, or the lake was written by a later devboy. Work goes on without a lake
     /// then.
-    pub fn open(dir: &Path, waiting: impl FnOnce()) -> Result<Self, String> {
+    pub fn open(dir: &Path, words: Id, waiting: impl FnOnce()) -> Result<Self, String> {
         let said = |doing: &str, cause: &std::io::Error| format!("{doing} {}: {cause}", dir.display());
         make_private_dir(dir).map_err(|cause| said("making", &cause))?;
         let path = dir.join("lock");
@@ -73,10 +76,14 @@ impl Lake {
                 (Manifest::new(), Some(format!("the lake was damaged ({why}) and is rebuilt")))
             }
         };
-        let outdated = manifest.schema != SCHEMA_VERSION;
+        let old_schema = manifest.schema != SCHEMA_VERSION;
+        let outdated = old_schema || (manifest.words != words && !manifest.sources.is_empty());
+        let manifest = Manifest { words, ..manifest };
         let mut lake = Self { dir: dir.to_owned(), _lock: lock, manifest, note, outdated };
-        if outdated {
+        if old_schema {
             lake.note = Some(format!("the lake's schema {} is older: logs are read anew", lake.manifest.schema));
+        } else if outdated {
+            lake.note = Some("the lake was made with another logs.toml: logs are read anew".to_owned());
         }
         Ok(lake)
     }
@@ -112,7 +119,8 @@ impl Lake {
 
     /// Starts from nothing: what the segments held is lost.
     pub fn forget(&mut self) {
-        self.manifest = Manifest { next_segment: self.manifest.next_segment, ..Manifest::new() };
+        let Manifest { next_segment, words, .. } = self.manifest;
+        self.manifest = Manifest { next_segment, words, ..Manifest::new() };
         self.outdated = false;
     }
 
@@ -165,6 +173,14 @@ impl Lake {
     /// Memorises an answer that follows from the rows. It is a convenience: what cannot be written is made again.
     pub fn memorise(&self, key: Id, answer: &[u8]) {
         let _made_again_next_time = replace(&self.memo(key), answer);
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let memos = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ext| ext == "memo"));
+        let age = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        let mut memos: Vec<_> = memos.map(|path| (age(&path), path)).collect();
+        memos.sort();
+        for (_, path) in memos.iter().rev().skip(MEMOS_MAX) {
+            let _retried_next_time = std::fs::remove_file(path);
+        }
     }
 
     fn memo(&self, key: Id) -> PathBuf {
@@ -194,13 +210,26 @@ impl Lake {
             .collect();
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            // Answers about the lake as it was go as well.
-            let ours = path.extension().is_some_and(|ext| ext == "parquet" || ext == "tmp" || ext == "memo");
+            let ours = path.file_name().is_some_and(|name| is_own_name(&name.to_string_lossy()));
             if ours && !wanted.contains(&path) {
                 let _retried_next_time = std::fs::remove_file(&path);
             }
         }
     }
+}
+
+/// Whether devboy gave a file its name: a segment, an answer about the lake as it was, or a temporary file of either. A
+/// lake may share its directory with files of somebody else.
+fn is_own_name(name: &str) -> bool {
+    let segment = name.split_once('-').is_some_and(|(number, table)| {
+        let table = table.strip_suffix(".parquet");
+        number.len() == 6 && number.bytes().all(|b| b.is_ascii_digit()) && table.is_some_and(|t| TABLES.contains(&t))
+    });
+    let memo = || {
+        name.rsplit_once('.')
+            .is_some_and(|(stem, ending)| matches!(ending, "memo" | "tmp") && Id::from_hex(stem).is_some())
+    };
+    segment || memo() || name == "manifest.tmp"
 }
 
 /// Rows of all tables.

@@ -48,6 +48,8 @@ pub struct StoredSource {
 pub struct Manifest {
     /// Schema that the segments were written with.
     pub schema: u32,
+    /// Names the vocabulary by which the rows were made.
+    pub words: Id,
     /// Next number of a source.
     pub next_source: u32,
     /// Next number of a segment.
@@ -112,6 +114,7 @@ struct SchemaOnly {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     schema: u32,
+    words: String,
     next_source: u32,
     next_segment: u32,
     segments: Vec<u32>,
@@ -146,6 +149,7 @@ impl Stored {
     fn pack(manifest: &Manifest) -> Self {
         Self {
             schema: manifest.schema,
+            words: manifest.words.to_string(),
             next_source: manifest.next_source,
             next_segment: manifest.next_segment,
             segments: manifest.segments.clone(),
@@ -158,6 +162,7 @@ impl Stored {
         let sources = self.sources.into_iter().map(StoredEntry::unpack).collect::<Option<Vec<_>>>()?;
         Some(Manifest {
             schema: self.schema,
+            words: Id::from_hex(&self.words)?,
             next_source: self.next_source,
             next_segment: self.next_segment,
             segments: self.segments,

@@ -158,8 +158,12 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
             }
             rows.entry(row.session).and_modify(|known| known.merge(row, names)).or_insert(*row);
         }
-        if file.rows.rows.chains.iter().any(|key| !key.session.is_some()) {
-            rows.entry(file.rows.source.key).or_insert(nameless_session(file));
+        for key in &file.rows.rows.chains {
+            let session = if key.session.is_some() { key.session } else { file.rows.source.key };
+            if file.rows.rows.sessions.iter().all(|row| row.session != session) {
+                let row = SessionRow { session, ..nameless_session(file) };
+                rows.entry(session).and_modify(|known| known.merge(&row, names)).or_insert(row);
+            }
         }
     }
     let session = |row: SessionRow| {

@@ -7,9 +7,13 @@ use crate::json::{Cursor, Fault};
 /// Whether another record may be glued on: an object begins where no value of this record can (a string that happens to
 /// end in a brace looks the same, and is then simply read).
 pub fn may_hold_another(rest: &[u8]) -> bool {
-    let begins_oddly = memmem::find_iter(rest, b"{\"").any(|brace| {
+    let begins_oddly = memchr::memchr_iter(b'{', rest).any(|brace| {
         let before = rest[..brace].iter().rfind(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
-        !matches!(before, None | Some(b':' | b',' | b'['))
+        match before {
+            None | Some(b':' | b',' | b'[') => false,
+            Some(b'}') => true,
+            Some(_) => rest.get(brace + 1) == Some(&b'"'),
+        }
     });
     // The session of this record stands before `rest`: another one speaks of another record.
     begins_oddly || memmem::find(rest, b"\"sessionId\":").is_some()

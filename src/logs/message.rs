@@ -16,6 +16,9 @@ use crate::model::trace::{Answered, NO_TIME, ResultKind, Status, Usage};
 /// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
 const TOOL_NAME_BYTES_MAX: usize = 128;
 
+/// No message has more tokens than this (2^53, up to which a float is exact); a larger number is damage.
+const TOKENS_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// What extraction needs to know from outside.
 #[derive(Clone, Copy)]
 pub struct Guide<'v> {
@@ -112,6 +115,10 @@ impl<'v> Draft<'v> {
 
     /// The `message` of a record; false if it is no object.
     pub fn message(&mut self, cursor: &mut Cursor<'_>) -> Outcome<bool> {
+        // Of a repeated key the last one stands, so what an earlier one gave is forgotten.
+        let damage = std::mem::take(&mut self.damage);
+        self.clear();
+        self.damage = damage;
         if cursor.shape()? != Shape::Object {
             cursor.skip_value()?;
             return Ok(false);
@@ -171,8 +178,11 @@ impl<'v> Draft<'v> {
     fn tokens(&mut self, cursor: &mut Cursor<'_>) -> Outcome<u64> {
         match cursor.shape()? {
             Shape::Number => {
-                let digits = std::str::from_utf8(cursor.number()?).unwrap_or_default();
-                return Ok(digits.parse().unwrap_or_else(|_| {
+                let literal = std::str::from_utf8(cursor.number()?).unwrap_or_default();
+                let whole = |number: f64| (0.0..=TOKENS_MAX).contains(&number).then_some(number as u64);
+                // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
+                let tokens = literal.parse::<u64>().map_or_else(|_| literal.parse().ok(), |whole| Some(whole as f64));
+                return Ok(tokens.and_then(whole).unwrap_or_else(|| {
                     self.damage.push(Reason::MistypedField);
                     0
                 }));
@@ -186,6 +196,8 @@ impl<'v> Draft<'v> {
 
     /// The content of a message: text (not looked at) or blocks.
     fn content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        self.asked.clear();
+        self.answered.clear();
         if cursor.shape()? != Shape::Array {
             return cursor.skip_value();
         }
@@ -284,6 +296,7 @@ impl<'v> Draft<'v> {
     /// The content of a result, decoded into `self.body`: a string, or text blocks joined by line feeds.
     fn result_content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<ResultKind> {
         let (mut texts, mut others) = (0, 0);
+        self.body.clear();
         match cursor.shape()? {
             Shape::String => {
                 cursor.decode_string(&mut self.body)?;

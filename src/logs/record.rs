@@ -289,14 +289,14 @@ impl<'v> Extractor<'v> {
     }
 
     fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
-        envelope.session.or(envelope.session_snake).map_or(Id::NONE, |text| self.session.get(text.0, Id::pseudonym))
+        envelope.session.or(envelope.session_snake).map_or(Id::NONE, |text| self.session.get(text.0, decoded_pseudonym))
     }
 
     fn session_row(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
-        let session = self.session_id(envelope);
-        if !session.is_some() {
+        if envelope.session.is_none() {
             return;
         }
+        let session = self.session_id(envelope);
         // Only the records of the conversation tell where and when a session took place; others may be skipped early.
         let talks = matches!(envelope.kind.map(|kind| kind.0), Some(b"user" | b"assistant" | b"system"));
         let cwd = envelope.cwd.filter(|cwd| talks && !cwd.0.is_empty());
@@ -337,7 +337,7 @@ impl<'v> Extractor<'v> {
     /// Rows of a user or assistant record.
     fn speech(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         let chain = self.chain_of(envelope);
-        let fallback = envelope.request.or(envelope.uuid).map(id_of).unwrap_or_default();
+        let fallback = fallback_id(envelope);
         match envelope.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, fallback, false),
             _ => self.user_rows(record, ts, false),
@@ -348,14 +348,16 @@ impl<'v> Extractor<'v> {
         let message = self.draft.message.unwrap_or(fallback);
         let synthetic = self.draft.model == b"<synthetic>";
         let model = self.trace.names.intern(&String::from_utf8_lossy(&self.draft.model));
+        let has_usage = self.draft.usage.is_some() && !synthetic && !progress;
         self.trace.rows.messages.push(MessageRow {
             id: message,
             model,
             chain,
             ts,
             copies: 1,
-            usage: self.draft.usage.unwrap_or_default(),
-            has_usage: self.draft.usage.is_some() && !synthetic && !progress,
+            // What is no API call adds nothing to one that happens to share its id.
+            usage: self.draft.usage.filter(|_| has_usage || progress).unwrap_or_default(),
+            has_usage,
             has_id: self.draft.message.is_some(),
             finished: self.draft.finished,
         });
@@ -421,7 +423,7 @@ impl<'v> Extractor<'v> {
         let agent = inner.agent.map(id_of).unwrap_or_default();
         let chain = self.trace.rows.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
-        let fallback = inner.request.or(inner.uuid).map(id_of).unwrap_or_default();
+        let fallback = fallback_id(&inner);
         match inner.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, fallback, true),
             Some(b"user") => self.user_rows(record, ts, true),
@@ -524,6 +526,17 @@ fn compacted_ids(metadata: &[u8]) -> Vec<Id> {
     // Metadata of another form lists nothing.
     walk().unwrap_or_default();
     ids
+}
+
+/// Pseudonym of a text as it stands in the JSON.
+fn decoded_pseudonym(raw: &[u8]) -> Id {
+    Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
+}
+
+/// Names a message without an id by its request, else by its record; never equal to a `message.id`.
+fn fallback_id(envelope: &Envelope<'_>) -> Id {
+    let text = envelope.request.or(envelope.uuid);
+    text.map_or(Id::NONE, |text| Id::of(&[b"without message.id: ", text.0].concat()))
 }
 
 /// Pseudonyms of a working directory (as it stands in the JSON) and of its last component.

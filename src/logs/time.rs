@@ -15,7 +15,14 @@ pub fn parse_millis(text: &[u8]) -> Option<Millis> {
     }
     let (year, month, day) = (digits(&date[..4])?, digits(&date[5..7])?, digits(&date[8..10])?);
     let (hour, minute, second) = (digits(&date[11..13])?, digits(&date[14..16])?, digits(&date[17..19])?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+    // A log of another century is no log of this program.
+    if !(2000..2200).contains(&year)
+        || !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
         return None;
     }
     let (millis, zone) = fraction(&text[19..])?;
@@ -50,7 +57,8 @@ fn offset_seconds(zone: &[u8]) -> Option<i64> {
     if zone.len() != 5 + colon {
         return None;
     }
-    Some(sign * (digits(&zone[1..3])? * 3_600 + digits(&zone[3 + colon..])? * 60))
+    let (hours, minutes) = (digits(&zone[1..3])?, digits(&zone[3 + colon..])?);
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
 }
 
 /// Days since 1970-01-01 in the proleptic Gregorian calendar. Years run from March, so that the leap day comes last.

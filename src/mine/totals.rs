@@ -264,10 +264,12 @@ impl Sums {
         // Sums and counts by name do not depend on the order of the map.
         #[expect(clippy::iter_over_hash_type)]
         for (usage, model) in self.messages.values() {
-            totals.usage.input_tokens += usage.input;
-            totals.usage.output_tokens += usage.output;
-            totals.usage.cache_creation_input_tokens += usage.cache_creation;
-            totals.usage.cache_read_input_tokens += usage.cache_read;
+            totals.usage.input_tokens = totals.usage.input_tokens.saturating_add(usage.input);
+            totals.usage.output_tokens = totals.usage.output_tokens.saturating_add(usage.output);
+            totals.usage.cache_creation_input_tokens =
+                totals.usage.cache_creation_input_tokens.saturating_add(usage.cache_creation);
+            totals.usage.cache_read_input_tokens =
+                totals.usage.cache_read_input_tokens.saturating_add(usage.cache_read);
             *totals.models.entry(names.text(*model).to_owned()).or_default() += 1;
         }
         totals

@@ -499,9 +499,10 @@ fn merge_copies(rows: Vec<MessageRow>, chains: &[ChainKey], names: &Names) -> Ve
 }
 
 impl MessageRow {
-    /// Takes over another copy of the message. Of two model names the one that sorts last stands.
+    /// Takes over another copy of the message. A record with usage names the model; of two the one that sorts last.
     pub fn merge(&mut self, other: &Self, names: &Names) {
-        if names.text(other.model) > names.text(self.model) {
+        let better = names.text(other.model) > names.text(self.model);
+        if other.has_usage == self.has_usage && better || other.has_usage && !self.has_usage {
             self.model = other.model;
         }
         self.ts = earlier(self.ts, other.ts);

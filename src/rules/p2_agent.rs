@@ -42,7 +42,7 @@ active = "marathon_refactor"    # was "auto"
 #[serde(deny_unknown_fields)]
 struct Thresholds {
     share_min: f64,
-    sessions_min: usize,
+    calls_min: u64,
 }
 
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
@@ -69,26 +69,19 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
         threshold: Some(sheet.cite("share_min")),
         basis: Basis::Measured,
     };
-    Ok(vec![finding(class, verdict(facts, sheet, &thresholds, class, share, sessions.len()), evidence)])
+    Ok(vec![finding(class, verdict(facts, sheet, &thresholds, class, share), evidence)])
 }
 
 fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
     Finding { rule: RULE.id, subject: subject.to_owned(), verdict, evidence }
 }
 
-fn verdict(
-    facts: &Facts<'_>,
-    sheet: &Sheet,
-    thresholds: &Thresholds,
-    class: &str,
-    share: Share,
-    sessions: usize,
-) -> Verdict {
+fn verdict(facts: &Facts<'_>, sheet: &Sheet, thresholds: &Thresholds, class: &str, share: Share) -> Verdict {
     let key = KeyPath::from(["profiles", "agent", "active"]);
     let now = facts.current.value(&key);
     let chosen = now.as_ref().and_then(Value::as_str).unwrap_or("auto");
-    if sessions < thresholds.sessions_min && class != "marathon_refactor" {
-        return Verdict::Hold(format!("only {sessions} sessions ({})", sheet.cite("sessions_min")));
+    if share.n < thresholds.calls_min {
+        return Verdict::Hold(format!("only {} tool calls ({})", share.n, sheet.cite("calls_min")));
     }
     if share.value() < thresholds.share_min {
         return Verdict::Hold("no class has the majority; `auto` stays".to_owned());

@@ -242,8 +242,10 @@ impl Judge<'_> {
             }
             return;
         }
+        let often: Vec<&FollowUpCount> =
+            edges.into_iter().filter(|edge| edge.sessions >= self.thresholds.sessions_min).collect();
         let mut best: Vec<(FollowUp, &FollowUpCount, Share)> =
-            strongest_lags(&edges).into_iter().filter_map(|(edge, share)| self.link(edge, share)).collect();
+            strongest_lags(&often).into_iter().filter_map(|(edge, share)| self.link(edge, share)).collect();
         best.sort_by(|(a, _, x), (b, _, y)| y.lower.total_cmp(&x.lower).then_with(|| a.tool.cmp(&b.tool)));
         best.truncate(self.thresholds.links_max);
         if best.is_empty() {
@@ -275,9 +277,7 @@ impl Judge<'_> {
     /// The link of an edge that is certain enough, with the shipped projection where the pair has one.
     fn link<'e>(&self, edge: &'e FollowUpCount, share: Share) -> Option<(FollowUp, &'e FollowUpCount, Share)> {
         let tool = self.facts.names.text(edge.to);
-        let wanted = share.lower >= self.thresholds.probability_min
-            && edge.sessions >= self.thresholds.sessions_min
-            && is_plain_name(tool);
+        let wanted = share.lower >= self.thresholds.probability_min && is_plain_name(tool);
         let shipped = self.annotation.iter().flat_map(|a| &a.model.follow_up).find(|link| link.tool == tool);
         wanted.then(|| {
             let link = FollowUp {

@@ -56,10 +56,26 @@ impl Home {
 
     pub fn run_with(&self, arguments: &[&str], input: &[u8]) -> Outcome {
         let (mut out, mut err) = (Vec::new(), Vec::new());
+        let exit = self.run_in(arguments, input, &mut out, &mut err);
+        Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+    }
+
+    /// Runs a command whose output goes elsewhere.
+    pub fn run_into(&self, arguments: &[&str], out: &mut dyn std::io::Write) -> Exit {
+        self.run_in(arguments, b"", out, &mut Vec::new())
+    }
+
+    fn run_in(
+        &self,
+        arguments: &[&str],
+        input: &[u8],
+        out: &mut dyn std::io::Write,
+        err: &mut dyn std::io::Write,
+    ) -> Exit {
         let home = self.dir.path().to_owned();
         let mut context = Context {
-            out: &mut out,
-            err: &mut err,
+            out,
+            err,
             input: &mut &input[..],
             env: Env {
                 places: Places { home: Some(home.clone()), ..Places::default() },
@@ -72,8 +88,7 @@ impl Home {
             err_is_terminal: false,
         };
         let arguments = std::iter::once("devboy").chain(arguments.iter().copied());
-        let exit = cli::run(arguments.map(Into::into), &mut context);
-        Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+        cli::run(arguments.map(Into::into), &mut context)
     }
 
     /// The JSON report of a command.

@@ -259,3 +259,44 @@ fn a_remembered_answer_is_the_answer_that_would_be_made_again() {
     assert_eq!(fresh.out, remembered.out);
     assert_eq!(fresh.out, without.out);
 }
+
+#[test]
+fn files_of_somebody_else_in_the_lake_directory_are_left_alone() {
+    let home = home_with(2);
+    let foreign = ["sales.parquet", "draft.tmp", "notes.memo", "000001-sales.parquet"];
+    for name in foreign {
+        home.write(&format!("cache/devboy/lake/{name}"), "mine");
+    }
+    home.json(&["ingest"]);
+    append(&home, "one.jsonl", &session("two", 2));
+    home.json(&["ingest"]);
+    for name in foreign {
+        assert!(home.lake().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn another_vocabulary_makes_the_rows_anew() {
+    let home = home_with(0);
+    let refused = session("one", 2)
+        .replace("\"content\":\"secretbody of some length\"", "\"is_error\":true,\"content\":\"Go away\"");
+    append(&home, "one.jsonl", &refused);
+    assert_eq!(home.json(&["ingest"])["history"]["status"]["error"], 2);
+    let words = crate::logs::vocabulary::SHIPPED
+        .replace("\"The user doesn't want to proceed with this tool use.\"", "\"Go away\"");
+    home.write("rules/logs.toml", words);
+    let dir = home.path("rules");
+    let report = home.json(&["ingest", "--rules-dir", dir.to_str().unwrap()]);
+    assert_eq!(report["history"]["status"]["rejected"], 2, "{report}");
+}
+
+#[test]
+fn answers_about_moving_windows_do_not_pile_up() {
+    let home = home_with(40);
+    for minute in 10..40 {
+        home.run(&["tune", "from-claude-logs", "--dry-run", "--since", &format!("2026-10-29T00:{minute}:00Z")]);
+    }
+    let memos = std::fs::read_dir(home.lake()).unwrap();
+    let memos = memos.filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|ext| ext == "memo"));
+    assert!(memos.count() <= 16);
+}

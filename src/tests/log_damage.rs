@@ -333,7 +333,7 @@ fn fields_of_another_type_are_counted() {
 }
 
 #[test]
-fn token_counts_that_are_no_whole_numbers_count_as_zero() {
+fn token_counts_that_are_no_numbers_count_as_zero_and_fractions_are_cut() {
     let usage = json!({
         "input_tokens": "12",
         "output_tokens": 7,
@@ -342,9 +342,9 @@ fn token_counts_that_are_no_whole_numbers_count_as_zero() {
         "cache_creation": { "ephemeral_5m_input_tokens": null, "ephemeral_1h_input_tokens": 4 },
     });
     let record = assistant("m1", &[]).message("usage", usage);
-    odd_record(&record, &[], &[(MistypedField, 3, 1)]);
+    odd_record(&record, &[], &[(MistypedField, 2, 1)]);
     let usage = trace(record.line()).rows.messages[0].usage;
-    assert_eq!((usage.input, usage.output, usage.cache_creation, usage.cache_read), (0, 7, 0, 0));
+    assert_eq!((usage.input, usage.output, usage.cache_creation, usage.cache_read), (0, 7, 0, 1));
     assert_eq!((usage.cache_creation_5m, usage.cache_creation_1h), (0, 4));
 }
 
@@ -597,4 +597,24 @@ fn a_reading_that_goes_on_from_an_offset_sees_only_what_was_appended() {
     let expected =
         Expected { lines: 3, records: 2, bad: 1, calls: vec![ORPHAN, UNANSWERED], damage, ..Default::default() };
     assert_eq!((given(&reading.trace), reading.open_tail), (expected, true));
+}
+
+#[test]
+fn a_token_count_that_no_message_has_is_damage_and_sums_do_not_wrap() {
+    let usage = json!({ "input_tokens": u64::MAX, "output_tokens": 1e3, "cache_read_input_tokens": 9e15 });
+    let record = assistant("m1", &[]).message("usage", usage);
+    odd_record(&record, &[], &[(MistypedField, 1, 1)]);
+    let usage = trace(record.line()).rows.messages[0].usage;
+    assert_eq!((usage.input, usage.output, usage.cache_read), (0, 1_000, 9_000_000_000_000_000));
+}
+
+#[test]
+fn of_a_repeated_key_the_last_stands() {
+    let first = r#"{"id":"m0","model":"a","content":[{"type":"tool_use","id":"c0","name":"Read","input":{}}]}"#;
+    let line = ask().to_string().replacen("\"message\":", &format!("\"message\":{first},\"message\":"), 1);
+    assert_eq!(trace(format!("{line}\n")).rows.calls.len(), 1);
+    let body =
+        answer().to_string().replacen("\"content\":\"some text\"", "\"content\":\"old\",\"content\":\"some text\"", 1);
+    let rows = trace(format!("{}\n{body}\n", ask())).rows;
+    assert_eq!(rows.calls[0].answered.map(|answered| answered.chars), Some(9));
 }

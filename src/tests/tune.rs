@@ -267,3 +267,32 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
     assert!(home.run(&["doctor"]).out.contains("deletes everything"));
     assert_eq!(Home::new().run(&["doctor"]).exit, Exit::Failed);
 }
+
+#[test]
+fn a_project_that_matches_nothing_is_told_so() {
+    let outcome = busy_home().run(&["ingest", "-p", "nosuch"]);
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains("8 files are there, but none in a project named like \"nosuch\""), "{}", outcome.err);
+    assert_eq!(busy_home().run(&["ingest", "-p", "home/u"]).exit, Exit::Done);
+}
+
+/// Output whose reader has gone away.
+struct ClosedPipe;
+
+impl std::io::Write for ClosedPipe {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_changes_neither_the_file_nor_the_exit_code() {
+    let home = busy_home();
+    assert_eq!(home.run_into(&with(&["--check"]), &mut ClosedPipe), Exit::Pending);
+    assert_eq!(home.run_into(&TUNE, &mut ClosedPipe), Exit::Done);
+    assert!(home.config().exists());
+}

@@ -11,7 +11,7 @@ use crate::commands::tune::config_path;
 use crate::commands::tune::proposal::{Proposal, View, warn_unknown, warnings_json};
 use crate::commands::window;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::frames::calls::CallFrame;
 use crate::mine::overview::Overview;
 use crate::mine::uses;
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long)]
     tools: bool,
     /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
-    #[arg(long, short, value_name = "FILE", alias = "config")]
+    #[arg(long, short, value_name = "FILE", visible_alias = "config")]
     output: Option<PathBuf>,
     /// Print the same, write no configuration.
     #[arg(long)]
@@ -98,7 +98,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     let found = judge_all(&facts, &input.data, args.tools)?;
     let proposal = Proposal::new(&file, &view, found)?;
-    show(args, context, &input, &mined, &file, &proposal)?;
+    // Whoever stops reading has seen enough; what was asked for is done all the same.
+    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
+    context.out.flush().map_err(Into::into).or_else(unread)?;
     conclude(args, context, &file, &proposal)
 }
 
@@ -223,8 +226,6 @@ fn conclude(args: &Args, context: &mut Context<'_>, file: &SettingsFile, proposa
         }
         return Ok(if args.check { Exit::Pending } else { Exit::Done });
     }
-    // Whoever reads the diff should have it before the file changes.
-    context.out.flush()?;
     write_atomically(&file.path, file.existed.then_some(file.text.as_str()), &proposal.text)?;
     if told {
         writeln!(context.err, "# {changes} written → {}{aside}", file.path.display())?;
