@@ -74,10 +74,34 @@ pub fn read_all(
     pool.install(|| by_job.into_par_iter().map(join).collect())
 }
 
-/// Reads one stream to its end, for instance standard input.
+/// Reads one stream to its end, for instance standard input; how it is packed is told by its first bytes.
 pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
-    let mut buffer = LineBuffer::default();
-    read_lines(Lines::new(source, &mut buffer), u64::MAX, guide, Reason::Unreadable)
+    unpacked(source).map_or_else(
+        |_| unreadable(),
+        |(source, on_error)| {
+            let mut buffer = LineBuffer::default();
+            read_lines(Lines::new(source, &mut buffer), u64::MAX, guide, on_error)
+        },
+    )
+}
+
+/// A stream unpacked, and what a failure of it means.
+fn unpacked<'s>(mut source: impl Read + 's) -> std::io::Result<(Box<dyn Read + 's>, Reason)> {
+    let mut head = Vec::new();
+    source.by_ref().take(4).read_to_end(&mut head)?;
+    let magic = head.clone();
+    let whole = std::io::Cursor::new(head).chain(source);
+    Ok(match magic.as_slice() {
+        [0x1F, 0x8B, ..] => (Box::new(flate2::read::MultiGzDecoder::new(whole)), Reason::BrokenCompression),
+        [0x28, 0xB5, 0x2F, 0xFD] => (Box::new(zstd::stream::read::Decoder::new(whole)?), Reason::BrokenCompression),
+        _ => (Box::new(whole), Reason::Unreadable),
+    })
+}
+
+fn unreadable() -> Reading {
+    let mut reading = Reading::default();
+    reading.trace.counters.damage.add(Reason::Unreadable, 0);
+    reading
 }
 
 fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
@@ -113,11 +137,7 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
         }
         Ok(read_lines(lines, owned, guide, Reason::Unreadable))
     });
-    opened.unwrap_or_else(|_| {
-        let mut reading = Reading::default();
-        reading.trace.counters.damage.add(Reason::Unreadable, 0);
-        reading
-    })
+    opened.unwrap_or_else(|_| unreadable())
 }
 
 fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {

@@ -1,6 +1,6 @@
 //! The words of Claude Code's logs that carry meaning for devboy, read from `rules/logs.toml`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -17,6 +17,8 @@ pub struct Vocabulary {
     pub known_types: BTreeSet<String>,
     /// Tools that only read (the published list of rule P2).
     pub read_class_tools: BTreeSet<String>,
+    /// Older names of tools, and the names that they go by now.
+    pub tool_aliases: BTreeMap<String, String>,
     /// Starts of an error result that mean "the user said no".
     pub rejected_prefixes: Vec<String>,
     /// Starts of an error result that mean "a permission rule or the mode said no".

@@ -150,6 +150,11 @@ impl History {
         &self.sessions[self.chains[call.chain as usize].session as usize]
     }
 
+    /// Gives every call of a tool another tool's name.
+    pub fn rename_tool(&mut self, old: Sym, new: Sym) {
+        self.calls.iter_mut().filter(|call| call.tool == old).for_each(|call| call.tool = new);
+    }
+
     /// First and last timestamp of all sessions.
     pub fn span(&self) -> Option<(Millis, Millis)> {
         let known = || self.sessions.iter().filter(|session| session.ts_first != NO_TIME);

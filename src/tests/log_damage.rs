@@ -611,10 +611,10 @@ fn a_token_count_that_no_message_has_is_damage_and_sums_do_not_wrap() {
 #[test]
 fn of_a_repeated_key_the_last_stands() {
     let first = r#"{"id":"m0","model":"a","content":[{"type":"tool_use","id":"c0","name":"Read","input":{}}]}"#;
-    let line = ask().to_string().replacen("\"message\":", &format!("\"message\":{first},\"message\":"), 1);
+    let line = ask().replacen("\"message\":", &format!("\"message\":{first},\"message\":"), 1);
     assert_eq!(trace(format!("{line}\n")).rows.calls.len(), 1);
     let body =
-        answer().to_string().replacen("\"content\":\"some text\"", "\"content\":\"old\",\"content\":\"some text\"", 1);
+        answer().replacen("\"content\":\"some text\"", "\"content\":\"old\",\"content\":\"some text\"", 1);
     let rows = trace(format!("{}\n{body}\n", ask())).rows;
     assert_eq!(rows.calls[0].answered.map(|answered| answered.chars), Some(9));
 }

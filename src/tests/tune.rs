@@ -254,6 +254,21 @@ fn standard_input_is_read() {
     let report: serde_json::Value = serde_json::from_str(&outcome.out).unwrap();
     assert_eq!(report["totals"]["tool_uses"], 4);
     assert_eq!(report["history"]["calls"], 4);
+    let packed = zstd::encode_all(session("s", 4).as_bytes(), 1).unwrap();
+    let outcome = home.run_with(&["ingest", "--input-dir", "-", "--json"], &packed);
+    let packed: serde_json::Value = serde_json::from_str(&outcome.out).unwrap();
+    assert_eq!(packed["totals"], report["totals"]);
+}
+
+#[test]
+fn the_older_name_of_a_tool_is_taken_together_with_the_present_one() {
+    let home = Home::new();
+    mcp_session(&home, "a", "Task", "x", 12);
+    mcp_session(&home, "b", "Agent", "x", 12);
+    home.run(&TUNE);
+    let text = std::fs::read_to_string(home.config()).unwrap();
+    assert!(!text.contains("[tools.Task]") && text.contains("[tools.Agent.cost_model]"), "{text}");
+    assert_eq!(home.json(&["ingest"])["totals"]["tools"]["Task"]["calls"], 12);
 }
 
 #[test]

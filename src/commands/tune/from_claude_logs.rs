@@ -78,7 +78,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(input.no_records());
     }
     let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
-    let question = format!("mined {lags:?} {:?}", input.vocabulary.read_class_tools);
+    let words = &input.vocabulary;
+    let question = format!("mined {lags:?} {:?} {:?}", words.read_class_tools, words.tool_aliases);
     let mut mined = input.remember(&question, |input| mine(input, &lags))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
         return Err(Error::failed("no tool calls and no API messages in the window")
@@ -106,8 +107,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
-    let history = input.history();
-    let names = input.corpus().names.clone();
+    let mut history = input.history();
+    let mut names = input.corpus().names.clone();
+    for (old, new) in &input.vocabulary.tool_aliases {
+        if let Some(old) = names.find(old) {
+            history.rename_tool(old, names.intern(new));
+        }
+    }
     let frame = CallFrame::new(&history)?;
     let (stats, follow_ups) = input.pool.join(|| frame.tool_stats(), || frame.follow_ups(lags));
     Ok(Mined {
