@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::commands::{completions, doctor, ingest, man, tune};
 use crate::context::Context;
 use crate::error::Kind;
+use crate::model::trace::Millis;
 use crate::report::table::{Color, Format};
 
 /// Exit codes of every command.
@@ -113,6 +114,11 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// The time that a report carries; none if it is to be reproducible.
+    pub fn stamp(&self, context: &Context<'_>) -> Option<Millis> {
+        (!self.reproducible && !context.env.reproducible).then_some(context.now_ms)
+    }
+
     /// The form asked for.
     pub fn form(&self) -> Format {
         if self.json { Format::Json } else { self.format }

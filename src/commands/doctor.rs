@@ -66,10 +66,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
     };
     if args.output.form() == Format::Json {
-        let reproducible = args.output.reproducible || context.env.reproducible;
         let document = envelope::envelope(
             "doctor",
-            (!reproducible).then_some(context.now_ms),
+            args.output.stamp(context),
             json!({
                 "checks": lines.iter().map(|line| json!({
                     "state": line.state, "what": line.what, "told": line.told,

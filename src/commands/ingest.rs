@@ -47,10 +47,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.tell(&args.output, context)?;
     let damage = quality::of(&input.sources);
     if args.output.form() == Format::Json {
-        let reproducible = args.output.reproducible || context.env.reproducible;
         let document = envelope::envelope(
             "ingest",
-            (!reproducible).then_some(context.now_ms),
+            args.output.stamp(context),
             json!({
                     "inputs": input.json(),
                 "data_quality": quality::json(&damage),

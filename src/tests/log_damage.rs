@@ -613,8 +613,7 @@ fn of_a_repeated_key_the_last_stands() {
     let first = r#"{"id":"m0","model":"a","content":[{"type":"tool_use","id":"c0","name":"Read","input":{}}]}"#;
     let line = ask().replacen("\"message\":", &format!("\"message\":{first},\"message\":"), 1);
     assert_eq!(trace(format!("{line}\n")).rows.calls.len(), 1);
-    let body =
-        answer().replacen("\"content\":\"some text\"", "\"content\":\"old\",\"content\":\"some text\"", 1);
+    let body = answer().replacen("\"content\":\"some text\"", "\"content\":\"old\",\"content\":\"some text\"", 1);
     let rows = trace(format!("{}\n{body}\n", ask())).rows;
     assert_eq!(rows.calls[0].answered.map(|answered| answered.chars), Some(9));
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
 use crate::commands::tune::config_path;
-use crate::commands::tune::proposal::{Proposal, View, warn_unknown, warnings_json};
+use crate::commands::tune::proposal::{Proposal, View};
+use crate::commands::tune::warnings::{warn_unknown, warnings_json};
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -148,10 +149,9 @@ fn show(
         summarise(args, context, input, mined, file)?;
     }
     if args.report.form() == Format::Json {
-        let reproducible = args.report.reproducible || context.env.reproducible;
         let document = envelope::envelope(
             "tune from-claude-logs",
-            (!reproducible).then_some(context.now_ms),
+            args.report.stamp(context),
             json!({
                 "window": input.window_json(),
                 "inputs": input.json(),

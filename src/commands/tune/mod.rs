@@ -4,6 +4,7 @@ mod from_claude_logs;
 mod proposal;
 mod rules;
 mod show;
+mod warnings;
 
 use std::path::PathBuf;
 

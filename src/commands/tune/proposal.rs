@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
-use toml_edit::{InlineTable, Item, Table, Value};
+use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 
-use crate::context::Context;
 use crate::error::Result;
 use crate::model::current::Current;
 use crate::model::finding::{Delta, Finding, Verdict};
@@ -138,42 +136,15 @@ fn entry_of(key: &KeyPath) -> Option<KeyPath> {
 }
 
 /// Puts a value into a block; deeper levels are inline tables, so that a block stays one block.
-fn insert(table: &mut Table, path: &[String], value: Value) {
+fn insert(table: &mut dyn TableLike, path: &[String], value: Value) {
     match path {
         [] => {}
         [key] => drop(table.insert(key, Item::Value(value))),
         [key, rest @ ..] => {
             let inner = table.entry(key).or_insert_with(|| Item::Value(Value::InlineTable(InlineTable::new())));
-            if let Some(inner) = inner.as_inline_table_mut() {
-                insert_inline(inner, rest, value);
+            if let Some(inner) = inner.as_table_like_mut() {
+                insert(inner, rest, value);
             }
         }
     }
-}
-
-fn insert_inline(table: &mut InlineTable, path: &[String], value: Value) {
-    match path {
-        [] => {}
-        [key] => drop(table.insert(key, value)),
-        [key, rest @ ..] => {
-            let inner = table.entry(key).or_insert_with(|| Value::InlineTable(InlineTable::new()));
-            if let Some(inner) = inner.as_inline_table_mut() {
-                insert_inline(inner, rest, value);
-            }
-        }
-    }
-}
-
-/// Tells about keys of the file that mean nothing to devboy.
-pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
-    for warning in &file.warnings {
-        writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
-    }
-    Ok(())
-}
-
-/// The file's warnings for JSON.
-pub fn warnings_json(file: &SettingsFile) -> serde_json::Value {
-    let row = |warning: &crate::settings::Warning| json!({ "line": warning.line, "key": warning.key, "message": warning.message, "suggestion": warning.suggestion });
-    file.warnings.iter().map(row).collect()
 }

@@ -34,7 +34,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !args.output.quiet {
         let state = if file.existed { "" } else { " (does not exist: built-in values)" };
         writeln!(context.err, "# config: {}{state}", path.display())?;
-        super::proposal::warn_unknown(&file, context)?;
+        super::warnings::warn_unknown(&file, context)?;
     }
     let rows = effective.leaves();
     match args.output.form() {
@@ -44,10 +44,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 json!({ "key": key.to_string(), "value": findings::plain(value), "origin": origin_word(origin),
                         "line": if let Origin::File { line } = origin { Some(line) } else { None } })
             };
-            let reproducible = args.output.reproducible || context.env.reproducible;
             let document = envelope::envelope(
                 "tune show",
-                (!reproducible).then_some(context.now_ms),
+                args.output.stamp(context),
                 json!({
                     "config": path.display().to_string(),
                     "exists": file.existed,
