@@ -47,8 +47,10 @@ impl CallFrame {
     /// If Polars refuses the query, which is a fault of devboy.
     pub fn tool_stats(&self) -> Result<Vec<ToolStats>> {
         let status = |wanted: Status| col("status").eq(lit(wanted as u32)).sum().cast(DataType::UInt64);
-        let ran = || col("bytes").filter(col("ran"));
-        let quantile = |share: f64| ran().quantile(lit(share), QuantileMethod::Lower).cast(DataType::UInt64);
+        let sized = || col("ran").and(col("kind").neq(lit(ResultKind::NonText as u32)));
+        let quantile = |share: f64| {
+            col("bytes").filter(sized()).quantile(lit(share), QuantileMethod::Lower).cast(DataType::UInt64)
+        };
         let timed = || col("latency_ms").filter(col("ran")).drop_nulls();
         let stats = self
             .calls
@@ -58,6 +60,7 @@ impl CallFrame {
                 len().cast(DataType::UInt64).alias("calls"),
                 col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
                 col("ran").sum().cast(DataType::UInt64).alias("ran_calls"),
+                sized().sum().cast(DataType::UInt64).alias("sized"),
                 status(Status::Error).alias("failed"),
                 status(Status::Rejected).alias("rejected"),
                 (status(Status::Unanswered) + status(Status::Cancelled)).alias("open"),
@@ -83,6 +86,7 @@ impl CallFrame {
                     calls: columns.number("calls", row)?,
                     sessions: columns.number("sessions", row)?,
                     ran: columns.number("ran_calls", row)?,
+                    sized: columns.number("sized", row)?,
                     failed: columns.number("failed", row)?,
                     rejected: columns.number("rejected", row)?,
                     open: columns.number("open", row)?,

@@ -15,8 +15,10 @@ pub struct ToolStats {
     pub calls: u64,
     /// Sessions with at least one.
     pub sessions: u64,
-    /// Calls that ran and answered: the base of sizes and latencies.
+    /// Calls that ran and answered.
     pub ran: u64,
+    /// Of these, with an answer that is text or empty: the base of sizes. Images and references have no text size.
+    pub sized: u64,
     /// Of these, failed.
     pub failed: u64,
     /// Calls the user or a rule refused.
@@ -25,7 +27,7 @@ pub struct ToolStats {
     pub open: u64,
     /// Answers without any content (images and references are content).
     pub empty: u64,
-    /// Median response size in bytes (lower element), over `ran`.
+    /// Median response size in bytes (lower element), over `sized`.
     pub bytes_p50: u64,
     /// 99th percentile of the same.
     pub bytes_p99: u64,

@@ -35,7 +35,8 @@ counts within the same chain (main thread or one subagent) and context partition
 
 The probability of a link is the lower end of the 95 % Wilson interval of "steps with A that had B at the lag, of all
 steps with A", at the lag where it is largest. Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, 1 KiB is
-1,024 bytes. Latency includes waiting for a permission.
+1,024 bytes. Latency includes waiting for a permission. An answer
+of images or references only has no text size and is left out of the sizes.
 
 `value_class`, `side_effect_class`, `invalidates`, `fail_fast_after_n` and `speculate` cannot be seen in a log. They come
 from the shipped annotation of the tool (`rules/annotations/`) where there is one.
@@ -112,7 +113,7 @@ impl Judge<'_> {
         if let Some(annotation) = self.annotation.clone() {
             self.classes(&annotation);
         }
-        self.costs(enough);
+        self.costs();
         self.links();
     }
 
@@ -182,13 +183,18 @@ impl Judge<'_> {
         }
     }
 
-    fn costs(&mut self, enough: bool) {
+    fn costs(&mut self) {
         let shipped = self.annotation.clone().filter(|a| a.model.cost_model != CostModel::default());
         let stats = self.stats;
-        if enough {
+        if stats.sized < stats.ran {
+            let counts = format!("{} of {} answers are images or references", stats.ran - stats.sized, stats.ran);
+            let evidence = Evidence { counts, n: stats.ran, ..Evidence::default() };
+            self.conclude(Verdict::Skip("answers without text have no text size".into()), evidence);
+        }
+        if stats.sized >= self.thresholds.calls_min {
             let sizes = |what: &str, bytes: u64| Evidence {
-                counts: format!("{what} of {} answers is {bytes} bytes", stats.ran),
-                n: stats.ran,
+                counts: format!("{what} of {} answers is {bytes} bytes", stats.sized),
+                n: stats.sized,
                 threshold: Some(self.sheet.cite("calls_min")),
                 ..Evidence::default()
             };

@@ -311,3 +311,15 @@ fn a_reader_that_goes_away_changes_neither_the_file_nor_the_exit_code() {
     assert_eq!(home.run_into(&TUNE, &mut ClosedPipe), Exit::Done);
     assert!(home.config().exists());
 }
+
+#[test]
+fn answers_without_text_have_no_text_size() {
+    let home = Home::new();
+    let call = |number| CallLines { session: "s", number, tool: "ToolSearch", input: "x", body: "x", model: "m" };
+    let text: String = (0..25).map(|number| call(number).text()).collect();
+    let text = text.replace("\"content\":\"x\"", "\"content\":[{\"type\":\"tool_reference\",\"tool_name\":\"y\"}]");
+    home.write(".claude/projects/p/s.jsonl", text);
+    let outcome = home.run(&with(&["--explain"]));
+    assert!(outcome.out.contains("25 of 25 answers are images or references"), "{}", outcome.out);
+    assert!(!std::fs::read_to_string(home.config()).unwrap().contains("typical_kb"));
+}
