@@ -10,7 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::cli::{InputArgs, OutputArgs};
-use crate::commands::update::{Known, Scope, Tally, bring_up_to_date, directory_of, root_id, slug, thread_pool};
+use crate::commands::update::{
+    Known, Loaded, Scope, Tally, bring_up_to_date, directory_of, root_id, slug, thread_pool,
+};
 use crate::commands::window;
 use crate::content::shape;
 use crate::context::Context;
@@ -170,7 +172,7 @@ impl Input {
         }
     }
 
-    fn corpus_of(&self, loaded: crate::commands::update::Loaded) -> Corpus {
+    fn corpus_of(&self, loaded: Loaded) -> Corpus {
         let mut rows = loaded.rows;
         let mut corpus = Corpus { names: loaded.names, files: Vec::new() };
         for (source, stored) in self.sources.iter().zip(&self.selected) {

@@ -209,18 +209,15 @@ fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, may_prune: bool) -> Vec<Plan
             continue;
         }
         let known = stored.sources.get(&key).cloned().or_else(|| stored.moved(file, &listed));
-        let action = known.map_or(Action::New, |known| action_for(file, known, stored.outdated));
+        let action = known.map_or(Action::New, |known| action_for(file, known));
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
         plans.push(Plan { key, root: scope.roots[file.root], directory, file, action });
     }
     plans
 }
 
-fn action_for(file: &LogFile, known: StoredSource, outdated: bool) -> Action {
+fn action_for(file: &LogFile, known: StoredSource) -> Action {
     let stamp = (known.bytes, known.modified_ns, known.changed_ns);
-    if outdated {
-        return Action::Rewritten;
-    }
     if stamp == (file.bytes, file.modified_ns, file.changed_ns) {
         return Action::Unchanged(known);
     }
@@ -340,13 +337,20 @@ fn commit(lake: &mut Lake, stored: &Stored, delta: &[(u32, Rows)], loaded: &Load
 struct Stored {
     sources: BTreeMap<Id, StoredSource>,
     next_source: u32,
-    outdated: bool,
 }
 
 impl Stored {
     fn of(lake: Option<&Lake>) -> Self {
-        let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1, outdated: false } };
-        Self { sources: lake.manifest.sources.clone(), next_source: lake.manifest.next_source, outdated: lake.outdated }
+        let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1 } };
+        let mut sources = lake.manifest.sources.clone();
+        if lake.outdated {
+            // No file matches such a stamp, now or in a later run that looks at other roots.
+            for source in sources.values_mut() {
+                source.modified_ns = i64::MIN;
+                source.probe = Id::NONE;
+            }
+        }
+        Self { sources, next_source: lake.manifest.next_source }
     }
 
     fn fresh(&mut self) -> StoredSource {

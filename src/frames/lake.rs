@@ -4,7 +4,7 @@
 //! A run writes new segments under names that nobody refers to, then replaces the manifest. One run at a time holds the
 //! lock; what no manifest refers to is swept away by the next one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -100,17 +100,21 @@ impl Lake {
     pub fn load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, String> {
         let live: BTreeSet<u32> = self.manifest.sources.values().map(|source| source.number).collect();
         let mut files: Vec<(u32, Rows)> = live.iter().map(|&number| (number, Rows::default())).collect();
-        let mut place = vec![None; self.manifest.next_source as usize];
-        for (index, (number, _)) in files.iter().enumerate() {
-            *place.get_mut(*number as usize).ok_or("a source number is out of range")? = Some(index);
-        }
+        let place: BTreeMap<u32, usize> = live.iter().enumerate().map(|(index, &number)| (number, index)).collect();
         let parts: Vec<(&str, u32)> =
             self.manifest.segments.iter().flat_map(|&segment| TABLES.map(|table| (table, segment))).collect();
         let read: Vec<Result<Vec<RecordBatch>, String>> =
             parts.par_iter().map(|&(table, segment)| read_segment(&self.segment(segment, table))).collect();
+        // Rows come source by source, so the last answer nearly always holds.
+        let mut last = (0, None);
+        let mut file_of = |source: u32| {
+            if last.0 != source {
+                last = (source, place.get(&source).copied());
+            }
+            last.1
+        };
         for (&(table, _), batches) in parts.iter().zip(read) {
             for batch in batches? {
-                let mut file_of = |source: u32| place.get(source as usize).copied().flatten();
                 tables::read(table, &batch, names, &mut files, &mut file_of).map_err(|cause| cause.to_string())?;
             }
         }
@@ -174,7 +178,12 @@ impl Lake {
     pub fn memorise(&self, key: Id, answer: &[u8]) {
         let _made_again_next_time = replace(&self.memo(key), answer);
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let memos = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ext| ext == "memo"));
+        let memos = entries.filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.ends_with(".memo") && is_own_name(&name)
+        });
+        let memos = memos.map(|entry| entry.path());
         let age = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
         let mut memos: Vec<_> = memos.map(|path| (age(&path), path)).collect();
         memos.sort();

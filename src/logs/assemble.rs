@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::model::id::{Id, IdMap, IdSet};
-use crate::model::names::Names;
+use crate::model::names::{Names, Sym};
 use crate::model::trace::{
     Answered, Asked, ChainKey, MarkKind, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS,
     SessionRow, Status, earlier,
@@ -181,7 +181,7 @@ fn nameless_session(file: &File<'_>) -> SessionRow {
         project: Id::NONE,
         project_name: Id::NONE,
         project_record: u32::MAX,
-        version: crate::model::names::Sym(0),
+        version: Sym(0),
         ts_first: file.age.0,
         ts_last: file.age.1,
         records: 0,

@@ -300,3 +300,23 @@ fn answers_about_moving_windows_do_not_pile_up() {
     let memos = memos.filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|ext| ext == "memo"));
     assert!(memos.count() <= 16);
 }
+
+#[test]
+fn rows_of_other_roots_are_made_anew_as_well_when_the_vocabulary_changes() {
+    let home = Home::new();
+    let refused = session("one", 2)
+        .replace("\"content\":\"secretbody of some length\"", "\"is_error\":true,\"content\":\"Go away\"");
+    home.write("a/one.jsonl", &refused);
+    home.write("b/two.jsonl", refused.replace("one", "two"));
+    let (a, b) = (home.path("a"), home.path("b"));
+    let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+    home.json(&["ingest", "--input-dir", a, "--input-dir", b]);
+    let words = crate::logs::vocabulary::SHIPPED
+        .replace("\"The user doesn't want to proceed with this tool use.\"", "\"Go away\"");
+    home.write("rules/logs.toml", words);
+    let dir = home.path("rules");
+    let rejected = |root| {
+        home.json(&["ingest", "--input-dir", root, "--rules-dir", dir.to_str().unwrap()])["history"]["status"]["rejected"].clone()
+    };
+    assert_eq!((rejected(a), rejected(b)), (2.into(), 2.into()));
+}
