@@ -6,8 +6,11 @@ process, CPU time and peak memory come from wait4. A program that is missing or 
 """
 import argparse
 import datetime
+import json
 import os
 import platform
+import random
+import re
 import shutil
 import statistics
 import subprocess
@@ -31,11 +34,15 @@ class Program:
 
     def __init__(self, label, argv, env=None, fresh=None):
         self.label, self.argv, self.env, self.fresh = label, argv, env or {}, fresh
-        self.runs, self.problem = [], None if argv[0] and os.access(argv[0], os.X_OK) else 'absent'
+        self.runs, self.problem = [], None if argv and argv[0] and os.access(argv[0], os.X_OK) else 'absent'
+
+    make = None     # from the number of the run to its arguments
 
     def run(self, scratch, keep=True):
         if self.problem:
             return
+        if self.make:
+            self.argv, self.count = self.make(getattr(self, 'count', 0)), getattr(self, 'count', 0) + 1
         if self.fresh:
             shutil.rmtree(self.fresh, ignore_errors=True)
         env = {k: v for k, v in os.environ.items() if not k.startswith(('XDG_', 'CLAUDE_', 'DEVBOY_', 'BENCH_'))}
@@ -107,12 +114,72 @@ def programs(history, scratch, config):
     ]
 
 
+def replays(history, scratch):
+    """Replays: cold, then over the facts of a lake that the warm-up fills; grids differ only in their number of cells."""
+    replay = [DEVBOY, 'replay', '--input-dir', history, '--json', '-q']
+    kept = {'XDG_CACHE_HOME': os.path.join(scratch, 'facts-' + os.path.basename(history))}
+
+    def grid(label, cells, *more):
+        # A new value each run, so that no answer is remembered; the cells themselves cost the same.
+        p = Program(label, None, kept)
+        p.problem = None if os.access(DEVBOY, os.X_OK) else 'absent'
+        p.make = lambda run: replay + list(more) + ['--sweep', 'dedup.lru_size=' + ','.join(str(5 + i % 5) for i in range(cells)),
+                                                    '--sweep', 'dedup.min_body_chars=%d' % (200 + run)]
+        return p
+
+    return [
+        Program('`devboy replay --no-lake`', replay + ['--no-lake'], {'XDG_CACHE_HOME': os.path.join(scratch, 'none')}),
+        Program('`devboy replay`, lake up to date', replay, kept),
+        grid('one configuration over the facts', 1),
+        grid('a grid of 20', 20),
+        grid('one configuration, one thread', 1, '--threads', '1'),
+        grid('a grid of 101, one thread', 101, '--threads', '1'),
+        Program('`ccusage claude daily --offline --json`', [CCUSAGE, 'claude', 'daily', '--offline', '--json'], {'CLAUDE_CONFIG_DIR': history}),
+    ]
+
+
+def decisions_per_second(one, hundred, responses):
+    """What 100 more cells cost, on one core: every cell decides all responses with two sets of formats."""
+    if None in (one, hundred, responses) or hundred <= one:
+        return None
+    return 100 * 2 * responses / (hundred - one)
+
+
+def responses(history, scratch):
+    run = subprocess.run([DEVBOY, 'replay', '--input-dir', history, '--json', '-q'], capture_output=True, text=True,
+                         env=dict(os.environ, HOME=scratch, XDG_CACHE_HOME=os.path.join(scratch, 'facts-' + os.path.basename(history))))
+    return json.loads(run.stdout)['replay']['arms'][0]['savings']['responses'] if run.returncode == 0 else None
+
+
+def knapsack(scratch):
+    """Solving times that `devboy encode --budget -v` reports for bodies of 1,000 parts, and the worst gap."""
+    if not os.access(DEVBOY, os.X_OK):
+        return None, None
+    draw, times, gaps = random.Random(7), [], []
+    for _ in range(200):
+        parts = [{'id': i, 'title': 'word ' * draw.randint(1, 30), 'n': draw.randint(0, 10 ** draw.randint(1, 9))} for i in range(1000)]
+        run = subprocess.run([DEVBOY, 'encode', '--budget', str(draw.randint(500, 30000)), '--fetch-rest', 'more()', '-v'],
+                             input=json.dumps(parts), capture_output=True, text=True, env=dict(os.environ, HOME=scratch))
+        found = re.search(r'solved ([\d,]+) parts in (\d+) µs, gap ([\d.]+) %', run.stderr)
+        if not found:
+            return None, None
+        times.append(int(found[2]))
+        gaps.append(float(found[3]))
+    return sorted(times)[int(.99 * (len(times) - 1))] / 1000, max(gaps)
+
+
 def bar(what, value, limit, unit=''):
     if value is None:
         return '| %s | not measured | %s | – |' % (what, '≤ %g%s' % (limit, unit) if limit else '–')
     shown = '%.0f' % value if unit == ' MB' else '%.1f' % value if unit else '%.3f' % value
     return '| %s | %s%s | %s | %s |' % (what, shown, unit, '≤ %g%s' % (limit, unit) if limit else '–',
                                        ('yes' if value <= limit else '**no**') if limit else '–')
+
+
+def floor_bar(what, value, least_value, unit):
+    if value is None:
+        return '| %s | not measured | ≥ %g | – |' % (what, least_value / unit)
+    return '| %s | %.1f | ≥ %g | %s |' % (what, value / unit, least_value / unit, 'yes' if value >= least_value else '**no**')
 
 
 def ratio(a, b):
@@ -135,9 +202,13 @@ def measure():
         help_text = Program('`devboy --help`', [DEVBOY, '--help'])
         many = programs(os.path.join(DIR, 'many'), scratch, config)
         single = programs(os.path.join(DIR, 'single'), scratch, config)
-        for group in (many, single, [help_text, nothing]):
+        replayed = replays(os.path.join(DIR, 'many'), scratch)
+        for group in (many, single, replayed, [help_text, nothing]):
             interleave(group, scratch)
+        count = responses(os.path.join(DIR, 'many'), scratch)
+        solved_ms, gap_pct = knapsack(scratch)
     floor = nothing.median(2)
+    cold_replay, warm_replay, one, twenty, lone, hundred, beside = (p.median(0) for p in replayed)
     cold, fresh, warm, ccusage, tune = (p.median(0) for p in many)
     head = '| command | wall, s: median (min–max) | user + system, s | peak memory, MB |\n| --- | --: | --: | --: |\n'
     lines = [
@@ -148,6 +219,7 @@ def measure():
         'Peak memory below %.0f MB cannot be told from that of the measuring process.' % floor,
         '', '**Many files** (' + facts(os.path.join(DIR, 'many')) + ')', '', head + '\n'.join(p.row(floor) for p in many),
         '', '**One file** (' + facts(os.path.join(DIR, 'single')) + ')', '', head + '\n'.join(p.row(floor) for p in single),
+        '', '**Replay**, many files', '', head + '\n'.join(p.row(floor) for p in replayed),
         '', '**Start**', '', head + help_text.row(floor),
         '', '| bar | measured | limit | met |', '| --- | --: | --: | :-: |',
         bar('cold run without lake ÷ ccusage, many files', ratio(cold, ccusage), .75),
@@ -157,6 +229,13 @@ def measure():
         bar('lake up to date ÷ the faster cold run, many files', ratio(warm, least(cold, fresh)), .1),
         bar('peak memory, many files', most(*(p.median(2) for p in many[:3])), 300, ' MB'),
         bar('peak memory, one file', most(*(p.median(2) for p in single[:3])), 300, ' MB'),
+        bar('cold replay ÷ ccusage, many files', ratio(cold_replay, beside), 2.5),
+        bar('replay with the lake up to date ÷ cold replay', ratio(warm_replay, cold_replay), .1),
+        bar('a grid of 20 ÷ one configuration', ratio(twenty, one), 4),
+        floor_bar('decisions per second and core, millions', decisions_per_second(lone, hundred, count), 5e6, 1e6),
+        bar('knapsack of 1,000 parts, p99', solved_ms, 1, ' ms'),
+        bar('its largest gap', gap_pct, 1, ' %'),
+        bar('peak memory of a replay', most(*(p.median(2) for p in replayed[:4])), None, ' MB'),
         bar('`devboy --help`', help_text.median(0) and help_text.median(0) * 1000, 20, ' ms'),
     ]
     return '\n'.join(lines)

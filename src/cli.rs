@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, doctor, ingest, man, tune};
+use crate::commands::{completions, doctor, encode, ingest, man, replay, tune};
 use crate::context::Context;
 use crate::error::Kind;
 use crate::model::trace::Millis;
@@ -20,6 +20,8 @@ pub enum Exit {
     Failed = 1,
     /// The command line makes no sense.
     Usage = 2,
+    /// A gate was not passed: the replay got worse than allowed.
+    Gate = 3,
     /// `--check`: changes are pending and were not written.
     Pending = 4,
 }
@@ -36,6 +38,10 @@ pub struct Cli {
 enum Command {
     /// Propose, show and explain `pipeline_config.toml`.
     Tune(tune::Args),
+    /// Replay the layered pipeline over your logs and say what it would have saved.
+    Replay(replay::Args),
+    /// Write one body in every way and show what each costs.
+    Encode(encode::Args),
     /// Bring the lake up to date with the logs and say what was read.
     Ingest(ingest::Args),
     /// Say where devboy looks, what it finds, and what is damaged or missing.
@@ -138,6 +144,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
     };
     let outcome = match cli.command {
         Command::Tune(args) => tune::run(&args, context),
+        Command::Replay(args) => replay::run(&args, context),
+        Command::Encode(args) => encode::run(&args, context),
         Command::Ingest(args) => ingest::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Completions(args) => completions::run(&args, context),

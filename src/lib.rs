@@ -10,13 +10,17 @@ pub mod model;
 
 // Logs to rows, rows to history, rows to disk and back.
 pub mod content;
+pub mod extract;
 pub mod frames;
 pub mod logs;
+pub mod tokens;
 
 // History to aggregates, aggregates to findings, findings to a file.
 pub mod mine;
+pub mod replay;
 pub mod rules;
 pub mod settings;
+pub mod telemetry;
 
 // The shell around it.
 pub mod cli;

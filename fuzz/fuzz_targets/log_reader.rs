@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use devboy::content::shape;
 use devboy::logs::assemble::assemble;
+use devboy::logs::endpoint::Endpoints;
 use devboy::logs::message::Guide;
 use devboy::logs::read;
 use devboy::logs::vocabulary::Vocabulary;
@@ -13,9 +14,11 @@ use devboy::model::corpus::{Corpus, Source};
 use libfuzzer_sys::fuzz_target;
 
 static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);
+static ENDPOINTS: LazyLock<Endpoints> = LazyLock::new(Endpoints::shipped);
 
 fuzz_target!(|bytes: &[u8]| {
-    let reading = read::read_stream(bytes, Guide { vocabulary: &WORDS, classify: shape::classify });
+    let guide = Guide { vocabulary: &WORDS, endpoints: &ENDPOINTS, classify: shape::classify, study: None };
+    let reading = read::read_stream(bytes, guide);
     let counters = reading.trace.counters.clone();
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
     assert_eq!(u64::from(counters.items), counters.records + counters.bad_fragments + counters.non_objects);

@@ -46,7 +46,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
     let mut read = window::of(&args.window, context.now_ms)
-        .and_then(|window| Input::read(&args.input, window, &args.output, context));
+        .and_then(|window| Input::read(&args.input, window, 0, &args.output, context));
     let mut damage = None;
     let exit = match &mut read {
         Err(error) => {

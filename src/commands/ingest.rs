@@ -36,7 +36,7 @@ struct Said {
 
 /// Reads what is new, then reports.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let mut input = Input::read(&args.input, window::ALL, &args.output, context)?;
+    let mut input = Input::read(&args.input, window::ALL, 0, &args.output, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
         return Err(input.no_records());
     }

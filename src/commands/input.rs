@@ -11,23 +11,27 @@ use serde_json::{Value, json};
 
 use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::update::{
-    Known, Loaded, Scope, Tally, bring_up_to_date, directory_of, root_id, slug, thread_pool,
+    Known, Loaded, Scope, Tally, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
 };
 use crate::commands::window;
+use crate::content::rules::FormatRules;
 use crate::content::shape;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::extract::Studies;
 use crate::frames::lake::Lake;
 use crate::frames::manifest::StoredSource;
 use crate::frames::tables::SCHEMA_VERSION;
 use crate::logs::assemble::assemble;
 use crate::logs::discover::{self, Listing, Root};
+use crate::logs::endpoint::Endpoints;
 use crate::logs::message::Guide;
 use crate::logs::read;
 use crate::logs::vocabulary::Vocabulary;
+use crate::model::body_facts::BodyFacts;
 use crate::model::corpus::{Corpus, Source, SourceRows};
 use crate::model::history::History;
-use crate::model::id::Id;
+use crate::model::id::{Id, IdMap};
 use crate::model::trace::{FileTrace, Millis};
 use crate::report::numbers;
 use crate::rules::data::Data;
@@ -48,6 +52,11 @@ pub struct Input {
     pub notes: Vec<String>,
     /// Words of the logs.
     pub vocabulary: Vocabulary,
+    /// Classes of endpoints.
+    pub endpoints: Endpoints,
+    /// How bodies are written in other ways.
+    pub formats: FormatRules,
+    tier: u8,
     /// The data files.
     pub data: Data,
     /// The workers.
@@ -56,19 +65,23 @@ pub struct Input {
     /// The stored form of `sources`.
     selected: Vec<StoredSource>,
     corpus: Option<Corpus>,
+    /// Facts about bodies, by name.
+    bodies: Vec<BodyFacts>,
     /// What came from standard input.
-    piped: Option<FileTrace>,
+    piped: Option<(FileTrace, Vec<BodyFacts>)>,
     progress: bool,
 }
 
 impl Input {
-    /// Finds the logs that `args` ask for and brings what is known of them up to date.
+    /// Finds the logs that `args` ask for and brings what is known of them up to date; `tier` are the vocabularies in
+    /// which the facts about bodies are wanted, one bit each, 0 for none.
     ///
     /// # Errors
     /// If no log can be found; the error lists the places looked at.
     pub fn read(
         args: &InputArgs,
         window: Range<Millis>,
+        tier: u8,
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
@@ -82,11 +95,15 @@ impl Input {
             tally: Tally::default(),
             notes: Vec::new(),
             vocabulary: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
+            endpoints: Endpoints::parse(&data.text("endpoints.toml")?, "rules/endpoints.toml")?,
+            formats: FormatRules::parse(&data.text("formats.toml")?, "rules/formats.toml")?,
+            tier,
             data,
             pool: thread_pool(args.threads)?,
             lake: None,
             selected: Vec::new(),
             corpus: None,
+            bodies: Vec::new(),
             piped: None,
             progress: context.err_is_terminal && !output.quiet,
         };
@@ -95,10 +112,7 @@ impl Input {
         input.notes.extend(known.notes.iter().cloned());
         input.select(args.project.as_deref(), known);
         if input.listing.stdin {
-            let trace = read::read_stream(&mut context.input, input.guide()).trace;
-            let counters = trace.counters.clone();
-            input.sources.push(Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters });
-            input.piped = Some(trace);
+            input.read_pipe(&mut context.input);
         }
         if input.sources.is_empty() && !args.allow_empty {
             return Err(input.nothing_found(args));
@@ -107,7 +121,18 @@ impl Input {
     }
 
     fn guide(&self) -> Guide<'_> {
-        Guide { vocabulary: &self.vocabulary, classify: shape::classify }
+        let Self { vocabulary, endpoints, .. } = self;
+        Guide { vocabulary, endpoints, classify: shape::classify, study: None }
+    }
+
+    fn read_pipe(&mut self, source: &mut dyn std::io::Read) {
+        let studies = Studies::new(self.tier, self.formats.knobs(), std::iter::empty());
+        let begin = || studies.begin();
+        let guide = Guide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
+        let trace = read::read_stream(source, guide).trace;
+        let counters = trace.counters.clone();
+        self.sources.push(Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters });
+        self.piped = Some((trace, studies.finish()));
     }
 
     fn open_lake(&mut self, args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) {
@@ -118,7 +143,10 @@ impl Input {
                 let _unheard = writeln!(err, "devboy: another run is updating the lake; waiting for it");
             }
         };
-        let words = self.data.text("logs.toml").map_or(Id::NONE, |text| Id::pseudonym(text.as_bytes()));
+        // Rows and facts made by other data files are outdated.
+        let texts =
+            ["logs.toml", "endpoints.toml", "formats.toml"].map(|name| self.data.text(name).unwrap_or_default());
+        let words = Id::pseudonym(texts.concat().as_bytes());
         match Lake::open(&dir, words, waiting) {
             Ok(lake) => {
                 self.notes.extend(lake.note.clone());
@@ -135,11 +163,12 @@ impl Input {
             listing: &self.listing,
             roots: &roots,
             guide: self.guide(),
+            knobs: self.formats.knobs(),
             pool: &self.pool,
             since: self.window.start,
             progress: self.progress,
         };
-        let known = bring_up_to_date(&scope, lake.as_mut(), want_rows);
+        let known = bring_up_to_date(&scope, lake.as_mut(), Want { rows: want_rows, tier: self.tier });
         self.lake = lake;
         known
     }
@@ -168,8 +197,13 @@ impl Input {
             })
             .unzip();
         if let Some(loaded) = known.loaded {
-            self.corpus = Some(self.corpus_of(loaded));
+            self.take(loaded);
         }
+    }
+
+    fn take(&mut self, mut loaded: Loaded) {
+        self.bodies = std::mem::take(&mut loaded.bodies);
+        self.corpus = Some(self.corpus_of(loaded));
     }
 
     fn corpus_of(&self, loaded: Loaded) -> Corpus {
@@ -199,14 +233,44 @@ impl Input {
                 }
             }
             let loaded = known.loaded.expect("rows were asked for");
-            self.corpus = Some(self.corpus_of(loaded));
+            self.take(loaded);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
-        if let Some(trace) = self.piped.take() {
+        if let Some((trace, bodies)) = self.piped.take() {
+            self.bodies.extend(bodies);
+            self.bodies.sort_by_key(|facts| facts.body);
+            self.bodies.dedup_by_key(|facts| facts.body);
             let source = self.sources.last().cloned().unwrap_or_default();
             corpus.push(source, trace);
         }
         corpus
+    }
+
+    /// The facts about bodies, by name. Some bodies of deleted logs may have none.
+    pub fn bodies(&mut self) -> Vec<BodyFacts> {
+        self.corpus();
+        std::mem::take(&mut self.bodies)
+    }
+
+    /// The project directory of each session, as a pseudonym; of several the first.
+    pub fn projects(&mut self, history: &History) -> Vec<Id> {
+        self.corpus();
+        let mut known: IdMap<Id, Id> = IdMap::default();
+        let files = self.corpus.iter().flat_map(|corpus| &corpus.files);
+        for (file, stored) in files.zip(&self.selected) {
+            for row in &file.rows.sessions {
+                let directory = known.entry(row.session).or_insert(stored.directory);
+                *directory = stored.directory.min(*directory);
+            }
+        }
+        history.sessions.iter().map(|session| known.get(&session.id).copied().unwrap_or(session.project)).collect()
+    }
+
+    /// The name of a project directory, if it is on disk; else the start of its pseudonym.
+    pub fn project_name(&self, directory: Id) -> String {
+        let names = self.listing.files.iter().map(|file| directory_of(file, &self.listing));
+        let mut named = names.filter(|name| Id::pseudonym(slug(name).as_bytes()) == directory);
+        named.next().unwrap_or_else(|| directory.to_string()[..8].to_owned())
     }
 
     /// What happened in the logs within the window, whatever copies they hold.
@@ -240,7 +304,8 @@ impl Input {
         if self.listing.stdin || self.lake.is_none() {
             return None;
         }
-        let mut text = format!("{SCHEMA_VERSION} {} {about} {:?}", env!("CARGO_PKG_VERSION"), self.window);
+        let tier = self.tier;
+        let mut text = format!("{SCHEMA_VERSION} {} {tier} {about} {:?}", env!("CARGO_PKG_VERSION"), self.window);
         for stored in &self.selected {
             let StoredSource { key, number, bytes, readings, probe, .. } = stored;
             text += &format!(" {key} {number} {bytes} {readings} {probe}");

@@ -2,10 +2,13 @@
 //! output, the clock read and results printed.
 
 pub mod completions;
+pub mod config;
 pub mod doctor;
+pub mod encode;
 pub mod ingest;
 pub mod input;
 pub mod man;
+pub mod replay;
 pub mod tune;
 pub mod update;
 pub mod window;

@@ -4,13 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::content::encode::{self, Knobs};
 use crate::error::{Error, Result};
-use crate::frames::lake::Lake;
+use crate::extract::Studies;
+use crate::frames::lake::{Lake, News};
 use crate::frames::manifest::StoredSource;
 use crate::logs::discover::{Listing, LogFile, Packing};
 use crate::logs::message::Guide;
 use crate::logs::probe::probe;
 use crate::logs::read::{self, Job, Reading};
+use crate::model::body_facts::BodyFacts;
 use crate::model::damage::Reason;
 use crate::model::id::Id;
 use crate::model::names::Names;
@@ -86,8 +89,10 @@ pub struct Scope<'a> {
     pub listing: &'a Listing,
     /// Pseudonyms of the roots, in the order of the listing's.
     pub roots: &'a [Id],
-    /// What extraction needs to know.
+    /// What a light reading needs to know.
     pub guide: Guide<'a>,
+    /// How bodies are written in other ways.
+    pub knobs: Knobs,
     /// The workers.
     pub pool: &'a rayon::ThreadPool,
     /// Without a lake, files last changed before this are not opened.
@@ -96,12 +101,24 @@ pub struct Scope<'a> {
     pub progress: bool,
 }
 
+/// What a command needs besides the counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Want {
+    /// The rows.
+    pub rows: bool,
+    /// The facts about bodies, in these vocabularies, one bit each.
+    pub tier: u8,
+}
+
 /// Rows of every known source, by its number.
+#[derive(Default)]
 pub struct Loaded {
     /// What symbols in the rows mean.
     pub names: Names,
     /// The rows.
     pub rows: BTreeMap<u32, Rows>,
+    /// The facts about bodies, by name; there if they were wanted.
+    pub bodies: Vec<BodyFacts>,
 }
 
 /// What is known now.
@@ -119,32 +136,40 @@ pub struct Known {
     pub notes: Vec<String>,
 }
 
-/// Brings everything in scope up to date, the lake included. Rows are loaded if something changed or `want_rows`.
-pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want_rows: bool) -> Known {
+/// Brings everything in scope up to date, the lake included. Rows are loaded if something changed or they are wanted.
+pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want: Want) -> Known {
     let mut known = Known::default();
     let mut stored = Stored::of(lake.as_deref());
-    let mut plans = plan(scope, &mut stored, lake.is_none());
+    let mut plans = plan(scope, &mut stored, lake.is_none(), want.tier);
     known.pruned = (scope.listing.files.len() - plans.len()) as u64;
     let something_to_read = plans.iter().any(|plan| plan.job().is_some());
-    let mut loaded = Loaded { names: Names::default(), rows: BTreeMap::new() };
-    if something_to_read || want_rows {
+    let mut loaded = Loaded::default();
+    if something_to_read || want.rows {
+        let mut tier = reading_tier(&plans, want);
         if let Some(lake) = lake.as_deref_mut()
-            && let Err(why) = load(lake, scope, &mut loaded)
+            && let Err(why) = load(lake, scope, tier, &mut loaded)
         {
             known.notes.push(format!("the lake was damaged ({why}) and is rebuilt"));
             lake.forget();
+            loaded = Loaded::default();
             stored = Stored::of(Some(lake));
-            plans = plan(scope, &mut stored, false);
+            plans = plan(scope, &mut stored, false, want.tier);
+            tier = reading_tier(&plans, want);
         }
-        let delta = read_into(scope, &plans, &mut stored, &mut loaded, &mut known);
+        let counted = loaded.bodies.iter().filter(|facts| facts.counted & tier == tier);
+        let studies = Studies::new(tier, scope.knobs, counted.map(|facts| facts.body));
+        let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
+        let news = studies.finish();
         if let Some(lake) = lake
-            && let Err(why) = scope.pool.install(|| commit(lake, &stored, &delta, &loaded))
+            && let Err(why) = scope.pool.install(|| commit(lake, &stored, &delta, &loaded, &news))
         {
             known.notes.push(format!("the lake was not updated: {why}"));
         }
+        loaded.take_over(news);
         known.loaded = Some(loaded);
     } else {
-        read_into(scope, &plans, &mut stored, &mut loaded, &mut known);
+        let studies = Studies::new(0, scope.knobs, std::iter::empty());
+        read_into(scope, &plans, (0, &studies), &mut stored, &mut loaded, &mut known);
         if let Some(lake) = lake
             && lake.manifest.sources != stored.sources
         {
@@ -156,9 +181,35 @@ pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want_row
     known
 }
 
-fn load(lake: &mut Lake, scope: &Scope<'_>, loaded: &mut Loaded) -> std::result::Result<(), String> {
-    loaded.rows = scope.pool.install(|| lake.load(&mut loaded.names))?.into_iter().collect();
-    Ok(())
+impl Loaded {
+    /// Adds new facts; they replace what was known of the same bodies.
+    fn take_over(&mut self, news: Vec<BodyFacts>) {
+        if self.bodies.is_empty() {
+            self.bodies = news;
+            return;
+        }
+        let known = std::mem::take(&mut self.bodies);
+        self.bodies = news.into_iter().chain(known).collect();
+        self.bodies.sort_by_key(|facts| facts.body);
+        self.bodies.dedup_by_key(|facts| facts.body);
+    }
+}
+
+/// The vocabularies in which this run counts: those wanted, and those in which a file that has grown was counted so far,
+/// so that every file is counted alike from end to end.
+fn reading_tier(plans: &[Plan<'_>], want: Want) -> u8 {
+    let grown = plans.iter().map(|plan| if let Action::Grown(known) = &plan.action { known.tier } else { 0 });
+    grown.fold(want.tier, |tier, more| tier | more)
+}
+
+fn load(lake: &mut Lake, scope: &Scope<'_>, tier: u8, loaded: &mut Loaded) -> std::result::Result<(), String> {
+    scope.pool.install(|| {
+        loaded.rows = lake.load(&mut loaded.names)?.into_iter().collect();
+        if tier != 0 {
+            loaded.bodies = lake.load_bodies(&encode::ids())?;
+        }
+        Ok(())
+    })
 }
 
 /// What has to happen with one file.
@@ -200,7 +251,7 @@ impl Plan<'_> {
 }
 
 /// Decides for every file on disk what has to be read of it.
-fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, may_prune: bool) -> Vec<Plan<'a>> {
+fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, may_prune: bool, tier: u8) -> Vec<Plan<'a>> {
     let keys: Vec<Id> = scope.listing.files.iter().map(source_key).collect();
     let listed: BTreeSet<Id> = keys.iter().copied().collect();
     let mut plans = Vec::new();
@@ -209,14 +260,17 @@ fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, may_prune: bool) -> Vec<Plan
             continue;
         }
         let known = stored.sources.get(&key).cloned().or_else(|| stored.moved(file, &listed));
-        let action = known.map_or(Action::New, |known| action_for(file, known));
+        let action = known.map_or(Action::New, |known| action_for(file, known, tier));
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
         plans.push(Plan { key, root: scope.roots[file.root], directory, file, action });
     }
     plans
 }
 
-fn action_for(file: &LogFile, known: StoredSource) -> Action {
+fn action_for(file: &LogFile, known: StoredSource, tier: u8) -> Action {
+    if known.tier & tier != tier {
+        return Action::Rewritten;
+    }
     let stamp = (known.bytes, known.modified_ns, known.changed_ns);
     if stamp == (file.bytes, file.modified_ns, file.changed_ns) {
         return Action::Unchanged(known);
@@ -251,13 +305,16 @@ pub fn slug(text: &str) -> String {
 fn read_into(
     scope: &Scope<'_>,
     plans: &[Plan<'_>],
+    (tier, studies): (u8, &Studies),
     stored: &mut Stored,
     loaded: &mut Loaded,
     known: &mut Known,
 ) -> Vec<(u32, Rows)> {
     let jobs: Vec<Job<'_>> = plans.iter().filter_map(Plan::job).collect();
     let progress = Progress::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
-    let readings = read::read_all(&jobs, scope.guide, scope.pool, &|bytes| progress.advance(bytes));
+    let begin = || studies.begin();
+    let guide = Guide { study: if tier == 0 { None } else { Some(&begin) }, ..scope.guide };
+    let readings = read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes));
     drop(progress);
     let mut readings = readings.into_iter();
     let mut delta = Vec::new();
@@ -270,6 +327,10 @@ fn read_into(
             if reading.trace.counters.damage.count(Reason::Unreadable) > 0 {
                 known.files.push(unreadable(plan, source, reading));
                 continue;
+            }
+            // What a file holds already was counted as it was; this run counts at least as much.
+            if plan.action.fate() != Fate::Grown {
+                source.tier = tier;
             }
             delta.push((source.number, take_over(reading, &mut source, plan, loaded)));
         }
@@ -320,7 +381,13 @@ fn take_over(reading: Reading, source: &mut StoredSource, plan: &Plan<'_>, loade
 }
 
 /// Writes what is new. Nothing is written when nothing changed.
-fn commit(lake: &mut Lake, stored: &Stored, delta: &[(u32, Rows)], loaded: &Loaded) -> std::result::Result<(), String> {
+fn commit(
+    lake: &mut Lake,
+    stored: &Stored,
+    delta: &[(u32, Rows)],
+    loaded: &Loaded,
+    news: &[BodyFacts],
+) -> std::result::Result<(), String> {
     if delta.is_empty() && lake.manifest.sources == stored.sources {
         return Ok(());
     }
@@ -330,7 +397,7 @@ fn commit(lake: &mut Lake, stored: &Stored, delta: &[(u32, Rows)], loaded: &Load
     let delta: Vec<(u32, &Rows)> = delta.iter().map(|(number, rows)| (*number, rows)).collect();
     let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
     let all: Vec<(u32, &Rows)> = all.map(|(number, rows)| (*number, rows)).collect();
-    lake.commit(&delta, &all, &loaded.names)
+    lake.commit(&delta, &all, &loaded.names, &News { facts: news, formats: &encode::ids() })
 }
 
 /// What the lake knows of files.

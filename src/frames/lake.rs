@@ -16,9 +16,11 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
 
+use crate::frames::bodies;
 use crate::frames::manifest::{self, Manifest, Unusable};
 use crate::frames::tables::{self, SCHEMA_VERSION, TABLES, Tagged};
-use crate::model::id::Id;
+use crate::model::body_facts::BodyFacts;
+use crate::model::id::{Id, IdSet};
 use crate::model::names::Names;
 use crate::model::trace::Rows;
 
@@ -29,7 +31,15 @@ const MEMOS_MAX: usize = 16;
 /// Rows per batch when reading.
 const BATCH_ROWS: usize = 1 << 16;
 /// Columns of hashes: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 5] = ["call", "message", "body", "id", "other"];
+const HASH_COLUMNS: [&str; 9] = ["call", "message", "body", "id", "other", "sha", "path", "near", "lines"];
+
+/// Facts about bodies that were not known before, and the names of the formats by number.
+pub struct News<'a> {
+    /// The facts.
+    pub facts: &'a [BodyFacts],
+    /// See [`crate::model::body_facts::Encoding::format`].
+    pub formats: &'a [&'a str],
+}
 
 /// An opened and locked lake.
 #[derive(Debug)]
@@ -121,6 +131,26 @@ impl Lake {
         Ok(files)
     }
 
+    /// All facts about bodies, by name; `formats` are the names of the formats by number.
+    ///
+    /// # Errors
+    /// If a segment cannot be read; [`Lake::forget`] then makes room for reading everything anew.
+    pub fn load_bodies(&self, formats: &[&str]) -> Result<Vec<BodyFacts>, String> {
+        let read = |&segment: &u32| {
+            let [bodies, encodings] = bodies::TABLES.map(|table| read_segment(&self.segment(segment, table)));
+            bodies::read(&bodies?, &encodings?, formats).map_err(|cause| cause.to_string())
+        };
+        let parts: Vec<Result<Vec<BodyFacts>, String>> = self.manifest.body_segments.par_iter().map(read).collect();
+        let mut facts = Vec::new();
+        for part in parts.into_iter().rev() {
+            facts.extend(part?);
+        }
+        // The latest segment comes first and stays.
+        facts.sort_by_key(|row| row.body);
+        facts.dedup_by_key(|row| row.body);
+        Ok(facts)
+    }
+
     /// Starts from nothing: what the segments held is lost.
     pub fn forget(&mut self) {
         let Manifest { next_segment, words, .. } = self.manifest;
@@ -128,11 +158,18 @@ impl Lake {
         self.outdated = false;
     }
 
-    /// Writes a run's new rows and the new manifest. `all` yields every live row, for when segments are merged.
+    /// Writes a run's new rows and the new manifest. `all` yields every live row, for when segments are merged; `news`
+    /// are the facts about bodies that were not known before.
     ///
     /// # Errors
     /// Whatever the disk says; the lake is then as it was before.
-    pub fn commit(&mut self, delta: &Tagged<'_>, all: &Tagged<'_>, names: &Names) -> Result<(), String> {
+    pub fn commit(
+        &mut self,
+        delta: &Tagged<'_>,
+        all: &Tagged<'_>,
+        names: &Names,
+        news: &News<'_>,
+    ) -> Result<(), String> {
         let live: u64 = all.iter().map(|(_, rows)| row_count(rows)).sum();
         let fresh: u64 = delta.iter().map(|(_, rows)| row_count(rows)).sum();
         let merge = self.outdated
@@ -152,10 +189,38 @@ impl Lake {
             next.next_segment += 1;
             next.rows += count;
         }
+        self.commit_bodies(&mut next, all, news)?;
         self.manifest = next;
         self.outdated = false;
         self.save_manifest()?;
         self.sweep();
+        Ok(())
+    }
+
+    /// Writes the new facts that some call refers to; merges segments when there are many.
+    fn commit_bodies(&self, next: &mut Manifest, all: &Tagged<'_>, news: &News<'_>) -> Result<(), String> {
+        let answers = all.iter().flat_map(|(_, rows)| &rows.calls).filter_map(|row| row.answered);
+        let live: IdSet<Id> = answers.map(|answered| answered.body).collect();
+        let mut facts: Vec<&BodyFacts> = news.facts.iter().filter(|row| live.contains(&row.body)).collect();
+        let known;
+        if self.outdated || next.body_segments.len() >= SEGMENTS_MAX {
+            let fresh: IdSet<Id> = facts.iter().map(|row| row.body).collect();
+            known = self.load_bodies(news.formats)?;
+            facts.extend(known.iter().filter(|row| live.contains(&row.body) && !fresh.contains(&row.body)));
+            next.body_segments.clear();
+        }
+        if facts.is_empty() {
+            return Ok(());
+        }
+        bodies::TABLES.par_iter().try_for_each(|table| {
+            let path = self.segment(next.next_segment, table);
+            let batch = bodies::batch(table, &facts, news.formats).map_err(|cause| cause.to_string());
+            batch
+                .and_then(|batch| write_table(&path, &batch))
+                .map_err(|cause| format!("writing {}: {cause}", path.display()))
+        })?;
+        next.body_segments.push(next.next_segment);
+        next.next_segment += 1;
         Ok(())
     }
 
@@ -211,12 +276,10 @@ impl Lake {
 
     /// Removes what the manifest does not refer to. What cannot be removed now is tried again next time.
     fn sweep(&self) {
-        let wanted: BTreeSet<PathBuf> = self
-            .manifest
-            .segments
-            .iter()
-            .flat_map(|&segment| TABLES.map(|table| self.segment(segment, table)))
-            .collect();
+        let rows = self.manifest.segments.iter().flat_map(|&segment| TABLES.map(|table| self.segment(segment, table)));
+        let facts = self.manifest.body_segments.iter();
+        let facts = facts.flat_map(|&segment| bodies::TABLES.map(|table| self.segment(segment, table)));
+        let wanted: BTreeSet<PathBuf> = rows.chain(facts).collect();
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let ours = path.file_name().is_some_and(|name| is_own_name(&name.to_string_lossy()));
@@ -232,7 +295,9 @@ impl Lake {
 fn is_own_name(name: &str) -> bool {
     let segment = name.split_once('-').is_some_and(|(number, table)| {
         let table = table.strip_suffix(".parquet");
-        number.len() == 6 && number.bytes().all(|b| b.is_ascii_digit()) && table.is_some_and(|t| TABLES.contains(&t))
+        number.len() == 6
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && table.is_some_and(|t| TABLES.contains(&t) || bodies::TABLES.contains(&t))
     });
     let memo = || {
         name.rsplit_once('.')

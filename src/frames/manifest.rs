@@ -39,6 +39,8 @@ pub struct StoredSource {
     pub open_tail: bool,
     /// In how many goes it was read: the halves of a call may come from two of them.
     pub readings: u32,
+    /// Vocabularies in which its bodies were counted, one bit each; 0 after a light reading.
+    pub tier: u8,
     /// What was counted.
     pub counters: Counters,
 }
@@ -56,6 +58,8 @@ pub struct Manifest {
     pub next_segment: u32,
     /// Segments in order.
     pub segments: Vec<u32>,
+    /// Segments with facts about bodies, in order: what a later one says holds.
+    pub body_segments: Vec<u32>,
     /// Rows in the segments, dead ones included.
     pub rows: u64,
     /// Sources by key.
@@ -118,6 +122,8 @@ struct Stored {
     next_source: u32,
     next_segment: u32,
     segments: Vec<u32>,
+    #[serde(default)]
+    body_segments: Vec<u32>,
     rows: u64,
     sources: Vec<StoredEntry>,
 }
@@ -134,6 +140,8 @@ struct StoredEntry {
     probe: String,
     open_tail: bool,
     readings: u32,
+    #[serde(default)]
+    tier: u8,
     lines: u64,
     items: u32,
     blocks: u32,
@@ -153,6 +161,7 @@ impl Stored {
             next_source: manifest.next_source,
             next_segment: manifest.next_segment,
             segments: manifest.segments.clone(),
+            body_segments: manifest.body_segments.clone(),
             rows: manifest.rows,
             sources: manifest.sources.values().map(StoredEntry::pack).collect(),
         }
@@ -166,6 +175,7 @@ impl Stored {
             next_source: self.next_source,
             next_segment: self.next_segment,
             segments: self.segments,
+            body_segments: self.body_segments,
             rows: self.rows,
             sources: sources.into_iter().map(|source| (source.key, source)).collect(),
         })
@@ -187,6 +197,7 @@ impl StoredEntry {
             probe: source.probe.to_string(),
             open_tail: source.open_tail,
             readings: source.readings,
+            tier: source.tier,
             lines: counters.lines,
             items: counters.items,
             blocks: counters.blocks,
@@ -212,6 +223,7 @@ impl StoredEntry {
             probe: Id::from_hex(&self.probe)?,
             open_tail: self.open_tail,
             readings: self.readings,
+            tier: self.tier,
             counters: Counters {
                 lines: self.lines,
                 items: self.items,

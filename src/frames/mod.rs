@@ -1,7 +1,9 @@
 //! The only room that names Polars, Arrow and Parquet: the tables of the lake, the lake itself, and queries that return
 //! typed rows.
 
+pub mod bodies;
 pub mod calls;
+mod columns;
 pub mod lake;
 pub mod manifest;
 pub mod tables;

@@ -3,31 +3,23 @@
 //! A new fact is a new column: name it in `columns` and `read` of its table and raise [`SCHEMA_VERSION`]. Readers give
 //! a column that an older segment lacks its default, so rows of deleted logs survive the change.
 
-use std::sync::Arc;
+use arrow_array::{Array, RecordBatch};
 
-use arrow_array::builder::FixedSizeBinaryBuilder;
-use arrow_array::types::UInt32Type;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch, StringArray,
-    UInt8Array, UInt32Array, UInt64Array,
+use crate::frames::columns::{
+    Column, Columns, Outcome, bools, checked, i64s, ids, optional_u32s, texts, u8s, u32s, u64s,
 };
-use arrow_schema::ArrowError;
-
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
 use crate::model::trace::{
-    Answered, Asked, CallRow, ChainKey, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow, Status,
-    Usage,
+    Answered, Asked, CallRow, ChainKey, Handle, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow,
+    Status, Usage,
 };
 
 /// Version of the lake's schema and of the meaning of its columns.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions"];
-
-/// Result of a conversion.
-pub type Outcome<T> = Result<T, ArrowError>;
 
 /// Rows of several files, each with the number of its source.
 pub type Tagged<'a> = [(u32, &'a Rows)];
@@ -83,8 +75,6 @@ pub fn read(
     Ok(())
 }
 
-type Column = (&'static str, ArrayRef, bool);
-
 /// One value per row of all files.
 fn each<'a, R, T>(
     files: &'a Tagged<'a>,
@@ -95,44 +85,6 @@ where
     R: 'a,
 {
     files.iter().flat_map(move |(_, file)| rows(file)).map(value)
-}
-
-fn u8s(values: impl Iterator<Item = u8>) -> ArrayRef {
-    Arc::new(UInt8Array::from_iter_values(values))
-}
-
-fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(values))
-}
-
-fn optional_u32s(values: impl Iterator<Item = Option<u32>>) -> ArrayRef {
-    Arc::new(values.collect::<UInt32Array>())
-}
-
-fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(values))
-}
-
-fn i64s(values: impl Iterator<Item = i64>) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values(values))
-}
-
-fn bools(values: impl Iterator<Item = bool>) -> ArrayRef {
-    Arc::new(values.map(Some).collect::<BooleanArray>())
-}
-
-fn ids(values: impl Iterator<Item = Id>) -> ArrayRef {
-    let mut builder = FixedSizeBinaryBuilder::with_capacity(values.size_hint().0, 16);
-    for id in values {
-        builder.append_value(id.0).expect("an id has 16 bytes");
-    }
-    Arc::new(builder.finish())
-}
-
-fn texts(values: impl Iterator<Item = Sym>, names: &Names) -> ArrayRef {
-    let keys = UInt32Array::from_iter_values(values.map(|sym| sym.0));
-    let texts: ArrayRef = Arc::new(StringArray::from_iter_values(names.texts()));
-    Arc::new(DictionaryArray::<UInt32Type>::new(keys, texts))
 }
 
 fn sources<R>(files: &Tagged<'_>, rows: fn(&Rows) -> &Vec<R>) -> Column {
@@ -169,6 +121,12 @@ fn call_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
         ("tool", texts(each(files, of, move |row| asked(row).tool), names), false),
         ("chain", u32s(each(files, of, move |row| asked(row).chain)), false),
         ("input_bytes", u32s(each(files, of, move |row| asked(row).input_bytes)), false),
+        ("endpoint", texts(each(files, of, move |row| asked(row).endpoint), names), false),
+        ("path", ids(each(files, of, move |row| asked(row).path)), false),
+        ("handle_short", u32s(each(files, of, move |row| asked(row).handle.short)), false),
+        ("handle_bytes", u8s(each(files, of, move |row| asked(row).handle.bytes)), false),
+        ("handle_o200k", u8s(each(files, of, move |row| asked(row).handle.tokens[0])), false),
+        ("handle_cl100k", u8s(each(files, of, move |row| asked(row).handle.tokens[1])), false),
         ("answered_record", optional_u32s(each(files, of, |row| row.answered.map(|half| half.record))), true),
         ("answered_block", u32s(each(files, of, move |row| answered(row).block)), false),
         ("answered_ts", i64s(each(files, of, move |row| answered(row).ts)), false),
@@ -181,8 +139,18 @@ fn call_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
     ]
 }
 
-const NEVER_ASKED: Asked =
-    Asked { record: 0, block: 0, message: Id::NONE, tool: Sym(0), chain: 0, ts: 0, input_bytes: 0 };
+const NEVER_ASKED: Asked = Asked {
+    record: 0,
+    block: 0,
+    message: Id::NONE,
+    tool: Sym(0),
+    chain: 0,
+    ts: 0,
+    input_bytes: 0,
+    endpoint: Sym(0),
+    path: Id::NONE,
+    handle: Handle { short: 0, bytes: 0, tokens: [0; 2] },
+};
 const NEVER_ANSWERED: Answered = Answered {
     record: 0,
     block: 0,
@@ -249,81 +217,6 @@ fn session_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
     ]
 }
 
-/// The columns of a batch by name; one that is missing reads as zeros.
-struct Columns<'a>(&'a RecordBatch);
-
-impl Columns<'_> {
-    fn typed<T: Array + Clone + 'static>(&self, name: &str, default: impl FnOnce(usize) -> T) -> Outcome<T> {
-        let Some(column) = self.0.column_by_name(name) else { return Ok(default(self.0.num_rows())) };
-        let typed = column.as_any().downcast_ref::<T>().cloned();
-        typed.ok_or_else(|| ArrowError::SchemaError(format!("column {name} has type {}", column.data_type())))
-    }
-
-    fn u8(&self, name: &str) -> Outcome<UInt8Array> {
-        self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    fn u32(&self, name: &str) -> Outcome<UInt32Array> {
-        self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    fn u64(&self, name: &str) -> Outcome<UInt64Array> {
-        self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    fn i64(&self, name: &str) -> Outcome<Int64Array> {
-        self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    fn bool(&self, name: &str) -> Outcome<BooleanArray> {
-        self.typed(name, |rows| vec![false; rows].into())
-    }
-
-    fn ids(&self, name: &str) -> Outcome<Ids> {
-        let none = |rows| {
-            FixedSizeBinaryArray::try_from_iter(std::iter::repeat_n([0_u8; 16], rows)).expect("all ids have 16 bytes")
-        };
-        self.typed(name, none).map(Ids)
-    }
-
-    fn syms(&self, name: &str, names: &mut Names) -> Outcome<Vec<Sym>> {
-        let rows = self.0.num_rows();
-        let none = |rows: usize| {
-            let texts: ArrayRef = Arc::new(StringArray::from(vec![""]));
-            DictionaryArray::<UInt32Type>::new(vec![0; rows].into(), texts)
-        };
-        let column: DictionaryArray<UInt32Type> = self.typed(name, none)?;
-        let texts = column.values().as_any().downcast_ref::<StringArray>();
-        let texts = texts.ok_or_else(|| ArrowError::SchemaError(format!("column {name} holds no text")))?;
-        // Interned on first use: the dictionary may hold more names than the batch.
-        let mut known: Vec<Option<Sym>> = vec![None; texts.len()];
-        Ok((0..rows)
-            .map(|row| {
-                let key = column.keys().value(row) as usize;
-                *known[key].get_or_insert_with(|| names.intern(texts.value(key)))
-            })
-            .collect())
-    }
-}
-
-struct Ids(FixedSizeBinaryArray);
-
-impl Ids {
-    fn at(&self, row: usize) -> Id {
-        let mut id = Id::NONE;
-        id.0.copy_from_slice(self.0.value(row));
-        id
-    }
-}
-
-fn odd(name: &str, number: u8) -> ArrowError {
-    ArrowError::SchemaError(format!("column {name} holds the unknown number {number}"))
-}
-
-fn checked<T>(name: &str, column: &UInt8Array, from: fn(u8) -> Option<T>) -> Outcome<Vec<T>> {
-    column.values().iter().map(|&number| from(number).ok_or_else(|| odd(name, number))).collect()
-}
-
 fn read_chains(columns: &Columns<'_>) -> Outcome<impl Iterator<Item = ChainKey>> {
     let (session, agent) = (columns.ids("session")?, columns.ids("agent")?);
     let place = checked("place", &columns.u8("place")?, Place::from_number)?;
@@ -340,6 +233,9 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
     let (asked_ts, message) = (columns.i64("asked_ts")?, columns.ids("message")?);
     let (tool, chain) = (columns.syms("tool", names)?, columns.u32("chain")?);
     let input_bytes = columns.u32("input_bytes")?;
+    let (endpoint, path) = (columns.syms("endpoint", names)?, columns.ids("path")?);
+    let (short, handle_bytes) = (columns.u32("handle_short")?, columns.u8("handle_bytes")?);
+    let (o200k, cl100k) = (columns.u8("handle_o200k")?, columns.u8("handle_cl100k")?);
     let (answered_record, answered_block) = (columns.u32("answered_record")?, columns.u32("answered_block")?);
     let (answered_ts, chars, bytes) = (columns.i64("answered_ts")?, columns.u32("chars")?, columns.u32("bytes")?);
     let body = columns.ids("body")?;
@@ -357,6 +253,13 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
             chain: chain.value(row),
             ts: asked_ts.value(row),
             input_bytes: input_bytes.value(row),
+            endpoint: endpoint[row],
+            path: path.at(row),
+            handle: Handle {
+                short: short.value(row),
+                bytes: handle_bytes.value(row),
+                tokens: [o200k.value(row), cl100k.value(row)],
+            },
         }),
         answered: answered_record.is_valid(row).then(|| Answered {
             record: answered_record.value(row),

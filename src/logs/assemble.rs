@@ -386,6 +386,9 @@ fn placed(call: &Canonical, chain: u32, step: u32, partition: u32) -> Call {
         body: answer.map_or(Id::NONE, |answer| answer.body),
         shape: answer.map_or(0, |answer| answer.shape),
         input_bytes: asked.input_bytes,
+        endpoint: asked.endpoint,
+        path: asked.path,
+        handle: asked.handle,
     }
 }
 
@@ -465,6 +468,7 @@ fn messages(files: &[File<'_>], names: &Names) -> (Vec<Message>, u64) {
             ts: row.ts,
             usage: row.usage,
             billed: row.has_usage,
+            agent: file.rows.rows.chains[row.chain as usize].agent,
             place: file.place(row.chain),
             finished: row.finished,
         })

@@ -1,12 +1,21 @@
 //! The body of one tool result: decoded, measured and named in one pass, then forgotten.
 //!
 //! Up to [`WINDOW_BYTES`] of text are held; a longer body streams through, so a result of any length costs the same
-//! memory.
+//! memory. Only a [`Study`] needs bodies whole.
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::json::TextSink;
 use crate::model::id::Id;
+use crate::model::trace::Handle;
+
+/// Looks closer at bodies and calls while their text is there; what it finds out it keeps.
+pub trait Study {
+    /// A whole body with its name.
+    fn body(&mut self, id: Id, text: &[u8]);
+    /// The `tool_use` id of a call.
+    fn call(&mut self, id: &[u8]) -> Handle;
+}
 
 /// How much of a body is held as text.
 pub const WINDOW_BYTES: usize = 1 << 20;
@@ -25,9 +34,9 @@ pub struct Measured {
 }
 
 /// Collects a body. Reused from result to result.
-#[derive(Default)]
 pub struct Body {
     window: Vec<u8>,
+    window_bytes_max: usize,
     head: Vec<u8>,
     spilled: Option<Box<Xxh3>>,
     chars: u64,
@@ -37,6 +46,19 @@ pub struct Body {
 }
 
 impl Body {
+    /// An empty body of which at most `window_bytes_max` bytes are held.
+    pub fn new(window_bytes_max: usize) -> Self {
+        Self {
+            window: Vec::new(),
+            window_bytes_max,
+            head: Vec::new(),
+            spilled: None,
+            chars: 0,
+            bytes: 0,
+            lone_surrogates: 0,
+        }
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.window.clear();
@@ -52,7 +74,7 @@ impl Body {
         if self.spilled.is_some() { &self.head } else { &self.window }
     }
 
-    /// The whole text, unless the body was longer than [`WINDOW_BYTES`].
+    /// The whole text, unless the body was longer than the window.
     pub fn whole(&self) -> Option<&[u8]> {
         self.spilled.is_none().then_some(&*self.window)
     }
@@ -84,8 +106,8 @@ impl Body {
 
 impl TextSink for Body {
     fn push(&mut self, piece: &[u8]) {
-        for part in piece.chunks(WINDOW_BYTES) {
-            if self.window.len() + part.len() > WINDOW_BYTES {
+        for part in piece.chunks(self.window_bytes_max) {
+            if self.window.len() + part.len() > self.window_bytes_max {
                 self.spill();
             }
             self.window.extend_from_slice(part);

@@ -6,12 +6,13 @@
 use memchr::memmem;
 
 use crate::json::{self, Cursor, Fault, RawStr, Shape};
-use crate::logs::body::{Body, Measured};
+use crate::logs::body::{Body, Measured, Study, WINDOW_BYTES};
+use crate::logs::endpoint::{Endpoints, Input};
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::body_shape::BodyShape;
 use crate::model::damage::Reason;
 use crate::model::id::{Id, IdSet};
-use crate::model::trace::{Answered, NO_TIME, ResultKind, Status, Usage};
+use crate::model::trace::{Answered, Handle, NO_TIME, ResultKind, Status, Usage};
 
 /// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
 const TOOL_NAME_BYTES_MAX: usize = 128;
@@ -24,8 +25,12 @@ const TOKENS_MAX: f64 = 9_007_199_254_740_992.0;
 pub struct Guide<'v> {
     /// The words of the logs.
     pub vocabulary: &'v Vocabulary,
+    /// Classes of endpoints.
+    pub endpoints: &'v Endpoints,
     /// Tells the shape of a body.
     pub classify: fn(&[u8]) -> BodyShape,
+    /// Whoever looks closer at bodies; nobody in a light reading.
+    pub study: Option<&'v (dyn Fn() -> Box<dyn Study + 'v> + Sync)>,
 }
 
 /// A drafted call.
@@ -36,11 +41,18 @@ pub struct Ask {
     pub tool: String,
     /// Length of the input as JSON, in bytes.
     pub input_bytes: u32,
+    /// Endpoint class.
+    pub endpoint: String,
+    /// The file that the input names, as it stands there.
+    pub path: Option<Vec<u8>>,
+    /// Its name in telemetry and hints.
+    pub handle: Handle,
 }
 
 /// What the `message` of the record at hand contributes.
 pub struct Draft<'v> {
     guide: Guide<'v>,
+    study: Option<Box<dyn Study + 'v>>,
     body: Body,
     /// Calls seen so far to tools that are not MCP tools: the shape of their results is not asked for.
     pub builtin_calls: IdSet<Id>,
@@ -68,7 +80,8 @@ impl<'v> Draft<'v> {
     pub fn new(guide: Guide<'v>) -> Self {
         Self {
             guide,
-            body: Body::default(),
+            study: guide.study.map(|begin| begin()),
+            body: Body::new(if guide.study.is_some() { usize::MAX } else { WINDOW_BYTES }),
             builtin_calls: IdSet::default(),
             message: None,
             model: Vec::new(),
@@ -216,7 +229,7 @@ impl<'v> Draft<'v> {
 
     fn block(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
         let (mut kind, mut id, mut name, mut tool_use_id) = (None, None, None, None);
-        let mut input_bytes = 0;
+        let mut input: &[u8] = b"";
         let mut failed = false;
         let mut result_kind = ResultKind::Empty;
         self.body.clear();
@@ -229,13 +242,13 @@ impl<'v> Draft<'v> {
                 b"name" => name = self.text(cursor)?,
                 b"tool_use_id" => tool_use_id = self.text(cursor)?,
                 b"is_error" => failed = self.flag(cursor)?,
-                b"input" => input_bytes = span(cursor)?.len(),
+                b"input" => input = span(cursor)?,
                 b"content" => result_kind = self.result_content(cursor)?,
                 _ => cursor.skip_value()?,
             }
         }
         match kind.map(|kind| kind.0) {
-            Some(b"tool_use") => self.draft_asked(id, name, input_bytes),
+            Some(b"tool_use") => self.draft_asked(id, name, input),
             Some(b"tool_result") => self.draft_answered(tool_use_id, failed, result_kind),
             Some(_) => {}
             None => self.damage.push(Reason::MissingField),
@@ -243,7 +256,7 @@ impl<'v> Draft<'v> {
         Ok(())
     }
 
-    fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input_bytes: usize) {
+    fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input: &[u8]) {
         if id.is_none() || name.is_none() {
             self.damage.push(Reason::MissingField);
         }
@@ -252,8 +265,18 @@ impl<'v> Draft<'v> {
             self.damage.push(Reason::OddToolName);
         }
         let tool = String::from_utf8_lossy(&name).into_owned();
+        let fields = InputFields::of(input);
+        let command = fields.command.and_then(text_of);
+        let url = fields.url.and_then(text_of);
+        let class = self.guide.endpoints.class(&tool, Input { command: command.as_deref(), url: url.as_deref() });
+        let endpoint = class.into_owned();
+        let path = fields.path().and_then(RawStr::decode).filter(|path| !path.is_empty());
+        let handle = match (&mut self.study, id) {
+            (Some(study), Some(id)) => study.call(&id.decode().unwrap_or_default()),
+            _ => Handle::default(),
+        };
         let call = id.map(id_of).unwrap_or_default();
-        self.asked.push(Ask { call, tool, input_bytes: saturate(input_bytes as u64) });
+        self.asked.push(Ask { call, tool, input_bytes: saturate(input.len() as u64), endpoint, path, handle });
     }
 
     fn draft_answered(&mut self, id: Option<RawStr<'_>>, failed: bool, kind: ResultKind) {
@@ -268,6 +291,9 @@ impl<'v> Draft<'v> {
         let shape = shape as u8;
         let status = if failed { self.failure() } else { Status::Ok };
         let Measured { id: body, chars, bytes } = self.body.measure();
+        if let (Some(study), Some(text)) = (&mut self.study, self.body.whole()) {
+            study.body(body, text);
+        }
         let (chars, bytes) = (saturate(chars), saturate(bytes));
         let answered = Answered { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
         self.answered.push((call, answered));
@@ -352,6 +378,62 @@ impl<'v> Draft<'v> {
         json::decode_into(text.unwrap_or_default().0, &mut self.body)?;
         Ok(true)
     }
+}
+
+/// The fields of a tool's input that tell what it works on, escapes not yet resolved.
+#[derive(Default, Clone, Copy)]
+struct InputFields<'a> {
+    command: Option<RawStr<'a>>,
+    url: Option<RawStr<'a>>,
+    /// By rank: `file_path`, `path`, `notebook_path`.
+    paths: [Option<RawStr<'a>>; 3],
+}
+
+impl<'a> InputFields<'a> {
+    /// The fields of an input that is an object of a known form; none of any other.
+    fn of(input: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        // The span was walked before: what fails here is an input that is no object.
+        fields.read(input).unwrap_or_default();
+        fields
+    }
+
+    fn read(&mut self, input: &'a [u8]) -> Outcome<()> {
+        let mut cursor = Cursor::new(input);
+        if input.first() != Some(&b'{') {
+            return Ok(());
+        }
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            let field = match key.0 {
+                b"command" => &mut self.command,
+                b"url" => &mut self.url,
+                b"file_path" => &mut self.paths[0],
+                b"path" => &mut self.paths[1],
+                b"notebook_path" => &mut self.paths[2],
+                _ => {
+                    cursor.skip_value()?;
+                    continue;
+                }
+            };
+            if cursor.shape()? == Shape::String {
+                *field = Some(cursor.string()?);
+            } else {
+                cursor.skip_value()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> Option<RawStr<'a>> {
+        self.paths.into_iter().flatten().find(|path| !path.0.is_empty())
+    }
+}
+
+/// A string as text.
+fn text_of(raw: RawStr<'_>) -> Option<String> {
+    raw.decode().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The bytes of the value that stands at the cursor.

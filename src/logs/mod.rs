@@ -4,11 +4,14 @@
 pub mod assemble;
 pub mod body;
 pub mod discover;
+pub mod endpoint;
 pub mod glue;
 pub mod lines;
 pub mod message;
+pub mod path;
 pub mod probe;
 pub mod read;
 pub mod record;
+pub mod shell;
 pub mod time;
 pub mod vocabulary;

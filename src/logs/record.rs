@@ -11,6 +11,7 @@ use memchr::memmem;
 use crate::json::{Cursor, Fault, RawStr, Shape};
 use crate::logs::glue::{may_hold_another, record_at_end};
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
+use crate::logs::path::normal_path;
 use crate::logs::time::parse_millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::damage::Reason;
@@ -337,15 +338,14 @@ impl<'v> Extractor<'v> {
     /// Rows of a user or assistant record.
     fn speech(&mut self, envelope: &Envelope<'_>, record: u32, ts: Millis) {
         let chain = self.chain_of(envelope);
-        let fallback = fallback_id(envelope);
         match envelope.kind.map(|kind| kind.0) {
-            Some(b"assistant") => self.assistant_rows(chain, record, ts, fallback, false),
+            Some(b"assistant") => self.assistant_rows(chain, record, ts, envelope, false),
             _ => self.user_rows(record, ts, false),
         }
     }
 
-    fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, fallback: Id, progress: bool) {
-        let message = self.draft.message.unwrap_or(fallback);
+    fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
+        let message = self.draft.message.unwrap_or_else(|| fallback_id(envelope));
         let synthetic = self.draft.model == b"<synthetic>";
         let model = self.trace.names.intern(&String::from_utf8_lossy(&self.draft.model));
         let has_usage = self.draft.usage.is_some() && !synthetic && !progress;
@@ -361,14 +361,17 @@ impl<'v> Extractor<'v> {
             has_id: self.draft.message.is_some(),
             finished: self.draft.finished,
         });
-        for Ask { call, tool, input_bytes } in std::mem::take(&mut self.draft.asked) {
+        for ask in std::mem::take(&mut self.draft.asked) {
+            let Ask { call, tool, input_bytes, endpoint, path, handle } = ask;
             if !tool.starts_with("mcp__") {
                 self.draft.builtin_calls.insert(call);
             }
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;
             let tool = self.trace.names.intern(&tool);
-            let asked = Asked { record, block, message, tool, chain, ts, input_bytes };
+            let endpoint = self.trace.names.intern(&endpoint);
+            let path = path.map_or(Id::NONE, |path| path_id(&path, envelope));
+            let asked = Asked { record, block, message, tool, chain, ts, input_bytes, endpoint, path, handle };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
         }
     }
@@ -423,9 +426,8 @@ impl<'v> Extractor<'v> {
         let agent = inner.agent.map(id_of).unwrap_or_default();
         let chain = self.trace.rows.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
-        let fallback = fallback_id(&inner);
         match inner.kind.map(|kind| kind.0) {
-            Some(b"assistant") => self.assistant_rows(chain, record, ts, fallback, true),
+            Some(b"assistant") => self.assistant_rows(chain, record, ts, &inner, true),
             Some(b"user") => self.user_rows(record, ts, true),
             _ => {}
         }
@@ -531,6 +533,12 @@ fn compacted_ids(metadata: &[u8]) -> Vec<Id> {
 /// Pseudonym of a text as it stands in the JSON.
 fn decoded_pseudonym(raw: &[u8]) -> Id {
     Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
+}
+
+/// Pseudonym of a path, normalised; a relative one begins at the working directory of the record.
+fn path_id(path: &[u8], envelope: &Envelope<'_>) -> Id {
+    let cwd = envelope.cwd.and_then(RawStr::decode);
+    Id::pseudonym(&normal_path(path, cwd.as_deref()))
 }
 
 /// Names a message without an id by its request, else by its record; never equal to a `message.id`.

@@ -17,6 +17,10 @@ pub struct Vocabulary {
     pub known_types: BTreeSet<String>,
     /// Tools that only read (the published list of rule P2).
     pub read_class_tools: BTreeSet<String>,
+    /// Tools whose answers come from files (published list).
+    pub file_read_tools: BTreeSet<String>,
+    /// Tools that change a file (published list).
+    pub file_mutate_tools: BTreeSet<String>,
     /// Older names of tools, and the names that they go by now.
     pub tool_aliases: BTreeMap<String, String>,
     /// Starts of an error result that mean "the user said no".

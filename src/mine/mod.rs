@@ -1,5 +1,6 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges.
 
+pub mod contexts;
 pub mod overview;
 pub mod totals;
 pub mod uses;

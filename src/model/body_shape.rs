@@ -30,7 +30,10 @@ pub enum BodyShape {
 }
 
 impl BodyShape {
-    const ALL: [Self; 11] = [
+    /// How many there are.
+    pub const COUNT: usize = 11;
+
+    const ALL: [Self; Self::COUNT] = [
         Self::Unknown,
         Self::Empty,
         Self::Prose,
@@ -47,6 +50,11 @@ impl BodyShape {
     /// The shape with this number.
     pub fn from_number(number: u8) -> Self {
         Self::ALL.get(number as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether a body of this shape is one JSON value.
+    pub fn is_json(self) -> bool {
+        matches!(self, Self::NestedObject | Self::FlatObject | Self::ArrayOfObjects | Self::ArrayOfPrimitives)
     }
 
     /// The published name.

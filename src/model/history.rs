@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::Id;
 use crate::model::names::Sym;
-use crate::model::trace::{Millis, NO_TIME, Place, ResultKind, Status, Usage};
+use crate::model::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage};
 
 /// One tool call.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,6 +39,12 @@ pub struct Call {
     pub shape: u8,
     /// Length of the input as JSON, in bytes.
     pub input_bytes: u32,
+    /// Endpoint class.
+    pub endpoint: Sym,
+    /// Pseudonym of the file that it names.
+    pub path: Id,
+    /// Its name in telemetry and hints.
+    pub handle: Handle,
 }
 
 impl Call {
@@ -95,6 +101,8 @@ pub struct Message {
     pub usage: Usage,
     /// False for records that are no API call: `<synthetic>` ones, and those without usage.
     pub billed: bool,
+    /// Subagent that asked for it; none on the main thread and in side chains without an id.
+    pub agent: Id,
     /// Where it was recorded; the output of [`Place::Progress`] is unknown.
     pub place: Place,
     /// Whether a `stop_reason` arrived; otherwise output is a lower bound.
@@ -152,7 +160,12 @@ impl History {
 
     /// Gives every call of a tool another tool's name.
     pub fn rename_tool(&mut self, old: Sym, new: Sym) {
-        self.calls.iter_mut().filter(|call| call.tool == old).for_each(|call| call.tool = new);
+        for call in self.calls.iter_mut().filter(|call| call.tool == old) {
+            call.tool = new;
+            if call.endpoint == old {
+                call.endpoint = new;
+            }
+        }
     }
 
     /// First and last timestamp of all sessions.

@@ -1,5 +1,6 @@
 //! Plain data that every stage shares. No files, no command line, no frames.
 
+pub mod body_facts;
 pub mod body_shape;
 pub mod corpus;
 pub mod current;
@@ -10,6 +11,8 @@ pub mod id;
 pub mod key_path;
 pub mod model_id;
 pub mod names;
+pub mod savings;
 pub mod stats;
+pub mod tokenizer;
 pub mod tool_model;
 pub mod trace;

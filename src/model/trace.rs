@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::body_facts::Size;
 use crate::model::damage::Damage;
 use crate::model::id::{Id, IdMap};
 use crate::model::names::{Names, Sym};
+use crate::model::tokenizer::VOCABULARIES;
 
 /// Milliseconds since 1970; [`NO_TIME`] when the record has none.
 pub type Millis = i64;
@@ -127,6 +129,30 @@ pub struct Asked {
     pub ts: Millis,
     /// Length of the input as JSON text, in bytes.
     pub input_bytes: u32,
+    /// Endpoint class: the tool, or for shells and fetches what is called with it.
+    pub endpoint: Sym,
+    /// Pseudonym of the file that the call names, its path normalised.
+    pub path: Id,
+    /// The handle by which a hint can name the call; not made by a light reading.
+    pub handle: Handle,
+}
+
+/// The name of a call in telemetry and in hints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Handle {
+    /// First 4 bytes of SHA-256 of the `tool_use` id.
+    pub short: u32,
+    /// Bytes of the name in hints: the end of the `tool_use` id, which the reader of a hint has before it.
+    pub bytes: u8,
+    /// Tokens of that name, by vocabulary.
+    pub tokens: [u8; VOCABULARIES.len()],
+}
+
+impl Handle {
+    /// Size of the name in a hint.
+    pub fn size(&self) -> Size {
+        Size { bytes: self.bytes.into(), tokens: self.tokens.map(u32::from) }
+    }
 }
 
 /// The answering half of a call: one `tool_result` block.
@@ -349,6 +375,7 @@ impl Rows {
                 asked.record += before.items;
                 asked.block += before.blocks;
                 asked.tool = names[asked.tool.0 as usize];
+                asked.endpoint = names[asked.endpoint.0 as usize];
                 asked.chain = chains[asked.chain as usize];
             }
             if let Some(answered) = &mut row.answered {

@@ -4,4 +4,5 @@ pub mod envelope;
 pub mod findings;
 pub mod numbers;
 pub mod quality;
+pub mod replay;
 pub mod table;

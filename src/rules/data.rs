@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::model::savings::PaperClaim;
 
 /// Every data file that rules read, by name. A new file is one line here.
 const SHIPPED: &[(&str, &str)] = &[
@@ -14,6 +15,9 @@ const SHIPPED: &[(&str, &str)] = &[
     ("p3_data.toml", include_str!("../../rules/p3_data.toml")),
     ("t1_tools.toml", include_str!("../../rules/t1_tools.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
+    ("claims.toml", include_str!("../../rules/claims.toml")),
+    ("formats.toml", include_str!("../../rules/formats.toml")),
+    ("endpoints.toml", include_str!("../../rules/endpoints.toml")),
     ("logs.toml", include_str!("../../rules/logs.toml")),
     ("annotations/claude_code.toml", include_str!("../../rules/annotations/claude_code.toml")),
     ("annotations/gitlab.toml", include_str!("../../rules/annotations/gitlab.toml")),
@@ -73,6 +77,16 @@ impl Data {
         SHIPPED.iter().map(|(name, _)| *name).filter(|name| name.starts_with("annotations/"))
     }
 
+    /// Published figures to print beside devboy's own.
+    ///
+    /// # Errors
+    /// If `claims.toml` does not fit.
+    pub fn paper_claim(&self) -> Result<PaperClaim> {
+        let claims: Claims = toml_edit::de::from_str(&self.text("claims.toml")?)
+            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("claims.toml"))))?;
+        Ok(claims.paper_2)
+    }
+
     /// The shipped model families.
     ///
     /// # Errors
@@ -82,6 +96,12 @@ impl Data {
             .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("models.toml"))))?;
         Ok(file.model)
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    paper_2: PaperClaim,
 }
 
 #[derive(Deserialize)]

@@ -20,9 +20,11 @@ mod sections;
 mod spell;
 mod tree;
 mod version;
+mod what_if;
 mod write;
 
 pub use crate::model::key_path::KeyPath;
+pub use crate::model::tokenizer::Bpe;
 pub use check::Warning;
 pub use diff::unified_diff;
 pub use document::SettingsFile;
@@ -30,9 +32,10 @@ pub use edit::{Change, NewValue, apply};
 pub use effective::{Effective, Origin};
 pub use resolve::{AgentClass, Chosen, Matched, SessionView, classify_agent};
 pub use sections::{
-    AgentAxis, AgentProfile, Bpe, DataAxis, DataProfile, Dedup, EndpointOverride, Enrichment, HintType, Hints, LlmAxis,
+    AgentAxis, AgentProfile, DataAxis, DataProfile, Dedup, EndpointOverride, Enrichment, HintType, Hints, LlmAxis,
     LlmProfile, Mckp, Priority, Profiles, Settings, ShapeThresholds, Telemetry, Templates, TokenizerAxis,
     TokenizerProfile, Verbosity,
 };
 pub use version::{CURRENT_VERSION, OLDEST_VERSION};
-pub use write::write_atomically;
+pub use what_if::what_if;
+pub use write::{write_atomically, write_private};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::tokenizer::Bpe;
 use crate::model::tool_model::ToolModel;
 
 /// The whole configuration, every value filled in.
@@ -164,20 +165,6 @@ pub struct TokenizerProfile {
     pub toon_overhead: f64,
     /// Cost factors of other formats.
     pub format_factors: BTreeMap<String, f64>,
-}
-
-/// How tokens are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bpe {
-    /// Characters by `chars_per_token`.
-    Heuristic,
-    /// The table `cl100k_base`.
-    #[serde(rename = "cl100k_base", alias = "cl100k")]
-    Cl100kBase,
-    /// The table `o200k_base`.
-    #[serde(rename = "o200k_base", alias = "o200k")]
-    O200kBase,
 }
 
 /// `[profiles.llm]`

@@ -44,6 +44,15 @@ pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> R
     sync_directory(directory)
 }
 
+/// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup.
+///
+/// # Errors
+/// Whatever the disk says; the file is then as it was.
+pub fn write_private(path: &Path, new: &str) -> Result<()> {
+    create_private(directory_of(path))?;
+    Staged::new(path, new.as_bytes(), None)?.commit()
+}
+
 /// Content that waits under a temporary name; it is removed again unless it is committed.
 struct Staged<'t> {
     target: &'t Path,

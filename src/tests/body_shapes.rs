@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::content::shape::classify;
+use crate::content::shape::{Description, classify, describe};
 use crate::model::body_shape::BodyShape::{self, *};
 use crate::tests::log_builder::{cases, *};
 
@@ -98,8 +98,105 @@ fn three_numbered_lines_are_a_list() {
         ("1→a\n2→b\nc", Prose),
         ("→a\n→b\n→c", Prose),
         ("1. a\n2. b\n3. c", Prose),
-        ("1\ta\n2\tb\n3\tc", Prose),
     ]);
+}
+
+#[test]
+fn a_tab_numbers_lines_whose_numbers_follow_one_another() {
+    check(&[
+        ("     1\ta\n     2\tb\n     3\tc", NumberedList),
+        ("head\n98\ta\n99\t\n100\tc\n\ntail", NumberedList),
+        ("7\t\n8\t\n9\t", NumberedList),
+        ("1\ta\n2\tb\n4\tc\n5\td", Prose),
+        ("1\ta\n\n2\tb\n3\tc", Prose),
+        ("12\t0\ta.rs\n13\t1\tb.rs\n2\t2\tc.rs", Prose),
+        ("3\ta\n2\tb\n1\tc", Prose),
+        ("1 \ta\n2 \tb\n3 \tc", Prose),
+        ("18446744073709551615\ta\n0\tb\n1\tc", Prose),
+    ]);
+}
+
+fn described(text: &str) -> Description {
+    describe(text, classify(text.as_bytes()))
+}
+
+#[test]
+fn the_published_vectors_have_the_published_measures() {
+    let twins = described(r#"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#);
+    assert_eq!((twins.items, twins.key_stability, twins.depth), (2, 1.0, 2));
+    let strangers = described(r#"[{"a":1,"b":2},{"c":3,"d":4}]"#);
+    assert_eq!((strangers.items, strangers.key_stability), (2, 0.0));
+    let flat = described(r#"{"commit":"abc1234def","time":"2026-04-24 18:30:00","url":"https://x.y/z"}"#);
+    assert_eq!((flat.fields, flat.depth, flat.items), (3, 1, 0));
+    assert_eq!(described(r#"{"a":{"b":{"c":1}}}"#).depth, 3);
+}
+
+#[test]
+fn depth_is_that_of_the_deepest_container() {
+    for (text, depth) in [
+        ("[]", 1),
+        (" {} ", 1),
+        ("[1]", 1),
+        ("[[], {}]", 2),
+        (r#"{"a":"[[[[","b":"\"{{"}"#, 1),
+        (r#"[{"a":[{"b":"]"}]},[1]]"#, 4),
+        ("prose [[[", 0),
+    ] {
+        assert_eq!(described(text).depth, depth, "{text}");
+    }
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    assert_eq!(described(&nested(1000)).depth, 1000);
+    assert_eq!(classify(nested(100_000).as_bytes()), Prose);
+    assert_eq!(described(&nested(100_000)), Description::default());
+}
+
+#[test]
+fn stability_is_the_mean_over_the_first_twenty_elements() {
+    let stability = |text: &str| described(text).key_stability;
+    assert_eq!(stability(r#"[{"a":1}]"#), 1.0);
+    assert_eq!(stability("[{},{}]"), 1.0);
+    assert_eq!(stability(r#"[{},{"a":1}]"#), 0.0);
+    assert_eq!(stability(r#"[{"a":1,"b":2},{"b":1,"a":2},{"b":1,"c":1},{"a":1}]"#), (1.0 + 1.0 / 3.0 + 0.5) / 3.0);
+    assert_eq!(stability(r#"[{"\u0061":1,"a":1},{"a":{"x":1}}]"#), 1.0);
+    let late = |same: usize| format!(r#"[{}{{"b":1}}]"#, r#"{"a":1},"#.repeat(same));
+    assert_eq!((stability(&late(20)), stability(&late(19))), (1.0, 18.0 / 19.0));
+}
+
+#[test]
+fn arrays_count_their_elements_and_objects_their_members() {
+    assert_eq!(described("[1, 2, null]").items, 3);
+    assert_eq!(described("[1, [2], {}]").items, 3);
+    assert_eq!(described(r#"{"a":1,"b":{"c":2,"d":3}}"#).fields, 2);
+}
+
+#[test]
+fn a_table_is_measured_by_its_header_and_the_rows_below_it() {
+    for (text, columns, rows) in [
+        ("| a | b |\n|---|---|\n| 1 | 2 |", 2, 1),
+        ("  | a | b |  \n  |---|---|  \n  | 1 | 2 |\n| 3 | 4 |\n", 2, 2),
+        ("| a \\| b | c |\n|---|---|\n", 2, 0),
+        ("| a | | c |\n|---|---|---|\n| 1 |", 3, 1),
+        ("|a||c|\n|---|---|---|\n", 3, 0),
+        ("| a |\r\n|---|\r\n| 1 |\r\n\r\n| 2 |\r\n", 1, 1),
+        ("| a |\n|---|\n| 1 |\nbetween\n| 2 |\n\n| b | c |\n|---|---|\n| 3 | 4 |", 1, 2),
+        ("x\n| 0 |\n| a | b | c |\n|---|---|---|\n| 1 |\n| 2 |\n| 3 |", 3, 3),
+        ("|a \\||\n|-|\n", 1, 0),
+    ] {
+        let table = described(text);
+        assert_eq!((table.columns, table.rows), (columns, rows), "{text:?}");
+    }
+}
+
+#[test]
+fn large_bodies_are_measured_in_one_pass() {
+    let table = described(&format!("| a | b |\n|---|---|\n{}", "| 1 | 2 |\n".repeat(100_000)));
+    assert_eq!((table.columns, table.rows), (2, 100_000));
+    let keys: Vec<String> = (0..5000).map(|key| format!(r#""k{key}":1"#)).collect();
+    let object = format!("{{{}}}", keys.join(","));
+    let rows = described(&format!("[{}]", [object.as_str(); 20].join(",")));
+    assert_eq!((rows.items, rows.key_stability, rows.depth), (20, 1.0, 2));
+    let items = described(&format!("[{}1]", "1,".repeat(200_000)));
+    assert_eq!(items.items, 200_001);
 }
 
 #[test]

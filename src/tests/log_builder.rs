@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::content::shape;
 use crate::logs::assemble::assemble;
+use crate::logs::endpoint::Endpoints;
 use crate::logs::message::Guide;
 use crate::logs::read;
 use crate::logs::vocabulary::Vocabulary;
@@ -206,7 +207,13 @@ pub fn log(records: &[Record]) -> String {
 /// What extraction needs.
 pub fn guide() -> Guide<'static> {
     static WORDS: OnceLock<Vocabulary> = OnceLock::new();
-    Guide { vocabulary: WORDS.get_or_init(Vocabulary::shipped), classify: shape::classify }
+    static ENDPOINTS: OnceLock<Endpoints> = OnceLock::new();
+    Guide {
+        vocabulary: WORDS.get_or_init(Vocabulary::shipped),
+        endpoints: ENDPOINTS.get_or_init(Endpoints::shipped),
+        classify: shape::classify,
+        study: None,
+    }
 }
 
 /// The rows of one file.

@@ -55,7 +55,11 @@ fn dependencies_point_one_way() {
         ("json.rs", &[]),
         ("error.rs", &[]),
         ("logs/", &["logs", "json", "model", "error"]),
-        ("content/", &["content", "json", "model"]),
+        ("tokens/", &["tokens", "model"]),
+        ("content/", &["content", "json", "model", "error"]),
+        ("extract/", &["extract", "logs", "content", "tokens", "model"]),
+        ("replay/", &["replay", "content", "settings", "model"]),
+        ("telemetry/", &["telemetry", "model"]),
         ("frames/", &["frames", "model", "error"]),
         ("mine/", &["mine", "model"]),
         ("rules/", &["rules", "model", "error"]),
@@ -82,7 +86,8 @@ fn every_file_says_what_it_owns() {
 
 #[test]
 fn nothing_is_printed_past_the_context() {
-    for (name, text) in sources() {
+    // A build script speaks to cargo.
+    for (name, text) in sources().into_iter().filter(|(name, _)| name != "tokens/build.rs") {
         for word in ["println!", "eprintln!", "dbg!", "todo!", "unimplemented!"] {
             assert!(!text.contains(word), "{name} has {word}");
         }

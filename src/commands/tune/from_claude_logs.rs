@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::commands::config::config_path;
 use crate::commands::input::Input;
-use crate::commands::tune::config_path;
 use crate::commands::tune::proposal::{Proposal, View};
 use crate::commands::tune::warnings::{warn_unknown, warnings_json};
 use crate::commands::window;
@@ -74,7 +74,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let mut input = Input::read(&args.input, window::of(&args.window, context.now_ms)?, &args.report, context)?;
+    let mut input = Input::read(&args.input, window::of(&args.window, context.now_ms)?, 0, &args.report, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
         return Err(input.no_records());
     }

@@ -6,11 +6,9 @@ mod rules;
 mod show;
 mod warnings;
 
-use std::path::PathBuf;
-
 use crate::cli::Exit;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Propose, show and explain `pipeline_config.toml`.
 #[derive(clap::Args, Debug)]
@@ -36,11 +34,4 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Command::Show(args) => show::run(args, context),
         Command::Rules(args) => rules::run(args, context),
     }
-}
-
-/// The configuration file: the one named, else `DEVBOY_CONFIG`, else the default.
-fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<PathBuf> {
-    named.cloned().or_else(|| context.env.config_file()).ok_or_else(|| {
-        Error::failed("no place for the configuration: HOME is not set").hint("name the file, or set DEVBOY_CONFIG")
-    })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::cli::{Exit, OutputArgs};
-use crate::commands::tune::config_path;
+use crate::commands::config::config_path;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::report::table::{Format, Table};

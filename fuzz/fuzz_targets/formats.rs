@@ -1,0 +1,17 @@
+//! Any text as a body: whatever an encoder writes must read back as what the body says, and any text may be handed to any
+//! decoder.
+#![no_main]
+
+use devboy::content::encode::{self, Attempt, Knobs};
+use devboy::content::shape;
+use devboy::content::subject::Subject;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let subject = Subject::new(text, shape::classify(text.as_bytes()));
+    for format in encode::REGISTER {
+        let knobs = Knobs { recursion_depth: 5, numbered_every: 10 };
+        assert!(encode::attempt(format, &subject, knobs) != Attempt::Unproven, "{} does not read back", format.id);
+        let _any = (format.decode)(text);
+    }
+});

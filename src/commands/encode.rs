@@ -1,0 +1,268 @@
+//! `devboy encode`: one body on standard input, written in every way, with costs and proofs.
+
+use serde_json::json;
+
+use crate::cli::{Exit, OutputArgs};
+use crate::content::budget::{self, Request, Unfit};
+use crate::content::encode::{self, Attempt, Family, Knobs};
+use crate::content::inner_formats::{self, InnerFormat};
+use crate::content::rules::FormatRules;
+use crate::content::shape;
+use crate::content::subject::Subject;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::report::envelope;
+use crate::report::numbers::thousands;
+use crate::report::table::{Format, Table};
+use crate::rules::data::Data;
+use crate::tokens::{Counter, Vocabulary};
+
+/// Write one body in every way and show what each costs.
+///
+/// The body comes on standard input. Every encoding is read back: one that does not say what the body says is refused.
+/// With --print the winner itself goes to stdout; with --budget the body is cut to fit, and what is left out is said.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Count tokens with this vocabulary.
+    #[arg(long, value_name = "NAME", default_value = "o200k_base", value_parser = ["o200k_base", "cl100k_base"])]
+    tokenizer: String,
+    /// How deep containers and structured strings are taken apart.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(0..=8))]
+    recursion_depth: u8,
+    /// Also choose among formats that only a later pipeline knows.
+    #[arg(long)]
+    extended_formats: bool,
+    /// Print the winning text instead of the table.
+    #[arg(long)]
+    print: bool,
+    /// Cut the body to this many tokens and print what fits.
+    #[arg(long, value_name = "TOKENS", requires = "fetch_rest", conflicts_with = "print")]
+    budget: Option<u64>,
+    /// The call that fetches what was left out, named in hints: `get_issues(page=2)`.
+    #[arg(long, value_name = "CALL")]
+    fetch_rest: Option<String>,
+    /// Take data files from here instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    rules_dir: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// One way to write the body.
+struct Candidate {
+    id: &'static str,
+    family: Family,
+    outcome: Attempt,
+    tokens: Option<u64>,
+}
+
+/// Reads, encodes, proves, shows.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let data = Data::new(args.rules_dir.as_deref())?;
+    let rules = FormatRules::parse(&data.text("formats.toml")?, &data.place("formats.toml"))?;
+    let text = read_body(context)?;
+    let vocabulary = if args.tokenizer == "cl100k_base" { Vocabulary::Cl100kBase } else { Vocabulary::O200kBase };
+    let mut counter = Counter::new(vocabulary);
+    let knobs = Knobs { recursion_depth: args.recursion_depth.into(), ..rules.knobs() };
+    if let (Some(budget), Some(call)) = (args.budget, &args.fetch_rest) {
+        return fit(args, &text, (budget, call), knobs, &mut counter, context);
+    }
+    let subject = Subject::new(&text, shape::classify(text.as_bytes()));
+    let candidates = candidates(&subject, knobs, &mut counter);
+    let baseline = counter.count(&text);
+    let winner = winner(&candidates, args.extended_formats, baseline);
+    if args.print {
+        let text = winner.and_then(Candidate::text).unwrap_or(&text);
+        context.out.write_all(text.as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    match args.output.form() {
+        Format::Json => write_json(args, &subject, baseline, &candidates, winner, context)?,
+        form => {
+            if form != Format::Csv {
+                writeln!(context.out, "shape: {}; {}", subject.shape.key(), inner_words(&subject))?;
+                writeln!(context.out, "tokens: {} as it is ({})", thousands(baseline), args.tokenizer)?;
+            }
+            table(&candidates, baseline, winner).write(context.out, form, context.width)?;
+            if form != Format::Csv {
+                writeln!(context.out, "winner: {}", winner.map_or("as it is", |winner| winner.id))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+impl Candidate {
+    fn text(&self) -> Option<&str> {
+        if let Attempt::Proven(text) = &self.outcome { Some(text) } else { None }
+    }
+
+    fn state(&self) -> &'static str {
+        match (&self.outcome, self.family) {
+            (Attempt::Refused, _) => "does not apply",
+            (Attempt::Unproven, _) => "does not give the body back: not used",
+            (Attempt::Proven(_), Family::Baseline) => "proven (a baseline, never chosen)",
+            (Attempt::Proven(_), Family::Extended) => "proven (extended)",
+            (Attempt::Proven(_), Family::Published) => "proven",
+        }
+    }
+}
+
+/// Cuts the body to a budget.
+fn fit(
+    args: &Args,
+    text: &str,
+    (budget, call): (u64, &str),
+    knobs: Knobs,
+    counter: &mut Counter,
+    context: &mut Context<'_>,
+) -> Result<Exit> {
+    let formats: Vec<&encode::Format> =
+        encode::REGISTER.iter().filter(|format| is_allowed(format.family, args.extended_formats)).collect();
+    let shape = shape::classify(text.as_bytes());
+    let request = Request { text, shape, budget, signature: Some(call), formats: &formats, knobs };
+    let fitted = budget::fit(&request, &mut |text| counter.count(text)).map_err(|unfit| match unfit {
+        Unfit::NoCall => Error::usage("--fetch-rest names no call in one line"),
+        Unfit::TooSmall(least) => Error::failed(format!("{budget} tokens are too few for this body"))
+            .hint(format!("what has to be said takes {} tokens", thousands(least))),
+    })?;
+    let whole = counter.count(text);
+    if args.output.form() == Format::Json {
+        let fields = json!({
+            "shape": shape.key(), "tokenizer": args.tokenizer, "budget": budget, "tokens": fitted.tokens,
+            "tokens_whole": whole, "kept": fitted.kept, "elided": fitted.elided, "value": fitted.value,
+            "value_total": fitted.value_total, "value_upper_bound": fitted.upper_bound, "gap": fitted.gap(),
+            "text": fitted.text,
+        });
+        let document = envelope::envelope("encode", args.output.stamp(context), fields);
+        envelope::write(context.out, &document)?;
+        return Ok(Exit::Done);
+    }
+    context.out.write_all(fitted.text.as_bytes())?;
+    if !args.output.quiet {
+        writeln!(
+            context.err,
+            "# {} of {} tokens; {} parts kept, {} left out; at most {:.2} % of the value below the optimum",
+            thousands(fitted.tokens),
+            thousands(whole),
+            thousands(fitted.kept as u64),
+            thousands(fitted.elided as u64),
+            100.0 * fitted.gap()
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether a format may be chosen.
+fn is_allowed(family: Family, extended: bool) -> bool {
+    match family {
+        Family::Baseline => false,
+        Family::Published => true,
+        Family::Extended => extended,
+    }
+}
+
+fn read_body(context: &mut Context<'_>) -> Result<String> {
+    let mut bytes = Vec::new();
+    context.input.read_to_end(&mut bytes).map_err(|cause| Error::failed(format!("reading standard input: {cause}")))?;
+    if bytes.is_empty() {
+        return Err(Error::failed("no body on standard input").hint("for example: devboy encode < response.json"));
+    }
+    String::from_utf8(bytes).map_err(|cause| {
+        let at = cause.utf8_error().valid_up_to();
+        Error::failed(format!("the body is not UTF-8: byte {at}"))
+            .hint("what a model is shown is text; convert it first, for example with iconv")
+    })
+}
+
+fn candidates(subject: &Subject<'_>, knobs: Knobs, counter: &mut Counter) -> Vec<Candidate> {
+    let candidate = |format: &encode::Format| {
+        let outcome = encode::attempt(format, subject, knobs);
+        let tokens = if let Attempt::Proven(text) = &outcome { Some(counter.count(text)) } else { None };
+        Candidate { id: format.id, family: format.family, outcome, tokens }
+    };
+    encode::REGISTER.iter().map(candidate).collect()
+}
+
+fn winner(candidates: &[Candidate], extended: bool, baseline: u64) -> Option<&Candidate> {
+    let allowed = candidates.iter().filter(|candidate| is_allowed(candidate.family, extended));
+    let cheaper = allowed.filter(|candidate| candidate.tokens.is_some_and(|t| t < baseline));
+    cheaper.min_by_key(|candidate| candidate.tokens)
+}
+
+fn inner_words(subject: &Subject<'_>) -> String {
+    let inner: Vec<&str> = inner_formats::find(subject.text, subject.shape).iter().map(InnerFormat::key).collect();
+    let described = shape::describe(subject.text, subject.shape);
+    let numbers = [
+        (described.depth.into(), "deep"),
+        (described.items, "items"),
+        (described.fields, "fields"),
+        (described.columns, "columns"),
+        (described.rows, "rows"),
+    ];
+    let some = numbers.iter().filter(|(number, _)| *number > 0);
+    let numbers: Vec<String> = some.map(|(number, word)| format!("{} {word}", thousands((*number).into()))).collect();
+    let inner = if inner.is_empty() { "none".to_owned() } else { inner.join(", ") };
+    format!("inner formats: {inner}{}{}", if numbers.is_empty() { "" } else { "; " }, numbers.join(", "))
+}
+
+fn table(candidates: &[Candidate], baseline: u64, winner: Option<&Candidate>) -> Table {
+    let mut table = Table::new(&["format", "#tokens", "#saved", "", "proof"]);
+    for candidate in candidates {
+        let saved = candidate.tokens.map(|tokens| {
+            let share = if baseline == 0 { 0.0 } else { 100.0 * (1.0 - tokens as f64 / baseline as f64) };
+            format!("{share:.1} %")
+        });
+        table.row([
+            candidate.id.to_owned(),
+            candidate.tokens.map(thousands).unwrap_or_default(),
+            saved.unwrap_or_default(),
+            if winner.is_some_and(|winner| winner.id == candidate.id) { "chosen".to_owned() } else { String::new() },
+            candidate.state().to_owned(),
+        ]);
+    }
+    table
+}
+
+fn write_json(
+    args: &Args,
+    subject: &Subject<'_>,
+    baseline: u64,
+    candidates: &[Candidate],
+    winner: Option<&Candidate>,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let row = |candidate: &Candidate| {
+        json!({
+            "format": candidate.id,
+            "family": format!("{:?}", candidate.family).to_lowercase(),
+            "proven": candidate.text().is_some(),
+            "state": candidate.state(),
+            "tokens": candidate.tokens,
+            "bytes": candidate.text().map(str::len),
+        })
+    };
+    let described = shape::describe(subject.text, subject.shape);
+    let document = envelope::envelope(
+        "encode",
+        args.output.stamp(context),
+        json!({
+            "shape": subject.shape.key(),
+            "inner_formats": inner_formats::find(subject.text, subject.shape).iter().map(InnerFormat::key).collect::<Vec<_>>(),
+            "depth": described.depth,
+            "items": described.items,
+            "fields": described.fields,
+            "columns": described.columns,
+            "rows": described.rows,
+            "key_stability": described.key_stability,
+            "tokenizer": args.tokenizer,
+            "baseline": "raw",
+            "tokens": baseline,
+            "bytes": subject.text.len(),
+            "candidates": candidates.iter().map(row).collect::<Vec<_>>(),
+            "winner": winner.map(|winner| winner.id),
+            "text": winner.and_then(Candidate::text),
+        }),
+    );
+    envelope::write(context.out, &document)
+}

@@ -1,0 +1,146 @@
+//! Several configurations side by side: two files per endpoint, or the cells of a grid.
+
+use rayon::prelude::*;
+use serde_json::json;
+
+use crate::cli::Exit;
+use crate::commands::input::Input;
+use crate::commands::replay::Args;
+use crate::commands::replay::scenarios::Scenarios;
+use crate::commands::replay::study::{EXTENDED, Laid, PUBLISHED};
+use crate::context::Context;
+use crate::error::Result;
+use crate::model::savings::Tally;
+use crate::replay::{Scenario, replay};
+use crate::report::numbers::thousands;
+use crate::report::replay::{Arm, ReplayReport, figure, tally_json};
+use crate::report::table::{Format, Table};
+use crate::report::{envelope, quality};
+
+/// Runs every cell of the grid over the same facts, cells in parallel.
+pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {
+    let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
+    let question = format!("sweep {settings:?} {:?} {:?}", scenarios.model, input.formats);
+    let totals: Vec<[Tally; 2]> = input.remember(&question, |input| {
+        let laid = Laid::new(scenarios, input)?;
+        let both = |settings: &&crate::settings::Settings| {
+            [false, true].map(|extended| {
+                let scenario = Scenario::new(settings, &laid.tape, laid.options(extended));
+                replay(&laid.tape, &scenario).total
+            })
+        };
+        Ok(input.pool.install(|| settings.par_iter().map(both).collect()))
+    })?;
+    input.tell(&args.output, context)?;
+    scenarios.tell(&args.output, context)?;
+    if args.output.form() == Format::Json {
+        let cells = scenarios.cells.iter().zip(&totals).map(|(cell, [published, extended])| {
+            let values: serde_json::Map<String, serde_json::Value> =
+                scenarios.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value))).collect();
+            json!({ "values": values, PUBLISHED: tally_json(published), EXTENDED: tally_json(extended) })
+        });
+        let fields = json!({
+            "window": input.window_json(),
+            "inputs": input.json(),
+            "data_quality": quality::json(&quality::of(&input.sources)),
+            "keys": scenarios.keys,
+            "cells": cells.collect::<Vec<_>>(),
+        });
+        let document = envelope::envelope("replay", args.output.stamp(context), fields);
+        envelope::write(context.out, &document)?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(&[
+        "values",
+        "#baseline",
+        "#dedup%",
+        "#encoder%",
+        "#combined%",
+        "#sent",
+        "#extended%",
+        "#sent extended",
+    ]);
+    for (cell, [published, extended]) in scenarios.cells.iter().zip(&totals) {
+        let values = scenarios.keys.iter().zip(&cell.values).map(|(key, value)| format!("{key}={value}"));
+        let savings = published.savings();
+        table.row([
+            values.collect::<Vec<_>>().join(" "),
+            thousands(published.baseline()),
+            figure(savings.dedup),
+            figure(savings.encoder),
+            figure(savings.combined),
+            thousands(published.sent()),
+            figure(extended.savings().combined),
+            thousands(extended.sent()),
+        ]);
+    }
+    table.write(context.out, args.output.form(), context.width)?;
+    Ok(Exit::Done)
+}
+
+/// Shows what the second configuration changes, per endpoint.
+pub fn against(
+    args: &Args,
+    scenarios: &Scenarios,
+    [first, second]: [&ReplayReport; 2],
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let names = [0, 1].map(|index| scenarios.files[index].path.display().to_string());
+    let pairs = || first.arms.iter().zip(&second.arms);
+    if args.output.form() == Format::Json {
+        let arm = |(one, other): (&Arm, &Arm)| {
+            let endpoints = rows(one, other).into_iter().map(|(name, one, other)| {
+                json!({ "endpoint": name, "first": tally_json(&one), "second": tally_json(&other),
+                        "sent_difference": other.sent() as i64 - one.sent() as i64 })
+            });
+            json!({ "arm": one.name, "first": tally_json(&one.total), "second": tally_json(&other.total),
+                    "endpoints": endpoints.collect::<Vec<_>>() })
+        };
+        let fields = json!({
+            "window": input.window_json(),
+            "inputs": input.json(),
+            "configs": names,
+            "arms": pairs().map(arm).collect::<Vec<_>>(),
+        });
+        let document = envelope::envelope("replay", args.output.stamp(context), fields);
+        return envelope::write(context.out, &document);
+    }
+    if args.output.form() != Format::Csv {
+        writeln!(context.out, "first: {}\nsecond: {}\ntokens: {}", names[0], names[1], first.counters())?;
+    }
+    let mut table = Table::new(&["formats", "endpoint", "#baseline", "#first%", "#second%", "#difference", "#tokens"]);
+    for (one, other) in pairs() {
+        let total = [("all".to_owned(), one.total, other.total)];
+        let changed = rows(one, other).into_iter().filter(|(_, one, other)| one.sent() != other.sent());
+        for (name, before, after) in total.into_iter().chain(changed) {
+            let shares = [before, after].map(|tally| tally.savings().combined);
+            let points = shares[0].zip(shares[1]).map(|(before, after)| format!("{:+.2}", 100.0 * (after - before)));
+            let difference = before.sent() as i64 - after.sent() as i64;
+            table.row([
+                one.name.clone(),
+                name,
+                thousands(before.baseline()),
+                figure(shares[0]),
+                figure(shares[1]),
+                points.unwrap_or_else(|| "–".to_owned()),
+                format!("{}{}", if difference < 0 { "-" } else { "+" }, thousands(difference.unsigned_abs())),
+            ]);
+        }
+    }
+    table.write(context.out, args.output.form(), context.width)?;
+    if args.output.form() == Format::Table {
+        writeln!(context.out, "difference in percentage points, tokens saved more (+) or less (-) by the second")?;
+    }
+    Ok(())
+}
+
+/// Endpoints of both replays, by baseline tokens.
+fn rows(one: &Arm, other: &Arm) -> Vec<(String, Tally, Tally)> {
+    let same = |name: &str| other.endpoints.iter().find(|group| group.name == name).map(|group| group.tally);
+    let pairs = one.endpoints.iter();
+    let mut rows: Vec<_> =
+        pairs.map(|group| (group.name.clone(), group.tally, same(&group.name).unwrap_or_default())).collect();
+    rows.sort_by_key(|(name, tally, _)| (std::cmp::Reverse(tally.baseline()), name.clone()));
+    rows
+}

@@ -1,0 +1,221 @@
+//! The gate for continuous integration: savings held against a small file that is kept in a repository.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cli::{Exit, OutputArgs};
+use crate::commands::replay::Args;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::report::replay::{Arm, ReplayReport};
+use crate::report::table::{Format, Table};
+use crate::settings::write_private;
+
+/// Version of the baseline file.
+const SCHEMA_VERSION: u32 = 1;
+/// Endpoints below this share of all baseline tokens are too small to gate a build.
+const ENDPOINT_SHARE_MIN: f64 = 0.01;
+
+/// What a baseline file holds: no names of projects, no text.
+#[derive(Serialize, Deserialize, Debug, PartialEq)]
+struct Baseline {
+    schema_version: u32,
+    /// How tokens were counted.
+    tokens: String,
+    /// By name of the arm.
+    arms: BTreeMap<String, ArmBaseline>,
+}
+
+#[derive(Serialize, Deserialize, Debug, PartialEq)]
+struct ArmBaseline {
+    baseline_tokens: u64,
+    sent_tokens: u64,
+    /// Endpoints with a noticeable share of the tokens.
+    endpoints: BTreeMap<String, [u64; 2]>,
+}
+
+/// One figure before and now, in per cent of its own baseline.
+struct Line {
+    what: String,
+    before_pct: f64,
+    now_pct: f64,
+    worse: bool,
+}
+
+/// The outcome of holding a replay against its baseline.
+pub struct Gate {
+    path: PathBuf,
+    max_regression_pct: f64,
+    /// Nothing to compare with: the file was written.
+    written: bool,
+    lines: Vec<Line>,
+    notes: Vec<String>,
+}
+
+impl Gate {
+    /// Compares with the baseline file, or writes it if it is not there; none if nobody asked for a gate.
+    pub fn of(args: &Args, report: &ReplayReport) -> Result<Option<Self>> {
+        let Some(path) = &args.baseline else { return Ok(None) };
+        if !(0.0..=100.0).contains(&args.max_regression) {
+            return Err(Error::usage("--max-regression is a number of percentage points from 0 to 100"));
+        }
+        let now = Baseline::of(report);
+        let mut gate = Self {
+            path: path.clone(),
+            max_regression_pct: args.max_regression,
+            written: false,
+            lines: Vec::new(),
+            notes: Vec::new(),
+        };
+        let known = std::fs::read_to_string(path);
+        match known {
+            Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, &now),
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("reading", path, &cause));
+            }
+            _ => {
+                let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
+                write_private(path, &text)?;
+                gate.written = true;
+            }
+        }
+        Ok(Some(gate))
+    }
+
+    fn compare(&mut self, before: &Baseline, now: &Baseline) {
+        if before.tokens != now.tokens {
+            self.notes.push(format!("tokens were counted by {}, now by {}", before.tokens, now.tokens));
+        }
+        for (name, before) in &before.arms {
+            let Some(now) = now.arms.get(name) else {
+                self.notes.push(format!("the baseline knows the arm {name}, this replay does not"));
+                continue;
+            };
+            if before.baseline_tokens != now.baseline_tokens && self.notes.is_empty() {
+                self.notes.push("the logs are not those of the baseline: shares are compared".to_owned());
+            }
+            self.line(
+                name.clone(),
+                [before.baseline_tokens, before.sent_tokens],
+                [now.baseline_tokens, now.sent_tokens],
+            );
+            for (endpoint, then) in &before.endpoints {
+                if let Some(since) = now.endpoints.get(endpoint) {
+                    self.line(format!("{name} {endpoint}"), *then, *since);
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, what: String, before: [u64; 2], now: [u64; 2]) {
+        let pct = |[baseline, sent]: [u64; 2]| {
+            if baseline == 0 { 0.0 } else { 100.0 * (1.0 - sent as f64 / baseline as f64) }
+        };
+        let (before_pct, now_pct) = (pct(before), pct(now));
+        // A difference in the last bits of a division is none.
+        let worse = before_pct - now_pct > self.max_regression_pct + 1e-9;
+        self.lines.push(Line { what, before_pct, now_pct, worse });
+    }
+
+    fn worse(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| line.worse)
+    }
+
+    /// Fields of the JSON report.
+    pub fn json(&self) -> Value {
+        let line = |line: &Line| json!({ "what": line.what, "before_pct": line.before_pct, "now_pct": line.now_pct, "worse": line.worse });
+        json!({
+            "baseline": self.path.display().to_string(),
+            "written": self.written,
+            "max_regression_pct": self.max_regression_pct,
+            "passed": self.worse().count() == 0,
+            "notes": self.notes,
+            "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Writes the comparison for people.
+    pub fn write(&self, out: &mut dyn Write, format: Format, width: Option<u16>) -> Result<()> {
+        if self.written {
+            writeln!(out, "baseline written: {}\n", self.path.display())?;
+            return Ok(());
+        }
+        let verdict = if self.worse().count() == 0 { "passed" } else { "NOT passed" };
+        writeln!(out, "gate {verdict}: {} allows {} points\n", self.path.display(), self.max_regression_pct)?;
+        for note in &self.notes {
+            writeln!(out, "note: {note}\n")?;
+        }
+        let mut table = Table::new(&["combined savings", "#before", "#now", "#points", ""]);
+        let shown = self.lines.iter().filter(|line| line.worse || !line.what.contains(' '));
+        for line in shown {
+            table.row([
+                line.what.clone(),
+                format!("{:.2} %", line.before_pct),
+                format!("{:.2} %", line.now_pct),
+                format!("{:+.2}", line.now_pct - line.before_pct),
+                if line.worse { "worse".to_owned() } else { String::new() },
+            ]);
+        }
+        table.write(out, format, width)?;
+        Ok(writeln!(out)?)
+    }
+
+    /// The exit code, and the reason on stderr.
+    pub fn conclude(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
+        let worse: Vec<&Line> = self.worse().collect();
+        if worse.is_empty() {
+            return Ok(Exit::Done);
+        }
+        if !output.quiet {
+            for line in &worse {
+                let Line { what, before_pct, now_pct, .. } = line;
+                writeln!(context.err, "# worse: {what}: {before_pct:.2} % → {now_pct:.2} %")?;
+            }
+            writeln!(context.err, "# --update-baseline accepts the new figures")?;
+        }
+        Ok(Exit::Gate)
+    }
+}
+
+impl Baseline {
+    fn of(report: &ReplayReport) -> Self {
+        let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm))).collect();
+        Self { schema_version: SCHEMA_VERSION, tokens: report.counters(), arms }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self> {
+        let place = |cause: serde_json::Error| {
+            Error::failed(format!("{}:{}: not a baseline file: {cause}", path.display(), cause.line()))
+                .hint("--update-baseline writes it anew")
+        };
+        let baseline: Self = serde_json::from_str(text).map_err(place)?;
+        if baseline.schema_version != SCHEMA_VERSION {
+            let version = baseline.schema_version;
+            return Err(Error::failed(format!(
+                "{} has schema {version}, this devboy reads {SCHEMA_VERSION}",
+                path.display()
+            ))
+            .hint("--update-baseline writes it anew"));
+        }
+        Ok(baseline)
+    }
+}
+
+impl ArmBaseline {
+    fn of(arm: &Arm) -> Self {
+        let whole = arm.total.baseline();
+        let large = |tokens: u64| tokens as f64 >= ENDPOINT_SHARE_MIN * whole as f64;
+        let endpoints = arm.endpoints.iter().filter(|group| large(group.tally.baseline()));
+        Self {
+            baseline_tokens: whole,
+            sent_tokens: arm.total.sent(),
+            endpoints: endpoints
+                .map(|group| (group.name.clone(), [group.tally.baseline(), group.tally.sent()]))
+                .collect(),
+        }
+    }
+}

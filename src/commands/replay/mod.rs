@@ -1,0 +1,126 @@
+//! `devboy replay`: what the layered pipeline would have saved on these logs, under one configuration or several.
+
+mod compare;
+mod emit;
+mod gate;
+mod scenarios;
+mod study;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::commands::input::Input;
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::Result;
+use crate::report::table::Format;
+use crate::report::{envelope, quality, replay as report};
+use scenarios::Scenarios;
+
+/// Replay the layered pipeline over your logs and say what it would have saved.
+///
+/// Every response goes through the four layers (hints, templates, router, as it is) with the real text and real token
+/// counts, once with the published formats and once with the extended ones. An encoding counts only if reading it gives
+/// back what the body says. With --sweep or --against several configurations are compared. With --baseline the savings
+/// are held against a file that you keep in your repository: exit code 3 means that they got worse.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A second configuration; the difference is shown per endpoint.
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    against: Option<PathBuf>,
+    /// Replay once for each value; several keys make a grid: `--sweep dedup.lru_size=3,5,10`.
+    #[arg(long, value_name = "KEY=A,B,…", conflicts_with_all = ["baseline", "emit_telemetry"])]
+    sweep: Vec<String>,
+    /// Replay every session with this agent profile.
+    #[arg(long, value_name = "NAME")]
+    agent_profile: Option<String>,
+    /// Replay every session as if this model had answered.
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// Compare the savings with this file; it is written if it does not exist.
+    #[arg(long, value_name = "FILE", conflicts_with = "against")]
+    baseline: Option<PathBuf>,
+    /// Write the baseline file anew.
+    #[arg(long, requires = "baseline", conflicts_with = "max_regression")]
+    update_baseline: bool,
+    /// Percentage points that combined savings may lose against the baseline before exit code 3.
+    #[arg(long, value_name = "PCT", requires = "baseline", default_value_t = 0.0)]
+    max_regression: f64,
+    /// Write the events that the live pipeline would have recorded, names made anonymous.
+    #[arg(long, value_name = "DIR", conflicts_with = "against")]
+    emit_telemetry: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Reads, replays, compares, shows, gates.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let scenarios = Scenarios::load(args, context)?;
+    let window = window::of(&args.window, context.now_ms)?;
+    let mut input = Input::read(&args.input, window, scenarios.tier(), &args.output, context)?;
+    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
+        return Err(input.no_records());
+    }
+    if scenarios.is_sweep() {
+        return compare::sweep(args, &scenarios, &mut input, context);
+    }
+    let mut laid = None;
+    let reports = study::reports(&scenarios, &mut input, &mut laid)?;
+    input.tell(&args.output, context)?;
+    scenarios.tell(&args.output, context)?;
+    if let Some(dir) = &args.emit_telemetry {
+        let laid = laid.map_or_else(|| study::Laid::new(&scenarios, &mut input), Ok)?;
+        emit::write(dir, &scenarios, &laid, args, context)?;
+    }
+    if let [report, other] = reports.as_slice() {
+        compare::against(args, &scenarios, [report, other], &input, context)?;
+        return Ok(Exit::Done);
+    }
+    let report = &reports[0];
+    let gate = gate::Gate::of(args, report)?;
+    show(args, report, gate.as_ref(), &input, context)?;
+    gate.map_or(Ok(Exit::Done), |gate| gate.conclude(&args.output, context))
+}
+
+fn show(
+    args: &Args,
+    report: &report::ReplayReport,
+    gate: Option<&gate::Gate>,
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    match args.output.form() {
+        Format::Json => {
+            let mut fields = json!({
+                "window": input.window_json(),
+                "inputs": input.json(),
+                "data_quality": quality::json(&quality::of(&input.sources)),
+                "replay": report::json(report),
+            });
+            if let Some(gate) = gate {
+                fields["gate"] = gate.json();
+            }
+            let document = envelope::envelope("replay", args.output.stamp(context), fields);
+            envelope::write(context.out, &document)
+        }
+        Format::Csv => report::table(report).write(context.out, Format::Csv, context.width),
+        form => {
+            if form == Format::Md {
+                writeln!(context.out, "## devboy replay\n")?;
+            }
+            if let Some(gate) = gate {
+                gate.write(context.out, form, context.width)?;
+            }
+            report::write(context.out, report, form, context.width)
+        }
+    }
+}

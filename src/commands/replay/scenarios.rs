@@ -1,0 +1,229 @@
+//! Which configurations a replay runs: the file, a second one, or a grid of values; with the overrides of the command
+//! line.
+
+use std::path::Path;
+
+use toml_edit::Value;
+
+use crate::cli::OutputArgs;
+use crate::commands::config::config_path;
+use crate::commands::replay::Args;
+use crate::content::encode;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::model::tokenizer::Bpe;
+use crate::settings::{AgentClass, Effective, KeyPath, Origin, Settings, SettingsFile, what_if};
+
+/// Cells of a grid that are run at most.
+const CELLS_MAX: usize = 10_000;
+
+/// One configuration with the values that make it a cell of a grid.
+pub struct Cell {
+    /// What is varied: values in the order of [`Scenarios::keys`].
+    pub values: Vec<String>,
+    /// The configuration.
+    pub settings: Settings,
+}
+
+/// The configurations of one run.
+pub struct Scenarios {
+    /// The files, first and second.
+    pub files: Vec<SettingsFile>,
+    /// Keys that are swept.
+    pub keys: Vec<String>,
+    /// One cell per configuration.
+    pub cells: Vec<Cell>,
+    /// The model of every session, if told.
+    pub model: Option<String>,
+}
+
+impl Scenarios {
+    /// Loads what the command line names.
+    ///
+    /// # Errors
+    /// If a configuration is broken or names a format that does not exist, or a sweep does not fit.
+    pub fn load(args: &Args, context: &Context<'_>) -> Result<Self> {
+        let path = config_path(args.config.as_ref(), context)?;
+        let mut files = vec![load(&path, args.config.is_some())?];
+        if let Some(path) = &args.against {
+            files.push(load(path, true)?);
+        }
+        let axes = args.sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
+        let count: usize = axes.iter().map(|(_, values)| values.len()).product();
+        if count > CELLS_MAX {
+            return Err(Error::usage(format!("the grid has {count} cells; {CELLS_MAX} are run at most")));
+        }
+        let mut base = Vec::new();
+        if let Some(name) = &args.agent_profile {
+            base.push((KeyPath::from(["profiles", "agent", "active"]), Value::from(name.as_str())));
+        }
+        let mut cells = Vec::new();
+        for file in &files {
+            for values in grid(&axes) {
+                let keys = axes.iter().map(|(key, _)| key.clone());
+                let changes: Vec<_> = base.iter().cloned().chain(keys.zip(values.iter().cloned())).collect();
+                let settings = what_if(file, &changes)?;
+                check_sweep(&settings)?;
+                let values = values.iter().map(|value| value.to_string().trim().to_owned()).collect();
+                cells.push(Cell { values, settings });
+            }
+        }
+        check_profile(args, &cells)?;
+        let keys = axes.iter().map(|(key, _)| key.to_string()).collect();
+        Ok(Self { files, keys, cells, model: args.model.clone() })
+    }
+
+    /// Whether a grid was asked for.
+    pub fn is_sweep(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// The vocabularies that some session may be counted in, one bit each; at least one, since all facts are made
+    /// together.
+    pub fn tier(&self) -> u8 {
+        let bits = self.cells.iter().flat_map(|cell| self.tokenizers(&cell.settings)).filter_map(Bpe::place);
+        bits.fold(0, |bits, place| bits | 1 << place).max(1)
+    }
+
+    fn tokenizers(&self, settings: &Settings) -> Vec<Bpe> {
+        let of = |model: Option<&str>| settings.for_session(model, AgentClass::Default).tokenizer.profile.bpe;
+        match &self.model {
+            Some(model) => vec![of(Some(model))],
+            None => {
+                let known = settings.profiles.llm.variants.keys().map(|name| of(Some(name)));
+                known.chain([of(None)]).collect()
+            }
+        }
+    }
+
+    /// Tells which files hold and what in them has no effect.
+    pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
+        if output.quiet {
+            return Ok(());
+        }
+        for file in &self.files {
+            let state = if file.existed { "" } else { " (does not exist: built-in values)" };
+            writeln!(context.err, "# config: {}{state}", file.path.display())?;
+            for warning in &file.warnings {
+                writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn load(path: &Path, must_exist: bool) -> Result<SettingsFile> {
+    let file = SettingsFile::load(path)?;
+    if !file.existed && must_exist {
+        return Err(Error::failed(format!("{} does not exist", path.display()))
+            .hint("without --config, the built-in values are replayed"));
+    }
+    check_formats(&file)?;
+    Ok(file)
+}
+
+/// Every format that a file names must exist: a template that nobody knows would silently do nothing.
+fn check_formats(file: &SettingsFile) -> Result<()> {
+    for (key, value, origin) in Effective::resolve(file)?.leaves() {
+        let Origin::File { line } = origin else { continue };
+        if !names_formats(&key) {
+            continue;
+        }
+        let listed = value.as_array().map(|list| list.iter().filter_map(Value::as_str).collect());
+        let named: Vec<&str> = listed.unwrap_or_else(|| value.as_str().into_iter().collect());
+        if let Some(unknown) = named.into_iter().find(|id| !is_format(id)) {
+            let place = format!("{}:{line}", file.path.display());
+            return Err(unknown_format(unknown, &format!("{place}: `{key}`")));
+        }
+    }
+    Ok(())
+}
+
+fn names_formats(key: &KeyPath) -> bool {
+    let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
+    matches!(
+        segments.as_slice(),
+        ["templates", "active"]
+            | ["templates", "endpoint_overrides", _]
+            | ["mckp", "formats_enabled"]
+            | ["endpoint_overrides", _, "template_id"]
+            | ["profiles", "data", "variants", _, "preferred_format"]
+    )
+}
+
+fn is_format(id: &str) -> bool {
+    encode::find(id).is_some()
+}
+
+fn unknown_format(id: &str, place: &str) -> Error {
+    Error::failed(format!("{place} names the unknown format \"{id}\""))
+        .hint(format!("formats: {}", encode::ids().join(", ")))
+}
+
+/// The same for values that only the command line names.
+fn check_sweep(settings: &Settings) -> Result<()> {
+    let templates = settings.templates.active.iter().chain(settings.templates.endpoint_overrides.values());
+    let unknown = templates.chain(&settings.mckp.formats_enabled).find(|id| !is_format(id));
+    unknown.map_or(Ok(()), |id| Err(unknown_format(id, "the configuration")))
+}
+
+fn check_profile(args: &Args, cells: &[Cell]) -> Result<()> {
+    let Some(name) = &args.agent_profile else { return Ok(()) };
+    let variants = cells.first().map(|cell| &cell.settings.profiles.agent.variants);
+    match variants {
+        Some(known) if !known.contains_key(name) => {
+            let names = known.keys().cloned().collect::<Vec<_>>().join(", ");
+            Err(Error::usage(format!("there is no agent profile \"{name}\"")).hint(format!("profiles: {names}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `KEY=a,b,c`: a key and the values that it takes.
+fn axis(text: &str) -> Result<(KeyPath, Vec<Value>)> {
+    let odd =
+        || Error::usage(format!("--sweep {text}: not KEY=A,B,…")).hint("for example --sweep dedup.lru_size=3,5,10");
+    let (key, values) = text.split_once('=').ok_or_else(odd)?;
+    let key: KeyPath = key.trim().parse()?;
+    // What is no TOML value is a bare word.
+    let value = |part: &str| part.trim().parse().unwrap_or_else(|_| Value::from(part.trim()));
+    let values: Vec<Value> = split_outside_brackets(values).into_iter().map(value).collect();
+    if values.iter().any(|value| value.as_str() == Some("")) {
+        return Err(odd());
+    }
+    Ok((key, values))
+}
+
+/// Splits at commas that stand in no list and no string.
+fn split_outside_brackets(text: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut start) = (0_usize, false, 0);
+    let mut parts = Vec::new();
+    for (place, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth = depth.saturating_sub(1),
+            ',' if depth == 0 && !quoted => {
+                parts.push(&text[start..place]);
+                start = place + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// All combinations, the last axis changing fastest.
+fn grid(axes: &[(KeyPath, Vec<Value>)]) -> Vec<Vec<Value>> {
+    let mut cells = vec![Vec::new()];
+    for (_, values) in axes {
+        let with = |cell: &Vec<Value>, value: &Value| {
+            let mut cell = cell.clone();
+            cell.push(value.clone());
+            cell
+        };
+        cells = cells.iter().flat_map(|cell| values.iter().map(|value| with(cell, value))).collect();
+    }
+    cells
+}

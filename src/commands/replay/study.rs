@@ -1,0 +1,219 @@
+//! From logs to reports: lays the history out, replays each configuration, and sums up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::commands::input::Input;
+use crate::commands::replay::scenarios::Scenarios;
+use crate::content::encode;
+use crate::error::Result;
+use crate::mine::{contexts, totals, uses};
+use crate::model::body_shape::BodyShape;
+use crate::model::history::History;
+use crate::model::id::Id;
+use crate::model::savings::{LayerId, PaperClaim, Tally};
+use crate::replay::{
+    Decision, Ledger, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, bounds, published_claim, replay,
+    replay_each,
+};
+use crate::report::replay::{self as report, Arm, Distribution, Group, JsonBaselines, ReplayReport};
+use crate::settings::{Settings, classify_agent};
+
+/// Name of the replay with the published formats.
+pub const PUBLISHED: &str = "published";
+/// Name of the replay with the extended formats.
+pub const EXTENDED: &str = "extended";
+
+/// A history laid out, with what reports need besides.
+pub struct Laid {
+    /// What is replayed.
+    pub tape: Tape,
+    /// What happened.
+    pub history: History,
+    /// Project of each session, as a pseudonym.
+    pub projects: Vec<Id>,
+    /// Tokens that entered contexts.
+    pub context_tokens: u64,
+    /// See [`report::Input::plain_repeats`].
+    pub plain_repeats: [u64; 3],
+    /// Published figures to print beside these.
+    pub paper: PaperClaim,
+    /// Lines that a range reference stands for at least.
+    pub range_lines_min: usize,
+}
+
+/// One report per configuration, from the lake if they were made before; else `laid` is what they were made from.
+pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>) -> Result<Vec<ReplayReport>> {
+    let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
+    let question = format!("replay {settings:?} {:?} {:?}", scenarios.model, input.formats);
+    let mut reports: Vec<ReplayReport> = input.remember(&question, |input| {
+        let laid = laid.insert(Laid::new(scenarios, input)?);
+        Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings)).collect()))
+    })?;
+    // The lake holds no names of directories.
+    for arm in reports.iter_mut().flat_map(|report| &mut report.arms) {
+        for group in &mut arm.projects {
+            group.name = Id::from_hex(&group.name).map_or_else(String::new, |id| input.project_name(id));
+        }
+    }
+    Ok(reports)
+}
+
+impl Laid {
+    /// Lays out what the input holds.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn new(scenarios: &Scenarios, input: &mut Input) -> Result<Self> {
+        let mut history = input.history();
+        let mut names = input.corpus().names.clone();
+        for (old, new) in &input.vocabulary.tool_aliases {
+            if let Some(old) = names.find(old) {
+                history.rename_tool(old, names.intern(new));
+            }
+        }
+        let repeats = totals::totals(input.corpus()).dedup;
+        let bodies = input.bodies();
+        let words = &input.vocabulary;
+        let models = match &scenarios.model {
+            Some(model) => vec![model.clone(); history.sessions.len()],
+            None => contexts::models_of_sessions(&history, &names),
+        };
+        let uses = uses::sessions(&history, &names, &words.read_class_tools);
+        let profile = |(model, session): (String, crate::model::stats::SessionUse)| {
+            let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
+            let class = classify_agent(session.calls as f64, session.compactions as f64, read_share);
+            SessionProfile { model, class }
+        };
+        let profiles = models.into_iter().zip(uses).map(profile).collect();
+        let kind = |tool: &str| {
+            if words.file_read_tools.contains(tool) {
+                ToolKind::FileRead
+            } else if words.file_mutate_tools.contains(tool) {
+                ToolKind::FileMutate
+            } else {
+                ToolKind::Other
+            }
+        };
+        let tape = Tape::new(&history, &names, bodies, profiles, &kind);
+        let projects = input.projects(&history);
+        Ok(Self {
+            tape,
+            projects,
+            context_tokens: contexts::tokens_entered(&history),
+            plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
+            range_lines_min: input.formats.range_lines_min,
+            paper: input.data.paper_claim()?,
+            history,
+        })
+    }
+
+    /// What is varied in one arm.
+    pub fn options(&self, extended: bool) -> Options {
+        Options { extended, range_lines_min: self.range_lines_min, invalidate: true }
+    }
+}
+
+/// Replays one configuration and sums up.
+pub fn report(laid: &Laid, settings: &Settings) -> ReplayReport {
+    let tape = &laid.tape;
+    let published = Scenario::new(settings, tape, laid.options(false));
+    let extended = Scenario::new(settings, tape, laid.options(true));
+    let mut json = JsonBaselines::default();
+    let ledger = replay_each(tape, &published, &mut |index, decision| {
+        add_json(&mut json, tape, &published, index, decision);
+    });
+    let lasting = Scenario::new(settings, tape, Options { invalidate: false, ..laid.options(false) });
+    let without_invalidation = replay(tape, &lasting);
+    let kept = without_invalidation.total.saved_by(LayerId::L0);
+    ReplayReport {
+        input: summary(laid, &published),
+        bounds: bounds(tape, &published),
+        invalidation_tokens: kept.saturating_sub(ledger.total.saved_by(LayerId::L0)),
+        claim: published_claim(tape, &published),
+        paper: laid.paper.clone(),
+        json,
+        arms: vec![arm(PUBLISHED, laid, &ledger), arm(EXTENDED, laid, &replay(tape, &extended))],
+    }
+}
+
+fn summary(laid: &Laid, scenario: &Scenario) -> report::Input {
+    let Laid { tape, .. } = laid;
+    let count = |outcome: Outcome| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
+    let mut contexts = BTreeSet::new();
+    let mut counters: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    let mut bodies = BTreeSet::new();
+    for response in tape.responses.iter().filter(|response| response.body != u32::MAX) {
+        contexts.insert((response.chain, response.partition));
+        bodies.insert(response.body);
+        let counting = scenario.sessions[response.session as usize].counting.name();
+        counters.entry(counting).or_default().insert(response.session);
+    }
+    let facts = || bodies.iter().map(|&body| &tape.facts[body as usize]);
+    report::Input {
+        sessions: laid.history.sessions.len() as u64,
+        contexts: contexts.len() as u64,
+        calls: tape.responses.len() as u64,
+        silent: count(Outcome::Silent),
+        failures: count(Outcome::Failure),
+        mixed: count(Outcome::Mixed),
+        unstudied: count(Outcome::Unstudied),
+        bodies: bodies.len() as u64,
+        proven: facts().map(|facts| facts.encodings.len() as u64).sum(),
+        unproven: facts().map(|facts| u64::from(facts.unproven)).sum(),
+        oversize: facts().filter(|facts| facts.oversize).count() as u64,
+        counters: counters.into_iter().map(|(name, sessions)| (name, sessions.len() as u64)).collect(),
+        context_tokens: laid.context_tokens,
+        plain_repeats: laid.plain_repeats,
+    }
+}
+
+fn arm(name: &str, laid: &Laid, ledger: &Ledger) -> Arm {
+    let groups = |tallies: BTreeMap<String, Tally>| {
+        let some = tallies.into_iter().filter(|(_, tally)| tally.count() > 0);
+        some.map(|(name, tally)| Group { name, tally }).collect::<Vec<_>>()
+    };
+    let mut projects: BTreeMap<String, Tally> = BTreeMap::new();
+    for (project, tally) in laid.projects.iter().zip(&ledger.sessions) {
+        projects.entry(project.to_string()).or_default().absorb(tally);
+    }
+    let mut endpoints: BTreeMap<String, Tally> = BTreeMap::new();
+    for (endpoint, tally) in laid.tape.endpoints.iter().zip(&ledger.endpoints) {
+        endpoints.entry(endpoint.name()).or_default().absorb(tally);
+    }
+    let ids = encode::ids();
+    let shape = |(number, tally): (u8, &Tally)| (BodyShape::from_number(number).key().to_owned(), *tally);
+    let format = |(number, tally): (u8, &Tally)| (ids[number as usize].to_owned(), *tally);
+    Arm {
+        name: name.to_owned(),
+        total: ledger.total,
+        hints: [ledger.references, ledger.near_refs, ledger.range_refs],
+        endpoints: groups(endpoints),
+        shapes: groups((0_u8..).zip(&ledger.shapes).map(shape).collect()),
+        projects: groups(projects),
+        formats: groups((0_u8..).zip(&ledger.formats).map(format).collect()),
+        sessions: Distribution::of(ledger.sessions.iter()),
+    }
+}
+
+/// Adds a JSON body that missed L0 to the sums under each baseline.
+fn add_json(json: &mut JsonBaselines, tape: &Tape, scenario: &Scenario, index: u32, decision: &Decision) {
+    let response = &tape.responses[index as usize];
+    let facts = tape.facts_of(response);
+    if decision.layer == LayerId::L0 || !BodyShape::from_number(facts.shape).is_json() {
+        return;
+    }
+    let counting = scenario.sessions[response.session as usize].counting;
+    let raw = counting.tokens(&facts.raw);
+    let written = |id: &str| {
+        let number = encode::find(id).map(|(number, _)| number);
+        let row = facts.encodings.iter().find(|row| Some(row.format) == number);
+        row.map(|row| counting.tokens(&row.size))
+    };
+    // A body that cannot be written as JSON again (a key that stands twice) has no such baseline.
+    let Some((compact, pretty)) = written("json_compact").zip(written("json_pretty")) else { return };
+    json.responses += 1;
+    json.raw += raw;
+    json.compact += compact;
+    json.pretty += pretty;
+    json.sent += decision.tokens;
+}

@@ -1,0 +1,87 @@
+//! Numbered lines (`    12→text`, `12<tab>text`), the layout in which files are shown: what stands in front of the
+//! text, and where the lines are.
+
+use std::ops::Range;
+
+/// Widest padding in front of a number, in bytes.
+const PAD_BYTES_MAX: usize = 16;
+/// Longest number, in digits: any such number fits in 32 bits.
+const DIGITS_MAX: usize = 9;
+
+/// What stands in front of the text of a numbered line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head<'a> {
+    /// Blanks in front of the number.
+    pub pad: usize,
+    /// The number as it is written.
+    pub digits: &'a str,
+    /// Its value.
+    pub number: u32,
+    /// `→` or a tab.
+    pub separator: &'static str,
+}
+
+impl Head<'_> {
+    /// Blanks and digits, in bytes.
+    pub fn width(&self) -> usize {
+        self.pad + self.digits.len()
+    }
+}
+
+/// Splits a line into its head and its text; none if it is not numbered.
+pub fn split(line: &str) -> Option<(Head<'_>, &str)> {
+    let bytes = line.as_bytes();
+    let pad = bytes.iter().take(PAD_BYTES_MAX + 1).take_while(|byte| **byte == b' ').count();
+    let length = bytes[pad..].iter().take(DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_digit()).count();
+    if pad > PAD_BYTES_MAX || !(1..=DIGITS_MAX).contains(&length) {
+        return None;
+    }
+    let (digits, rest) = line[pad..].split_at(length);
+    let number = digits.parse().ok()?;
+    let separator = ["→", "\t"].into_iter().find(|separator| rest.starts_with(separator))?;
+    Some((Head { pad, digits, number, separator }, &rest[separator.len()..]))
+}
+
+/// A numbered line of a body.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NumberedLine<'a> {
+    /// Its number.
+    pub number: u32,
+    /// `→` or a tab.
+    pub separator: &'static str,
+    /// What stands behind the separator, without the line end.
+    pub text: &'a str,
+    /// Where the whole line is in the body, without its line end.
+    pub span: Range<usize>,
+}
+
+/// The numbered lines of a body in order, other lines left out; none unless two of them follow each other in place and
+/// in number.
+pub fn lines(body: &str) -> Option<Vec<NumberedLine<'_>>> {
+    if !has_sequence(body) {
+        return None;
+    }
+    let mut start = 0;
+    let mut lines = Vec::new();
+    for line in body.split('\n') {
+        if let Some((head, text)) = split(line) {
+            let span = start..start + line.len();
+            lines.push(NumberedLine { number: head.number, separator: head.separator, text, span });
+        }
+        start += line.len() + 1;
+    }
+    Some(lines)
+}
+
+/// Whether two numbered lines follow each other in place and in number.
+pub fn has_sequence(body: &str) -> bool {
+    let mut previous: Option<u32> = None;
+    let mut start = 0;
+    memchr::memchr_iter(b'\n', body.as_bytes()).chain(std::iter::once(body.len())).any(|end| {
+        let line = &body[std::mem::replace(&mut start, end + 1)..end];
+        let number = split(line).map(|(head, _)| head.number);
+        let follows = number.is_some_and(|number| previous.is_some_and(|previous| previous + 1 == number));
+        previous = number;
+        follows
+    })
+}

@@ -1,0 +1,199 @@
+//! The Arrow schema of the facts about bodies: one row per body and one per proven encoding. They belong to no log file,
+//! so they stand in segments of their own.
+
+use std::collections::BTreeMap;
+
+use arrow_array::RecordBatch;
+
+use crate::frames::columns::{Column, Columns, Outcome, blobs, bools, f32s, ids, texts, u8s, u16s, u32s};
+use crate::model::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Size};
+use crate::model::id::{Id, IdMap};
+use crate::model::names::Names;
+
+/// The tables, by the name of their files.
+pub const TABLES: [&str; 2] = ["bodies", "encodings"];
+
+/// The batch of one of [`TABLES`]; `formats` are the names of the formats by number.
+pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<RecordBatch> {
+    let columns = if table == "bodies" { body_columns(facts) } else { encoding_columns(facts, formats) };
+    RecordBatch::try_from_iter_with_nullable(columns)
+}
+
+/// The facts in the batches of both tables of one segment. Encodings in formats that this program lacks are left out.
+pub fn read(bodies: &[RecordBatch], encodings: &[RecordBatch], formats: &[&str]) -> Outcome<Vec<BodyFacts>> {
+    let mut facts = Vec::new();
+    for batch in bodies {
+        read_bodies(&Columns(batch), &mut facts)?;
+    }
+    let place: IdMap<Id, usize> = facts.iter().enumerate().map(|(index, row)| (row.body, index)).collect();
+    for batch in encodings {
+        read_encodings(&Columns(batch), formats, &place, &mut facts)?;
+    }
+    Ok(facts)
+}
+
+fn body_columns(facts: &[&BodyFacts]) -> Vec<Column> {
+    let each = || facts.iter();
+    vec![
+        ("body", ids(each().map(|row| row.body)), false),
+        ("sha", ids(each().map(|row| row.sha)), false),
+        ("counted", u8s(each().map(|row| row.counted)), false),
+        ("chars", u32s(each().map(|row| row.chars)), false),
+        ("bytes", u32s(each().map(|row| row.raw.bytes)), false),
+        ("tokens_o200k", u32s(each().map(|row| row.raw.tokens[0])), false),
+        ("tokens_cl100k", u32s(each().map(|row| row.raw.tokens[1])), false),
+        ("shape", u8s(each().map(|row| row.shape)), false),
+        ("inner_formats", u16s(each().map(|row| row.inner_formats)), false),
+        ("depth", u16s(each().map(|row| row.depth)), false),
+        ("items", u32s(each().map(|row| row.items)), false),
+        ("fields", u32s(each().map(|row| row.fields)), false),
+        ("columns", u32s(each().map(|row| row.columns)), false),
+        ("rows", u32s(each().map(|row| row.rows)), false),
+        ("key_stability", f32s(each().map(|row| row.key_stability)), false),
+        ("oversize", bools(each().map(|row| row.oversize)), false),
+        ("unproven", u16s(each().map(|row| row.unproven)), false),
+        ("published", bools(each().map(|row| row.published.is_some())), false),
+        ("published_bytes", u32s(each().map(|row| row.published.unwrap_or_default().bytes)), false),
+        ("published_o200k", u32s(each().map(|row| row.published.unwrap_or_default().tokens[0])), false),
+        ("published_cl100k", u32s(each().map(|row| row.published.unwrap_or_default().tokens[1])), false),
+        ("near", blobs(each().map(|row| row.near.as_ref().map(pack_near).unwrap_or_default())), false),
+        ("lines", blobs(each().map(|row| pack_lines(&row.lines))), false),
+    ]
+}
+
+fn read_bodies(columns: &Columns<'_>, facts: &mut Vec<BodyFacts>) -> Outcome<()> {
+    let (body, sha) = (columns.ids("body")?, columns.ids("sha")?);
+    let (counted, shape) = (columns.u8("counted")?, columns.u8("shape")?);
+    let (chars, bytes) = (columns.u32("chars")?, columns.u32("bytes")?);
+    let (o200k, cl100k) = (columns.u32("tokens_o200k")?, columns.u32("tokens_cl100k")?);
+    let (inner_formats, depth) = (columns.u16("inner_formats")?, columns.u16("depth")?);
+    let (items, fields) = (columns.u32("items")?, columns.u32("fields")?);
+    let (cols, rows) = (columns.u32("columns")?, columns.u32("rows")?);
+    let (stability, oversize) = (columns.f32("key_stability")?, columns.bool("oversize")?);
+    let (published, published_bytes) = (columns.bool("published")?, columns.u32("published_bytes")?);
+    let (published_o200k, published_cl100k) = (columns.u32("published_o200k")?, columns.u32("published_cl100k")?);
+    let unproven = columns.u16("unproven")?;
+    let (near, lines) = (columns.blobs("near")?, columns.blobs("lines")?);
+    facts.extend((0..columns.0.num_rows()).map(|row| BodyFacts {
+        body: body.at(row),
+        sha: sha.at(row),
+        counted: counted.value(row),
+        chars: chars.value(row),
+        raw: Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] },
+        shape: shape.value(row),
+        inner_formats: inner_formats.value(row),
+        depth: depth.value(row),
+        items: items.value(row),
+        fields: fields.value(row),
+        columns: cols.value(row),
+        rows: rows.value(row),
+        key_stability: stability.value(row),
+        oversize: oversize.value(row),
+        unproven: unproven.value(row),
+        published: published.value(row).then(|| Size {
+            bytes: published_bytes.value(row),
+            tokens: [published_o200k.value(row), published_cl100k.value(row)],
+        }),
+        encodings: Vec::new(),
+        near: unpack_near(near.value(row)),
+        lines: unpack_lines(lines.value(row)),
+    }));
+    Ok(())
+}
+
+fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
+    let each = || facts.iter().flat_map(|row| row.encodings.iter().map(move |encoding| (row.body, encoding)));
+    let mut names = Names::default();
+    let symbols: Vec<_> = formats.iter().map(|id| names.intern(id)).collect();
+    vec![
+        ("body", ids(each().map(|(body, _)| body)), false),
+        ("format", texts(each().map(|(_, row)| symbols[row.format as usize]), &names), false),
+        ("depth", u8s(each().map(|(_, row)| row.depth)), false),
+        ("bytes", u32s(each().map(|(_, row)| row.size.bytes)), false),
+        ("tokens_o200k", u32s(each().map(|(_, row)| row.size.tokens[0])), false),
+        ("tokens_cl100k", u32s(each().map(|(_, row)| row.size.tokens[1])), false),
+    ]
+}
+
+fn read_encodings(
+    columns: &Columns<'_>,
+    formats: &[&str],
+    place: &IdMap<Id, usize>,
+    facts: &mut [BodyFacts],
+) -> Outcome<()> {
+    let numbers: BTreeMap<&str, u8> = formats.iter().zip(0..).map(|(&id, number)| (id, number)).collect();
+    let mut names = Names::default();
+    let (body, format) = (columns.ids("body")?, columns.syms("format", &mut names)?);
+    let (depth, bytes) = (columns.u8("depth")?, columns.u32("bytes")?);
+    let (o200k, cl100k) = (columns.u32("tokens_o200k")?, columns.u32("tokens_cl100k")?);
+    for (row, format) in format.into_iter().enumerate() {
+        let known = numbers.get(names.text(format)).zip(place.get(&body.at(row)));
+        let Some((&format, &place)) = known else { continue };
+        let size = Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] };
+        facts[place].encodings.push(Encoding { format, depth: depth.value(row), size });
+    }
+    Ok(())
+}
+
+/// Numbers of a packed list, little-endian.
+struct Packed<'a>(&'a [u8]);
+
+impl Packed<'_> {
+    fn u32(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from(self.u32()?) | u64::from(self.u32()?) << 32)
+    }
+
+    fn size(&mut self) -> Option<Size> {
+        Some(Size { bytes: self.u32()?, tokens: [self.u32()?, self.u32()?] })
+    }
+}
+
+fn pack_size(size: &Size, out: &mut Vec<u8>) {
+    for number in [size.bytes].iter().chain(&size.tokens) {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Per line: number, hash, size.
+fn pack_lines(lines: &[Line]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(lines.len() * 20);
+    for line in lines {
+        out.extend_from_slice(&line.number.to_le_bytes());
+        out.extend_from_slice(&line.hash.to_le_bytes());
+        pack_size(&line.size, &mut out);
+    }
+    out
+}
+
+fn unpack_lines(bytes: &[u8]) -> Vec<Line> {
+    let mut packed = Packed(bytes);
+    let next = || Some(Line { number: packed.u32()?, hash: packed.u32()?, size: packed.size()? });
+    std::iter::from_fn(next).collect()
+}
+
+/// The skeleton, then per field: value, whether it is plain, both sizes.
+fn pack_near(near: &NearSignature) -> Vec<u8> {
+    let mut out = near.skeleton.to_le_bytes().to_vec();
+    for field in &near.fields {
+        out.extend_from_slice(&field.value.to_le_bytes());
+        out.extend_from_slice(&u32::from(field.plain).to_le_bytes());
+        pack_size(&field.old, &mut out);
+        pack_size(&field.new, &mut out);
+    }
+    out
+}
+
+fn unpack_near(bytes: &[u8]) -> Option<NearSignature> {
+    let mut packed = Packed(bytes);
+    let skeleton = packed.u64()?;
+    let next = || {
+        Some(NearField { value: packed.u64()?, plain: packed.u32()? != 0, old: packed.size()?, new: packed.size()? })
+    };
+    Some(NearSignature { skeleton, fields: std::iter::from_fn(next).collect() })
+}

@@ -1,0 +1,233 @@
+//! Endpoint classes: what a tool call is really about, in words that say nothing of the user.
+//!
+//! A shell call is known by its effective command, a fetch by the public host it went to. Only words that
+//! `rules/endpoints.toml` lists can become part of a class; everything else is one of a few coarse ones.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::logs::shell::Commands;
+
+/// The shipped list of words.
+pub const SHIPPED: &str = include_str!("../../rules/endpoints.toml");
+
+/// Longest word that can name a program (published constant).
+const WORD_CHARS_MAX: usize = 20;
+
+/// The arguments of a tool that tell its endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Input<'a> {
+    /// What a shell is to run.
+    pub command: Option<&'a str>,
+    /// What is to be fetched.
+    pub url: Option<&'a str>,
+}
+
+/// `rules/endpoints.toml` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lists {
+    one_class: BTreeMap<String, Vec<String>>,
+    class_per_word: BTreeMap<String, Vec<String>>,
+    passed_over: BTreeSet<String>,
+    wrappers: BTreeMap<String, Options>,
+    git_options_with_value: BTreeSet<String>,
+    git_commands: Vec<String>,
+    hosts: Vec<String>,
+}
+
+/// How a program is called that runs another one.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    /// Options whose value is the next word.
+    with_value: BTreeSet<String>,
+    /// Words before the command it runs.
+    operands: usize,
+}
+
+/// The classes of endpoints.
+#[derive(Debug, Clone)]
+pub struct Endpoints {
+    /// Class by program.
+    programs: BTreeMap<String, String>,
+    passed_over: BTreeSet<String>,
+    wrappers: BTreeMap<String, Options>,
+    git_options_with_value: BTreeSet<String>,
+    /// Class by command of git.
+    git_commands: BTreeMap<String, String>,
+    /// Class by the last two labels of a host.
+    hosts: BTreeMap<String, String>,
+}
+
+impl Endpoints {
+    /// Reads a list of words; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// If the text does not fit, or a program is in two classes.
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        let lists: Lists =
+            toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
+        let mut programs = BTreeMap::new();
+        let one_class = lists.one_class.iter().map(|(class, words)| (class, words, false));
+        let per_word = lists.class_per_word.iter().map(|(class, words)| (class, words, true));
+        for (class, words, per_word) in one_class.chain(per_word) {
+            for word in words {
+                let class = if per_word { format!("{class}_{word}") } else { class.clone() };
+                if programs.insert(word.clone(), class).is_some() {
+                    return Err(Error::failed(format!("{origin}: `{word}` is in two classes")));
+                }
+            }
+        }
+        let prefixed = |prefix: &str, words: Vec<String>| -> BTreeMap<String, String> {
+            words.into_iter().map(|word| (word.clone(), format!("{prefix}_{word}"))).collect()
+        };
+        Ok(Self {
+            programs,
+            passed_over: lists.passed_over,
+            wrappers: lists.wrappers,
+            git_options_with_value: lists.git_options_with_value,
+            git_commands: prefixed("git", lists.git_commands),
+            hosts: prefixed("web", lists.hosts),
+        })
+    }
+
+    /// The list compiled into this program.
+    pub fn shipped() -> Self {
+        Self::parse(SHIPPED, "rules/endpoints.toml").expect("the shipped rules/endpoints.toml parses; a test reads it")
+    }
+
+    /// The class of a call: that of the command for `Bash`, of the host for `WebFetch`, else the name of the tool.
+    pub fn class<'a>(&'a self, tool: &'a str, input: Input<'_>) -> Cow<'a, str> {
+        match tool {
+            "Bash" => self.command_class(input.command.unwrap_or_default()).into(),
+            "WebFetch" => self.url_class(input.url.unwrap_or_default()),
+            "WebSearch" => "web_search".into(),
+            "" => "unknown".into(),
+            _ => tool.into(),
+        }
+    }
+
+    /// The class of the first command that does something: neither prepares the shell nor runs another command.
+    fn command_class(&self, command: &str) -> &str {
+        let mut commands = Commands::of(command);
+        let mut passed = None;
+        for words in commands.by_ref() {
+            let Some(words) = self.unwrapped(&words) else { continue };
+            let program = program_of(&words[0]);
+            if !self.passed_over.contains(&*program) {
+                return self.program_class(&program, &words[1..]);
+            }
+            passed = passed.or_else(|| Some(self.program_class(&program, &[])));
+        }
+        match passed {
+            Some(class) => class,
+            None if command.trim().is_empty() => "bash_empty",
+            None if commands.has_comment => "bash_comment",
+            None => "bash_unk",
+        }
+    }
+
+    /// The words of a command from its program on, without assignments and programs that only run it. `None` if there
+    /// are only assignments.
+    fn unwrapped<'w>(&self, words: &'w [String]) -> Option<&'w [String]> {
+        let mut words = without_assignments(words);
+        while let Some(options) = words.first().and_then(|word| self.wrappers.get(&*program_of(word))) {
+            let inner = options.passed(&words[1..]);
+            if inner.is_empty() {
+                break;
+            }
+            words = inner;
+        }
+        (!words.is_empty()).then_some(words)
+    }
+
+    fn program_class(&self, program: &str, arguments: &[String]) -> &str {
+        match program.as_bytes().first() {
+            None => return "bash_unk",
+            Some(b'/') => return "bash_path_exec",
+            _ if ["~/", "./", "../"].iter().any(|start| program.starts_with(start)) => return "bash_path_exec",
+            Some(b'$' | b'`' | b'{' | b'(' | b'[' | b'!') => return "bash_shell_ctrl",
+            _ => {}
+        }
+        if program.contains(['/', '\\']) || program.chars().nth(WORD_CHARS_MAX).is_some() {
+            return "bash_long_or_path";
+        }
+        match program {
+            "git" => self.git_class(arguments),
+            _ => self.programs.get(program).map_or("bash_other", String::as_str),
+        }
+    }
+
+    fn git_class(&self, arguments: &[String]) -> &str {
+        let command = without_options(arguments, &self.git_options_with_value).first();
+        command.and_then(|command| self.git_commands.get(command)).map_or("git", String::as_str)
+    }
+
+    fn url_class(&self, url: &str) -> Cow<'_, str> {
+        let url = url.trim();
+        if url.is_empty() {
+            return "web_empty".into();
+        }
+        let Some(authority) = authority_of(url) else { return "web_unk".into() };
+        let (host, port) = authority.split_once(':').map_or((&*authority, None), |(host, port)| (host, Some(port)));
+        let domain = host.rmatch_indices('.').nth(1).map_or(host, |(dot, _)| &host[dot + 1..]);
+        match (self.hosts.get(domain), port) {
+            (Some(class), None | Some("")) => class.into(),
+            (Some(class), Some(port)) if port.parse::<u16>().is_ok() => format!("{class}:{port}").into(),
+            _ => "web_other".into(),
+        }
+    }
+}
+
+impl Options {
+    /// The command that a wrapper runs, given its arguments.
+    fn passed<'w>(&self, arguments: &'w [String]) -> &'w [String] {
+        let rest = without_assignments(without_options(arguments, &self.with_value));
+        rest.get(self.operands..).unwrap_or_default()
+    }
+}
+
+fn without_options<'w>(mut arguments: &'w [String], with_value: &BTreeSet<String>) -> &'w [String] {
+    while let Some(word) = arguments.first().filter(|word| word.starts_with('-')) {
+        let used = if with_value.contains(word) { 2 } else { 1 };
+        arguments = arguments.get(used..).unwrap_or_default();
+    }
+    arguments
+}
+
+/// A program by its first word, as it is listed.
+fn program_of(word: &str) -> Cow<'_, str> {
+    let word =
+        if word.bytes().any(|byte| byte.is_ascii_uppercase()) { word.to_lowercase().into() } else { Cow::from(word) };
+    match word.strip_suffix(".exe") {
+        Some(bare) => bare.to_owned().into(),
+        None => word,
+    }
+}
+
+fn without_assignments(words: &[String]) -> &[String] {
+    let count = words.iter().take_while(|word| is_assignment(word)).count();
+    &words[count..]
+}
+
+/// `NAME=value`, `NAME+=value` or `NAME[index]=value`.
+fn is_assignment(word: &str) -> bool {
+    let name = word.split(['=', '[', '+']).next().unwrap_or_default();
+    let is_name = !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name && word[name.len()..].contains('=')
+}
+
+/// Host and port of a web address in lower case, without a user.
+fn authority_of(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    is_web.then(|| host.to_lowercase())
+}

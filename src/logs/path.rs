@@ -1,0 +1,63 @@
+//! One spelling per file: the paths in the inputs of tools, brought to one form by their letters alone. No file is
+//! looked at, no link followed.
+
+/// How the parts of a path are separated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// `/` only; a back-slash is a letter.
+    Posix,
+    /// `/` or `\`, behind a drive (`C:`) or a server (`\\host`).
+    Windows,
+}
+
+/// The path without `.`, `..`, repeated or trailing separators. A relative one stands in `cwd`, if that is known; one
+/// that begins with `~` stands where it says.
+///
+/// `C:\a\b` and `c:/a/b` become `C:/a/b`, and `\\host\a` becomes `\\host/a`. In a path that looks like none of
+/// Windows a back-slash is part of a name.
+pub fn normal_path(path: &[u8], cwd: Option<&[u8]>) -> Vec<u8> {
+    match cwd.filter(|cwd| !cwd.is_empty() && !is_rooted(path)) {
+        Some(cwd) => normal(&[cwd, b"/", path].concat()),
+        None => normal(path),
+    }
+}
+
+fn normal(path: &[u8]) -> Vec<u8> {
+    let style = style_of(path);
+    let is_separator = |byte: &u8| *byte == b'/' || (*byte == b'\\' && style == Style::Windows);
+    let (mut root, rest) = split_root(path, style);
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in rest.split(is_separator) {
+        match part {
+            b"" | b"." => {}
+            b".." if parts.last().is_some_and(|last| *last != b"..") => drop(parts.pop()),
+            b".." if !root.is_empty() => {}
+            _ => parts.push(part),
+        }
+    }
+    root.extend_from_slice(&parts.join(&b'/'));
+    if root.is_empty() { b".".to_vec() } else { root }
+}
+
+fn style_of(path: &[u8]) -> Style {
+    if path.starts_with(br"\\") || has_drive(path) { Style::Windows } else { Style::Posix }
+}
+
+/// `C:/` or `C:\`.
+fn has_drive(path: &[u8]) -> bool {
+    matches!(path, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
+}
+
+fn is_rooted(path: &[u8]) -> bool {
+    style_of(path) == Style::Windows || path.starts_with(b"/") || path == b"~" || path.starts_with(b"~/")
+}
+
+/// The root in its one spelling, and what stands behind it.
+fn split_root(path: &[u8], style: Style) -> (Vec<u8>, &[u8]) {
+    match (style, path) {
+        (Style::Windows, [letter, b':', rest @ ..]) => (vec![letter.to_ascii_uppercase(), b':', b'/'], rest),
+        (Style::Windows, _) => (br"\\".to_vec(), path),
+        (Style::Posix, [b'/', rest @ ..]) => (b"/".to_vec(), rest),
+        (Style::Posix, _) => (Vec::new(), path),
+    }
+}

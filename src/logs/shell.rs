@@ -1,0 +1,224 @@
+//! The simple commands of a shell line, as far as one must understand a shell to know which programs it runs.
+//!
+//! Quotes, substitutions, redirections, comments and here-documents are taken for what they are; nothing is expanded.
+//! What a shell would refuse is read as far as it makes sense. One pass, no recursion.
+
+use memchr::memchr;
+
+/// Words kept of a command. What follows is only read over.
+const WORDS_MAX: usize = 64;
+
+/// Iterates over the simple commands of a text, each as its words with quotes resolved. A substitution is left out, but
+/// for the `$` or back-tick that begins it.
+pub struct Commands<'a> {
+    rest: &'a [u8],
+    words: Vec<String>,
+    /// The word at hand, if one has begun.
+    word: Option<Vec<u8>>,
+    /// The next word is the target of a redirection, or the end mark of a here-document.
+    target: Option<Target>,
+    /// End marks of here-documents that begin on the next line.
+    end_marks: Vec<Vec<u8>>,
+    /// Whether a comment was met so far.
+    pub has_comment: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    File,
+    EndMark,
+}
+
+impl Iterator for Commands<'_> {
+    type Item = Vec<String>;
+
+    fn next(&mut self) -> Option<Vec<String>> {
+        while let Some(byte) = self.take() {
+            let ends = self.step(byte);
+            if ends && !self.words.is_empty() {
+                return Some(std::mem::take(&mut self.words));
+            }
+        }
+        self.end_word();
+        (!self.words.is_empty()).then(|| std::mem::take(&mut self.words))
+    }
+}
+
+impl<'a> Commands<'a> {
+    /// The commands of a text.
+    pub fn of(text: &'a str) -> Self {
+        Self {
+            rest: text.as_bytes(),
+            words: Vec::new(),
+            word: None,
+            target: None,
+            end_marks: Vec::new(),
+            has_comment: false,
+        }
+    }
+
+    fn take(&mut self) -> Option<u8> {
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.word.get_or_insert_default().extend_from_slice(bytes);
+    }
+
+    /// Takes one byte outside of quotes; true if it ends a command.
+    fn step(&mut self, byte: u8) -> bool {
+        match byte {
+            b' ' | b'\t' | b'\r' => self.end_word(),
+            b'\'' => self.single_quoted(),
+            b'"' => self.double_quoted(),
+            b'\\' => self.escaped(),
+            b'$' | b'`' => self.substitution(byte),
+            b'#' if self.word.is_none() => {
+                self.has_comment = true;
+                self.skip_until(b'\n');
+            }
+            b'<' | b'>' => self.redirection(byte),
+            b'&' if self.rest.first() == Some(&b'>') => self.end_word(),
+            b'(' if self.word.as_ref().is_some_and(|word| word.ends_with(b"=")) => self.skip_nested(b')'),
+            b'(' if self.word.is_some() && self.rest.starts_with(b")") => {
+                // The name of a function that is defined here; its body is looked at.
+                self.word = None;
+                self.take();
+            }
+            b'\n' => return self.end_line(),
+            b';' | b'&' | b'|' | b'(' | b')' => {
+                self.end_word();
+                return true;
+            }
+            _ => self.push(&[byte]),
+        }
+        false
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        match self.target.take() {
+            Some(Target::EndMark) => self.end_marks.push(word),
+            Some(Target::File) => {}
+            // Braces only group commands.
+            None if self.words.is_empty() && matches!(&*word, b"{" | b"}") => {}
+            None if self.words.len() < WORDS_MAX => self.words.push(String::from_utf8_lossy(&word).into_owned()),
+            None => {}
+        }
+    }
+
+    /// Ends a line and passes over the here-documents that follow it.
+    fn end_line(&mut self) -> bool {
+        self.end_word();
+        for end_mark in std::mem::take(&mut self.end_marks) {
+            while !self.rest.is_empty() && self.take_line().trim_ascii() != end_mark {}
+        }
+        true
+    }
+
+    fn take_line(&mut self) -> &'a [u8] {
+        let end = memchr(b'\n', self.rest).unwrap_or(self.rest.len());
+        let (line, rest) = self.rest.split_at(end);
+        self.rest = rest.get(1..).unwrap_or_default();
+        line
+    }
+
+    /// Passes over everything before `byte`.
+    fn skip_until(&mut self, byte: u8) -> &'a [u8] {
+        let (skipped, rest) = self.rest.split_at(memchr(byte, self.rest).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        skipped
+    }
+
+    fn single_quoted(&mut self) {
+        let text = self.skip_until(b'\'');
+        self.take();
+        self.push(text);
+    }
+
+    fn double_quoted(&mut self) {
+        self.push(b"");
+        while let Some(byte) = self.take() {
+            match byte {
+                b'"' => return,
+                b'\\' => self.escaped(),
+                b'$' | b'`' => self.substitution(byte),
+                _ => self.push(&[byte]),
+            }
+        }
+    }
+
+    /// What stands behind a back-slash; a line goes on behind one at its end.
+    fn escaped(&mut self) {
+        match self.take() {
+            Some(b'\n') => {}
+            Some(byte @ (b'"' | b'\'' | b'\\' | b'$' | b'`' | b' ')) => self.push(&[byte]),
+            Some(byte) => self.push(&[b'\\', byte]),
+            None => self.push(b"\\"),
+        }
+    }
+
+    /// `$name`, `$(…)`, `${…}` or back-ticks.
+    fn substitution(&mut self, byte: u8) {
+        self.push(&[byte]);
+        match (byte, self.rest.first()) {
+            (b'`', _) => {
+                self.skip_until(b'`');
+                self.take();
+            }
+            (_, Some(b'(')) => {
+                self.take();
+                self.skip_nested(b')');
+            }
+            (_, Some(b'{')) => {
+                self.take();
+                self.skip_nested(b'}');
+            }
+            _ => {}
+        }
+    }
+
+    /// Passes over what an opening bracket encloses, the bracket having been taken.
+    fn skip_nested(&mut self, close: u8) {
+        let mut closes = vec![close];
+        while let Some(close) = closes.last().copied() {
+            let Some(byte) = self.take() else { return };
+            match byte {
+                _ if byte == close => drop(closes.pop()),
+                b'\\' => drop(self.take()),
+                b'(' => closes.push(b')'),
+                b'"' => closes.push(b'"'),
+                b'\'' if close != b'"' => {
+                    self.skip_until(b'\'');
+                    self.take();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `>`, `>>`, `<`, `<<`, `<<<`, `>&`, `<(…)` and so on: the next word is no part of the command.
+    fn redirection(&mut self, byte: u8) {
+        // The number of a file descriptor belongs to the redirection.
+        if self.word.as_ref().is_some_and(|word| word.iter().all(u8::is_ascii_digit)) {
+            self.word = None;
+        }
+        self.end_word();
+        let more = self.rest.iter().take_while(|next| **next == byte).count();
+        self.rest = &self.rest[more..];
+        let opens_document = (byte, more) == (b'<', 1);
+        match self.rest.first() {
+            Some(b'(') => {
+                self.take();
+                self.push(&[byte]);
+                return self.skip_nested(b')');
+            }
+            Some(b'&' | b'|') => drop(self.take()),
+            Some(b'-') if opens_document => drop(self.take()),
+            _ => {}
+        }
+        self.target = Some(if opens_document { Target::EndMark } else { Target::File });
+    }
+}

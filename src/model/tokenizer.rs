@@ -1,0 +1,75 @@
+//! How tokens are counted: by a byte-pair vocabulary, or by a ratio of characters.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::body_facts::Size;
+
+/// The vocabularies for which exact counts are kept, in the order of [`crate::model::body_facts::Tokens`].
+pub const VOCABULARIES: [Bpe; 2] = [Bpe::O200kBase, Bpe::Cl100kBase];
+
+/// How a tokenizer profile counts (spellings of the configuration).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bpe {
+    /// Bytes by `chars_per_token`.
+    Heuristic,
+    /// The table `cl100k_base`.
+    #[serde(rename = "cl100k_base", alias = "cl100k")]
+    Cl100kBase,
+    /// The table `o200k_base`.
+    #[serde(rename = "o200k_base", alias = "o200k")]
+    O200kBase,
+}
+
+impl Bpe {
+    /// Place of the vocabulary in [`VOCABULARIES`]; none for the ratio.
+    pub fn place(self) -> Option<usize> {
+        VOCABULARIES.iter().position(|&known| known == self)
+    }
+
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Heuristic => "heuristic",
+            Self::Cl100kBase => "cl100k_base",
+            Self::O200kBase => "o200k_base",
+        }
+    }
+}
+
+/// What replaces a ratio that makes no sense (published constant).
+const CHARS_PER_TOKEN: f64 = 3.5;
+
+/// A way to count that is settled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Counting {
+    /// The vocabulary at this place of [`VOCABULARIES`].
+    Exact(usize),
+    /// Bytes per token.
+    Ratio(f64),
+}
+
+impl Counting {
+    /// How a tokenizer profile counts.
+    pub fn new(bpe: Bpe, chars_per_token: f64) -> Self {
+        let ratio = if chars_per_token > 0.0 { chars_per_token } else { CHARS_PER_TOKEN };
+        bpe.place().map_or(Self::Ratio(ratio), Self::Exact)
+    }
+
+    /// Tokens of a text of this size. By a ratio: `ceil(bytes / chars_per_token)`, 0 for the empty text (published
+    /// formula).
+    pub fn tokens(self, size: &Size) -> u64 {
+        match self {
+            Self::Exact(place) => size.tokens[place].into(),
+            Self::Ratio(ratio) => (f64::from(size.bytes) / ratio).ceil() as u64,
+        }
+    }
+
+    /// The name in reports.
+    pub fn name(self) -> String {
+        match self {
+            Self::Exact(place) => VOCABULARIES[place].key().to_owned(),
+            Self::Ratio(ratio) => format!("{ratio} bytes per token"),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What one context was shown and may be referred to: the most recently used bodies, oldest first.
+
+use crate::content::hints::Shown;
+use crate::model::id::Id;
+use crate::replay::tape::ToolKind;
+
+/// A body that was shown in full.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Index of the body's facts.
+    pub body: u32,
+    /// The response that showed it.
+    pub response: u32,
+    /// Index of its endpoint.
+    pub endpoint: u32,
+    /// What its tool does with files.
+    pub kind: ToolKind,
+    /// The file that it came from.
+    pub path: Id,
+    /// How it was shown.
+    pub shown: Shown,
+}
+
+/// The cache of one context and partition.
+#[derive(Debug)]
+pub struct Cache {
+    entries: Vec<Entry>,
+    capacity: usize,
+}
+
+impl Cache {
+    /// An empty cache for `capacity` bodies, at least one.
+    pub fn new(capacity: usize) -> Self {
+        Self { entries: Vec::new(), capacity: capacity.max(1) }
+    }
+
+    /// Forgets everything: another context, or another partition of this one.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Looks a body up. A hit becomes the most recent entry and keeps pointing at the response that showed the body.
+    pub fn touch(&mut self, body: u32) -> Option<Entry> {
+        let place = self.entries.iter().rposition(|entry| entry.body == body)?;
+        self.entries[place..].rotate_left(1);
+        self.entries.last().copied()
+    }
+
+    /// Adds a body that was shown; the least recent one makes room.
+    pub fn insert(&mut self, entry: Entry) {
+        if let Some(place) = self.entries.iter().position(|known| known.body == entry.body) {
+            self.entries.remove(place);
+        } else if self.entries.len() >= self.capacity {
+            self.entries.remove(0);
+        }
+        self.entries.push(entry);
+    }
+
+    /// Entries, most recent first.
+    pub fn recent_first(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().rev()
+    }
+
+    /// Drops the entries for which `stale` holds.
+    pub fn drop_if(&mut self, stale: impl Fn(&Entry) -> bool) {
+        self.entries.retain(|entry| !stale(entry));
+    }
+}

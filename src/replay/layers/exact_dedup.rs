@@ -1,0 +1,32 @@
+//! L0: a body that the context was shown before is answered by a reference.
+
+use crate::content::hints::{self, Wording};
+use crate::model::savings::LayerId;
+use crate::replay::cache::Cache;
+use crate::replay::layers::Layer;
+use crate::replay::stack::{Decision, Offer, What};
+use crate::replay::tape::ToolKind;
+use crate::settings::Verbosity;
+
+/// See the file.
+pub struct ExactDedup;
+
+impl Layer for ExactDedup {
+    fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision> {
+        let entry = cache.touch(offer.response.body)?;
+        let wording = wording(offer.scenario.verbosity, entry.kind);
+        let frame = hints::reference_size(entry.shown, wording);
+        let handle = &offer.tape.responses[entry.response as usize].handle;
+        let tokens = offer.session.counting.tokens(&frame.plus(&handle.size()));
+        let decision = Decision { layer: LayerId::L0, what: What::Reference(entry.response), tokens };
+        (tokens < offer.otherwise).then_some(decision)
+    }
+}
+
+fn wording(verbosity: Verbosity, earlier: ToolKind) -> Wording {
+    match verbosity {
+        Verbosity::Terse => Wording::Terse,
+        Verbosity::Standard => Wording::Standard,
+        Verbosity::Verbose => Wording::Verbose(earlier.key()),
+    }
+}

@@ -1,0 +1,20 @@
+//! The layers, one file each. A layer sees the past only: what was offered before, and what the stack tells it.
+
+pub mod exact_dedup;
+pub mod near_ref;
+pub mod passthrough;
+pub mod range_ref;
+pub mod router;
+pub mod template;
+
+use crate::replay::cache::Cache;
+use crate::replay::stack::{Decision, Event, Offer};
+
+/// One way to send a response in fewer tokens.
+pub trait Layer {
+    /// Takes the response, or passes it on to the next layer.
+    fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision>;
+
+    /// Something happened that the layer may have to know of.
+    fn observe(&mut self, _event: &Event<'_>) {}
+}

@@ -1,0 +1,50 @@
+//! L0: a JSON object that differs from an earlier answer of the same endpoint in a few scalars is answered by those.
+
+use crate::content::hints::{self, Shown};
+use crate::content::near_ref::delta;
+use crate::model::savings::LayerId;
+use crate::replay::cache::Cache;
+use crate::replay::layers::Layer;
+use crate::replay::stack::{Decision, Event, Offer, What};
+
+/// Counts what it shows: there is a limit per session.
+#[derive(Default)]
+pub struct NearRef {
+    in_session: u32,
+    total: u64,
+}
+
+impl NearRef {
+    /// Hints shown so far.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+}
+
+impl Layer for NearRef {
+    fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision> {
+        let later = offer.facts.near.as_ref().filter(|_| self.in_session < offer.session.near_refs_max)?;
+        for entry in cache.recent_first() {
+            // The delta speaks of the text as it was, so that is what the reader must have been shown.
+            if entry.endpoint != offer.response.endpoint || entry.shown != Shown::AsIs {
+                continue;
+            }
+            let earlier = offer.tape.facts[entry.body as usize].near.as_ref();
+            let Some(change) = earlier.and_then(|earlier| delta(earlier, later)) else { continue };
+            let handle = &offer.tape.responses[entry.response as usize].handle;
+            let tokens = offer.session.counting.tokens(&hints::near_size().plus(&handle.size()).plus(&change));
+            if tokens < offer.otherwise {
+                self.in_session += 1;
+                self.total += 1;
+                return Some(Decision { layer: LayerId::L0, what: What::NearReference(entry.response), tokens });
+            }
+        }
+        None
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        if let Event::Boundary { new_session: true } = event {
+            self.in_session = 0;
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! L2: the cheapest format that suits the shape of the body.
+
+use crate::model::savings::LayerId;
+use crate::replay::cache::Cache;
+use crate::replay::layers::Layer;
+use crate::replay::stack::{Decision, Offer, What};
+
+/// See the file.
+pub struct Router;
+
+impl Layer for Router {
+    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
+        let (encoding, tokens) = offer.scenario.route(offer.response.session, offer.facts)?;
+        let decision = Decision { layer: LayerId::L2, what: What::Encoded(encoding.format), tokens };
+        (tokens < offer.baseline).then_some(decision)
+    }
+}

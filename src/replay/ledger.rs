@@ -1,0 +1,88 @@
+//! The books: baseline and sent tokens by layer, for everything and for every endpoint, shape and session.
+
+use crate::content::encode;
+use crate::model::body_shape::BodyShape;
+use crate::model::savings::Tally;
+use crate::replay::stack::{Decision, What};
+use crate::replay::tape::{Response, Tape};
+
+/// One decision with what it is about.
+pub(super) struct Decided<'t> {
+    pub response: &'t Response,
+    pub shape: u8,
+    pub baseline: u64,
+    pub decision: Decision,
+}
+
+/// Everything that was decided in one replay.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ledger {
+    /// All responses.
+    pub total: Tally,
+    /// By endpoint of the tape.
+    pub endpoints: Vec<Tally>,
+    /// By number of the shape.
+    pub shapes: Vec<Tally>,
+    /// By session of the tape.
+    pub sessions: Vec<Tally>,
+    /// By number of the format, for what L1 and L2 sent.
+    pub formats: Vec<Tally>,
+    /// Answers by exact references.
+    pub references: u64,
+    /// Answers by near-references.
+    pub near_refs: u64,
+    /// Answers by references to lines.
+    pub range_refs: u64,
+    /// Responses of which no facts are known; they are in no other figure.
+    pub unstudied: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(tape: &Tape) -> Self {
+        Self {
+            total: Tally::default(),
+            endpoints: vec![Tally::default(); tape.endpoints.len()],
+            shapes: vec![Tally::default(); BodyShape::COUNT],
+            sessions: vec![Tally::default(); tape.sessions.len()],
+            formats: vec![Tally::default(); encode::REGISTER.len()],
+            references: 0,
+            near_refs: 0,
+            range_refs: 0,
+            unstudied: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, decided: &Decided<'_>) {
+        let Decided { response, shape, baseline, decision } = *decided;
+        let Decision { layer, what, tokens } = decision;
+        let session = &mut self.sessions[response.session as usize];
+        let endpoint = &mut self.endpoints[response.endpoint as usize];
+        let shape = &mut self.shapes[shape as usize % BodyShape::COUNT];
+        for tally in [&mut self.total, session, endpoint, shape] {
+            tally.add(layer, baseline, tokens);
+        }
+        match what {
+            What::Encoded(format) => self.formats[format as usize].add(layer, baseline, tokens),
+            What::Reference(_) => self.references += 1,
+            _ => {}
+        }
+    }
+
+    /// Checks the books.
+    ///
+    /// # Panics
+    /// If they do not balance, which is a fault of the replay.
+    pub(super) fn check(&self) {
+        let mut sums = [Tally::default(); 3];
+        self.endpoints.iter().for_each(|tally| sums[0].absorb(tally));
+        self.sessions.iter().for_each(|tally| sums[1].absorb(tally));
+        self.shapes.iter().for_each(|tally| sums[2].absorb(tally));
+        assert!(self.total.balances(), "the books of the replay balance");
+        assert!(sums.iter().all(|sum| *sum == self.total), "every response is in one endpoint, shape and session");
+    }
+
+    /// The tally of a format by its id.
+    pub fn format(&self, id: &str) -> Tally {
+        encode::find(id).map(|(number, _)| self.formats[number as usize]).unwrap_or_default()
+    }
+}

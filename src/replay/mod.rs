@@ -1,0 +1,18 @@
+//! Facts × settings → ledger: what the layered pipeline would have sent in place of every tool response, and what that
+//! costs. No text is read here; the same facts can be replayed under any configuration.
+
+mod bounds;
+mod cache;
+mod layers;
+mod ledger;
+mod published;
+mod scenario;
+mod stack;
+mod tape;
+
+pub use bounds::bounds;
+pub use ledger::Ledger;
+pub use published::published_claim;
+pub use scenario::{Options, Scenario};
+pub use stack::{Decision, What, replay, replay_each};
+pub use tape::{Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};

@@ -1,0 +1,210 @@
+//! A configuration resolved for one history: what holds for each endpoint and each session, as numbers.
+
+use std::collections::BTreeSet;
+
+use crate::content::encode::{self, Family};
+use crate::model::body_facts::{BodyFacts, Encoding};
+use crate::model::body_shape::BodyShape;
+use crate::model::tokenizer::Counting;
+use crate::replay::tape::{Endpoint, Tape};
+use crate::settings::{Settings, ShapeThresholds, Verbosity};
+
+/// The hint type of near-references in `[hints.types]`.
+const NEAR_REF: &str = "near_ref";
+/// The router formats that the published name stands for: the inner table first, then the general deep encoding.
+const DEEP: &str = "deep_mckp";
+
+/// What is varied beside the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether formats may be used that only a later pipeline knows.
+    pub extended: bool,
+    /// Lines that one range reference must stand for at least.
+    pub range_lines_min: usize,
+    /// Whether edits and `invalidates` drop cached answers. Switched off only to see what they cost.
+    pub invalidate: bool,
+}
+
+/// What holds for an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointPolicy {
+    /// Whether L0 acts on it.
+    pub dedup: bool,
+    /// Smaller bodies are passed through.
+    pub body_bytes_min: u32,
+    /// Format of L1, by number.
+    pub template: Option<u8>,
+    /// Endpoints whose cached answers a call makes stale, by number.
+    pub invalidates: Vec<u32>,
+}
+
+/// What holds for a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SessionPolicy {
+    /// How tokens are counted.
+    pub counting: Counting,
+    /// Recursion depth of the deep formats.
+    pub depth: u8,
+    /// How many near-references may be shown; 0 switches them off.
+    pub near_refs_max: u32,
+}
+
+/// A resolved configuration.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Size of the cache of one context.
+    pub lru_size: usize,
+    /// Wording of references.
+    pub verbosity: Verbosity,
+    /// By endpoint.
+    pub endpoints: Vec<EndpointPolicy>,
+    /// By session.
+    pub sessions: Vec<SessionPolicy>,
+    /// See [`Options`].
+    pub options: Options,
+    thresholds: ShapeThresholds,
+    /// Formats that the router may choose, by number.
+    router: Vec<Routed>,
+    csv: u8,
+    kv: u8,
+}
+
+/// When the router may choose a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Routed {
+    Never,
+    Published,
+    Extended,
+}
+
+impl Scenario {
+    /// Resolves a configuration for a history.
+    pub fn new(settings: &Settings, tape: &Tape, options: Options) -> Self {
+        let number = |id: &str| encode::find(id).map_or(u8::MAX, |(number, _)| number);
+        Self {
+            lru_size: settings.shared_lru_size(),
+            verbosity: settings.dedup.hint_verbosity,
+            endpoints: tape.endpoints.iter().map(|endpoint| endpoint_policy(settings, tape, endpoint)).collect(),
+            sessions: session_policies(settings, tape),
+            thresholds: settings.mckp.shape_thresholds.clone(),
+            router: router(settings, options.extended),
+            csv: number("csv"),
+            kv: number("kv"),
+            options,
+        }
+    }
+
+    /// The encoding of L1 for an endpoint, if its template applies to the body.
+    pub fn template<'f>(&self, endpoint: u32, session: u32, facts: &'f BodyFacts) -> Option<&'f Encoding> {
+        let format = self.endpoints[endpoint as usize].template?;
+        at_depth(facts, format, self.sessions[session as usize].depth)
+    }
+
+    /// The cheapest encoding that the router may choose for a body, with its tokens.
+    pub fn route<'f>(&self, session: u32, facts: &'f BodyFacts) -> Option<(&'f Encoding, u64)> {
+        let policy = &self.sessions[session as usize];
+        let mut best: Option<(&Encoding, u64)> = None;
+        for (place, encoding) in facts.encodings.iter().enumerate() {
+            let allowed = match self.router[encoding.format as usize] {
+                Routed::Never => false,
+                Routed::Published => self.fits(encoding.format, facts),
+                Routed::Extended => true,
+            };
+            // Of a format that depends on the depth, the deepest row that is not too deep holds; rows stand in order.
+            let next = facts.encodings.get(place + 1);
+            let deeper = |next: &Encoding| next.format == encoding.format && next.depth <= policy.depth;
+            if !allowed || encoding.depth > policy.depth || next.is_some_and(deeper) {
+                continue;
+            }
+            let tokens = policy.counting.tokens(&encoding.size);
+            if best.is_none_or(|(_, least)| tokens < least) {
+                best = Some((encoding, tokens));
+            }
+        }
+        best
+    }
+
+    /// The router table: which published format suits which shape from which size on.
+    fn fits(&self, format: u8, facts: &BodyFacts) -> bool {
+        let thresholds = &self.thresholds;
+        match BodyShape::from_number(facts.shape) {
+            BodyShape::MarkdownTable => facts.columns as usize >= thresholds.markdown_table_min_cols,
+            BodyShape::ArrayOfObjects if format == self.csv => {
+                facts.items as usize >= thresholds.array_of_objects_min_items
+                    && f64::from(facts.key_stability) >= thresholds.array_of_objects_min_key_stability
+            }
+            BodyShape::FlatObject if format == self.kv => facts.fields as usize >= thresholds.flat_object_min_fields,
+            BodyShape::ArrayOfObjects | BodyShape::FlatObject | BodyShape::NestedObject => true,
+            _ => false,
+        }
+    }
+}
+
+/// The encoding of a body in a format, at a recursion depth.
+fn at_depth(facts: &BodyFacts, format: u8, depth: u8) -> Option<&Encoding> {
+    let rows = facts.encodings.iter().filter(|row| row.format == format && row.depth <= depth);
+    rows.max_by_key(|row| row.depth)
+}
+
+fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
+    let enabled: BTreeSet<&str> = settings.mckp.formats_enabled.iter().map(String::as_str).collect();
+    let deep = enabled.contains(DEEP);
+    let listed = |id: &str| {
+        let named = enabled.iter().any(|name| encode::find(name).is_some_and(|(_, format)| format.id == id));
+        named || deep && encode::is_deep(id)
+    };
+    let routed = |format: &encode::Format| match format.family {
+        Family::Baseline => Routed::Never,
+        Family::Extended if extended => Routed::Extended,
+        Family::Extended => Routed::Never,
+        Family::Published if listed(format.id) => Routed::Published,
+        Family::Published => Routed::Never,
+    };
+    encode::REGISTER.iter().map(routed).collect()
+}
+
+fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> EndpointPolicy {
+    let keys = endpoint.keys();
+    let own = || keys.iter().filter_map(|key| settings.endpoint_overrides.get(key));
+    let switched = keys.iter().find_map(|key| settings.dedup.enabled_per_endpoint.get(key).copied());
+    let template = keys.iter().find_map(|key| settings.preferred_format_for(key));
+    let template = template.and_then(encode::find).filter(|(_, format)| {
+        settings
+            .templates
+            .active
+            .iter()
+            .any(|active| encode::find(active).is_some_and(|(_, known)| known.id == format.id))
+    });
+    let stale = settings.tool_model_for(&endpoint.tool).map(|model| model.invalidates.as_slice()).unwrap_or_default();
+    let invalidates = (0..).zip(&tape.endpoints).filter(|(_, other)| stale.contains(&other.tool));
+    EndpointPolicy {
+        dedup: own().find_map(|own| own.dedup_enabled).or(switched).unwrap_or(true),
+        body_bytes_min: u32::try_from(
+            own().find_map(|own| own.min_body_chars).unwrap_or(settings.dedup.min_body_chars),
+        )
+        .unwrap_or(u32::MAX),
+        template: template.map(|(number, _)| number),
+        invalidates: invalidates.map(|(number, _)| number).collect(),
+    }
+}
+
+fn session_policies(settings: &Settings, tape: &Tape) -> Vec<SessionPolicy> {
+    // Most sessions share a handful of profiles.
+    let mut known = std::collections::BTreeMap::new();
+    let policy = |profile: &crate::replay::tape::SessionProfile| {
+        *known.entry((profile.model.clone(), profile.class)).or_insert_with(|| {
+            let model = Some(profile.model.as_str()).filter(|model| !model.is_empty());
+            let view = settings.for_session(model, profile.class);
+            let tokenizer = &view.tokenizer.profile;
+            let near = settings.dedup.near_ref_enabled || view.agent.profile.near_ref_enabled;
+            let allowed = settings.hint_allowed(NEAR_REF, &profile.model);
+            let cap = settings.hints.types.get(NEAR_REF).and_then(|policy| policy.max_per_session);
+            SessionPolicy {
+                counting: Counting::new(tokenizer.bpe, tokenizer.chars_per_token),
+                depth: u8::try_from(view.mckp.recursion_depth).unwrap_or(u8::MAX),
+                near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
+            }
+        })
+    };
+    tape.sessions.iter().map(policy).collect()
+}

@@ -1,0 +1,230 @@
+//! The loop over all responses, and all of the accounting: the layers are asked in order, the first that takes a
+//! response decides what is sent, and every response ends in exactly one layer.
+
+use crate::content::hints::Shown;
+use crate::model::body_facts::BodyFacts;
+use crate::model::savings::LayerId;
+use crate::replay::cache::{Cache, Entry};
+use crate::replay::layers::{Layer, exact_dedup::ExactDedup, near_ref::NearRef, passthrough::Passthrough};
+use crate::replay::layers::{range_ref::RangeRef, router::Router, template::Template};
+use crate::replay::ledger::{Decided, Ledger};
+use crate::replay::scenario::{EndpointPolicy, Scenario, SessionPolicy};
+use crate::replay::tape::{Outcome, Response, Tape, ToolKind};
+
+/// What was sent in place of a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The layer that decided.
+    pub layer: LayerId,
+    /// What exactly it did: a hint, or a format.
+    pub what: What,
+    /// Tokens sent.
+    pub tokens: u64,
+}
+
+/// What a layer sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A reference to the response with this index.
+    Reference(u32),
+    /// A near-reference to the response with this index.
+    NearReference(u32),
+    /// References for lines that were shown, the others as they are.
+    RangeReference,
+    /// The body in the format with this number.
+    Encoded(u8),
+    /// The body.
+    AsIs,
+}
+
+/// One response on offer.
+pub struct Offer<'t> {
+    /// Its index.
+    pub index: u32,
+    /// The response.
+    pub response: &'t Response,
+    /// The facts about its body.
+    pub facts: &'t BodyFacts,
+    /// What holds for its endpoint.
+    pub endpoint: &'t EndpointPolicy,
+    /// What holds for its session.
+    pub session: &'t SessionPolicy,
+    /// The configuration.
+    pub scenario: &'t Scenario,
+    /// The whole tape, of which a layer looks at the past only.
+    pub tape: &'t Tape,
+    /// Tokens of the body as it is.
+    pub baseline: u64,
+    /// Tokens of the cheapest way in which a later layer would send it.
+    pub otherwise: u64,
+}
+
+/// What changes the state of a context without being a response.
+pub enum Event<'t> {
+    /// Another context, or another partition of it, begins.
+    Boundary {
+        /// Whether it is also another session.
+        new_session: bool,
+    },
+    /// The result of this response is no longer in the context.
+    Evicted(u32),
+    /// A response was shown, in full or in part.
+    Sent(&'t Offer<'t>, &'t Decision),
+}
+
+/// Replays a tape; the ledger says what was sent.
+pub fn replay(tape: &Tape, scenario: &Scenario) -> Ledger {
+    replay_each(tape, scenario, &mut |_, _| {})
+}
+
+/// Replays a tape and tells of every decision, in order. Responses without text have none.
+pub fn replay_each(tape: &Tape, scenario: &Scenario, each: &mut dyn FnMut(u32, &Decision)) -> Ledger {
+    let mut stack = Stack::new(tape, scenario);
+    let mut ledger = Ledger::new(tape);
+    let mut evictions = tape.evictions.iter().peekable();
+    for (index, response) in (0..).zip(&tape.responses) {
+        while let Some(&&(_, evicted)) = evictions.peek().filter(|(before, _)| *before <= index) {
+            stack.observe(&Event::Evicted(evicted));
+            evictions.next();
+        }
+        stack.enter(response);
+        stack.make_stale(response);
+        if let Some((baseline, decision)) = stack.decide(index, response) {
+            ledger.add(&Decided { response, shape: tape.facts_of(response).shape, baseline, decision });
+            each(index, &decision);
+        } else if response.outcome == Outcome::Unstudied {
+            ledger.unstudied += 1;
+        }
+    }
+    stack.finish(&mut ledger);
+    ledger
+}
+
+struct Stack<'t> {
+    tape: &'t Tape,
+    scenario: &'t Scenario,
+    /// Session, chain and partition.
+    context: Option<(u32, u32, u32)>,
+    cache: Cache,
+    exact: ExactDedup,
+    near: NearRef,
+    range: RangeRef,
+    template: Template,
+    router: Router,
+    passthrough: Passthrough,
+}
+
+impl<'t> Stack<'t> {
+    fn new(tape: &'t Tape, scenario: &'t Scenario) -> Self {
+        Self {
+            tape,
+            scenario,
+            context: None,
+            cache: Cache::new(scenario.lru_size),
+            exact: ExactDedup,
+            near: NearRef::default(),
+            range: RangeRef::new(scenario.options.extended, scenario.options.range_lines_min),
+            template: Template,
+            router: Router,
+            passthrough: Passthrough,
+        }
+    }
+
+    /// Begins another context or partition if the response stands in one.
+    fn enter(&mut self, response: &Response) {
+        let context = (response.session, response.chain, response.partition);
+        if self.context == Some(context) {
+            return;
+        }
+        let new_session = self.context.is_none_or(|(session, _, _)| session != response.session);
+        self.context = Some(context);
+        self.cache.clear();
+        self.observe(&Event::Boundary { new_session });
+    }
+
+    /// Drops what a call makes stale, before anything else is decided about it.
+    fn make_stale(&mut self, response: &Response) {
+        if !response.ran || !self.scenario.options.invalidate {
+            return;
+        }
+        let endpoint = &self.tape.endpoints[response.endpoint as usize];
+        if endpoint.kind == ToolKind::FileMutate && response.path.is_some() {
+            self.cache.drop_if(|entry| entry.kind == ToolKind::FileRead && entry.path == response.path);
+        }
+        let policy = &self.scenario.endpoints[response.endpoint as usize];
+        if !policy.invalidates.is_empty() {
+            self.cache.drop_if(|entry| policy.invalidates.contains(&entry.endpoint));
+        }
+    }
+
+    /// What is sent for a response, with its tokens as it is; nothing for one without text.
+    fn decide(&mut self, index: u32, response: &'t Response) -> Option<(u64, Decision)> {
+        if matches!(response.outcome, Outcome::Silent | Outcome::Prefetched | Outcome::Unstudied) {
+            return None;
+        }
+        let facts = self.tape.facts_of(response);
+        let session = &self.scenario.sessions[response.session as usize];
+        let baseline = session.counting.tokens(&facts.raw);
+        let endpoint = &self.scenario.endpoints[response.endpoint as usize];
+        let (scenario, tape) = (self.scenario, self.tape);
+        let mut offer =
+            Offer { index, response, facts, endpoint, session, scenario, tape, baseline, otherwise: baseline };
+        let decision = if response.outcome == Outcome::Answer && facts.raw.bytes >= endpoint.body_bytes_min.max(1) {
+            // What later layers would send decides whether a hint pays.
+            let fallback = self.encode(&offer);
+            offer.otherwise = fallback.tokens;
+            let hint = if endpoint.dedup { self.refer(&offer) } else { None };
+            let decision = hint.unwrap_or(fallback);
+            self.remember(&offer, &decision);
+            decision
+        } else {
+            self.passthrough.take(&offer)
+        };
+        debug_assert!(decision.tokens <= baseline, "no response may grow");
+        Some((baseline, decision))
+    }
+
+    /// L0.
+    fn refer(&mut self, offer: &Offer<'_>) -> Option<Decision> {
+        let exact = self.exact.offer(offer, &mut self.cache);
+        exact.or_else(|| self.near.offer(offer, &mut self.cache)).or_else(|| self.range.offer(offer, &mut self.cache))
+    }
+
+    /// L1 to L3.
+    fn encode(&mut self, offer: &Offer<'_>) -> Decision {
+        let taken = self.template.offer(offer, &mut self.cache);
+        taken.or_else(|| self.router.offer(offer, &mut self.cache)).unwrap_or_else(|| self.passthrough.take(offer))
+    }
+
+    /// Only what was shown in full can be referred to; an endpoint without L0 stays out of the cache altogether.
+    fn remember(&mut self, offer: &Offer<'_>, decision: &Decision) {
+        if !offer.endpoint.dedup {
+            return;
+        }
+        let shown = match decision.what {
+            What::AsIs => Some(Shown::AsIs),
+            What::Encoded(_) => Some(Shown::Encoded),
+            What::Reference(_) | What::NearReference(_) | What::RangeReference => None,
+        };
+        if let Some(shown) = shown {
+            let Response { body, endpoint, path, .. } = *offer.response;
+            let kind = self.tape.endpoints[endpoint as usize].kind;
+            self.cache.insert(Entry { body, response: offer.index, endpoint, kind, path, shown });
+        }
+        self.observe(&Event::Sent(offer, decision));
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        if let Event::Evicted(response) = event {
+            self.cache.drop_if(|entry| entry.response == *response);
+        }
+        self.near.observe(event);
+        self.range.observe(event);
+    }
+
+    fn finish(&self, ledger: &mut Ledger) {
+        ledger.near_refs = self.near.count();
+        ledger.range_refs = self.range.count();
+        ledger.check();
+    }
+}

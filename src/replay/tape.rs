@@ -1,0 +1,224 @@
+//! The history as the pipeline would have met it: one response after the other, context by context.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::model::body_facts::BodyFacts;
+use crate::model::history::{Call, History};
+use crate::model::id::{Id, IdHasher, IdMap};
+use crate::model::names::Names;
+use crate::model::trace::{Handle, ResultKind, Status};
+
+/// What a tool does with files (published classes).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ToolKind {
+    /// Answers come from files.
+    FileRead,
+    /// Changes a file.
+    FileMutate,
+    /// Neither.
+    Other,
+}
+
+impl ToolKind {
+    /// The name in verbose hints.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::FileRead => "file-read",
+            Self::FileMutate => "file-mutate",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What there is to a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The answer of a tool, as text only.
+    Answer,
+    /// The text of a failed, refused or cancelled call: shown as it is.
+    Failure,
+    /// Text beside images or documents: shown as it is, since the rest cannot be compared.
+    Mixed,
+    /// Fetched ahead of a call that has not come: nobody was shown it, so nothing may refer to it.
+    Prefetched,
+    /// No text: nothing to send.
+    Silent,
+    /// Text of which no facts are known (a log deleted before it was studied).
+    Unstudied,
+}
+
+/// One call as the pipeline meets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    /// Index into [`Tape::facts`]; of no meaning for [`Outcome::Silent`] and [`Outcome::Unstudied`].
+    pub body: u32,
+    /// Index into [`Tape::endpoints`].
+    pub endpoint: u32,
+    /// Index into [`History::sessions`].
+    pub session: u32,
+    /// Index into [`History::chains`]: with the partition, the context.
+    pub chain: u32,
+    /// Number of the context partition within the chain.
+    pub partition: u32,
+    /// Pseudonym of the file named, or none.
+    pub path: Id,
+    /// What came.
+    pub outcome: Outcome,
+    /// Whether the tool was started at all.
+    pub ran: bool,
+    /// Name in hints.
+    pub handle: Handle,
+}
+
+/// A tool and the class of what is called with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// Tool name.
+    pub tool: String,
+    /// Endpoint class; the tool name itself for most tools.
+    pub class: String,
+    /// What the tool does with files.
+    pub kind: ToolKind,
+}
+
+impl Endpoint {
+    /// Keys under which a configuration may speak of this endpoint, most specific first.
+    pub fn keys(&self) -> [String; 3] {
+        [format!("{}:{}", self.tool, self.class), self.class.clone(), self.tool.clone()]
+    }
+
+    /// The name in reports.
+    pub fn name(&self) -> String {
+        if self.class == self.tool { self.tool.clone() } else { format!("{}:{}", self.tool, self.class) }
+    }
+}
+
+/// What decides which profiles a session gets.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionProfile {
+    /// The model that answered most often; empty if none is known.
+    pub model: String,
+    /// Its way of working.
+    pub class: crate::settings::AgentClass,
+}
+
+/// Everything that a replay reads.
+pub struct Tape {
+    /// Every call once, context by context in order; index by index the calls of the history.
+    pub responses: Vec<Response>,
+    /// Results cleared by micro-compactions: (index of the next response, index of the one cleared), in order.
+    pub evictions: Vec<(u32, u32)>,
+    /// Facts about bodies, in the order of their first use.
+    pub facts: Vec<BodyFacts>,
+    /// Endpoints.
+    pub endpoints: Vec<Endpoint>,
+    /// Profiles of the sessions.
+    pub sessions: Vec<SessionProfile>,
+    /// For each response: whether it shares lines with another response of its context, so that references to lines can
+    /// concern it at all. Follows from the rest, see [`Tape::find_shared_lines`].
+    pub shares_lines: Vec<bool>,
+}
+
+impl Tape {
+    /// Lays a history out. `kind_of` classifies tools by name.
+    pub fn new(
+        history: &History,
+        names: &Names,
+        facts: Vec<BodyFacts>,
+        sessions: Vec<SessionProfile>,
+        kind_of: &dyn Fn(&str) -> ToolKind,
+    ) -> Self {
+        let (facts, place) = in_order_of_use(history, facts);
+        let mut endpoints: Vec<Endpoint> = Vec::new();
+        let mut known = std::collections::BTreeMap::new();
+        let mut responses = Vec::with_capacity(history.calls.len());
+        for call in &history.calls {
+            let endpoint = *known.entry((call.tool, call.endpoint)).or_insert_with(|| {
+                let tool = names.text(call.tool).to_owned();
+                let kind = kind_of(&tool);
+                endpoints.push(Endpoint { class: names.text(call.endpoint).to_owned(), kind, tool });
+                endpoints.len() as u32 - 1
+            });
+            let body = place.get(&call.body).copied();
+            responses.push(Response {
+                body: body.unwrap_or(u32::MAX),
+                endpoint,
+                session: history.chains[call.chain as usize].session,
+                chain: call.chain,
+                partition: call.partition,
+                path: call.path,
+                outcome: outcome(call, body.is_some()),
+                ran: call.ran(),
+                handle: call.handle,
+            });
+        }
+        let mut evictions: Vec<(u32, u32)> =
+            history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
+        evictions.sort_unstable();
+        let mut tape = Self { responses, evictions, facts, endpoints, sessions, shares_lines: Vec::new() };
+        tape.find_shared_lines();
+        tape
+    }
+
+    /// Fills [`Tape::shares_lines`]. Most responses share no line with any other, and a replay passes over them.
+    pub fn find_shared_lines(&mut self) {
+        let mut shares = vec![false; self.responses.len()];
+        // By line: the first response that has it, and whether another one does.
+        let mut seen: HashMap<u32, (u32, bool), BuildHasherDefault<IdHasher>> = HashMap::default();
+        let context = |response: &Response| (response.session, response.chain, response.partition);
+        let mut start = 0;
+        for group in self.responses.chunk_by(|a, b| context(a) == context(b)) {
+            seen.clear();
+            let lines = |index: usize| {
+                let response = &group[index];
+                let lines =
+                    if response.outcome == Outcome::Answer { self.facts_of(response).lines.as_slice() } else { &[] };
+                lines.iter().filter(|line| line.number > 0)
+            };
+            for index in 0..group.len() {
+                for line in lines(index) {
+                    let (first, again) = seen.entry(line.hash).or_insert((index as u32, false));
+                    *again |= *first != index as u32;
+                }
+            }
+            for index in 0..group.len() {
+                shares[start + index] = lines(index).any(|line| seen[&line.hash].1);
+            }
+            start += group.len();
+        }
+        self.shares_lines = shares;
+    }
+
+    /// The facts about the body of a response.
+    pub fn facts_of(&self, response: &Response) -> &BodyFacts {
+        &self.facts[response.body as usize]
+    }
+}
+
+/// The facts in the order in which calls first need them, so that a replay walks through memory instead of jumping about
+/// in it; and where each body went. Bodies that nobody needs are left out.
+fn in_order_of_use(history: &History, facts: Vec<BodyFacts>) -> (Vec<BodyFacts>, IdMap<Id, u32>) {
+    let mut waiting: IdMap<Id, BodyFacts> = facts.into_iter().map(|row| (row.body, row)).collect();
+    let mut place: IdMap<Id, u32> = IdMap::default();
+    let mut ordered = Vec::with_capacity(waiting.len());
+    for call in &history.calls {
+        if let Some(row) = waiting.remove(&call.body) {
+            place.insert(call.body, ordered.len() as u32);
+            // A new allocation, for the same reason.
+            let encodings = row.encodings.to_vec();
+            ordered.push(BodyFacts { encodings, ..row });
+        }
+    }
+    (ordered, place)
+}
+
+fn outcome(call: &Call, studied: bool) -> Outcome {
+    match (call.status, call.kind) {
+        (Status::Unanswered, _) | (_, ResultKind::Absent | ResultKind::Empty | ResultKind::NonText) => Outcome::Silent,
+        _ if !studied => Outcome::Unstudied,
+        (Status::Ok, ResultKind::Text) => Outcome::Answer,
+        (Status::Ok, ResultKind::Mixed) => Outcome::Mixed,
+        _ => Outcome::Failure,
+    }
+}

@@ -1,0 +1,508 @@
+//! The replay: every kind of hint that must not be shown is not shown, the books balance, and the stack agrees with a
+//! plain re-implementation.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use crate::content::encode;
+use crate::content::hints::{self, Shown, Wording};
+use crate::content::near_ref;
+use crate::model::body_facts::{BodyFacts, Encoding, Line, Size};
+use crate::model::body_shape::BodyShape;
+use crate::model::id::Id;
+use crate::model::savings::{LayerId, Tally};
+use crate::model::trace::Handle;
+use crate::replay::{
+    Decision, Endpoint, Ledger, Options, Outcome, Response, Scenario, SessionProfile, Tape, ToolKind, What, bounds,
+    replay, replay_each,
+};
+use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, what_if};
+use crate::tokens::{Counter, Vocabulary};
+
+const OPTIONS: Options = Options { extended: false, range_lines_min: 5, invalidate: true };
+const EXTENDED: Options = Options { extended: true, ..OPTIONS };
+
+fn size(tokens: u32) -> Size {
+    Size { bytes: tokens * 4, tokens: [tokens, tokens] }
+}
+
+/// A body of prose with that many tokens, named by a number.
+fn prose(name: u8, tokens: u32) -> BodyFacts {
+    let body = Id([name; 16]);
+    BodyFacts { body, raw: size(tokens), shape: BodyShape::Prose as u8, counted: 3, ..BodyFacts::default() }
+}
+
+fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) -> BodyFacts {
+    facts.shape = shape as u8;
+    (facts.columns, facts.items, facts.fields, facts.key_stability) = (4, 40, 40, 1.0);
+    facts.encodings.push(Encoding { format: encode::find(format).unwrap().0, depth: 0, size: size(tokens) });
+    facts
+}
+
+/// Responses of one session in order; `with` changes what matters to a test.
+struct Story {
+    tape: Tape,
+    settings: Settings,
+}
+
+impl Story {
+    fn new(facts: Vec<BodyFacts>) -> Self {
+        let endpoint = |tool: &str, kind| Endpoint { tool: tool.to_owned(), class: tool.to_owned(), kind };
+        let endpoints = vec![
+            endpoint("Read", ToolKind::FileRead),
+            endpoint("Bash", ToolKind::Other),
+            endpoint("Edit", ToolKind::FileMutate),
+        ];
+        let sessions = vec![SessionProfile { model: String::new(), class: AgentClass::Default }; 2];
+        let (responses, evictions, shares_lines) = (Vec::new(), Vec::new(), Vec::new());
+        let tape = Tape { responses, evictions, facts, endpoints, sessions, shares_lines };
+        Self { tape, settings: Effective::built_in().settings }
+    }
+
+    fn set(mut self, key: &str, value: &str) -> Self {
+        let file = SettingsFile::missing(std::path::Path::new("x.toml"));
+        let change = (key.parse::<KeyPath>().unwrap(), value.parse().unwrap());
+        self.settings = what_if(&file, &[change]).unwrap();
+        self
+    }
+
+    fn show(mut self, body: u32, with: impl FnOnce(&mut Response)) -> Self {
+        let handle = Handle { short: 0, bytes: 8, tokens: [4, 4] };
+        let mut response = Response {
+            body,
+            endpoint: 0,
+            session: 0,
+            chain: 0,
+            partition: 0,
+            path: Id::NONE,
+            outcome: Outcome::Answer,
+            ran: true,
+            handle,
+        };
+        with(&mut response);
+        self.tape.responses.push(response);
+        self.tape.find_shared_lines();
+        self
+    }
+
+    fn again(self, body: u32) -> Self {
+        self.show(body, |_| {})
+    }
+
+    fn evict(mut self, response: u32) -> Self {
+        self.tape.evictions.push((self.tape.responses.len() as u32, response));
+        self
+    }
+
+    fn ledger(&self, options: Options) -> Ledger {
+        replay(&self.tape, &Scenario::new(&self.settings, &self.tape, options))
+    }
+
+    fn decisions(&self, options: Options) -> Vec<Decision> {
+        let mut decisions = Vec::new();
+        let scenario = Scenario::new(&self.settings, &self.tape, options);
+        replay_each(&self.tape, &scenario, &mut |_, decision| decisions.push(*decision));
+        decisions
+    }
+
+    fn last(&self) -> What {
+        self.decisions(OPTIONS).last().unwrap().what
+    }
+}
+
+fn one_body() -> Story {
+    Story::new(vec![prose(1, 500), prose(2, 500), prose(3, 500)])
+}
+
+#[test]
+fn a_repeat_in_the_same_context_is_answered_by_a_reference_to_the_response_that_showed_it() {
+    assert_eq!(one_body().again(0).again(0).last(), What::Reference(0));
+    // The hit does not become the target of later hints.
+    assert_eq!(one_body().again(0).again(0).again(0).last(), What::Reference(0));
+}
+
+#[test]
+fn nothing_refers_over_a_compaction() {
+    assert_eq!(one_body().again(0).show(0, |r| r.partition = 1).last(), What::AsIs);
+}
+
+#[test]
+fn nothing_refers_to_a_result_that_a_micro_compaction_cleared() {
+    let story = one_body().again(0).evict(0).again(0);
+    assert_eq!(story.last(), What::AsIs);
+    // It was shown again then, and that copy can be referred to.
+    assert_eq!(story.again(0).last(), What::Reference(1));
+}
+
+#[test]
+fn nothing_refers_across_subagents_and_sessions() {
+    assert_eq!(one_body().again(0).show(0, |r| r.chain = 1).last(), What::AsIs);
+    assert_eq!(one_body().again(0).show(0, |r| (r.session, r.chain) = (1, 1)).last(), What::AsIs);
+    // Back on the main thread of the tape the context is another one as well: chains are laid out whole.
+    assert_eq!(one_body().again(0).show(1, |r| r.chain = 1).again(0).last(), What::AsIs);
+}
+
+#[test]
+fn nothing_refers_to_a_failure_a_prefetch_or_an_answer_with_images() {
+    for outcome in [Outcome::Failure, Outcome::Prefetched, Outcome::Mixed] {
+        assert_eq!(one_body().show(0, |r| r.outcome = outcome).again(0).last(), What::AsIs, "{outcome:?}");
+        if outcome != Outcome::Prefetched {
+            assert_eq!(one_body().again(0).show(0, |r| r.outcome = outcome).last(), What::AsIs, "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_was_shown_re_encoded_is_never_called_identical() {
+    let facts = vec![encoded(prose(1, 500), BodyShape::MarkdownTable, "csv_from_md", 300)];
+    let decisions = Story::new(facts).again(0).again(0).decisions(OPTIONS);
+    assert!(matches!(decisions[0].what, What::Encoded(_)));
+    assert_eq!(decisions[1].what, What::Reference(0));
+    let frame = |shown| u64::from(hints::reference_size(shown, Wording::Standard).tokens[0]);
+    assert_eq!(decisions[1].tokens, frame(Shown::Encoded) + 4);
+    assert_ne!(frame(Shown::Encoded), frame(Shown::AsIs), "the test can tell them apart");
+    for shown in [Shown::AsIs, Shown::Encoded] {
+        for wording in [Wording::Terse, Wording::Standard, Wording::Verbose("other")] {
+            let text = hints::reference("abcd1234", shown, wording);
+            assert_eq!(text.contains("encoded"), shown == Shown::Encoded, "{text}");
+            assert!(shown == Shown::AsIs || !text.contains("identical"), "{text}");
+        }
+    }
+}
+
+/// Two JSON objects that differ in one scalar, and a third that differs from the second.
+fn near_bodies() -> Vec<BodyFacts> {
+    let text = |status: &str| format!(r#"{{"status":"{status}","jobs":[{}],"id":7}}"#, "1,".repeat(400) + "1");
+    let mut counter = Counter::new(Vocabulary::O200kBase);
+    ["pending", "running", "success"]
+        .iter()
+        .zip(1..)
+        .map(|(status, name)| {
+            let text = text(status);
+            let mut measure = |piece: &str| {
+                let tokens = counter.count(piece) as u32;
+                Size { bytes: piece.len() as u32, tokens: [tokens, tokens] }
+            };
+            let mut facts = prose(name, 800);
+            facts.shape = BodyShape::NestedObject as u8;
+            facts.near = near_ref::signature(&text, &mut measure);
+            facts
+        })
+        .collect()
+}
+
+fn near_story() -> Story {
+    Story::new(near_bodies()).set("dedup.near_ref_enabled", "true")
+}
+
+#[test]
+fn a_near_reference_costs_what_its_text_costs_and_is_counted() {
+    let story = near_story().again(0).again(1);
+    let decision = story.decisions(OPTIONS)[1];
+    assert_eq!(decision.what, What::NearReference(0));
+    let text = hints::near_reference("abcd1234", &[("status", "pending", "running")]);
+    let mut counter = Counter::new(Vocabulary::O200kBase);
+    let handle = counter.count(" abcd1234");
+    assert_eq!(decision.tokens - 4, counter.count(&text) - handle, "{text}");
+    assert_eq!(story.ledger(OPTIONS).near_refs, 1);
+    assert_eq!(Story { settings: Effective::built_in().settings, ..story }.last(), What::AsIs, "off by default");
+}
+
+#[test]
+fn nothing_refers_to_a_body_of_which_only_a_delta_was_shown() {
+    let decisions = near_story().again(0).again(1).again(1).decisions(OPTIONS);
+    assert_eq!(decisions[2].what, What::NearReference(0), "the delta against what was shown, not against the delta");
+    // Success against running would be near too, but running was never shown.
+    assert_eq!(near_story().again(0).again(1).again(2).last(), What::NearReference(0));
+}
+
+#[test]
+fn near_references_stay_within_their_endpoint_and_their_limit() {
+    assert_eq!(near_story().again(0).show(1, |r| r.endpoint = 1).last(), What::AsIs);
+    let limited = near_story().set("hints.types.near_ref.max_per_session", "0");
+    let limited = Story { settings: Settings { dedup: near_story().settings.dedup, ..limited.settings }, ..limited };
+    assert_eq!(limited.again(0).again(1).last(), What::AsIs);
+}
+
+#[test]
+fn near_bodies_differ_in_scalars_of_the_same_type_and_in_nothing_else() {
+    let body = |first: &str, rest: &str| format!(r#"{{"status":{first},"rest":"{}"{rest}}}"#, "x".repeat(600));
+    let mut measure = |piece: &str| Size { bytes: piece.len() as u32, tokens: [1, 1] };
+    let mut near = |a: &str, b: &str| {
+        let [a, b] = [a, b].map(|text| near_ref::signature(text, &mut measure));
+        a.zip(b).and_then(|(a, b)| near_ref::delta(&a, &b)).is_some()
+    };
+    assert!(near(&body("\"a\"", ""), &body("\"b\"", "")));
+    assert!(near(&body("12", ""), &body("34", "")));
+    for (a, b) in [
+        (body("\"12\"", ""), body("12", "")),
+        (body("null", ""), body("\"x\"", "")),
+        (body("\"a\"", ""), body("\"a\"", "")),
+        (body("\"a\"", ""), body("\"b\"", " ")),
+        (body("\"a\"", ""), body("\"b\"", ",\"more\":1")),
+        (body("\"a\"", ""), body("\"b, c: d\"", "")),
+        (body("\"a\"", ""), body("\"b→c\"", "")),
+        (body("\"a\"", ""), body("\"b]\"", "")),
+        (body("\"a\"", ""), body("\"b\\n\"", "")),
+        (body("\"a\"", ""), body("\"\"", "")),
+        (body("\"a\"", ""), body(&format!("\"{}\"", "b".repeat(60)), "")),
+        (body("[1]", ""), body("[2]", "")),
+    ] {
+        assert!(!near(&a, &b), "{} {}", &a[..20], &b[..20]);
+    }
+}
+
+#[test]
+fn an_edit_drops_what_was_read_from_the_file_and_nothing_else() {
+    let (here, there) = (Id([1; 16]), Id([2; 16]));
+    let edited = |path| {
+        one_body()
+            .show(0, move |r| r.path = here)
+            .show(1, move |r| (r.endpoint, r.path) = (2, path))
+            .show(0, move |r| r.path = here)
+    };
+    assert_eq!(edited(here).last(), What::AsIs);
+    assert_eq!(edited(there).last(), What::Reference(0));
+    let kept = edited(here).decisions(Options { invalidate: false, ..OPTIONS });
+    assert_eq!(kept.last().unwrap().what, What::Reference(0), "without the rule the reference would hold");
+    // An edit that was refused never ran.
+    let refused = one_body()
+        .show(0, move |r| r.path = here)
+        .show(1, move |r| (r.endpoint, r.path, r.ran, r.outcome) = (2, here, false, Outcome::Failure))
+        .show(0, move |r| r.path = here);
+    assert_eq!(refused.last(), What::Reference(0));
+    // The answer of the edit itself may be tiny: it drops all the same.
+    let tiny = Story::new(vec![prose(1, 500), prose(2, 3)])
+        .show(0, move |r| r.path = here)
+        .show(1, move |r| (r.endpoint, r.path) = (2, here))
+        .show(0, move |r| r.path = here);
+    assert_eq!(tiny.last(), What::AsIs);
+}
+
+#[test]
+fn a_value_model_drops_answers_by_tool() {
+    let story = |set: bool| {
+        let story = one_body();
+        let story = if set { story.set("tools.Bash.invalidates", "[\"Read\"]") } else { story };
+        story.again(0).show(1, |r| r.endpoint = 1).again(0)
+    };
+    assert_eq!(story(false).last(), What::Reference(0));
+    assert_eq!(story(true).last(), What::AsIs);
+}
+
+#[test]
+fn an_endpoint_without_l0_stays_out_of_the_cache() {
+    let off = || one_body().set("dedup.enabled_per_endpoint.Bash", "false");
+    assert_eq!(off().show(0, |r| r.endpoint = 1).show(0, |r| r.endpoint = 1).last(), What::AsIs);
+    assert_eq!(off().show(0, |r| r.endpoint = 1).again(0).last(), What::AsIs, "it is no target");
+    let crowd = |story: Story| (0..2).fold(story.set("dedup.lru_size", "1").again(0), |story, _| story);
+    assert_eq!(crowd(one_body()).show(1, |r| r.endpoint = 1).again(0).last(), What::AsIs);
+    let quiet = Story {
+        settings: {
+            let file = SettingsFile::missing(std::path::Path::new("x.toml"));
+            let change = |key: &str, value: &str| (key.parse::<KeyPath>().unwrap(), value.parse().unwrap());
+            let changes = [change("dedup.lru_size", "1"), change("dedup.enabled_per_endpoint.Bash", "false")];
+            what_if(&file, &changes).unwrap()
+        },
+        ..one_body()
+    };
+    assert_eq!(quiet.again(0).show(1, |r| r.endpoint = 1).again(0).last(), What::Reference(0), "it evicts nobody");
+}
+
+#[test]
+fn a_hint_is_shown_only_if_it_is_cheaper_than_what_would_be_sent_otherwise() {
+    let facts = || vec![encoded(prose(1, 60), BodyShape::MarkdownTable, "csv_from_md", 9)];
+    let decisions = Story::new(facts()).again(0).again(0).decisions(OPTIONS);
+    assert!(matches!(decisions[1].what, What::Encoded(_)), "nine tokens of CSV beat the hint");
+    let small = Story::new(vec![prose(1, 10)]).set("dedup.min_body_chars", "1").again(0).again(0);
+    assert_eq!(small.last(), What::AsIs);
+}
+
+#[test]
+fn templates_act_only_where_they_are_active_known_and_cheaper() {
+    let facts = || vec![encoded(prose(1, 500), BodyShape::NestedObject, "mr_diff_fence", 300)];
+    let with = |story: Story| story.set("templates.endpoint_overrides.Read", "\"mr_diff_fence\"").again(0);
+    let decision = with(Story::new(facts())).decisions(OPTIONS)[0];
+    assert_eq!((decision.layer, decision.tokens), (LayerId::L1, 300));
+    assert_eq!(Story::new(facts()).again(0).decisions(OPTIONS)[0].layer, LayerId::L3, "the router does not use it");
+    let dear = vec![encoded(prose(1, 500), BodyShape::NestedObject, "mr_diff_fence", 500)];
+    assert_eq!(with(Story::new(dear)).decisions(OPTIONS)[0].layer, LayerId::L3);
+}
+
+#[test]
+fn the_depth_of_the_session_decides_which_deep_encoding_holds() {
+    let deep = encode::find("pipeline_deep_mckp").unwrap().0;
+    let mut facts = encoded(prose(1, 500), BodyShape::NestedObject, "json_compact", 450);
+    let row = |depth, tokens| Encoding { format: deep, depth, size: size(tokens) };
+    facts.encodings.extend([row(0, 440), row(2, 430), row(6, 100)]);
+    let at = |profile: &str| {
+        let story = Story::new(vec![facts.clone()]).set("profiles.agent.active", &format!("\"{profile}\""));
+        story.again(0).decisions(OPTIONS)[0].tokens
+    };
+    assert_eq!(at("default"), 430, "depth 5");
+    assert_eq!(at("file_search_heavy"), 430, "depth 3");
+    assert_eq!(at("marathon_refactor"), 100, "depth 7");
+}
+
+#[test]
+fn published_and_extended_formats_are_kept_apart() {
+    let facts = || vec![encoded(prose(1, 500), BodyShape::NumberedList, "numbered_compact", 350)];
+    let story = Story::new(facts()).again(0);
+    assert_eq!(story.decisions(OPTIONS)[0].layer, LayerId::L3);
+    assert_eq!(story.decisions(EXTENDED)[0].tokens, 350);
+}
+
+/// A body of numbered lines; each line has its own text.
+fn numbered(name: u8, lines: &[(u32, u32)]) -> BodyFacts {
+    let line = |&(number, text): &(u32, u32)| Line { number, hash: number * 1000 + text, size: size(20) };
+    let mut facts = prose(name, 20 * lines.len() as u32);
+    facts.shape = BodyShape::NumberedList as u8;
+    facts.lines = lines.iter().map(line).collect();
+    facts
+}
+
+#[test]
+fn lines_that_were_shown_are_referred_to_in_runs() {
+    let first: Vec<(u32, u32)> = (1..=40).map(|number| (number, 0)).collect();
+    let mut changed = first.clone();
+    changed[20].1 = 7;
+    let facts = || vec![numbered(1, &first), numbered(2, &changed)];
+    let story = Story::new(facts()).again(0).again(1);
+    let decision = story.decisions(EXTENDED)[1];
+    assert_eq!(decision.what, What::RangeReference);
+    let hint = |first, last| u64::from(hints::range_size(first, last).tokens[0]) + 4;
+    assert_eq!(decision.tokens, hint(1, 20) + 20 + hint(22, 40));
+    assert_eq!(story.decisions(OPTIONS)[1].what, What::AsIs, "published pipelines do not know it");
+    let apart = |with: fn(&mut Response)| Story::new(facts()).again(0).show(1, with);
+    assert_eq!(apart(|r| r.partition = 1).decisions(EXTENDED)[1].what, What::AsIs);
+    assert_eq!(apart(|r| r.chain = 1).decisions(EXTENDED)[1].what, What::AsIs);
+    assert_eq!(Story::new(facts()).again(0).evict(0).again(1).decisions(EXTENDED)[1].what, What::AsIs);
+    let failed = Story::new(facts()).show(0, |r| r.outcome = Outcome::Failure).again(1);
+    assert_eq!(failed.decisions(EXTENDED)[1].what, What::AsIs);
+    // Only what was really shown can be referred to: the changed line counts as shown by the second response.
+    let third = Story::new(facts()).again(0).again(1).again(1);
+    assert_eq!(third.decisions(EXTENDED)[2].what, What::RangeReference);
+}
+
+#[test]
+fn the_three_figures_follow_the_reporting_rule() {
+    let mut tally = Tally::default();
+    (tally.responses, tally.baseline, tally.sent) = ([1, 0, 1, 1], [100, 0, 100, 100], [10, 0, 70, 100]);
+    let savings = tally.savings();
+    assert!((savings.dedup.unwrap() - 0.30).abs() < 1e-12);
+    assert!((savings.encoder.unwrap() - 0.15).abs() < 1e-12);
+    assert!((savings.combined.unwrap() - 0.40).abs() < 1e-12);
+    assert!(tally.balances());
+    tally.sent[3] = 99;
+    assert!(!tally.balances(), "the last layer cannot save");
+    (tally.sent[3], tally.sent[2]) = (100, 101);
+    assert!(!tally.balances(), "nothing may grow");
+    assert_eq!(Tally::default().savings().combined, None, "a share of nothing is no number");
+}
+
+#[test]
+fn hints_cost_what_their_texts_cost() {
+    let mut counters = [Vocabulary::O200kBase, Vocabulary::Cl100kBase].map(Counter::new);
+    for (text, tokens) in hints::frames() {
+        for (counter, tokens) in counters.iter_mut().zip(tokens) {
+            assert_eq!(text.split('@').map(|part| counter.count(part)).sum::<u64>(), u64::from(tokens), "{text}");
+        }
+    }
+    for id in ["toolu_01A1b2C3d4E5", "tc_1", "474aed5c", "call-77", "toolu_vrtx_0199zzZZ", "x", "ABCDEFGH"] {
+        let handle = hints::handle(id);
+        for (place, counter) in counters.iter_mut().enumerate() {
+            let name = counter.count(&format!(" {handle}")) as u32;
+            for shown in [Shown::AsIs, Shown::Encoded] {
+                for wording in [Wording::Terse, Wording::Standard, Wording::Verbose("file-read")] {
+                    let text = hints::reference(handle, shown, wording);
+                    let size = hints::reference_size(shown, wording);
+                    assert_eq!(counter.count(&text), u64::from(size.tokens[place] + name), "{text}");
+                    assert_eq!(text.len(), size.bytes as usize + handle.len(), "{text}");
+                }
+            }
+            for (first, last) in [(1, 5), (9, 10), (99, 104), (998, 1000), (1234, 99_999), (100_000, 1_000_000)] {
+                let text = hints::range_reference(handle, first, last);
+                let size = hints::range_size(first, last);
+                assert_eq!(counter.count(&text), u64::from(size.tokens[place] + name), "{text}");
+                assert_eq!(text.len(), size.bytes as usize + handle.len(), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hint_texts_have_the_published_shapes() {
+    let at = |wording| hints::reference("474aed5c", Shown::AsIs, wording);
+    assert_eq!(at(Wording::Terse), "> [ref: 474aed5c]\n");
+    assert_eq!(at(Wording::Standard), "> [ref: 474aed5c, byte-identical]\n");
+    assert_eq!(at(Wording::Verbose("file-read")), "> [ref: 474aed5c, byte-identical, from: file-read]\n");
+    let near = hints::near_reference("tc_42", &[("status", "pending", "success"), ("duration", "12", "34")]);
+    assert_eq!(near, "> [near-ref: tc_42, status: pending→success, duration: 12→34]\n");
+}
+
+/// Exact references alone, by the plainest means: a list per context, searched from its end.
+fn plain_hits(story: &Story, capacity: usize) -> BTreeSet<u32> {
+    let mut hits = BTreeSet::new();
+    let mut cache: Vec<u32> = Vec::new();
+    let mut context = None;
+    for (index, response) in (0..).zip(&story.tape.responses) {
+        let here = (response.session, response.chain, response.partition);
+        if context.replace(here) != Some(here) {
+            cache.clear();
+        }
+        if response.outcome != Outcome::Answer {
+            continue;
+        }
+        if let Some(place) = cache.iter().position(|&body| body == response.body) {
+            cache.remove(place);
+            hits.insert(index);
+        }
+        cache.push(response.body);
+        if cache.len() > capacity {
+            cache.remove(0);
+        }
+    }
+    hits
+}
+
+fn stories() -> impl Strategy<Value = Vec<(u32, u32, u32, u32, bool)>> {
+    let response = (0_u32..6, 0_u32..2, 0_u32..2, 0_u32..3, prop::bool::weighted(0.1));
+    // Contexts are laid out one behind the other.
+    prop::collection::vec(response, 0..80).prop_map(|mut rows| {
+        rows.sort_by_key(|&(_, session, chain, partition, _)| (session, chain, partition));
+        rows
+    })
+}
+
+proptest! {
+    #![proptest_config(super::log_builder::cases(64))]
+
+    #[test]
+    fn any_story_balances_and_hits_as_a_plain_cache_does(rows in stories(), capacity in 1_usize..7) {
+        let facts = (0..6).map(|name| prose(name, 100)).collect();
+        let mut story = Story::new(facts).set("dedup.lru_size", &capacity.to_string());
+        for (body, session, chain, partition, failed) in rows {
+            story = story.show(body, |r| {
+                (r.session, r.chain, r.partition) = (session, session * 2 + chain, partition);
+                r.outcome = if failed { Outcome::Failure } else { Outcome::Answer };
+            });
+        }
+        let scenario = Scenario::new(&story.settings, &story.tape, OPTIONS);
+        let mut hits = BTreeSet::new();
+        let ledger = replay_each(&story.tape, &scenario, &mut |index, decision| {
+            if decision.layer == LayerId::L0 {
+                hits.insert(index);
+            }
+        });
+        prop_assert_eq!(&hits, &plain_hits(&story, capacity));
+        prop_assert!(ledger.total.balances());
+        let total: u64 = story.tape.responses.iter().map(|r| u64::from(story.tape.facts_of(r).raw.tokens[0])).sum();
+        prop_assert_eq!(ledger.total.baseline(), total);
+        let bounds = bounds(&story.tape, &scenario);
+        prop_assert_eq!(bounds.baseline, total);
+        prop_assert!(ledger.total.saved_by(LayerId::L0) <= bounds.clairvoyant);
+        prop_assert!(bounds.clairvoyant <= bounds.unlimited);
+        prop_assert_eq!(story.ledger(OPTIONS), ledger);
+    }
+}

@@ -1,0 +1,314 @@
+//! `devboy replay` and `devboy encode` from the outside: what they print, how they gate, what the lake makes of it.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use serde_json::Value;
+
+use super::harness::{CallLines, Home, all_bytes};
+use crate::cli::Exit;
+
+/// A session of reads: every third body repeats, one is a table, one is numbered, one fails to be anything.
+fn reads(session: &str, calls: usize) -> String {
+    let numbered = |from: usize, changed: usize| -> String {
+        let line = |n: usize| format!("{n:>6}\tlet secretname_{n} = {};\n", if n == changed { 1 } else { 0 });
+        (from..from + 60).map(line).collect()
+    };
+    let body = |number: usize| match number % 6 {
+        0 | 3 => format!("secretbody {}\n", "the same words again ".repeat(30)),
+        1 => {
+            let row = |n: usize| format!("| {n:<20} | secretcell{number}_{n:<20} | {:<30} |\n", "open");
+            "| id | name | state |\n| --- | --- | --- |\n".to_owned() + &(0..20).map(row).collect::<String>()
+        }
+        2 => numbered(1, usize::MAX),
+        4 => numbered(1, 33 + number),
+        _ => serde_json::json!({"id": number, "list": [1, 2, {"secretkey": "x".repeat(300)}]}).to_string(),
+    };
+    let call = |number: usize| {
+        let (tool, body) = (if number.is_multiple_of(5) { "Bash" } else { "Read" }, body(number));
+        CallLines { session, number, tool, input: "/secretpath/a.rs", body: &body, model: "claude-opus-4-6" }.text()
+    };
+    (0..calls).map(call).collect()
+}
+
+fn home_with(calls: usize) -> Home {
+    let home = Home::new();
+    home.write(".claude/projects/-home-u-secretproject/one.jsonl", reads("one", calls));
+    home.write(".claude/projects/-home-u-other/two.jsonl", reads("two", 7));
+    home
+}
+
+fn arm<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let arms = report["replay"]["arms"].as_array().unwrap();
+    arms.iter().find(|arm| arm["name"] == name).unwrap()
+}
+
+fn combined(report: &Value, name: &str) -> f64 {
+    arm(report, name)["savings"]["combined_savings_pct"].as_f64().unwrap()
+}
+
+#[test]
+fn the_report_names_its_baseline_its_tokenizer_and_what_was_proven() {
+    let report = home_with(30).json(&["replay"]);
+    let replay = &report["replay"];
+    assert_eq!((&replay["baseline"], &replay["tokens"]), (&"raw".into(), &"o200k_base".into()));
+    assert_eq!(replay["input"]["calls"], 37);
+    assert_eq!(replay["input"]["unproven"], 0);
+    assert!(replay["input"]["proven"].as_u64().unwrap() > 20);
+    assert!(combined(&report, "published") > 0.0);
+    assert!(combined(&report, "extended") > combined(&report, "published"));
+    assert!(arm(&report, "extended")["hints"]["lines"].as_u64().unwrap() > 0);
+    let layers = &arm(&report, "published")["savings"]["layers"];
+    let sum = |field: &str| ["L0", "L1", "L2", "L3"].iter().map(|l| layers[l][field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("baseline_tokens"), arm(&report, "published")["savings"]["baseline_tokens"].as_u64().unwrap());
+    assert_eq!(sum("responses"), 37);
+}
+
+#[test]
+fn lake_threads_and_order_of_reading_change_nothing() {
+    let home = home_with(40);
+    let replay = |more: &[&str]| home.json(&[&["replay"], more].concat())["replay"].clone();
+    let first = replay(&["--no-lake", "--threads", "1"]);
+    for more in [&["--no-lake", "--threads", "3"][..], &[], &[], &["--threads", "1"]] {
+        assert_eq!(replay(more), first, "{more:?}");
+    }
+}
+
+#[test]
+fn a_grown_log_gives_the_report_of_a_fresh_reading_and_a_light_lake_is_studied_later() {
+    let whole = reads("one", 30);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    for (cut, light) in [(1, false), (21, false), (22, true), (40, false)] {
+        let home = Home::new();
+        let path = home.write(".claude/projects/p/one.jsonl", lines[..cut].concat());
+        home.json(if light { &["ingest"] } else { &["replay", "--allow-empty"] });
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(lines[cut..].concat().as_bytes()).unwrap();
+        let grown = home.json(&["replay"]);
+        assert_eq!(grown["replay"], home.json(&["replay", "--no-lake"])["replay"], "cut at {cut}");
+        std::fs::remove_file(&path).unwrap();
+        home.write(".claude/projects/p/other.jsonl", reads("two", 3));
+        let kept = home.json(&["replay"]);
+        assert_eq!(kept["replay"]["input"]["calls"], 33, "rows and facts outlive the log");
+        assert_eq!(kept["replay"]["input"]["unstudied"], 0);
+    }
+}
+
+#[test]
+fn another_vocabulary_is_counted_when_it_is_asked_for_and_the_first_one_stays() {
+    let home = home_with(12);
+    let o200k = home.json(&["replay"])["replay"].clone();
+    let config = home.write("cl.toml", "schema_version = 4\n[profiles.tokenizer]\nactive = \"openai_cl100k\"\n");
+    let config = config.to_str().unwrap();
+    let cl100k = home.json(&["replay", "--config", config])["replay"].clone();
+    assert_eq!(cl100k["tokens"], "cl100k_base");
+    assert_eq!(cl100k, home.json(&["replay", "--config", config, "--no-lake"])["replay"]);
+    assert_eq!(o200k, home.json(&["replay"])["replay"]);
+    let ratio = home.write("ratio.toml", "schema_version = 4\n[profiles.tokenizer]\nactive = \"ollama_bpe\"\n");
+    let ratio = home.json(&["replay", "--config", ratio.to_str().unwrap()])["replay"].clone();
+    assert_eq!(ratio["tokens"], "3.8 bytes per token");
+}
+
+#[test]
+fn the_lake_and_the_telemetry_hold_no_text() {
+    let home = home_with(30);
+    let dir = home.path("telemetry");
+    home.json(&["replay", "--emit-telemetry", dir.to_str().unwrap()]);
+    for dir in [home.lake(), dir] {
+        let bytes = all_bytes(&dir);
+        for secret in ["secretbody", "secretcell", "secretname", "secretkey", "secretpath", "secretproject"] {
+            assert!(memchr::memmem::find(&bytes, secret.as_bytes()).is_none(), "{secret} in {}", dir.display());
+        }
+    }
+}
+
+#[test]
+fn telemetry_has_an_event_per_answer_and_a_summary_per_session() {
+    let home = home_with(30);
+    let dir = home.path("telemetry");
+    let report = home.json(&["replay", "--emit-telemetry", dir.to_str().unwrap()]);
+    let text = String::from_utf8(all_bytes(&dir)).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (summaries, events): (Vec<&Value>, Vec<&Value>) =
+        lines.iter().partition(|line| line["type"] == "session_summary");
+    assert_eq!((summaries.len(), events.len()), (2, 37));
+    let sum = |field: &str| events.iter().map(|event| event[field].as_u64().unwrap()).sum::<u64>();
+    let savings = &arm(&report, "published")["savings"];
+    assert_eq!(sum("tokens_baseline"), savings["baseline_tokens"].as_u64().unwrap());
+    assert_eq!(sum("tokens_final"), savings["sent_tokens"].as_u64().unwrap());
+    let total: u64 = summaries.iter().map(|line| line["data"]["total_final_tokens"].as_u64().unwrap()).sum();
+    assert_eq!(total, sum("tokens_final"));
+    assert!(events.iter().all(|event| event["content_sha_prefix_hex"].as_str().unwrap().len() == 32));
+    assert!(events.iter().all(|event| event["session_hash"].as_str().unwrap().len() == 16));
+}
+
+#[test]
+fn a_sweep_is_a_grid_and_each_cell_is_the_replay_of_its_configuration() {
+    let home = home_with(40);
+    let report = home.json(&["replay", "--sweep", "dedup.lru_size=1,5", "--sweep", "dedup.min_body_chars=200,100000"]);
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        let values = &cell["values"];
+        let text = format!(
+            "schema_version = 4\n[dedup]\nlru_size = {}\nmin_body_chars = {}\n",
+            values["dedup.lru_size"].as_str().unwrap(),
+            values["dedup.min_body_chars"].as_str().unwrap()
+        );
+        let config = home.write("cell.toml", text);
+        let single = home.json(&["replay", "--config", config.to_str().unwrap()]);
+        for name in ["published", "extended"] {
+            assert_eq!(cell[name], arm(&single, name)["savings"], "{values} {name}");
+        }
+    }
+    let hits = |cell: &Value| cell["published"]["layers"]["L0"]["responses"].as_u64().unwrap();
+    assert!(hits(&cells[2]) > hits(&cells[0]), "a larger cache hits more often here");
+    assert_eq!(hits(&cells[3]), 0, "no body is that large");
+}
+
+#[test]
+fn two_configurations_are_compared_per_endpoint() {
+    let home = home_with(40);
+    let off = home.write("off.toml", "schema_version = 4\n[dedup.enabled_per_endpoint]\nBash = false\n");
+    let off = off.to_str().unwrap();
+    let report = home.json(&["replay", "--against", off]);
+    for arm in report["arms"].as_array().unwrap() {
+        let rows = arm["endpoints"].as_array().unwrap();
+        let sum: i64 = rows.iter().map(|row| row["sent_difference"].as_i64().unwrap()).sum();
+        let sent = |which: &str| arm[which]["sent_tokens"].as_i64().unwrap();
+        assert_eq!(sum, sent("second") - sent("first"));
+        assert!(sum > 0, "without L0 for Bash more is sent");
+    }
+    let table = home.run(&["replay", "--against", off]).out;
+    assert!(table.contains("Bash") && table.contains("off.toml"), "{table}");
+    let single = home.json(&["replay", "--config", off]);
+    assert_eq!(report["arms"][0]["second"], arm(&single, "published")["savings"]);
+}
+
+#[test]
+fn the_gate_writes_compares_and_fails_with_the_lines_that_got_worse() {
+    let home = home_with(40);
+    let file = home.path("ci/replay-baseline.json");
+    let file = file.to_str().unwrap();
+    let gate = |more: &[&str]| home.run(&[&["replay", "--baseline", file], more].concat());
+    assert_eq!(gate(&[]).exit, Exit::Done);
+    let written = std::fs::read(file).unwrap();
+    assert_eq!(gate(&[]).exit, Exit::Done, "the same logs pass");
+    let worse = home.write("worse.toml", "schema_version = 4\n[dedup]\nlru_size = 1\n[mckp]\nformats_enabled = []\n");
+    let worse = worse.to_str().unwrap();
+    let failed = gate(&["--config", worse]);
+    assert_eq!(failed.exit, Exit::Gate);
+    assert!(failed.err.contains("# worse: published"), "{}", failed.err);
+    assert_eq!(gate(&["--config", worse, "--max-regression", "99"]).exit, Exit::Done);
+    assert_eq!(std::fs::read(file).unwrap(), written, "comparing does not write");
+    assert_eq!(gate(&["--config", worse, "--update-baseline"]).exit, Exit::Done);
+    assert_eq!(gate(&["--config", worse]).exit, Exit::Done);
+    std::fs::write(file, "{\"schema_version\": 1,\n nonsense").unwrap();
+    let broken = gate(&[]);
+    assert_eq!(broken.exit, Exit::Failed);
+    assert!(broken.err.contains("replay-baseline.json:2"), "{}", broken.err);
+}
+
+#[test]
+fn a_format_that_does_not_exist_is_an_error_with_its_line() {
+    let home = home_with(3);
+    for (text, line) in [
+        ("schema_version = 4\n\n[templates]\nactive = [\"csv_from_md\", \"zip\"]\n", 4),
+        ("schema_version = 4\n[mckp]\nformats_enabled = [\"toon\"]\n", 3),
+        ("schema_version = 4\n[endpoint_overrides.Read]\ntemplate_id = \"x\"\n", 3),
+        ("schema_version = 4\n[templates.endpoint_overrides]\n\nRead = \"y\"\n", 4),
+    ] {
+        let config = home.write("odd.toml", text);
+        let outcome = home.run(&["replay", "--config", config.to_str().unwrap()]);
+        assert_eq!(outcome.exit, Exit::Failed);
+        assert!(outcome.err.contains(&format!("odd.toml:{line}")), "{}", outcome.err);
+        assert!(outcome.err.contains("formats: "), "{}", outcome.err);
+    }
+}
+
+#[test]
+fn odd_arguments_are_usage_errors_that_say_what_to_do() {
+    let home = home_with(3);
+    for arguments in [
+        &["--sweep", "dedup.lru_size"][..],
+        &["--sweep", "dedup.lru_sise=3"],
+        &["--sweep", "dedup.lru_size=three"],
+        &["--agent-profile", "nobody"],
+        &["--max-regression", "2"],
+        &["--sweep", "mckp.formats_enabled=[\"zip\"]"],
+    ] {
+        let outcome = home.run(&[&["replay"], arguments].concat());
+        assert_ne!(outcome.exit, Exit::Done, "{arguments:?}");
+        assert!(outcome.out.is_empty(), "{arguments:?}");
+        assert!(outcome.err.len() > 20, "{arguments:?}");
+    }
+}
+
+#[test]
+fn markdown_csv_and_table_print_the_same_figures() {
+    let home = home_with(20);
+    let report = home.json(&["replay"]);
+    let combined = format!("{:.2} %", combined(&report, "extended"));
+    for format in ["table", "md"] {
+        let out = home.run(&["replay", "--format", format]).out;
+        assert!(out.contains(&combined), "{combined} in\n{out}");
+        assert!(out.contains("35.01 %"), "the claim stands beside the truth");
+    }
+    let csv = home.run(&["replay", "--format", "csv"]).out;
+    assert!(csv.starts_with("arm,group,name,responses,baseline,sent"), "{csv}");
+    assert!(csv.lines().all(|line| line.split(',').count() == 11), "{csv}");
+    assert_eq!(home.run(&["replay", "--format", "md"]).out, home.run(&["replay", "--format", "md"]).out);
+}
+
+#[test]
+fn encode_shows_every_format_with_its_proof() {
+    let home = Home::new();
+    let rows: Vec<Value> =
+        (0..20).map(|n| serde_json::json!({"id": n, "name": format!("n{n}"), "open": true})).collect();
+    let body = serde_json::to_string_pretty(&rows).unwrap();
+    let outcome = home.run_with(&["encode", "--json"], body.as_bytes());
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    let report: Value = serde_json::from_str(&outcome.out).unwrap();
+    assert_eq!((&report["shape"], &report["items"]), (&"array_of_objects".into(), &20.into()));
+    let winner = report["winner"].as_str().unwrap();
+    let row = report["candidates"].as_array().unwrap().iter().find(|row| row["format"] == winner).unwrap();
+    assert!(row["proven"] == true && row["tokens"].as_u64() < report["tokens"].as_u64());
+    let printed = home.run_with(&["encode", "--print"], body.as_bytes()).out;
+    assert_eq!(report["text"], printed);
+    let table = home.run_with(&["encode"], body.as_bytes()).out;
+    assert!(table.contains("proven") && table.contains("chosen"), "{table}");
+    assert_eq!(home.run_with(&["encode"], b"").exit, Exit::Failed);
+    let odd = home.run_with(&["encode"], b"ab\xFFcd");
+    assert!(odd.exit == Exit::Failed && odd.err.contains("byte 2"), "{}", odd.err);
+}
+
+#[test]
+fn encode_cuts_to_a_budget_and_says_what_is_missing() {
+    let home = Home::new();
+    let rows: Vec<Value> =
+        (0..50).map(|n| serde_json::json!({"id": n, "title": format!("issue number {n}")})).collect();
+    let body = serde_json::to_string(&rows).unwrap();
+    let fit = |budget: &str| {
+        home.run_with(&["encode", "--budget", budget, "--fetch-rest", "get_issues(page=2)"], body.as_bytes())
+    };
+    let outcome = fit("120");
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert!(outcome.out.contains(" more. call get_issues(page=2)]"), "{}", outcome.out);
+    assert!(outcome.err.contains("of the value below the optimum"), "{}", outcome.err);
+    assert_eq!(fit("2").exit, Exit::Failed);
+    assert_eq!(home.run_with(&["encode", "--budget", "100"], body.as_bytes()).exit, Exit::Usage);
+}
+
+#[test]
+fn bodies_of_extreme_form_are_replayed() {
+    let home = Home::new();
+    let row = |n: usize| format!("| {n} | x |\n");
+    let table = "| a | b |\n| - | - |\n".to_owned() + &(0..20_000).map(row).collect::<String>();
+    let bodies = ["[".repeat(100_000) + &"]".repeat(100_000), table, "x".repeat(2_000_000), "\n".repeat(500_000)];
+    let line = |(number, body): (usize, &String)| {
+        CallLines { session: "s", number, tool: "Read", input: "/a", body, model: "m" }.text()
+    };
+    home.write(".claude/projects/p/one.jsonl", bodies.iter().enumerate().map(line).collect::<String>());
+    let report = home.json(&["replay"]);
+    assert_eq!(report["replay"]["input"]["calls"], 4);
+    assert_eq!(report["replay"]["input"]["unproven"], 0);
+}
