@@ -36,17 +36,11 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Propose, show and explain `pipeline_config.toml`.
     Tune(tune::Args),
-    /// Replay the layered pipeline over your logs and say what it would have saved.
     Replay(replay::Args),
-    /// Write one body in every way and show what each costs.
     Encode(encode::Args),
-    /// Bring the lake up to date with the logs and say what was read.
     Ingest(ingest::Args),
-    /// Say where devboy looks, what it finds, and what is damaged or missing.
     Doctor(doctor::Args),
-    /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Print the manual page.
     Man,

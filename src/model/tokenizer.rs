@@ -52,7 +52,8 @@ pub enum Counting {
 impl Counting {
     /// How a tokenizer profile counts.
     pub fn new(bpe: Bpe, chars_per_token: f64) -> Self {
-        let ratio = if chars_per_token > 0.0 { chars_per_token } else { CHARS_PER_TOKEN };
+        let usable = chars_per_token.is_finite() && chars_per_token > 0.0;
+        let ratio = if usable { chars_per_token } else { CHARS_PER_TOKEN };
         bpe.place().map_or(Self::Ratio(ratio), Self::Exact)
     }
 

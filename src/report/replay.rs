@@ -281,11 +281,15 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
         ),
         format!("baseline: the text as it is (raw); tokens: {}; basis: replayed on the real text", report.counters()),
     ];
-    if input.context_tokens > 0 {
+    let entered = thousands(input.context_tokens);
+    if baseline > input.context_tokens {
+        lines.push(format!(
+            "their share of all context tokens is unknown: the logs carry usage of {entered} tokens only"
+        ));
+    } else if baseline > 0 {
         let share = percent(baseline as f64 / input.context_tokens as f64);
         lines.push(format!(
-            "tool responses are {share} of the {} tokens that entered a context (estimated from usage)",
-            thousands(input.context_tokens)
+            "tool responses are {share} of the {entered} tokens that entered a context (estimated from usage)"
         ));
     }
     for arm in &report.arms {

@@ -38,7 +38,7 @@ const PLAIN_WIDTH: u16 = 100;
 
 /// Columns and rows.
 pub struct Table {
-    headers: Vec<&'static str>,
+    headers: Vec<String>,
     /// Which columns hold numbers.
     numeric: Vec<bool>,
     rows: Vec<Vec<String>>,
@@ -46,9 +46,9 @@ pub struct Table {
 
 impl Table {
     /// A table with these columns; those whose name starts with `#` hold numbers (the mark is not shown).
-    pub fn new(columns: &[&'static str]) -> Self {
+    pub fn new(columns: &[&str]) -> Self {
         Self {
-            headers: columns.iter().map(|name| name.trim_start_matches('#')).collect(),
+            headers: columns.iter().map(|name| name.trim_start_matches('#').to_owned()).collect(),
             numeric: columns.iter().map(|name| name.starts_with('#')).collect(),
             rows: Vec::new(),
         }
@@ -91,7 +91,7 @@ impl Table {
 
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
         let line = |cells: Vec<String>| cells.into_iter().map(|cell| csv_cell(&cell)).collect::<Vec<_>>().join(",");
-        writeln!(out, "{}", line(self.headers.iter().map(|&name| name.to_owned()).collect()))?;
+        writeln!(out, "{}", line(self.headers.clone()))?;
         for row in &self.rows {
             // Thousands separators are for people.
             let cell = |(cell, numeric): (&String, &bool)| if *numeric { cell.replace(',', "") } else { cell.clone() };

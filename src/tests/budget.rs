@@ -95,19 +95,23 @@ fn rows_that_are_left_out_are_counted_below_a_heading() {
 #[test]
 fn what_follows_a_table_is_apart_from_it() {
     let note: String = (10..30).map(|line| format!("{line} words of a note\\n")).collect();
-    let body = format!(r#"{{"rows":[{{"a":1,"b":"x\ny"}},{{"a":2,"b":"z"}}],"n":7,"note":"{note}","ok":true}}"#);
-    let text = "## rows (2 of 2)\na,b\n1,\"x\ny\"\n2,z\n\nn:7\n## note\n10 words of a note\n> [+19 more. call get(page=2)]\nok: true\n";
+    let rows = r#"{"a":1,"b":"one\n\"two\""},{"a":2,"b":"another row"},{"a":3,"b":"and another"}"#;
+    let body = format!(r#"{{"rows":[{rows}],"n":7,"note":"{note}","ok":true}}"#);
+    let table = "## rows (3 of 3)\na,b\n1,\"one\n\"\"two\"\"\"\n2,another row\n3,and another\n\n";
+    let text = format!("{table}n:7\n## note\n10 words of a note\n> [+19 more. call get(page=2)]\nok: true\n");
     assert_eq!(fitted(&body, text.len() as u64, bytes).text, text);
 }
 
 #[test]
-fn only_whole_lines_are_left_out_where_lines_are_short() {
-    let body: String = (10..40).map(|item| format!("   - item {item}\n")).collect();
-    let kept = fitted(&format!("Intro.\n\n{body}\n   # End\n\n   Text.\n"), 200, bytes);
-    assert!(kept.elided > 0 && kept.text.contains("\n   - item "));
-    for line in kept.text.lines().filter(|line| is_hint(line).is_none() && line.contains("item")) {
-        assert!(line.starts_with("   - item "), "{}", kept.text);
-    }
+fn parts_of_a_text_start_with_a_line() {
+    let outline = outline("   # One\n\n   Text.\n\n   - a\n   - b\n\n   | c |\n   |---|\n   | d |\n", 80);
+    let lines = outline.parts.iter().filter_map(|part| match part {
+        Part::Node(node) => Some(node.forms[0].clone()),
+        Part::Open(group) => Some(group.head.text(0)),
+        Part::Close => None,
+    });
+    let expected = ["   # One\n\n", "   Text.\n\n", "   - a\n", "   - b\n\n", "   | c |\n   |---|\n", "   | d |\n"];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -6,8 +6,12 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use crate::content::encode;
+use crate::content::encode::Knobs;
 use crate::content::hints::{self, Shown, Wording};
 use crate::content::near_ref;
+use crate::content::range_ref;
+use crate::content::stretches::stretches;
+use crate::extract::Desk;
 use crate::model::body_facts::{BodyFacts, Encoding, Line, Size};
 use crate::model::body_shape::BodyShape;
 use crate::model::id::Id;
@@ -475,8 +479,68 @@ fn stories() -> impl Strategy<Value = Vec<(u32, u32, u32, u32, bool)>> {
     })
 }
 
+/// A file as it is shown, with a trailer that differs each time.
+fn shown_file(texts: &[u8], separator: &str, trailer: u8) -> String {
+    let line = |(number, text): (usize, &u8)| format!("{:>6}{separator}let value_{text} = {text};\n", number + 1);
+    texts.iter().enumerate().map(line).collect::<String>() + &format!("{:>6}{separator}end {trailer}", texts.len() + 1)
+}
+
 proptest! {
     #![proptest_config(super::log_builder::cases(64))]
+
+    #[test]
+    fn references_to_lines_cost_what_their_text_costs(
+        texts in prop::collection::vec(0_u8..3, 20..60),
+        edits in prop::collection::vec((0_usize..60, 3_u8..9), 0..6),
+        tab in any::<bool>(),
+    ) {
+        let separator = if tab { "\t" } else { "→" };
+        let mut changed = texts.clone();
+        for (at, text) in edits {
+            changed[at % texts.len()] = text;
+        }
+        let bodies = [shown_file(&texts, separator, 1), shown_file(&changed, separator, 2)];
+        // Every line numbered: the compact form would be cheaper than some references, and is not what is tested.
+        let mut desk = Desk::new(1, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let facts: Vec<BodyFacts> = bodies
+            .iter()
+            .map(|body| BodyFacts { encodings: Vec::new(), ..desk.facts(Id::of(body.as_bytes()), body.as_bytes()) })
+            .collect();
+        let mut story = Story::new(facts).again(0).again(1);
+        let handle = Handle { short: 0, bytes: 8, tokens: [desk.measure(" a1B2c3D4").tokens[0] as u8, 0] };
+        story.tape.responses.iter_mut().for_each(|response| response.handle = handle);
+        let decision = story.decisions(EXTENDED)[1];
+        let written = range_ref::encode(&bodies[1], &[("a1B2c3D4", &bodies[0])], OPTIONS.range_lines_min);
+        match written {
+            Some(text) if decision.what == What::RangeReference => {
+                prop_assert_eq!(decision.tokens, u64::from(desk.measure(&text).tokens[0]), "{}", text);
+                prop_assert_eq!(range_ref::decode(&text, |_| Some(&bodies[0])), Some(bodies[1].clone()));
+            }
+            Some(text) => prop_assert!(u64::from(desk.measure(&text).tokens[0]) >= u64::from(desk.measure(&bodies[1]).tokens[0])),
+            None => prop_assert_eq!(decision.what, What::AsIs),
+        }
+    }
+
+    #[test]
+    fn the_stretches_of_a_body_add_up_to_it(
+        parts in prop::collection::vec(
+            prop_oneof![
+                "[ ]{0,4}[0-9]{1,4}(→|\t)[ -~]{0,20}",
+                "[ -~\n\t]{0,12}",
+                Just("\n\n".to_owned()),
+                Just("  7\t/**/\n\n/ 8".to_owned()),
+                (1_u32..50).prop_map(|n| format!("{n}\ta\n{}\tb\n{}\t\n", n + 1, n + 2)),
+            ],
+            0..12,
+        ),
+    ) {
+        let body = parts.join("\n");
+        let cut = stretches(&body);
+        prop_assert!(cut.is_empty() || cut.iter().map(|stretch| stretch.text).collect::<String>() == body);
+        let mut desk = Desk::new(3, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let sum = cut.iter().fold(Size::default(), |sum, stretch| sum.plus(&desk.measure(stretch.text)));
+        prop_assert!(cut.is_empty() || sum == desk.measure(&body), "{:?}", body);
+    }
 
     #[test]
     fn any_story_balances_and_hits_as_a_plain_cache_does(rows in stories(), capacity in 1_usize..7) {

@@ -8,11 +8,13 @@ use fancy_regex::Regex;
 use proptest::prelude::*;
 use tiktoken_rs::{CoreBPE, O200K_BASE_PAT_STR};
 
+use crate::model::body_facts::Size;
+use crate::model::tokenizer::{Bpe, Counting};
 use crate::tests::log_builder::cases;
 use crate::tokens::automaton::{self, Automaton};
 use crate::tokens::cache::Key;
 use crate::tokens::splitter::Splitter;
-use crate::tokens::{Counter, Vocabulary, merges, piece, ratio};
+use crate::tokens::{Counter, Vocabulary, merges, piece};
 
 static O200K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());
 static CL100K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::cl100k_base().unwrap());
@@ -325,6 +327,7 @@ fn one_huge_piece_is_no_trouble() {
 
 #[test]
 fn ratio_rounds_up_and_mends_the_ratio() {
+    let ratio = |bytes, per_token| Counting::new(Bpe::Heuristic, per_token).tokens(&Size { bytes, tokens: [0; 2] });
     assert_eq!(ratio(0, 3.5), 0);
     assert_eq!(ratio(5, 3.5), 2);
     assert_eq!(ratio(8, 3.8), 3);

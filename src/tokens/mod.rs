@@ -80,13 +80,3 @@ fn count_piece(merges: &Merges, cache: &mut Cache, piece: &[u8]) -> u64 {
         count
     })
 }
-
-/// What stands for a ratio of characters per token that is not a positive number.
-pub const CHARS_PER_TOKEN: f64 = 3.5;
-
-/// Tokens of a text by its length alone: bytes divided by the ratio, rounded up. An estimate, for profiles that name no
-/// vocabulary.
-pub fn ratio(bytes: u64, chars_per_token: f64) -> u64 {
-    let usable = chars_per_token.is_finite() && chars_per_token > 0.0;
-    (bytes as f64 / if usable { chars_per_token } else { CHARS_PER_TOKEN }).ceil() as u64
-}

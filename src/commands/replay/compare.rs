@@ -50,21 +50,12 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
         envelope::write(context.out, &document)?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&[
-        "values",
-        "#baseline",
-        "#dedup%",
-        "#encoder%",
-        "#combined%",
-        "#sent",
-        "#extended%",
-        "#sent extended",
-    ]);
+    let figures = ["#baseline", "#dedup%", "#encoder%", "#combined%", "#sent", "#extended%", "#sent extended"];
+    let keys = scenarios.keys.iter().map(String::as_str);
+    let mut table = Table::new(&keys.chain(figures).collect::<Vec<_>>());
     for (cell, [published, extended]) in scenarios.cells.iter().zip(&totals) {
-        let values = scenarios.keys.iter().zip(&cell.values).map(|(key, value)| format!("{key}={value}"));
         let savings = published.savings();
-        table.row([
-            values.collect::<Vec<_>>().join(" "),
+        let figures = [
             thousands(published.baseline()),
             figure(savings.dedup),
             figure(savings.encoder),
@@ -72,7 +63,8 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
             thousands(published.sent()),
             figure(extended.savings().combined),
             thousands(extended.sent()),
-        ]);
+        ];
+        table.row(cell.values.iter().cloned().chain(figures));
     }
     table.write(context.out, args.output.form(), context.width)?;
     Ok(Exit::Done)

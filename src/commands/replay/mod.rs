@@ -27,10 +27,6 @@ use scenarios::Scenarios;
 /// are held against a file that you keep in your repository: exit code 3 means that they got worse.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
     /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -58,6 +54,10 @@ pub struct Args {
     /// Write the events that the live pipeline would have recorded, names made anonymous.
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
     emit_telemetry: Option<PathBuf>,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
     #[command(flatten)]
     output: OutputArgs,
 }

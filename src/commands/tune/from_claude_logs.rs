@@ -33,10 +33,6 @@ use crate::settings::{Effective, SettingsFile, classify_agent, write_atomically}
 /// touched. Exit code 4 with --check means that changes are pending.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    window: WindowArgs,
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
     tools: bool,
@@ -52,6 +48,10 @@ pub struct Args {
     /// Also print what was held or skipped, and why.
     #[arg(long)]
     explain: bool,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
     #[command(flatten)]
     report: OutputArgs,
 }

@@ -19,11 +19,8 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Mine the logs, apply rules P1 to P3 (and T1 with --tools), write the configuration and print its diff.
     FromClaudeLogs(from_claude_logs::Args),
-    /// Print the effective configuration and where each value comes from.
     Show(show::Args),
-    /// Print what each rule looks at, why, and its numbers.
     Rules(rules::Args),
 }
 
