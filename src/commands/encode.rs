@@ -1,11 +1,14 @@
 //! `devboy encode`: one body on standard input, written in every way, with costs and proofs.
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::cli::{Exit, OutputArgs};
 use crate::content::budget::{self, Request, Unfit};
 use crate::content::encode::{self, Attempt, Family, Knobs};
 use crate::content::inner_formats::{self, InnerFormat};
+use crate::content::knapsack;
 use crate::content::rules::FormatRules;
 use crate::content::shape;
 use crate::content::subject::Subject;
@@ -139,6 +142,15 @@ fn fit(
         return Ok(Exit::Done);
     }
     context.out.write_all(fitted.text.as_bytes())?;
+    if args.output.verbose {
+        let classes = budget::knapsack_of(&request, &mut |text| counter.count(text));
+        let start = Instant::now();
+        if let Ok(solution) = knapsack::solve(&classes, Some(budget)) {
+            let (micros, gap) = (start.elapsed().as_micros(), 100.0 * solution.gap());
+            let parts = thousands(classes.len() as u64);
+            writeln!(context.err, "# knapsack: solved {parts} parts in {micros} µs, gap {gap:.3} %")?;
+        }
+    }
     if !args.output.quiet {
         writeln!(
             context.err,

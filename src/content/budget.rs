@@ -13,6 +13,7 @@ use crate::content::budget::graph::Graph;
 use crate::content::budget::price::{Price, longest_path};
 use crate::content::budget::selection::{Selection, select};
 use crate::content::encode::{Format, Knobs, prove};
+use crate::content::knapsack::Choice;
 use crate::content::outline::{Cut, Outline, Part};
 use crate::content::subject::Subject;
 use crate::model::body_shape::BodyShape;
@@ -114,6 +115,11 @@ pub fn fit(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<
         allowed = allowed.saturating_sub(tokens - request.budget);
     }
     Err(Unfit::TooSmall(tokens))
+}
+
+/// The knapsack of a body by itself, without what hints and heads cost: the forms of every node, and nothing.
+pub fn knapsack_of(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Vec<Vec<Choice>> {
+    Graph::of(&Outline::of(request.text, request.shape, &request.cut(), count), 0, count).classes
 }
 
 impl Request<'_> {

@@ -1,6 +1,7 @@
 //! The suite: one test binary, commands run in-process.
 
 mod body_shapes;
+mod budget;
 mod encode_deep;
 mod encode_json;
 mod encode_text;

@@ -13,7 +13,8 @@ use crate::content::subject::{Meaning, Subject};
 use crate::json::Cursor;
 use crate::model::body_shape::BodyShape;
 
-/// The cheapest form of every node, by an estimate of its tokens; not for values that are cheapest as compact JSON.
+/// The cheapest form of every node, which is the multiple-choice knapsack of Paper 2 where no budget binds. Tokens are
+/// estimated here; not for values that seem cheapest as compact JSON.
 pub const FORMAT: Format =
     Format { id: "pipeline_deep_mckp", family: Family::Published, by_depth: true, encode, decode };
 
