@@ -119,12 +119,16 @@ def replays(history, scratch):
     replay = [DEVBOY, 'replay', '--input-dir', history, '--json', '-q']
     kept = {'XDG_CACHE_HOME': os.path.join(scratch, 'facts-' + os.path.basename(history))}
 
+    grids = []
+
     def grid(label, cells, *more):
         # A new value each run, so that no answer is remembered; the cells themselves cost the same.
         p = Program(label, None, kept)
         p.problem = None if os.access(DEVBOY, os.X_OK) else 'absent'
+        first = 200 + 100 * len(grids)
+        grids.append(p)
         p.make = lambda run: replay + list(more) + ['--sweep', 'dedup.lru_size=' + ','.join(str(5 + i % 5) for i in range(cells)),
-                                                    '--sweep', 'dedup.min_body_chars=%d' % (200 + run)]
+                                                    '--sweep', 'dedup.min_body_chars=%d' % (first + run)]
         return p
 
     return [

@@ -92,6 +92,7 @@ fn summary(input: &Input, said: &Said) -> Table {
         (tally.new, "new"),
         (tally.grown, "grown"),
         (tally.rewritten, "rewritten"),
+        (tally.studied, "read anew for a replay"),
         (tally.unchanged, "unchanged"),
         (tally.pruned, "older than the window"),
         (merged.sidecar_files, "no session logs"),

@@ -337,6 +337,7 @@ impl Input {
             "new": tally.new,
             "grown": tally.grown,
             "rewritten": tally.rewritten,
+            "studied": tally.studied,
             "unchanged": tally.unchanged,
             "kept_after_deletion": self.kept(),
             "pruned": tally.pruned,

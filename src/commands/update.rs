@@ -29,6 +29,8 @@ pub enum Fate {
     Grown,
     /// Read anew because it was rewritten.
     Rewritten,
+    /// Read anew because a replay needs facts about its bodies that the lake lacks.
+    Studied,
     /// Known from the lake.
     Unchanged,
 }
@@ -58,6 +60,8 @@ pub struct Tally {
     pub grown: u64,
     /// See [`Fate::Rewritten`].
     pub rewritten: u64,
+    /// See [`Fate::Studied`].
+    pub studied: u64,
     /// See [`Fate::Unchanged`].
     pub unchanged: u64,
     /// Not opened because they are older than the window (without a lake).
@@ -76,6 +80,7 @@ impl Tally {
             new: of(Fate::New),
             grown: of(Fate::Grown),
             rewritten: of(Fate::Rewritten),
+            studied: of(Fate::Studied),
             unchanged: of(Fate::Unchanged),
             pruned,
             bytes_read: files.iter().map(|file| file.bytes_read).sum(),
@@ -224,6 +229,7 @@ struct Plan<'a> {
 enum Action {
     New,
     Rewritten,
+    Studied,
     Grown(StoredSource),
     Unchanged(StoredSource),
 }
@@ -233,6 +239,7 @@ impl Action {
         match self {
             Self::New => Fate::New,
             Self::Rewritten => Fate::Rewritten,
+            Self::Studied => Fate::Studied,
             Self::Grown(_) => Fate::Grown,
             Self::Unchanged(_) => Fate::Unchanged,
         }
@@ -242,7 +249,7 @@ impl Action {
 impl Plan<'_> {
     fn job(&self) -> Option<Job<'_>> {
         let from = match &self.action {
-            Action::New | Action::Rewritten => 0,
+            Action::New | Action::Rewritten | Action::Studied => 0,
             Action::Grown(known) => known.bytes,
             Action::Unchanged(_) => return None,
         };
@@ -268,17 +275,15 @@ fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, may_prune: bool, tier: u8) -
 }
 
 fn action_for(file: &LogFile, known: StoredSource, tier: u8) -> Action {
-    if known.tier & tier != tier {
-        return Action::Rewritten;
-    }
     let stamp = (known.bytes, known.modified_ns, known.changed_ns);
+    let is_studied = known.tier & tier == tier;
     if stamp == (file.bytes, file.modified_ns, file.changed_ns) {
-        return Action::Unchanged(known);
+        return if is_studied { Action::Unchanged(known) } else { Action::Studied };
     }
     let can_grow = file.bytes > known.bytes && !known.open_tail && file.packing == Packing::Plain;
     // A file of the same size with another time stamp may differ between the samples: it is read anew.
     if can_grow && probe(&file.path, known.bytes).is_ok_and(|now| now == known.probe) {
-        return Action::Grown(known);
+        return if is_studied { Action::Grown(known) } else { Action::Studied };
     }
     Action::Rewritten
 }
@@ -321,7 +326,7 @@ fn read_into(
     for plan in plans {
         let mut source = match &plan.action {
             Action::Unchanged(known) | Action::Grown(known) => known.clone(),
-            Action::New | Action::Rewritten => stored.fresh(),
+            Action::New | Action::Rewritten | Action::Studied => stored.fresh(),
         };
         if let Some(reading) = plan.job().and_then(|_| readings.next()) {
             if reading.trace.counters.damage.count(Reason::Unreadable) > 0 {

@@ -148,6 +148,10 @@ impl Lake {
         // The latest segment comes first and stays.
         facts.sort_by_key(|row| row.body);
         facts.dedup_by_key(|row| row.body);
+        if self.outdated {
+            // They serve for logs that are gone; of all others the bodies are studied again.
+            facts.iter_mut().for_each(|row| row.counted = 0);
+        }
         Ok(facts)
     }
 

@@ -1,22 +1,14 @@
 //! What one context was shown and may be referred to: the most recently used bodies, oldest first.
 
 use crate::content::hints::Shown;
-use crate::model::id::Id;
-use crate::replay::tape::ToolKind;
 
 /// A body that was shown in full.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Index of the body's facts.
     pub body: u32,
-    /// The response that showed it.
+    /// Index of the response that showed it.
     pub response: u32,
-    /// Index of its endpoint.
-    pub endpoint: u32,
-    /// What its tool does with files.
-    pub kind: ToolKind,
-    /// The file that it came from.
-    pub path: Id,
     /// How it was shown.
     pub shown: Shown,
 }

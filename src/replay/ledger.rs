@@ -58,7 +58,8 @@ impl Ledger {
         let session = &mut self.sessions[response.session as usize];
         let endpoint = &mut self.endpoints[response.endpoint as usize];
         let shape = &mut self.shapes[shape as usize % BodyShape::COUNT];
-        for tally in [&mut self.total, session, endpoint, shape] {
+        // The total is that of all shapes: it is added up at the end.
+        for tally in [session, endpoint, shape] {
             tally.add(layer, baseline, tokens);
         }
         match what {
@@ -68,15 +69,16 @@ impl Ledger {
         }
     }
 
-    /// Checks the books.
+    /// Adds up and checks the books.
     ///
     /// # Panics
     /// If they do not balance, which is a fault of the replay.
-    pub(super) fn check(&self) {
-        let mut sums = [Tally::default(); 3];
+    pub(super) fn close(&mut self) {
+        let mut sums = [Tally::default(); 2];
         self.endpoints.iter().for_each(|tally| sums[0].absorb(tally));
         self.sessions.iter().for_each(|tally| sums[1].absorb(tally));
-        self.shapes.iter().for_each(|tally| sums[2].absorb(tally));
+        self.total = Tally::default();
+        self.shapes.iter().for_each(|tally| self.total.absorb(tally));
         assert!(self.total.balances(), "the books of the replay balance");
         assert!(sums.iter().all(|sum| *sum == self.total), "every response is in one endpoint, shape and session");
     }

@@ -15,4 +15,4 @@ pub use ledger::Ledger;
 pub use published::published_claim;
 pub use scenario::{Options, Scenario};
 pub use stack::{Decision, What, replay, replay_each};
-pub use tape::{Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};
+pub use tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};

@@ -21,7 +21,7 @@ pub fn published_claim(tape: &Tape, scenario: &Scenario) -> PublishedClaim {
         }
         let endpoint = &tape.endpoints[response.endpoint as usize];
         if endpoint.kind == ToolKind::FileMutate && response.path.is_some() {
-            cache.drop_if(|entry| entry.kind == ToolKind::FileRead && entry.path == response.path);
+            cache.drop_if(|entry| tape.is_read_of(entry.response, response.path));
         }
         if !matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
             continue;
@@ -43,7 +43,7 @@ pub fn published_claim(tape: &Tape, scenario: &Scenario) -> PublishedClaim {
             continue;
         }
         missed += tokens;
-        insert(&mut cache, tape, index);
+        cache.insert(Entry { body: response.body, response: index, shown: Shown::AsIs });
         by_encoders += facts.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
     }
     let (p, e) = (share(hits, events), share(by_encoders, missed));
@@ -54,17 +54,4 @@ pub fn published_claim(tape: &Tape, scenario: &Scenario) -> PublishedClaim {
         total: share(by_hints + by_encoders, baseline),
         formula: p.zip(e).map(|(p, e)| p + (1.0 - p) * e),
     }
-}
-
-fn insert(cache: &mut Cache, tape: &Tape, index: u32) {
-    let response = &tape.responses[index as usize];
-    let entry = Entry {
-        body: response.body,
-        response: index,
-        endpoint: response.endpoint,
-        kind: tape.endpoints[response.endpoint as usize].kind,
-        path: response.path,
-        shown: Shown::AsIs,
-    };
-    cache.insert(entry);
 }

@@ -1,12 +1,12 @@
 //! A configuration resolved for one history: what holds for each endpoint and each session, as numbers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::content::encode::{self, Family};
 use crate::model::body_facts::{BodyFacts, Encoding};
 use crate::model::body_shape::BodyShape;
 use crate::model::tokenizer::Counting;
-use crate::replay::tape::{Endpoint, Tape};
+use crate::replay::tape::{Endpoint, Response, Tape};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};
 
 /// The hint type of near-references in `[hints.types]`.
@@ -94,24 +94,40 @@ impl Scenario {
         }
     }
 
+    /// How tokens are counted, by name, with the number of sessions that have any text.
+    pub fn counters(&self, tape: &Tape) -> BTreeMap<String, u64> {
+        let mut has_text = vec![false; self.sessions.len()];
+        for response in tape.responses.iter().filter(|response| response.body != u32::MAX) {
+            has_text[response.session as usize] = true;
+        }
+        let mut counters = BTreeMap::new();
+        for (session, _) in self.sessions.iter().zip(has_text).filter(|(_, has_text)| *has_text) {
+            *counters.entry(session.counting.name()).or_default() += 1;
+        }
+        counters
+    }
+
     /// The encoding of L1 for an endpoint, if its template applies to the body.
-    pub fn template<'f>(&self, endpoint: u32, session: u32, facts: &'f BodyFacts) -> Option<&'f Encoding> {
-        let format = self.endpoints[endpoint as usize].template?;
-        at_depth(facts, format, self.sessions[session as usize].depth)
+    pub fn template<'t>(&self, tape: &'t Tape, response: &Response) -> Option<&'t Encoding> {
+        let format = self.endpoints[response.endpoint as usize].template?;
+        let depth = self.sessions[response.session as usize].depth;
+        let rows = tape.encodings_of(response).iter().filter(|row| row.format == format && row.depth <= depth);
+        rows.max_by_key(|row| row.depth)
     }
 
     /// The cheapest encoding that the router may choose for a body, with its tokens.
-    pub fn route<'f>(&self, session: u32, facts: &'f BodyFacts) -> Option<(&'f Encoding, u64)> {
-        let policy = &self.sessions[session as usize];
+    pub fn route<'t>(&self, tape: &'t Tape, response: &Response) -> Option<(&'t Encoding, u64)> {
+        let policy = &self.sessions[response.session as usize];
+        let encodings = tape.encodings_of(response);
         let mut best: Option<(&Encoding, u64)> = None;
-        for (place, encoding) in facts.encodings.iter().enumerate() {
+        for (place, encoding) in encodings.iter().enumerate() {
             let allowed = match self.router[encoding.format as usize] {
                 Routed::Never => false,
-                Routed::Published => self.fits(encoding.format, facts),
+                Routed::Published => self.fits(encoding.format, tape.facts_of(response)),
                 Routed::Extended => true,
             };
             // Of a format that depends on the depth, the deepest row that is not too deep holds; rows stand in order.
-            let next = facts.encodings.get(place + 1);
+            let next = encodings.get(place + 1);
             let deeper = |next: &Encoding| next.format == encoding.format && next.depth <= policy.depth;
             if !allowed || encoding.depth > policy.depth || next.is_some_and(deeper) {
                 continue;
@@ -138,12 +154,6 @@ impl Scenario {
             _ => false,
         }
     }
-}
-
-/// The encoding of a body in a format, at a recursion depth.
-fn at_depth(facts: &BodyFacts, format: u8, depth: u8) -> Option<&Encoding> {
-    let rows = facts.encodings.iter().filter(|row| row.format == format && row.depth <= depth);
-    rows.max_by_key(|row| row.depth)
 }
 
 fn router(settings: &Settings, extended: bool) -> Vec<Routed> {
@@ -190,7 +200,7 @@ fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> End
 
 fn session_policies(settings: &Settings, tape: &Tape) -> Vec<SessionPolicy> {
     // Most sessions share a handful of profiles.
-    let mut known = std::collections::BTreeMap::new();
+    let mut known = BTreeMap::new();
     let policy = |profile: &crate::replay::tape::SessionProfile| {
         *known.entry((profile.model.clone(), profile.class)).or_insert_with(|| {
             let model = Some(profile.model.as_str()).filter(|model| !model.is_empty());

@@ -43,8 +43,6 @@ pub struct Offer<'t> {
     pub index: u32,
     /// The response.
     pub response: &'t Response,
-    /// The facts about its body.
-    pub facts: &'t BodyFacts,
     /// What holds for its endpoint.
     pub endpoint: &'t EndpointPolicy,
     /// What holds for its session.
@@ -57,6 +55,13 @@ pub struct Offer<'t> {
     pub baseline: u64,
     /// Tokens of the cheapest way in which a later layer would send it.
     pub otherwise: u64,
+}
+
+impl<'t> Offer<'t> {
+    /// All facts about the body.
+    pub fn facts(&self) -> &'t BodyFacts {
+        self.tape.facts_of(self.response)
+    }
 }
 
 /// What changes the state of a context without being a response.
@@ -90,7 +95,7 @@ pub fn replay_each(tape: &Tape, scenario: &Scenario, each: &mut dyn FnMut(u32, &
         stack.enter(response);
         stack.make_stale(response);
         if let Some((baseline, decision)) = stack.decide(index, response) {
-            ledger.add(&Decided { response, shape: tape.facts_of(response).shape, baseline, decision });
+            ledger.add(&Decided { response, shape: response.body_at_hand.shape, baseline, decision });
             each(index, &decision);
         } else if response.outcome == Outcome::Unstudied {
             ledger.unstudied += 1;
@@ -149,11 +154,12 @@ impl<'t> Stack<'t> {
         }
         let endpoint = &self.tape.endpoints[response.endpoint as usize];
         if endpoint.kind == ToolKind::FileMutate && response.path.is_some() {
-            self.cache.drop_if(|entry| entry.kind == ToolKind::FileRead && entry.path == response.path);
+            self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
         }
         let policy = &self.scenario.endpoints[response.endpoint as usize];
         if !policy.invalidates.is_empty() {
-            self.cache.drop_if(|entry| policy.invalidates.contains(&entry.endpoint));
+            let endpoint = |entry: &Entry| self.tape.responses[entry.response as usize].endpoint;
+            self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
         }
     }
 
@@ -162,14 +168,13 @@ impl<'t> Stack<'t> {
         if matches!(response.outcome, Outcome::Silent | Outcome::Prefetched | Outcome::Unstudied) {
             return None;
         }
-        let facts = self.tape.facts_of(response);
+        let raw = &response.body_at_hand.raw;
         let session = &self.scenario.sessions[response.session as usize];
-        let baseline = session.counting.tokens(&facts.raw);
+        let baseline = session.counting.tokens(raw);
         let endpoint = &self.scenario.endpoints[response.endpoint as usize];
         let (scenario, tape) = (self.scenario, self.tape);
-        let mut offer =
-            Offer { index, response, facts, endpoint, session, scenario, tape, baseline, otherwise: baseline };
-        let decision = if response.outcome == Outcome::Answer && facts.raw.bytes >= endpoint.body_bytes_min.max(1) {
+        let mut offer = Offer { index, response, endpoint, session, scenario, tape, baseline, otherwise: baseline };
+        let decision = if response.outcome == Outcome::Answer && raw.bytes >= endpoint.body_bytes_min.max(1) {
             // What later layers would send decides whether a hint pays.
             let fallback = self.encode(&offer);
             offer.otherwise = fallback.tokens;
@@ -207,9 +212,7 @@ impl<'t> Stack<'t> {
             What::Reference(_) | What::NearReference(_) | What::RangeReference => None,
         };
         if let Some(shown) = shown {
-            let Response { body, endpoint, path, .. } = *offer.response;
-            let kind = self.tape.endpoints[endpoint as usize].kind;
-            self.cache.insert(Entry { body, response: offer.index, endpoint, kind, path, shown });
+            self.cache.insert(Entry { body: offer.response.body, response: offer.index, shown });
         }
         self.observe(&Event::Sent(offer, decision));
     }
@@ -225,6 +228,6 @@ impl<'t> Stack<'t> {
     fn finish(&self, ledger: &mut Ledger) {
         ledger.near_refs = self.near.count();
         ledger.range_refs = self.range.count();
-        ledger.check();
+        ledger.close();
     }
 }

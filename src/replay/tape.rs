@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crate::model::body_facts::BodyFacts;
+use crate::model::body_facts::{BodyFacts, Encoding, Size};
 use crate::model::history::{Call, History};
 use crate::model::id::{Id, IdHasher, IdMap};
 use crate::model::names::Names;
@@ -69,6 +69,21 @@ pub struct Response {
     pub ran: bool,
     /// Name in hints.
     pub handle: Handle,
+    /// What every decision asks about the body, at hand; see [`Tape::derive`].
+    pub body_at_hand: BodyAtHand,
+}
+
+/// A copy of the facts that every decision needs: a replay is bound by how far it jumps about in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BodyAtHand {
+    /// Size as it stands.
+    pub raw: Size,
+    /// Number of the shape.
+    pub shape: u8,
+    /// Whether the response shares lines with another one of its context, so that references to lines can concern it.
+    pub shares_lines: bool,
+    /// Where its encodings are in [`Tape::encodings`].
+    encodings: (u32, u32),
 }
 
 /// A tool and the class of what is called with it.
@@ -115,9 +130,8 @@ pub struct Tape {
     pub endpoints: Vec<Endpoint>,
     /// Profiles of the sessions.
     pub sessions: Vec<SessionProfile>,
-    /// For each response: whether it shares lines with another response of its context, so that references to lines can
-    /// concern it at all. Follows from the rest, see [`Tape::find_shared_lines`].
-    pub shares_lines: Vec<bool>,
+    /// The encodings of all bodies, in the order of the facts; see [`Tape::derive`].
+    pub encodings: Vec<Encoding>,
 }
 
 impl Tape {
@@ -151,18 +165,43 @@ impl Tape {
                 outcome: outcome(call, body.is_some()),
                 ran: call.ran(),
                 handle: call.handle,
+                body_at_hand: BodyAtHand::default(),
             });
         }
         let mut evictions: Vec<(u32, u32)> =
             history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
         evictions.sort_unstable();
-        let mut tape = Self { responses, evictions, facts, endpoints, sessions, shares_lines: Vec::new() };
-        tape.find_shared_lines();
+        let mut tape = Self { responses, evictions, facts, endpoints, sessions, encodings: Vec::new() };
+        tape.derive();
         tape
     }
 
-    /// Fills [`Tape::shares_lines`]. Most responses share no line with any other, and a replay passes over them.
-    pub fn find_shared_lines(&mut self) {
+    /// Fills in what follows from the rest.
+    pub fn derive(&mut self) {
+        let mut place = Vec::with_capacity(self.facts.len());
+        self.encodings.clear();
+        for facts in &self.facts {
+            place.push((self.encodings.len() as u32, facts.encodings.len() as u32));
+            self.encodings.extend_from_slice(&facts.encodings);
+        }
+        let shares = self.shared_lines();
+        for (response, shares_lines) in self.responses.iter_mut().zip(shares) {
+            if let Some(facts) = self.facts.get(response.body as usize) {
+                let encodings = place[response.body as usize];
+                response.body_at_hand = BodyAtHand { raw: facts.raw, shape: facts.shape, shares_lines, encodings };
+            }
+        }
+    }
+
+    /// The proven encodings of a response's body.
+    pub fn encodings_of(&self, response: &Response) -> &[Encoding] {
+        let (start, count) = response.body_at_hand.encodings;
+        &self.encodings[start as usize..(start + count) as usize]
+    }
+
+    /// For each response whether it shares a line with another one of its context. Most do not, and a replay passes over
+    /// them.
+    fn shared_lines(&self) -> Vec<bool> {
         let mut shares = vec![false; self.responses.len()];
         // By line: the first response that has it, and whether another one does.
         let mut seen: HashMap<u32, (u32, bool), BuildHasherDefault<IdHasher>> = HashMap::default();
@@ -187,7 +226,13 @@ impl Tape {
             }
             start += group.len();
         }
-        self.shares_lines = shares;
+        shares
+    }
+
+    /// Whether a response shows what a tool read from this file.
+    pub fn is_read_of(&self, response: u32, path: Id) -> bool {
+        let response = &self.responses[response as usize];
+        response.path == path && self.endpoints[response.endpoint as usize].kind == ToolKind::FileRead
     }
 
     /// The facts about the body of a response.
@@ -205,9 +250,7 @@ fn in_order_of_use(history: &History, facts: Vec<BodyFacts>) -> (Vec<BodyFacts>,
     for call in &history.calls {
         if let Some(row) = waiting.remove(&call.body) {
             place.insert(call.body, ordered.len() as u32);
-            // A new allocation, for the same reason.
-            let encodings = row.encodings.to_vec();
-            ordered.push(BodyFacts { encodings, ..row });
+            ordered.push(row);
         }
     }
     (ordered, place)

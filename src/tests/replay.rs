@@ -11,17 +11,18 @@ use crate::content::hints::{self, Shown, Wording};
 use crate::content::near_ref;
 use crate::content::range_ref;
 use crate::content::stretches::stretches;
-use crate::extract::Desk;
+use crate::extract::{Desk, Studies};
 use crate::model::body_facts::{BodyFacts, Encoding, Line, Size};
 use crate::model::body_shape::BodyShape;
 use crate::model::id::Id;
 use crate::model::savings::{LayerId, Tally};
 use crate::model::trace::Handle;
 use crate::replay::{
-    Decision, Endpoint, Ledger, Options, Outcome, Response, Scenario, SessionProfile, Tape, ToolKind, What, bounds,
-    replay, replay_each,
+    BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Response, Scenario, SessionProfile, Tape, ToolKind, What,
+    bounds, replay, replay_each,
 };
 use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, what_if};
+use crate::telemetry::{PipelineEvent, anonymous_tool};
 use crate::tokens::{Counter, Vocabulary};
 
 const OPTIONS: Options = Options { extended: false, range_lines_min: 5, invalidate: true };
@@ -59,8 +60,8 @@ impl Story {
             endpoint("Edit", ToolKind::FileMutate),
         ];
         let sessions = vec![SessionProfile { model: String::new(), class: AgentClass::Default }; 2];
-        let (responses, evictions, shares_lines) = (Vec::new(), Vec::new(), Vec::new());
-        let tape = Tape { responses, evictions, facts, endpoints, sessions, shares_lines };
+        let (responses, evictions, encodings) = (Vec::new(), Vec::new(), Vec::new());
+        let tape = Tape { responses, evictions, facts, endpoints, sessions, encodings };
         Self { tape, settings: Effective::built_in().settings }
     }
 
@@ -83,10 +84,11 @@ impl Story {
             outcome: Outcome::Answer,
             ran: true,
             handle,
+            body_at_hand: BodyAtHand::default(),
         };
         with(&mut response);
         self.tape.responses.push(response);
-        self.tape.find_shared_lines();
+        self.tape.derive();
         self
     }
 
@@ -433,6 +435,41 @@ fn hints_cost_what_their_texts_cost() {
             }
         }
     }
+}
+
+#[test]
+fn names_and_fingerprints_are_the_published_ones() {
+    let studies = Studies::new(1, Knobs { recursion_depth: 5, numbered_every: 10 }, std::iter::empty());
+    let mut student = studies.begin();
+    for (id, short) in [("tc_1", "474aed5c"), ("tc_2", "94236e8f"), ("tc_42", "7c76906f")] {
+        assert_eq!(format!("{:08x}", student.call(id.as_bytes()).short), short);
+    }
+    let body = "x".repeat(500);
+    student.body(Id::of(body.as_bytes()), body.as_bytes());
+    student.body(Id::of(body.as_bytes()), body.as_bytes());
+    drop(student);
+    let facts = studies.finish();
+    assert_eq!(facts.len(), 1, "a body is studied once");
+    assert_eq!(facts[0].sha.to_string(), "c38c2bf3055c516a98ac5d97f30e7c36");
+    assert_eq!(Id::pseudonym(b"/src/main.rs").to_string()[..8], *"6ee21a7d");
+    assert_eq!(anonymous_tool("mcp__gitlab__get_issue"), "mcp__p9d96d9__get_issue");
+    assert_eq!(anonymous_tool("mcp__noverb"), "mcp__noverb");
+    assert_eq!(anonymous_tool("Bash"), "Bash");
+}
+
+#[test]
+fn an_event_is_written_and_read_in_the_published_schema() {
+    let text = concat!(
+        r#"{"session_hash":"s1","tool_call_id_hash":"94236e8f","tool_name_anon":"Bash","endpoint_class":"Bash","#,
+        r#""response_chars":500,"shape":"unknown","inner_formats":[],"#,
+        r#""content_sha_prefix_hex":"c38c2bf3055c516a98ac5d97f30e7c36","is_dedup_hit":true,"layer_used":"L0","#,
+        r#""tokens_baseline":63,"tokens_final":13,"context_partition":0,"is_sidechain":false,"ts_ms":0,"#,
+        r#""sample_rate_applied":1.0}"#
+    );
+    let event: PipelineEvent = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&event).unwrap(), text, "additions are left out when they say nothing");
+    let newer = text.replace("\"ts_ms\":0", "\"ts_ms\":0,\"somebody_elses\":1");
+    assert_eq!(serde_json::from_str::<PipelineEvent>(&newer).unwrap(), event);
 }
 
 #[test]

@@ -109,6 +109,22 @@ fn another_vocabulary_is_counted_when_it_is_asked_for_and_the_first_one_stays() 
 }
 
 #[test]
+fn facts_made_by_other_rules_are_made_anew() {
+    let home = home_with(20);
+    let extended = |more: &[&str]| combined(&home.json(&[&["replay"], more].concat()), "extended");
+    let shipped = extended(&[]);
+    let rules = home.path("my-rules");
+    home.write("my-rules/formats.toml", "numbered_every = 2\nrange_lines_min = 1000\n");
+    let rules = ["--rules-dir", rules.to_str().unwrap()];
+    let other = extended(&rules);
+    assert!(other < shipped, "numbers on every second line save less");
+    assert_eq!(other, extended(&[&rules[..], &["--no-lake"]].concat()));
+    assert_eq!(shipped, extended(&[]));
+    home.write("my-rules/formats.toml", "numbered_every = 0\nrange_lines_min = 5\n");
+    assert_eq!(home.run(&["replay", rules[0], rules[1]]).exit, Exit::Failed);
+}
+
+#[test]
 fn the_lake_and_the_telemetry_hold_no_text() {
     let home = home_with(30);
     let dir = home.path("telemetry");

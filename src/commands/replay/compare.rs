@@ -20,24 +20,23 @@ use crate::report::{envelope, quality};
 /// Runs every cell of the grid over the same facts, cells in parallel.
 pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
-    let question = format!("sweep {settings:?} {:?} {:?}", scenarios.model, input.formats);
-    let totals: Vec<[Tally; 2]> = input.remember(&question, |input| {
+    let question = format!("sweep {settings:?} {:?}", scenarios.model);
+    let totals: Vec<(String, [Tally; 2])> = input.remember(&question, |input| {
         let laid = Laid::new(scenarios, input)?;
         let both = |settings: &&crate::settings::Settings| {
-            [false, true].map(|extended| {
-                let scenario = Scenario::new(settings, &laid.tape, laid.options(extended));
-                replay(&laid.tape, &scenario).total
-            })
+            let scenarios = [false, true].map(|extended| Scenario::new(settings, &laid.tape, laid.options(extended)));
+            let tokens = scenarios[0].counters(&laid.tape).into_keys().collect::<Vec<_>>().join(", ");
+            (tokens, scenarios.map(|scenario| replay(&laid.tape, &scenario).total))
         };
         Ok(input.pool.install(|| settings.par_iter().map(both).collect()))
     })?;
     input.tell(&args.output, context)?;
     scenarios.tell(&args.output, context)?;
     if args.output.form() == Format::Json {
-        let cells = scenarios.cells.iter().zip(&totals).map(|(cell, [published, extended])| {
+        let cells = scenarios.cells.iter().zip(&totals).map(|(cell, (tokens, [published, extended]))| {
             let values: serde_json::Map<String, serde_json::Value> =
                 scenarios.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value))).collect();
-            json!({ "values": values, PUBLISHED: tally_json(published), EXTENDED: tally_json(extended) })
+            json!({ "values": values, "tokens": tokens, PUBLISHED: tally_json(published), EXTENDED: tally_json(extended) })
         });
         let fields = json!({
             "window": input.window_json(),
@@ -50,10 +49,15 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
         envelope::write(context.out, &document)?;
         return Ok(Exit::Done);
     }
+    let mut counted: Vec<&str> = totals.iter().map(|(tokens, _)| tokens.as_str()).collect();
+    counted.dedup();
+    if args.output.form() != Format::Csv {
+        writeln!(context.out, "tokens: {}; baseline: the text as it is (raw)\n", counted.join(" | "))?;
+    }
     let figures = ["#baseline", "#dedup%", "#encoder%", "#combined%", "#sent", "#extended%", "#sent extended"];
     let keys = scenarios.keys.iter().map(String::as_str);
     let mut table = Table::new(&keys.chain(figures).collect::<Vec<_>>());
-    for (cell, [published, extended]) in scenarios.cells.iter().zip(&totals) {
+    for (cell, (_, [published, extended])) in scenarios.cells.iter().zip(&totals) {
         let savings = published.savings();
         let figures = [
             thousands(published.baseline()),

@@ -44,7 +44,8 @@ pub struct Laid {
 /// One report per configuration, from the lake if they were made before; else `laid` is what they were made from.
 pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>) -> Result<Vec<ReplayReport>> {
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
-    let question = format!("replay {settings:?} {:?} {:?}", scenarios.model, input.formats);
+    let paper = input.data.paper_claim()?;
+    let question = format!("replay {settings:?} {:?} {paper:?}", scenarios.model);
     let mut reports: Vec<ReplayReport> = input.remember(&question, |input| {
         let laid = laid.insert(Laid::new(scenarios, input)?);
         Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings)).collect()))
@@ -140,13 +141,10 @@ fn summary(laid: &Laid, scenario: &Scenario) -> report::Input {
     let Laid { tape, .. } = laid;
     let count = |outcome: Outcome| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
     let mut contexts = BTreeSet::new();
-    let mut counters: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     let mut bodies = BTreeSet::new();
     for response in tape.responses.iter().filter(|response| response.body != u32::MAX) {
         contexts.insert((response.chain, response.partition));
         bodies.insert(response.body);
-        let counting = scenario.sessions[response.session as usize].counting.name();
-        counters.entry(counting).or_default().insert(response.session);
     }
     let facts = || bodies.iter().map(|&body| &tape.facts[body as usize]);
     report::Input {
@@ -161,7 +159,7 @@ fn summary(laid: &Laid, scenario: &Scenario) -> report::Input {
         proven: facts().map(|facts| facts.encodings.len() as u64).sum(),
         unproven: facts().map(|facts| u64::from(facts.unproven)).sum(),
         oversize: facts().filter(|facts| facts.oversize).count() as u64,
-        counters: counters.into_iter().map(|(name, sessions)| (name, sessions.len() as u64)).collect(),
+        counters: scenario.counters(tape),
         context_tokens: laid.context_tokens,
         plain_repeats: laid.plain_repeats,
     }

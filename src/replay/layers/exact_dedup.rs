@@ -14,10 +14,10 @@ pub struct ExactDedup;
 impl Layer for ExactDedup {
     fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision> {
         let entry = cache.touch(offer.response.body)?;
-        let wording = wording(offer.scenario.verbosity, entry.kind);
-        let frame = hints::reference_size(entry.shown, wording);
-        let handle = &offer.tape.responses[entry.response as usize].handle;
-        let tokens = offer.session.counting.tokens(&frame.plus(&handle.size()));
+        let shown_by = &offer.tape.responses[entry.response as usize];
+        let kind = offer.tape.endpoints[shown_by.endpoint as usize].kind;
+        let frame = hints::reference_size(entry.shown, wording(offer.scenario.verbosity, kind));
+        let tokens = offer.session.counting.tokens(&frame.plus(&shown_by.handle.size()));
         let decision = Decision { layer: LayerId::L0, what: What::Reference(entry.response), tokens };
         (tokens < offer.otherwise).then_some(decision)
     }

@@ -23,16 +23,20 @@ impl NearRef {
 
 impl Layer for NearRef {
     fn offer(&mut self, offer: &Offer<'_>, cache: &mut Cache) -> Option<Decision> {
-        let later = offer.facts.near.as_ref().filter(|_| self.in_session < offer.session.near_refs_max)?;
+        if self.in_session >= offer.session.near_refs_max {
+            return None;
+        }
+        let later = offer.facts().near.as_ref()?;
         for entry in cache.recent_first() {
             // The delta speaks of the text as it was, so that is what the reader must have been shown.
-            if entry.endpoint != offer.response.endpoint || entry.shown != Shown::AsIs {
+            let shown_by = &offer.tape.responses[entry.response as usize];
+            if shown_by.endpoint != offer.response.endpoint || entry.shown != Shown::AsIs {
                 continue;
             }
             let earlier = offer.tape.facts[entry.body as usize].near.as_ref();
             let Some(change) = earlier.and_then(|earlier| delta(earlier, later)) else { continue };
-            let handle = &offer.tape.responses[entry.response as usize].handle;
-            let tokens = offer.session.counting.tokens(&hints::near_size().plus(&handle.size()).plus(&change));
+            let size = hints::near_size().plus(&shown_by.handle.size()).plus(&change);
+            let tokens = offer.session.counting.tokens(&size);
             if tokens < offer.otherwise {
                 self.in_session += 1;
                 self.total += 1;

@@ -49,10 +49,10 @@ impl RangeRef {
 impl Layer for RangeRef {
     fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
         self.verbatim.clear();
-        if self.shown.is_empty() || !offer.tape.shares_lines[offer.index as usize] {
+        if self.shown.is_empty() || !offer.response.body_at_hand.shares_lines {
             return None;
         }
-        let lines = &offer.facts.lines;
+        let lines = &offer.facts().lines;
         let (mut size, mut at, mut referred) = (Size::default(), 0, false);
         while at < lines.len() {
             match self.run(&lines[at..]).filter(|(length, _)| *length >= self.run_min) {
@@ -85,14 +85,14 @@ impl Layer for RangeRef {
             _ if !self.enabled => {}
             Event::Boundary { .. } => self.shown.clear(),
             Event::Evicted(response) => self.shown.retain(|_, by| by != response),
-            Event::Sent(offer, _) if !offer.tape.shares_lines[offer.index as usize] => {}
+            Event::Sent(offer, _) if !offer.response.body_at_hand.shares_lines => {}
             Event::Sent(offer, decision) => match decision.what {
                 What::RangeReference => {
                     let sent = self.verbatim.drain(..).map(|hash| (hash, offer.index));
                     self.shown.extend(sent);
                 }
                 What::Encoded(_) | What::AsIs => {
-                    let lines = offer.facts.lines.iter().filter(|line| line.number > 0);
+                    let lines = offer.facts().lines.iter().filter(|line| line.number > 0);
                     self.shown.extend(lines.map(|line| (line.hash, offer.index)));
                 }
                 What::Reference(_) | What::NearReference(_) => {}

@@ -10,7 +10,7 @@ pub struct Router;
 
 impl Layer for Router {
     fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
-        let (encoding, tokens) = offer.scenario.route(offer.response.session, offer.facts)?;
+        let (encoding, tokens) = offer.scenario.route(offer.tape, offer.response)?;
         let decision = Decision { layer: LayerId::L2, what: What::Encoded(encoding.format), tokens };
         (tokens < offer.baseline).then_some(decision)
     }

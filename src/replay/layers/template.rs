@@ -10,7 +10,7 @@ pub struct Template;
 
 impl Layer for Template {
     fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
-        let encoding = offer.scenario.template(offer.response.endpoint, offer.response.session, offer.facts)?;
+        let encoding = offer.scenario.template(offer.tape, offer.response)?;
         let tokens = offer.session.counting.tokens(&encoding.size);
         let decision = Decision { layer: LayerId::L1, what: What::Encoded(encoding.format), tokens };
         (tokens < offer.baseline).then_some(decision)
