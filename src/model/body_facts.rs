@@ -3,29 +3,7 @@
 //! Facts follow from the text alone, so a body that many calls return is looked at once.
 
 use crate::model::id::Id;
-use crate::model::tokenizer::VOCABULARIES;
-
-/// Tokens by vocabulary, in the order of [`VOCABULARIES`]; 0 where the vocabulary was not counted.
-pub type Tokens = [u32; VOCABULARIES.len()];
-
-/// Size of a text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Size {
-    /// UTF-8 bytes.
-    pub bytes: u32,
-    /// Tokens.
-    pub tokens: Tokens,
-}
-
-impl Size {
-    /// The size of two texts, one behind the other, where no token spans the joint.
-    pub fn plus(&self, other: &Self) -> Self {
-        let mut sum = *self;
-        sum.bytes += other.bytes;
-        sum.tokens.iter_mut().zip(other.tokens).for_each(|(sum, tokens)| *sum += tokens);
-        sum
-    }
-}
+pub use crate::model::tokenizer::{Size, Tokens};
 
 /// One proven way to write the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::body_facts::Size;
-
-/// The vocabularies for which exact counts are kept, in the order of [`crate::model::body_facts::Tokens`].
+/// The vocabularies for which exact counts are kept, in the order of [`Tokens`].
 pub const VOCABULARIES: [Bpe; 2] = [Bpe::O200kBase, Bpe::Cl100kBase];
 
 /// How a tokenizer profile counts (spellings of the configuration).
@@ -34,6 +32,28 @@ impl Bpe {
             Self::Cl100kBase => "cl100k_base",
             Self::O200kBase => "o200k_base",
         }
+    }
+}
+
+/// Tokens by vocabulary, in the order of [`VOCABULARIES`]; 0 where the vocabulary was not counted.
+pub type Tokens = [u32; VOCABULARIES.len()];
+
+/// Size of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Size {
+    /// UTF-8 bytes.
+    pub bytes: u32,
+    /// Tokens.
+    pub tokens: Tokens,
+}
+
+impl Size {
+    /// The size of two texts, one behind the other, where no token spans the joint.
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sum = *self;
+        sum.bytes += other.bytes;
+        sum.tokens.iter_mut().zip(other.tokens).for_each(|(sum, tokens)| *sum += tokens);
+        sum
     }
 }
 

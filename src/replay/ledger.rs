@@ -3,7 +3,7 @@
 use crate::content::encode;
 use crate::model::body_shape::BodyShape;
 use crate::model::savings::Tally;
-use crate::replay::stack::{Decision, What};
+use crate::replay::offer::{Decision, What};
 use crate::replay::tape::{Response, Tape};
 
 /// One decision with what it is about.

@@ -5,6 +5,7 @@ mod bounds;
 mod cache;
 mod layers;
 mod ledger;
+mod offer;
 mod published;
 mod scenario;
 mod stack;
@@ -12,7 +13,8 @@ mod tape;
 
 pub use bounds::bounds;
 pub use ledger::Ledger;
+pub use offer::{Decision, What};
 pub use published::published_claim;
 pub use scenario::{Options, Scenario};
-pub use stack::{Decision, What, replay, replay_each};
+pub use stack::{replay, replay_each};
 pub use tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};

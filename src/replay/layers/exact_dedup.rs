@@ -4,7 +4,7 @@ use crate::content::hints::{self, Wording};
 use crate::model::savings::LayerId;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::stack::{Decision, Offer, What};
+use crate::replay::offer::{Decision, Offer, What};
 use crate::replay::tape::ToolKind;
 use crate::settings::Verbosity;
 

@@ -8,7 +8,7 @@ pub mod router;
 pub mod template;
 
 use crate::replay::cache::Cache;
-use crate::replay::stack::{Decision, Event, Offer};
+use crate::replay::offer::{Decision, Event, Offer};
 
 /// One way to send a response in fewer tokens.
 pub trait Layer {

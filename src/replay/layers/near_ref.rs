@@ -5,7 +5,7 @@ use crate::content::near_ref::delta;
 use crate::model::savings::LayerId;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::stack::{Decision, Event, Offer, What};
+use crate::replay::offer::{Decision, Event, Offer, What};
 
 /// Counts what it shows: there is a limit per session.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! L3: the body as it is. Always takes.
 
 use crate::model::savings::LayerId;
-use crate::replay::stack::{Decision, Offer, What};
+use crate::replay::offer::{Decision, Offer, What};
 
 /// See the file.
 pub struct Passthrough;

@@ -10,7 +10,7 @@ use crate::model::id::IdHasher;
 use crate::model::savings::LayerId;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::stack::{Decision, Event, Offer, What};
+use crate::replay::offer::{Decision, Event, Offer, What};
 
 /// Lines by the hash of number and text.
 type Lines = HashMap<u32, u32, BuildHasherDefault<IdHasher>>;

@@ -3,7 +3,7 @@
 use crate::model::savings::LayerId;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::stack::{Decision, Offer, What};
+use crate::replay::offer::{Decision, Offer, What};
 
 /// See the file.
 pub struct Template;
