@@ -18,12 +18,14 @@ pub struct Entry {
 pub struct Cache {
     entries: Vec<Entry>,
     capacity: usize,
+    /// The body that was last looked up in vain: it need not be looked for again when it is added.
+    missed: Option<u32>,
 }
 
 impl Cache {
     /// An empty cache for `capacity` bodies, at least one.
     pub fn new(capacity: usize) -> Self {
-        Self { entries: Vec::new(), capacity: capacity.max(1) }
+        Self { entries: Vec::new(), capacity: capacity.max(1), missed: None }
     }
 
     /// Forgets everything: another context, or another partition of this one.
@@ -33,14 +35,17 @@ impl Cache {
 
     /// Looks a body up. A hit becomes the most recent entry and keeps pointing at the response that showed the body.
     pub fn touch(&mut self, body: u32) -> Option<Entry> {
-        let place = self.entries.iter().rposition(|entry| entry.body == body)?;
-        self.entries[place..].rotate_left(1);
+        let place = self.entries.iter().rposition(|entry| entry.body == body);
+        self.missed = if place.is_none() { Some(body) } else { None };
+        self.entries[place?..].rotate_left(1);
         self.entries.last().copied()
     }
 
     /// Adds a body that was shown; the least recent one makes room.
     pub fn insert(&mut self, entry: Entry) {
-        if let Some(place) = self.entries.iter().position(|known| known.body == entry.body) {
+        let is_new = self.missed.take() == Some(entry.body);
+        let known = || self.entries.iter().position(|known| known.body == entry.body);
+        if let Some(place) = if is_new { None } else { known() } {
             self.entries.remove(place);
         } else if self.entries.len() >= self.capacity {
             self.entries.remove(0);

@@ -6,7 +6,7 @@ use crate::content::encode::{self, Family};
 use crate::model::body_facts::{BodyFacts, Encoding};
 use crate::model::body_shape::BodyShape;
 use crate::model::tokenizer::Counting;
-use crate::replay::tape::{Endpoint, Response, Tape};
+use crate::replay::tape::{Endpoint, Response, Tape, ToolKind};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};
 
 /// The hint type of near-references in `[hints.types]`.
@@ -19,8 +19,6 @@ const DEEP: &str = "deep_mckp";
 pub struct Options {
     /// Whether formats may be used that only a later pipeline knows.
     pub extended: bool,
-    /// Lines that one range reference must stand for at least.
-    pub range_lines_min: usize,
     /// Whether edits and `invalidates` drop cached answers. Switched off only to see what they cost.
     pub invalidate: bool,
 }
@@ -34,6 +32,8 @@ pub struct EndpointPolicy {
     pub body_bytes_min: u32,
     /// Format of L1, by number.
     pub template: Option<u8>,
+    /// Whether a call changes a file: cached reads of it are stale then.
+    pub mutates_files: bool,
     /// Endpoints whose cached answers a call makes stale, by number.
     pub invalidates: Vec<u32>,
 }
@@ -194,6 +194,7 @@ fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> End
         )
         .unwrap_or(u32::MAX),
         template: template.map(|(number, _)| number),
+        mutates_files: endpoint.kind == ToolKind::FileMutate,
         invalidates: invalidates.map(|(number, _)| number).collect(),
     }
 }

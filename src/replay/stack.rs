@@ -8,7 +8,7 @@ use crate::replay::layers::{range_ref::RangeRef, router::Router, template::Templ
 use crate::replay::ledger::{Decided, Ledger};
 use crate::replay::offer::{Decision, Event, Offer, What};
 use crate::replay::scenario::Scenario;
-use crate::replay::tape::{Outcome, Response, Tape, ToolKind};
+use crate::replay::tape::{Outcome, Response, Tape};
 
 /// Replays a tape; the ledger says what was sent.
 pub fn replay(tape: &Tape, scenario: &Scenario) -> Ledger {
@@ -61,7 +61,7 @@ impl<'t> Stack<'t> {
             cache: Cache::new(scenario.lru_size),
             exact: ExactDedup,
             near: NearRef::default(),
-            range: RangeRef::new(scenario.options.extended, scenario.options.range_lines_min),
+            range: RangeRef::new(scenario.options.extended, tape.range_lines_min),
             template: Template,
             router: Router,
             passthrough: Passthrough,
@@ -85,11 +85,10 @@ impl<'t> Stack<'t> {
         if !response.ran || !self.scenario.options.invalidate {
             return;
         }
-        let endpoint = &self.tape.endpoints[response.endpoint as usize];
-        if endpoint.kind == ToolKind::FileMutate && response.path.is_some() {
+        let policy = &self.scenario.endpoints[response.endpoint as usize];
+        if policy.mutates_files && response.path.is_some() {
             self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
         }
-        let policy = &self.scenario.endpoints[response.endpoint as usize];
         if !policy.invalidates.is_empty() {
             let endpoint = |entry: &Entry| self.tape.responses[entry.response as usize].endpoint;
             self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
@@ -147,7 +146,10 @@ impl<'t> Stack<'t> {
         if let Some(shown) = shown {
             self.cache.insert(Entry { body: offer.response.body, response: offer.index, shown });
         }
-        self.observe(&Event::Sent(offer, decision));
+        // Nobody else keeps what was sent.
+        if self.scenario.options.extended {
+            self.range.observe(&Event::Sent(offer, decision));
+        }
     }
 
     fn observe(&mut self, event: &Event<'_>) {

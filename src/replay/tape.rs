@@ -80,7 +80,8 @@ pub struct BodyAtHand {
     pub raw: Size,
     /// Number of the shape.
     pub shape: u8,
-    /// Whether the response shares lines with another one of its context, so that references to lines can concern it.
+    /// Whether the response shares a long enough run of lines with others of its context, so that references to lines can
+    /// concern it.
     pub shares_lines: bool,
     /// Where its encodings are in [`Tape::encodings`].
     encodings: (u32, u32),
@@ -130,18 +131,21 @@ pub struct Tape {
     pub endpoints: Vec<Endpoint>,
     /// Profiles of the sessions.
     pub sessions: Vec<SessionProfile>,
+    /// Lines that a reference to lines stands for at least.
+    pub range_lines_min: usize,
     /// The encodings of all bodies, in the order of the facts; see [`Tape::derive`].
     pub encodings: Vec<Encoding>,
 }
 
 impl Tape {
-    /// Lays a history out. `kind_of` classifies tools by name.
+    /// Lays a history out. `kind_of` classifies tools by name; `range_lines_min` see the field.
     pub fn new(
         history: &History,
         names: &Names,
         facts: Vec<BodyFacts>,
         sessions: Vec<SessionProfile>,
         kind_of: &dyn Fn(&str) -> ToolKind,
+        range_lines_min: usize,
     ) -> Self {
         let (facts, place) = in_order_of_use(history, facts);
         let mut endpoints: Vec<Endpoint> = Vec::new();
@@ -171,7 +175,8 @@ impl Tape {
         let mut evictions: Vec<(u32, u32)> =
             history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
         evictions.sort_unstable();
-        let mut tape = Self { responses, evictions, facts, endpoints, sessions, encodings: Vec::new() };
+        let encodings = Vec::new();
+        let mut tape = Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings };
         tape.derive();
         tape
     }
@@ -199,8 +204,8 @@ impl Tape {
         &self.encodings[start as usize..(start + count) as usize]
     }
 
-    /// For each response whether it shares a line with another one of its context. Most do not, and a replay passes over
-    /// them.
+    /// For each response whether it shares a run of lines with other ones of its context that is long enough for a
+    /// reference. Most do not, and a replay passes over them.
     fn shared_lines(&self) -> Vec<bool> {
         let mut shares = vec![false; self.responses.len()];
         // By line: the first response that has it, and whether another one does.
@@ -213,16 +218,20 @@ impl Tape {
                 let response = &group[index];
                 let lines =
                     if response.outcome == Outcome::Answer { self.facts_of(response).lines.as_slice() } else { &[] };
-                lines.iter().filter(|line| line.number > 0)
+                lines.iter()
             };
             for index in 0..group.len() {
-                for line in lines(index) {
+                for line in lines(index).filter(|line| line.number > 0) {
                     let (first, again) = seen.entry(line.hash).or_insert((index as u32, false));
                     *again |= *first != index as u32;
                 }
             }
             for index in 0..group.len() {
-                shares[start + index] = lines(index).any(|line| seen[&line.hash].1);
+                let mut run = Run::default();
+                shares[start + index] = lines(index).any(|line| {
+                    let shared = line.number > 0 && seen.get(&line.hash).is_some_and(|(_, again)| *again);
+                    run.extend(line.number, shared) >= self.range_lines_min
+                });
             }
             start += group.len();
         }
@@ -254,6 +263,26 @@ fn in_order_of_use(history: &History, facts: Vec<BodyFacts>) -> (Vec<BodyFacts>,
         }
     }
     (ordered, place)
+}
+
+/// A run of lines whose numbers follow each other.
+#[derive(Default)]
+struct Run {
+    last: u32,
+    length: usize,
+}
+
+impl Run {
+    /// Its length with the next line, which may break it.
+    fn extend(&mut self, number: u32, belongs: bool) -> usize {
+        self.length = match (belongs, self.length) {
+            (false, _) => 0,
+            (true, length) if length > 0 && number == self.last + 1 => length + 1,
+            (true, _) => 1,
+        };
+        self.last = number;
+        self.length
+    }
 }
 
 fn outcome(call: &Call, studied: bool) -> Outcome {

@@ -25,7 +25,8 @@ use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, wh
 use crate::telemetry::{PipelineEvent, anonymous_tool};
 use crate::tokens::{Counter, Vocabulary};
 
-const OPTIONS: Options = Options { extended: false, range_lines_min: 5, invalidate: true };
+const OPTIONS: Options = Options { extended: false, invalidate: true };
+const RANGE_LINES_MIN: usize = 5;
 const EXTENDED: Options = Options { extended: true, ..OPTIONS };
 
 fn size(tokens: u32) -> Size {
@@ -61,7 +62,8 @@ impl Story {
         ];
         let sessions = vec![SessionProfile { model: String::new(), class: AgentClass::Default }; 2];
         let (responses, evictions, encodings) = (Vec::new(), Vec::new(), Vec::new());
-        let tape = Tape { responses, evictions, facts, endpoints, sessions, encodings };
+        let tape =
+            Tape { responses, evictions, facts, endpoints, sessions, range_lines_min: RANGE_LINES_MIN, encodings };
         Self { tape, settings: Effective::built_in().settings }
     }
 
@@ -547,7 +549,7 @@ proptest! {
         let handle = Handle { short: 0, bytes: 8, tokens: [desk.measure(" a1B2c3D4").tokens[0] as u8, 0] };
         story.tape.responses.iter_mut().for_each(|response| response.handle = handle);
         let decision = story.decisions(EXTENDED)[1];
-        let written = range_ref::encode(&bodies[1], &[("a1B2c3D4", &bodies[0])], OPTIONS.range_lines_min);
+        let written = range_ref::encode(&bodies[1], &[("a1B2c3D4", &bodies[0])], RANGE_LINES_MIN);
         match written {
             Some(text) if decision.what == What::RangeReference => {
                 prop_assert_eq!(decision.tokens, u64::from(desk.measure(&text).tokens[0]), "{}", text);

@@ -37,8 +37,6 @@ pub struct Laid {
     pub plain_repeats: [u64; 3],
     /// Published figures to print beside these.
     pub paper: PaperClaim,
-    /// Lines that a range reference stands for at least.
-    pub range_lines_min: usize,
 }
 
 /// One report per configuration, from the lake if they were made before; else `laid` is what they were made from.
@@ -95,14 +93,13 @@ impl Laid {
                 ToolKind::Other
             }
         };
-        let tape = Tape::new(&history, &names, bodies, profiles, &kind);
+        let tape = Tape::new(&history, &names, bodies, profiles, &kind, input.formats.range_lines_min);
         let projects = input.projects(&history);
         Ok(Self {
             tape,
             projects,
             context_tokens: contexts::tokens_entered(&history),
             plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
-            range_lines_min: input.formats.range_lines_min,
             paper: input.data.paper_claim()?,
             history,
         })
@@ -110,7 +107,7 @@ impl Laid {
 
     /// What is varied in one arm.
     pub fn options(&self, extended: bool) -> Options {
-        Options { extended, range_lines_min: self.range_lines_min, invalidate: true }
+        Options { extended, invalidate: true }
     }
 }
 

@@ -41,7 +41,7 @@ pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: 
     formats(report).write(out, format, width)?;
     heading(out, "combined savings of single sessions")?;
     sessions(report).write(out, format, width)?;
-    heading(out, "exact repeats, by ever stricter definitions")?;
+    heading(out, "exact repeats, counted in four ways")?;
     repeats(report).write(out, format, width)?;
     heading(out, "to be read beside these figures")?;
     beside(report).write(out, format, width)
@@ -280,7 +280,7 @@ fn sessions(report: &ReplayReport) -> Table {
     table
 }
 
-/// From repeats in files to hits that a reader can follow.
+/// From repeats in files to references that a reader can follow.
 fn repeats(report: &ReplayReport) -> Table {
     let mut table = Table::new(&["repeats", "#count", "counted"]);
     let [eligible, seen, recent] = report.input.plain_repeats;
