@@ -94,6 +94,12 @@ impl Scenario {
         }
     }
 
+    /// The same configuration with other options.
+    #[must_use]
+    pub fn with_options(&self, settings: &Settings, options: Options) -> Self {
+        Self { router: router(settings, options.extended), options, ..self.clone() }
+    }
+
     /// How tokens are counted, by name, with the number of sessions that have any text.
     pub fn counters(&self, tape: &Tape) -> BTreeMap<String, u64> {
         let mut has_text = vec![false; self.sessions.len()];

@@ -24,7 +24,9 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     let totals: Vec<(String, [Tally; 2])> = input.remember(&question, |input| {
         let laid = Laid::new(scenarios, input)?;
         let both = |settings: &&crate::settings::Settings| {
-            let scenarios = [false, true].map(|extended| Scenario::new(settings, &laid.tape, laid.options(extended)));
+            let published = Scenario::new(settings, &laid.tape, laid.options(false));
+            let extended = published.with_options(settings, laid.options(true));
+            let scenarios = [published, extended];
             let tokens = scenarios[0].counters(&laid.tape).into_keys().collect::<Vec<_>>().join(", ");
             (tokens, scenarios.map(|scenario| replay(&laid.tape, &scenario).total))
         };

@@ -115,12 +115,12 @@ impl Laid {
 pub fn report(laid: &Laid, settings: &Settings) -> ReplayReport {
     let tape = &laid.tape;
     let published = Scenario::new(settings, tape, laid.options(false));
-    let extended = Scenario::new(settings, tape, laid.options(true));
+    let extended = published.with_options(settings, laid.options(true));
     let mut json = JsonBaselines::default();
     let ledger = replay_each(tape, &published, &mut |index, decision| {
         add_json(&mut json, tape, &published, index, decision);
     });
-    let lasting = Scenario::new(settings, tape, Options { invalidate: false, ..laid.options(false) });
+    let lasting = published.with_options(settings, Options { invalidate: false, ..laid.options(false) });
     let without_invalidation = replay(tape, &lasting);
     let kept = without_invalidation.total.saved_by(LayerId::L0);
     ReplayReport {
