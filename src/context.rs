@@ -47,6 +47,8 @@ pub struct Env {
     pub xdg_cache_home: Option<PathBuf>,
     /// `DEVBOY_CONFIG`: the configuration file.
     pub devboy_config: Option<PathBuf>,
+    /// `DEVBOY_TELEMETRY_DIR`: where the live pipeline records.
+    pub telemetry_dir: Option<PathBuf>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
     /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
@@ -67,6 +69,7 @@ impl Env {
             },
             xdg_cache_home: path("XDG_CACHE_HOME"),
             devboy_config: path("DEVBOY_CONFIG"),
+            telemetry_dir: path("DEVBOY_TELEMETRY_DIR"),
             no_color: text("NO_COLOR").is_some(),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }

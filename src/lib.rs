@@ -6,6 +6,7 @@
 // Foundations.
 pub mod error;
 pub mod json;
+pub mod lines;
 pub mod model;
 
 // Logs to rows, rows to history, rows to disk and back.

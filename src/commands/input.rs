@@ -353,14 +353,7 @@ impl Input {
 
     /// The window as text for JSON.
     pub fn window_json(&self) -> Value {
-        let text = |ms: Millis| jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).ok();
-        let bound = |ms: Millis| if ms == window::ALL.start || ms == window::ALL.end { None } else { text(ms) };
-        let zone = jiff::tz::TimeZone::system();
-        json!({
-            "since": bound(self.window.start),
-            "until": bound(self.window.end),
-            "timezone": zone.iana_name().unwrap_or("local"),
-        })
+        window::json(&self.window)
     }
 
     /// Tells the user what is worth knowing about the input.

@@ -5,9 +5,11 @@ use std::ops::Range;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan};
+use serde_json::{Value, json};
 
 use crate::cli::WindowArgs;
 use crate::error::{Error, Result};
+use crate::model::journal::Inputs;
 use crate::model::trace::Millis;
 
 /// No bounds at all.
@@ -60,4 +62,22 @@ fn ago(text: &str) -> Option<Span> {
         "w" => Some((number * 7).days()),
         _ => None,
     }
+}
+
+/// A window as text for JSON reports.
+pub fn json(window: &Range<Millis>) -> Value {
+    let text = |ms: Millis| Timestamp::from_millisecond(ms).map(|at| at.to_string()).ok();
+    let bound = |ms: Millis| if ms == ALL.start || ms == ALL.end { None } else { text(ms) };
+    let zone = TimeZone::system();
+    json!({
+        "since": bound(window.start),
+        "until": bound(window.end),
+        "timezone": zone.iana_name().unwrap_or("local"),
+    })
+}
+
+/// What a journal says about the input of a change.
+pub fn inputs(origin: &str, events: u64, sessions: u64, window: &Range<Millis>) -> Inputs {
+    let bound = |ms: Millis| if ms == ALL.start || ms == ALL.end { None } else { Some(ms) };
+    Inputs { origin: origin.to_owned(), events, sessions, since_ms: bound(window.start), until_ms: bound(window.end) }
 }

@@ -77,6 +77,16 @@ impl InnerFormat {
         Self::Prose,
     ];
 
+    /// The format with this published name.
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.key() == key)
+    }
+
+    /// The bit that stands for it in a set.
+    pub fn bit(self) -> u16 {
+        1 << self as u8
+    }
+
     /// The published name.
     pub fn key(self) -> &'static str {
         match self {

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use polars::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::frames::collected::{Collected, fault};
+use crate::model::event::{Event, EventLog, NO_STEP};
 use crate::model::history::History;
 use crate::model::names::Sym;
 use crate::model::stats::{FollowUpCount, ToolStats};
@@ -37,6 +39,28 @@ impl CallFrame {
             "bytes" => of(|call| call.bytes),
             "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
             "shape" => of(|call| u32::from(call.shape)),
+        );
+        Ok(Self { calls: frame.map_err(fault)?.lazy() })
+    }
+
+    /// The frame of recorded responses, as far as follow-ups need it. Where no step was recorded, each response is a
+    /// step of its own.
+    ///
+    /// # Errors
+    /// If the columns do not fit together, which is a fault of devboy.
+    pub fn of_events(log: &EventLog) -> Result<Self> {
+        let mut steps = Vec::with_capacity(log.events.len());
+        for chain in log.events.chunk_by(|a, b| a.chain == b.chain) {
+            let step = |(place, event): (u32, &Event)| if event.step == NO_STEP { place } else { event.step };
+            let numbered = (0_u32..).zip(chain);
+            steps.extend(numbered.map(|row| u64::from(row.1.chain) << 32 | u64::from(step(row))));
+        }
+        let of = |value: fn(&Event) -> u32| log.events.iter().map(value).collect::<Vec<u32>>();
+        let frame = df!(
+            "tool" => of(|event| event.tool.0),
+            "session" => of(|event| event.session),
+            "partition" => of(|event| event.partition),
+            "step" => steps,
         );
         Ok(Self { calls: frame.map_err(fault)?.lazy() })
     }
@@ -77,7 +101,7 @@ impl CallFrame {
             .collect()
             .map_err(fault)?;
         let shapes = self.shapes()?;
-        let columns = Columns(&stats);
+        let columns = Collected(&stats);
         (0..stats.height())
             .map(|row| {
                 let tool = Sym(columns.number("tool", row)? as u32);
@@ -111,7 +135,7 @@ impl CallFrame {
             .agg([len().cast(DataType::UInt64).alias("calls")])
             .collect()
             .map_err(fault)?;
-        let columns = Columns(&counted);
+        let columns = Collected(&counted);
         let mut out: BTreeMap<Sym, BTreeMap<u8, u64>> = BTreeMap::new();
         for row in 0..counted.height() {
             let tool = Sym(columns.number("tool", row)? as u32);
@@ -145,7 +169,7 @@ impl CallFrame {
                 ])
                 .collect()
                 .map_err(fault)?;
-            let columns = Columns(&pairs);
+            let columns = Collected(&pairs);
             for row in 0..pairs.height() {
                 let from = Sym(columns.number("tool", row)? as u32);
                 out.push(FollowUpCount {
@@ -165,24 +189,9 @@ impl CallFrame {
     fn trials(&self, steps: &LazyFrame) -> Result<BTreeMap<Sym, u64>> {
         let counted = steps.clone().group_by([col("tool")]).agg([len().cast(DataType::UInt64).alias("steps")]);
         let counted = counted.collect().map_err(fault)?;
-        let columns = Columns(&counted);
+        let columns = Collected(&counted);
         (0..counted.height())
             .map(|row| Ok((Sym(columns.number("tool", row)? as u32), columns.number("steps", row)?)))
             .collect()
     }
-}
-
-/// The numbers of a collected frame.
-struct Columns<'a>(&'a DataFrame);
-
-impl Columns<'_> {
-    /// A whole number; null reads as 0.
-    fn number(&self, name: &str, row: usize) -> Result<u64> {
-        let value = self.0.column(name).map_err(fault)?.get(row).map_err(fault)?;
-        Ok(value.extract::<u64>().unwrap_or_default())
-    }
-}
-
-fn fault(cause: PolarsError) -> Error {
-    Error::failed(format!("aggregating calls: {cause}")).hint("this is a fault of devboy; please report it")
 }

@@ -21,7 +21,7 @@ use crate::frames::manifest::{self, Manifest, Unusable};
 use crate::frames::tables::{self, SCHEMA_VERSION, TABLES, Tagged};
 use crate::model::body_facts::BodyFacts;
 use crate::model::id::{Id, IdSet};
-use crate::model::names::Names;
+use crate::model::names::{Names, Sym};
 use crate::model::trace::Rows;
 
 /// More segments than this are merged into one.
@@ -193,6 +193,7 @@ impl Lake {
             next.next_segment += 1;
             next.rows += count;
         }
+        next.mcp_tools = mcp_tools(all, names);
         self.commit_bodies(&mut next, all, news)?;
         self.manifest = next;
         self.outdated = false;
@@ -308,6 +309,14 @@ fn is_own_name(name: &str) -> bool {
             .is_some_and(|(stem, ending)| matches!(ending, "memo" | "tmp") && Id::from_hex(stem).is_some())
     };
     segment || memo() || name == "manifest.tmp"
+}
+
+/// The tools of MCP servers among the calls.
+fn mcp_tools(all: &Tagged<'_>, names: &Names) -> BTreeSet<String> {
+    let calls = all.iter().flat_map(|(_, rows)| &rows.calls).filter_map(|row| row.asked);
+    let tools: BTreeSet<Sym> = calls.map(|asked| asked.tool).collect();
+    let texts = tools.into_iter().map(|tool| names.text(tool)).filter(|name| name.starts_with("mcp__"));
+    texts.map(str::to_owned).collect()
 }
 
 /// Rows of all tables.

@@ -3,7 +3,7 @@
 //! No path and no text of a log stands in it: files are named by pseudonym. It is replaced as a whole by a rename, so a
 //! reader sees the lake before a run or after it, never in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,8 @@ pub struct Manifest {
     pub segments: Vec<u32>,
     /// Segments with facts about bodies, in order: what a later one says holds.
     pub body_segments: Vec<u32>,
+    /// Names of the tools of MCP servers that were called, so that their pseudonyms in telemetry can be read.
+    pub mcp_tools: BTreeSet<String>,
     /// Rows in the segments, dead ones included.
     pub rows: u64,
     /// Sources by key.
@@ -124,6 +126,8 @@ struct Stored {
     segments: Vec<u32>,
     #[serde(default)]
     body_segments: Vec<u32>,
+    #[serde(default)]
+    mcp_tools: BTreeSet<String>,
     rows: u64,
     sources: Vec<StoredEntry>,
 }
@@ -162,6 +166,7 @@ impl Stored {
             next_segment: manifest.next_segment,
             segments: manifest.segments.clone(),
             body_segments: manifest.body_segments.clone(),
+            mcp_tools: manifest.mcp_tools.clone(),
             rows: manifest.rows,
             sources: manifest.sources.values().map(StoredEntry::pack).collect(),
         }
@@ -176,6 +181,7 @@ impl Stored {
             next_segment: self.next_segment,
             segments: self.segments,
             body_segments: self.body_segments,
+            mcp_tools: self.mcp_tools,
             rows: self.rows,
             sources: sources.into_iter().map(|source| (source.key, source)).collect(),
         })

@@ -3,7 +3,10 @@
 
 pub mod bodies;
 pub mod calls;
+mod collected;
 mod columns;
+pub mod endpoints;
+pub mod events;
 pub mod lake;
 pub mod manifest;
 pub mod tables;

@@ -6,7 +6,6 @@ pub mod body;
 pub mod discover;
 pub mod endpoint;
 pub mod glue;
-pub mod lines;
 pub mod message;
 pub mod path;
 pub mod probe;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::lines::{Line, LineBuffer, Lines};
 use crate::logs::discover::Packing;
-use crate::logs::lines::{Line, LineBuffer, Lines};
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
 use crate::model::damage::Reason;

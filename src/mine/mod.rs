@@ -1,6 +1,9 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges.
 
 pub mod contexts;
+pub mod observe;
 pub mod overview;
+mod quantile;
+mod repeats;
 pub mod totals;
 pub mod uses;

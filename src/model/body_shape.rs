@@ -52,6 +52,11 @@ impl BodyShape {
         Self::ALL.get(number as usize).copied().unwrap_or_default()
     }
 
+    /// The shape with this published name.
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|shape| shape.key() == key)
+    }
+
     /// Whether a body of this shape is one JSON value.
     pub fn is_json(self) -> bool {
         matches!(self, Self::NestedObject | Self::FlatObject | Self::ArrayOfObjects | Self::ArrayOfPrimitives)

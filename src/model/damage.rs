@@ -33,6 +33,10 @@ pub enum Reason {
     MissingField,
     /// A field with a value of another type than the record type has.
     MistypedField,
+    /// A number that cannot be: a negative count, a size over 2^32, a share outside of 0 to 1.
+    OutOfRange,
+    /// A word that devboy does not know where a field has a fixed list of them.
+    UnknownValue,
     /// A record type that devboy does not know; counted by name.
     UnknownType,
     /// A line over the line limit; skipped.
@@ -49,7 +53,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of reports.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Glued,
         Self::TornTail,
         Self::TornRecord,
@@ -64,6 +68,8 @@ impl Reason {
         Self::Scalar,
         Self::MissingField,
         Self::MistypedField,
+        Self::OutOfRange,
+        Self::UnknownValue,
         Self::UnknownType,
         Self::Oversize,
         Self::TooDeep,
@@ -89,6 +95,8 @@ impl Reason {
             Self::Scalar => "scalar",
             Self::MissingField => "missing_field",
             Self::MistypedField => "mistyped_field",
+            Self::OutOfRange => "out_of_range",
+            Self::UnknownValue => "unknown_value",
             Self::UnknownType => "unknown_type",
             Self::Oversize => "oversize",
             Self::TooDeep => "too_deep",
@@ -120,6 +128,8 @@ impl Reason {
             Self::Scalar => "a bare value instead of a record; skipped",
             Self::MissingField => "a needed field is absent",
             Self::MistypedField => "a field of another type",
+            Self::OutOfRange => "a number that cannot be; skipped",
+            Self::UnknownValue => "a word that is not known; counted as none",
             Self::UnknownType => "a record type that is not known; counted",
             Self::Oversize => "line over 100 MB; skipped",
             Self::TooDeep => "nested too deep; skipped",

@@ -74,4 +74,22 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Why.
     pub evidence: Evidence,
+    /// What the change would do, if it was replayed.
+    pub effect: Option<Effect>,
+}
+
+impl Finding {
+    /// A finding whose effect is not known (yet).
+    pub fn new(rule: &'static str, subject: impl Into<String>, verdict: Verdict, evidence: Evidence) -> Self {
+        Self { rule, subject: subject.into(), verdict, evidence, effect: None }
+    }
+}
+
+/// What a change would have done to the recorded responses, by replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effect {
+    /// Tokens saved more; negative if it loses.
+    pub tokens: f64,
+    /// Of all tokens as they are.
+    pub baseline: f64,
 }

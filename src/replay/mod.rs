@@ -3,18 +3,22 @@
 
 mod bounds;
 mod cache;
+mod effects;
 mod layers;
 mod ledger;
 mod offer;
 mod published;
+mod recorded;
 mod scenario;
 mod stack;
 mod tape;
 
 pub use bounds::bounds;
+pub use effects::{Piece, Present, effects};
 pub use ledger::Ledger;
 pub use offer::{Decision, What};
 pub use published::published_claim;
+pub use recorded::Recorded;
 pub use scenario::{Options, Scenario};
-pub use stack::{replay, replay_each};
+pub use stack::{replay, replay_each, replay_sessions};
 pub use tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};

@@ -15,16 +15,18 @@ const NEAR_REF: &str = "near_ref";
 const DEEP: &str = "deep_mckp";
 
 /// What is varied beside the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Whether formats may be used that only a later pipeline knows.
     pub extended: bool,
     /// Whether edits and `invalidates` drop cached answers. Switched off only to see what they cost.
     pub invalidate: bool,
+    /// Counts for every session in place of its profile, where tokens were counted before.
+    pub counting: Option<Counting>,
 }
 
 /// What holds for an endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointPolicy {
     /// Whether L0 acts on it.
     pub dedup: bool,
@@ -85,7 +87,7 @@ impl Scenario {
             lru_size: settings.shared_lru_size(),
             verbosity: settings.dedup.hint_verbosity,
             endpoints: tape.endpoints.iter().map(|endpoint| endpoint_policy(settings, tape, endpoint)).collect(),
-            sessions: session_policies(settings, tape),
+            sessions: session_policies(settings, tape, options.counting),
             thresholds: settings.mckp.shape_thresholds.clone(),
             router: router(settings, options.extended),
             csv: number("csv"),
@@ -98,6 +100,15 @@ impl Scenario {
     #[must_use]
     pub fn with_options(&self, settings: &Settings, options: Options) -> Self {
         Self { router: router(settings, options.extended), options, ..self.clone() }
+    }
+
+    /// Whether the same holds in both, apart from what is said for single endpoints and sessions.
+    pub fn is_alike_for_all(&self, other: &Self) -> bool {
+        self.lru_size == other.lru_size
+            && self.verbosity == other.verbosity
+            && self.options == other.options
+            && self.thresholds == other.thresholds
+            && self.router == other.router
     }
 
     /// How tokens are counted, by name, with the number of sessions that have any text.
@@ -205,7 +216,7 @@ fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> End
     }
 }
 
-fn session_policies(settings: &Settings, tape: &Tape) -> Vec<SessionPolicy> {
+fn session_policies(settings: &Settings, tape: &Tape, counting: Option<Counting>) -> Vec<SessionPolicy> {
     // Most sessions share a handful of profiles.
     let mut known = BTreeMap::new();
     let policy = |profile: &crate::replay::tape::SessionProfile| {
@@ -217,7 +228,7 @@ fn session_policies(settings: &Settings, tape: &Tape) -> Vec<SessionPolicy> {
             let allowed = settings.hint_allowed(NEAR_REF, &profile.model);
             let cap = settings.hints.types.get(NEAR_REF).and_then(|policy| policy.max_per_session);
             SessionPolicy {
-                counting: Counting::new(tokenizer.bpe, tokenizer.chars_per_token),
+                counting: counting.unwrap_or_else(|| Counting::new(tokenizer.bpe, tokenizer.chars_per_token)),
                 depth: u8::try_from(view.mckp.recursion_depth).unwrap_or(u8::MAX),
                 near_refs_max: if near && allowed { cap.unwrap_or(u32::MAX) } else { 0 },
             }

@@ -1,6 +1,8 @@
 //! The loop over all responses, and all of the accounting: the layers are asked in order, the first that takes a
 //! response decides what is sent, and every response ends in exactly one layer.
 
+use std::ops::Range;
+
 use crate::content::hints::Shown;
 use crate::replay::cache::{Cache, Entry};
 use crate::replay::layers::{Layer, exact_dedup::ExactDedup, near_ref::NearRef, passthrough::Passthrough};
@@ -17,25 +19,57 @@ pub fn replay(tape: &Tape, scenario: &Scenario) -> Ledger {
 
 /// Replays a tape and tells of every decision, in order. Responses without text have none.
 pub fn replay_each(tape: &Tape, scenario: &Scenario, each: &mut dyn FnMut(u32, &Decision)) -> Ledger {
-    let mut stack = Stack::new(tape, scenario);
     let mut ledger = Ledger::new(tape);
-    let mut evictions = tape.evictions.iter().peekable();
-    for (index, response) in (0..).zip(&tape.responses) {
+    let stack = walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision| {
+        let response = &tape.responses[index as usize];
+        let Some(decision) = decision else {
+            ledger.unstudied += u64::from(response.outcome == Outcome::Unstudied);
+            return;
+        };
+        ledger.add(&Decided { response, shape: response.body_at_hand.shape, baseline, decision: *decision });
+        each(index, decision);
+    });
+    stack.finish(&mut ledger);
+    ledger
+}
+
+/// Replays some of the responses of a tape, whole sessions, and tells of every decision with the tokens as they are. No
+/// books are kept.
+pub fn replay_sessions(
+    tape: &Tape,
+    scenario: &Scenario,
+    responses: Range<usize>,
+    each: &mut dyn FnMut(u32, u64, &Decision),
+) {
+    walk(tape, scenario, responses, &mut |index, baseline, decision| {
+        if let Some(decision) = decision {
+            each(index, baseline, decision);
+        }
+    });
+}
+
+fn walk<'t>(
+    tape: &'t Tape,
+    scenario: &'t Scenario,
+    responses: Range<usize>,
+    each: &mut impl FnMut(u32, u64, Option<&Decision>),
+) -> Stack<'t> {
+    let mut stack = Stack::new(tape, scenario);
+    let first = tape.evictions.partition_point(|&(before, _)| (before as usize) < responses.start);
+    let mut evictions = tape.evictions[first..].iter().peekable();
+    for (index, response) in (responses.start as u32..).zip(&tape.responses[responses]) {
         while let Some(&&(_, evicted)) = evictions.peek().filter(|(before, _)| *before <= index) {
             stack.observe(&Event::Evicted(evicted));
             evictions.next();
         }
         stack.enter(response);
         stack.make_stale(response);
-        if let Some((baseline, decision)) = stack.decide(index, response) {
-            ledger.add(&Decided { response, shape: response.body_at_hand.shape, baseline, decision });
-            each(index, &decision);
-        } else if response.outcome == Outcome::Unstudied {
-            ledger.unstudied += 1;
+        match stack.decide(index, response) {
+            Some((baseline, decision)) => each(index, baseline, Some(&decision)),
+            None => each(index, 0, None),
         }
     }
-    stack.finish(&mut ledger);
-    ledger
+    stack
 }
 
 struct Stack<'t> {

@@ -120,6 +120,7 @@ pub struct SessionProfile {
 }
 
 /// Everything that a replay reads.
+#[derive(Clone)]
 pub struct Tape {
     /// Every call once, context by context in order; index by index the calls of the history.
     pub responses: Vec<Response>,

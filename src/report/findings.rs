@@ -5,7 +5,8 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::model::finding::{Evidence, Finding, Verdict};
+use crate::model::finding::{Effect, Evidence, Finding, Verdict};
+use crate::report::numbers::thousands;
 use crate::report::table::Table;
 
 /// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
@@ -24,7 +25,7 @@ pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result
 
 /// What a finding says, and why; nothing if it is not asked for.
 fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
-    let Finding { rule, subject, verdict, evidence } = finding;
+    let Finding { rule, subject, verdict, evidence, effect } = finding;
     let what = match verdict {
         Verdict::Propose(delta) => {
             let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
@@ -34,12 +35,13 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
         Verdict::Skip(reason) if explain => format!("{rule} skip {subject}: {reason}"),
         Verdict::Hold(_) | Verdict::Skip(_) => return None,
     };
-    Some((what, evidence_words(evidence)))
+    let effect = effect.map(|effect| format!("\neffect: {}", effect_words(&effect)));
+    Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
 }
 
 /// The proposed changes as a table, for CSV and Markdown.
 pub fn table(findings: &[Finding]) -> Table {
-    let mut table = Table::new(&["rule", "key", "old", "new", "#n", "evidence"]);
+    let mut table = Table::new(&["rule", "key", "old", "new", "#n", "evidence", "effect"]);
     for finding in findings {
         if let Verdict::Propose(delta) = &finding.verdict {
             table.row([
@@ -49,6 +51,7 @@ pub fn table(findings: &[Finding]) -> Table {
                 short(&delta.to),
                 finding.evidence.n.to_string(),
                 evidence_words(&finding.evidence),
+                finding.effect.as_ref().map(effect_words).unwrap_or_default(),
             ]);
         }
     }
@@ -94,6 +97,19 @@ fn evidence_words(evidence: &Evidence) -> String {
     format!("{words} [{}]", evidence.basis.key())
 }
 
+/// "saves 1,234 tokens more (0.12 % of 1,000,000) [replayed]"
+fn effect_words(effect: &Effect) -> String {
+    let tokens = thousands(effect.tokens.abs().round() as u64);
+    let share = 100.0 * effect.tokens.abs() / effect.baseline.max(1.0);
+    let of = format!("({share:.2} % of {})", thousands(effect.baseline.round() as u64));
+    let words = match effect.tokens {
+        tokens if tokens.abs() < 0.5 => format!("not a token more or less, of {}", thousands(effect.baseline.round() as u64)),
+        more if more > 0.0 => format!("saves {tokens} tokens more {of}"),
+        _ => format!("saves {tokens} tokens less {of}"),
+    };
+    words + " [replayed]"
+}
+
 /// A value on one line; a list of links by their tools.
 fn short(value: &toml_edit::Value) -> String {
     let Some(list) = value.as_array() else { return value.to_string().trim().to_owned() };
@@ -137,6 +153,9 @@ fn finding_json(finding: &Finding) -> Value {
         Verdict::Hold(reason) => json!({ "verdict": "hold", "reason": reason }),
         Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
     };
+    if let Some(effect) = &finding.effect {
+        out["effect"] = json!({ "basis": "replayed", "tokens": effect.tokens, "baseline_tokens": effect.baseline });
+    }
     if let (Some(out), Value::Object(fields)) = (out.as_object_mut(), fields) {
         out.extend(fields);
     }

@@ -2,6 +2,7 @@
 
 pub mod envelope;
 pub mod findings;
+pub mod fingerprints;
 pub mod numbers;
 pub mod quality;
 pub mod replay;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::model::corpus::Source;
-use crate::model::damage::Reason;
+use crate::model::damage::{Damage, Reason};
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
 
@@ -21,16 +21,25 @@ pub struct Quality {
     pub first: String,
 }
 
-/// Damage of all files, by reason.
+/// Damage of all logs, by reason.
 pub fn of(sources: &[Source]) -> BTreeMap<Reason, Quality> {
+    let damage = |source: &Source| {
+        let mut damage = source.counters.damage.clone();
+        // A journal is not a damaged session log because its records are of other types.
+        let counts = |reason: &Reason| !matches!(reason, Reason::UnknownType | Reason::MissingField);
+        damage.0.retain(|reason, _| !source.is_sidecar() || counts(reason));
+        damage
+    };
+    let damaged: Vec<(String, Damage)> = sources.iter().map(|source| (name(source), damage(source))).collect();
+    of_files(damaged.iter().map(|(name, damage)| (name.clone(), damage)))
+}
+
+/// Damage of all files, by reason.
+pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeMap<Reason, Quality> {
     let mut out: BTreeMap<Reason, Quality> = BTreeMap::new();
-    for source in sources {
-        for (&reason, spot) in &source.counters.damage.0 {
-            // A journal is not a damaged session log because its records are of other types.
-            if source.is_sidecar() && matches!(reason, Reason::UnknownType | Reason::MissingField) {
-                continue;
-            }
-            let place = || if spot.line == 0 { name(source) } else { format!("{}:{}", name(source), spot.line) };
+    for (name, damage) in files {
+        for (&reason, spot) in &damage.0 {
+            let place = || if spot.line == 0 { name.clone() } else { format!("{name}:{}", spot.line) };
             let row = out.entry(reason).or_insert_with(|| Quality { count: 0, files: 0, first: place() });
             row.count += spot.count;
             row.files += 1;

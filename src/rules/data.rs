@@ -14,10 +14,17 @@ const SHIPPED: &[(&str, &str)] = &[
     ("p2_agent.toml", include_str!("../../rules/p2_agent.toml")),
     ("p3_data.toml", include_str!("../../rules/p3_data.toml")),
     ("t1_tools.toml", include_str!("../../rules/t1_tools.toml")),
+    ("r1_dedup_enable.toml", include_str!("../../rules/r1_dedup_enable.toml")),
+    ("r2_template.toml", include_str!("../../rules/r2_template.toml")),
+    ("r3_lru_size.toml", include_str!("../../rules/r3_lru_size.toml")),
+    ("r4_recursion_depth.toml", include_str!("../../rules/r4_recursion_depth.toml")),
+    ("r5_min_body.toml", include_str!("../../rules/r5_min_body.toml")),
+    ("r6_cost_models.toml", include_str!("../../rules/r6_cost_models.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),
     ("formats.toml", include_str!("../../rules/formats.toml")),
     ("endpoints.toml", include_str!("../../rules/endpoints.toml")),
+    ("telemetry.toml", include_str!("../../rules/telemetry.toml")),
     ("logs.toml", include_str!("../../rules/logs.toml")),
     ("annotations/claude_code.toml", include_str!("../../rules/annotations/claude_code.toml")),
     ("annotations/gitlab.toml", include_str!("../../rules/annotations/gitlab.toml")),
@@ -87,6 +94,15 @@ impl Data {
         Ok(claims.paper_2)
     }
 
+    /// What is assumed about telemetry.
+    ///
+    /// # Errors
+    /// If `telemetry.toml` does not fit.
+    pub fn telemetry(&self) -> Result<TelemetryRules> {
+        toml_edit::de::from_str(&self.text("telemetry.toml")?)
+            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("telemetry.toml"))))
+    }
+
     /// The shipped model families.
     ///
     /// # Errors
@@ -96,6 +112,20 @@ impl Data {
             .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("models.toml"))))?;
         Ok(file.model)
     }
+}
+
+/// What is assumed about telemetry where it does not say.
+#[derive(Deserialize, Debug, Clone, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryRules {
+    /// Days that raw events are kept.
+    pub events_days: u32,
+    /// Days that session summaries are kept.
+    pub summaries_days: u32,
+    /// Hours without an event after which a process id is another process.
+    pub recycled_gap_hours: u32,
+    /// Tokens of a call's name in a hint.
+    pub handle_tokens: u8,
 }
 
 #[derive(Deserialize)]

@@ -9,13 +9,24 @@ pub mod data;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
+mod r1_dedup_enable;
+mod r2_template;
+mod r3_lru_size;
+mod r4_recursion_depth;
+mod r5_min_body;
+pub mod r6_cost_models;
+mod recorded;
 pub mod t1_tools;
+mod tool_keys;
 
 use serde::de::DeserializeOwned;
+use toml_edit::Value;
 
 use crate::error::{Error, Result};
 use crate::model::current::Current;
-use crate::model::finding::Finding;
+use crate::model::finding::{Delta, Finding, Verdict};
+use crate::model::fingerprint::Observed;
+use crate::model::key_path::KeyPath;
 use crate::model::names::Names;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::rules::annotations::Annotations;
@@ -31,14 +42,36 @@ pub struct Rule {
     pub summary: &'static str,
     /// What it looks at, why, when it stays quiet, an example: Markdown, printed by `devboy tune rules`.
     pub docs: &'static str,
-    /// Whether it speaks only with `--tools`.
-    pub tools_only: bool,
+    /// When it speaks.
+    pub speaks: Speaks,
     /// The judgement.
     pub judge: fn(&Facts<'_>, &Sheet) -> Result<Vec<Finding>>,
 }
 
+/// When a rule speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speaks {
+    /// In `tune from-claude-logs`.
+    Logs,
+    /// There, with `--tools`.
+    LogsWithTools,
+    /// In `tune analyze`.
+    Events,
+}
+
 /// All rules, in the order in which they speak.
-pub static REGISTER: [&Rule; 4] = [&p1_model::RULE, &p2_agent::RULE, &p3_data::RULE, &t1_tools::RULE];
+pub static REGISTER: [&Rule; 10] = [
+    &p1_model::RULE,
+    &p2_agent::RULE,
+    &p3_data::RULE,
+    &t1_tools::RULE,
+    &r1_dedup_enable::RULE,
+    &r2_template::RULE,
+    &r3_lru_size::RULE,
+    &r4_recursion_depth::RULE,
+    &r5_min_body::RULE,
+    &r6_cost_models::RULE,
+];
 
 /// What rules may read.
 pub struct Facts<'a> {
@@ -56,8 +89,24 @@ pub struct Facts<'a> {
     pub annotations: &'a Annotations,
     /// Shipped model families.
     pub families: &'a [data::Family],
+    /// Recorded responses summed up: endpoints, tools, the whole.
+    pub observed: &'a Observed,
     /// The configuration as it is.
     pub current: &'a dyn Current,
+}
+
+impl Facts<'_> {
+    /// Proposes a value for a key, unless it holds already.
+    pub fn wants(&self, key: KeyPath, to: Value) -> Verdict {
+        let from = self.current.value(&key);
+        let spelled = |value: &Value| value.to_string().trim().to_owned();
+        match &from {
+            Some(held) if spelled(held) == spelled(&to) => {
+                Verdict::Skip(format!("`{key}` is {} already", spelled(&to)))
+            }
+            _ => Verdict::Propose(Delta { key, from, to }),
+        }
+    }
 }
 
 /// The numbers of one rule.
@@ -93,9 +142,9 @@ impl Sheet {
 }
 
 /// Lets every rule speak that was asked for.
-pub fn judge_all(facts: &Facts<'_>, data: &Data, tools: bool) -> Result<Vec<Finding>> {
+pub fn judge_all(facts: &Facts<'_>, data: &Data, asked: &[Speaks]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for rule in REGISTER.iter().filter(|rule| tools || !rule.tools_only) {
+    for rule in REGISTER.iter().filter(|rule| asked.contains(&rule.speaks)) {
         findings.extend((rule.judge)(facts, &Sheet::of(rule, data)?)?);
     }
     Ok(findings)

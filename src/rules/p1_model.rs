@@ -11,7 +11,7 @@ use crate::model::key_path::KeyPath;
 use crate::model::model_id::normalise;
 use crate::model::stats::Share;
 use crate::rules::data::Family;
-use crate::rules::{Facts, Rule, Sheet};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     file: "p1_model",
     summary: "Pins `profiles.llm.active` when one model gives nearly all answers, and adds its variant if it is missing.",
     docs: DOCS,
-    tools_only: false,
+    speaks: Speaks::Logs,
     judge,
 };
 
@@ -92,7 +92,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 }
 
 fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
-    Finding { rule: RULE.id, subject: subject.to_owned(), verdict, evidence }
+    Finding::new(RULE.id, subject, verdict, evidence)
 }
 
 fn pin(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds, evidence: &Evidence) -> Vec<Finding> {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::model::stats::Share;
-use crate::rules::{Facts, Rule, Sheet};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     file: "p2_agent",
     summary: "Pins `profiles.agent.active` when most tool calls fall into sessions of one special class.",
     docs: DOCS,
-    tools_only: false,
+    speaks: Speaks::Logs,
     judge,
 };
 
@@ -73,7 +73,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
 }
 
 fn finding(subject: &str, verdict: Verdict, evidence: Evidence) -> Finding {
-    Finding { rule: RULE.id, subject: subject.to_owned(), verdict, evidence }
+    Finding::new(RULE.id, subject, verdict, evidence)
 }
 
 fn verdict(facts: &Facts<'_>, sheet: &Sheet, thresholds: &Thresholds, class: &str, share: Share) -> Verdict {

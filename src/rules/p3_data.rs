@@ -11,7 +11,7 @@ use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::model::stats::{Share, ToolStats};
 use crate::rules::annotations::{is_plain_name, split_mcp};
-use crate::rules::{Facts, Rule, Sheet};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     file: "p3_data",
     summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches.",
     docs: DOCS,
-    tools_only: false,
+    speaks: Speaks::Logs,
     judge,
 };
 
@@ -72,7 +72,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
             ..Evidence::default()
         };
         let add =
-            |verdict| Finding { rule: RULE.id, subject: endpoint.to_owned(), verdict, evidence: evidence.clone() };
+            |verdict| Finding::new(RULE.id, endpoint, verdict, evidence.clone());
         let name = format!("{server}__{verb}");
         if let Some((_, entry)) = patterns.iter().find(|(pattern, _)| endpoint.starts_with(pattern.as_str())) {
             findings.push(add(Verdict::Skip(format!("matched by `{}`", variants.child(entry)))));
@@ -126,5 +126,5 @@ fn format_finding(key: &KeyPath, endpoint: &str, stats: &ToolStats, thresholds: 
             Verdict::Propose(Delta { key: key.child("preferred_format"), from: None, to: Value::from(format.as_str()) })
         }
     };
-    Finding { rule: RULE.id, subject: endpoint.to_owned(), verdict, evidence }
+    Finding::new(RULE.id, endpoint, verdict, evidence)
 }

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use toml_edit::{Array, InlineTable, Value};
+use toml_edit::Value;
 
 use crate::error::Result;
 use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::model::names::Sym;
 use crate::model::stats::{FollowUpCount, Share, ToolStats};
-use crate::model::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass};
+use crate::model::tool_model::{CostModel, FollowUp};
 use crate::rules::annotations::{Annotation, is_plain_name};
 use crate::rules::data::Data;
-use crate::rules::{Facts, Rule, Sheet};
-use serde::Serialize as _;
+use crate::rules::tool_keys::{classes, kib, link_list, link_words, rounded_down, strongest_lag};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
 
 /// The rule.
 pub static RULE: Rule = Rule {
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
     file: "t1_tools",
     summary: "Writes a `[tools.<name>]` value model for every tool that was used (`--tools`).",
     docs: DOCS,
-    tools_only: true,
+    speaks: Speaks::LogsWithTools,
     judge,
 };
 
@@ -118,7 +118,7 @@ impl Judge<'_> {
     }
 
     fn conclude(&mut self, verdict: Verdict, evidence: Evidence) {
-        self.findings.push(Finding { rule: RULE.id, subject: self.name.to_owned(), verdict, evidence });
+        self.findings.push(Finding::new(RULE.id, self.name, verdict, evidence));
     }
 
     /// Proposes a value for a key of the tool, unless a person wrote one.
@@ -160,26 +160,8 @@ impl Judge<'_> {
     }
 
     fn classes(&mut self, annotation: &Annotation) {
-        let model = &annotation.model;
-        self.propose(&["value_class"], spelled(&model.value_class), self.shipped(annotation));
-        if model.side_effect_class != SideEffectClass::default() {
-            self.propose(&["side_effect_class"], spelled(&model.side_effect_class), self.shipped(annotation));
-        }
-        if !model.invalidates.is_empty() {
-            let tools: Array = model.invalidates.iter().map(String::as_str).collect();
-            self.propose(&["invalidates"], Value::Array(tools), self.shipped(annotation));
-        }
-        if let Some(limit) = model.fail_fast_after_n {
-            self.propose(&["fail_fast_after_n"], i64::from(limit).into(), self.shipped(annotation));
-        }
-        if let Some(host) = &model.rate_limit_host {
-            self.propose(&["rate_limit_host"], host.as_str().into(), self.shipped(annotation));
-        }
-        if let Some(speculate) = model.speculate {
-            self.propose(&["speculate"], speculate.into(), self.shipped(annotation));
-        }
-        for (name, group) in &model.field_groups {
-            self.propose(&["field_groups", name], field_group(group), self.shipped(annotation));
+        for (field, value) in classes(&annotation.model) {
+            self.propose(&field, value, self.shipped(annotation));
         }
     }
 
@@ -199,8 +181,8 @@ impl Judge<'_> {
                 ..Evidence::default()
             };
             let (p50, p99) = (sizes("median", stats.bytes_p50), sizes("99th percentile", stats.bytes_p99));
-            self.propose(&["cost_model", "typical_kb"], kib(stats.bytes_p50).into(), p50);
-            self.propose(&["cost_model", "max_kb"], kib(stats.bytes_p99).into(), p99);
+            self.propose(&["cost_model", "typical_kb"], kib(stats.bytes_p50 as f64).into(), p50);
+            self.propose(&["cost_model", "max_kb"], kib(stats.bytes_p99 as f64).into(), p99);
         } else if let Some(annotation) = &shipped {
             let evidence = self.too_rare(annotation, "sizes", "calls_min");
             self.propose(
@@ -251,7 +233,7 @@ impl Judge<'_> {
         let often: Vec<&FollowUpCount> =
             edges.into_iter().filter(|edge| edge.sessions >= self.thresholds.sessions_min).collect();
         let mut best: Vec<(FollowUp, &FollowUpCount, Share)> =
-            strongest_lags(&often).into_iter().filter_map(|(edge, share)| self.link(edge, share)).collect();
+            strongest_lags(&often).filter_map(|(edge, share)| self.link(edge, share)).collect();
         best.sort_by(|(a, _, x), (b, _, y)| y.lower.total_cmp(&x.lower).then_with(|| a.tool.cmp(&b.tool)));
         best.truncate(self.thresholds.links_max);
         if best.is_empty() {
@@ -260,15 +242,7 @@ impl Judge<'_> {
             return self.conclude(Verdict::Skip(reason), evidence);
         }
         let told = |(link, edge, share): &(FollowUp, &FollowUpCount, Share)| {
-            format!(
-                "{} after {} of {steps} steps at lag {} ({:.1} %, 95 % {:.1}–{:.1})",
-                link.tool,
-                edge.support,
-                edge.lag,
-                100.0 * share.value(),
-                100.0 * share.lower,
-                100.0 * share.upper
-            )
+            link_words(&link.tool, share, &format!("lag {}", edge.lag))
         };
         let evidence = Evidence {
             counts: best.iter().map(told).collect::<Vec<_>>().join("\n"),
@@ -288,8 +262,7 @@ impl Judge<'_> {
         wanted.then(|| {
             let link = FollowUp {
                 tool: tool.to_owned(),
-                // Rounded down: the bound stays a bound.
-                probability: (share.lower * 1_000.0).floor() / 1_000.0,
+                probability: rounded_down(share.lower),
                 projection: shipped.and_then(|link| link.projection.clone()),
                 projection_arg: shipped.and_then(|link| link.projection_arg.clone()),
             };
@@ -298,56 +271,11 @@ impl Judge<'_> {
     }
 }
 
-/// Per following tool, the lag with the highest lower bound; the smaller lag on a tie.
-fn strongest_lags<'e>(edges: &[&'e FollowUpCount]) -> Vec<(&'e FollowUpCount, Share)> {
-    let mut best: BTreeMap<Sym, (&FollowUpCount, Share)> = BTreeMap::new();
+/// Per following tool, its strongest lag.
+fn strongest_lags<'e>(edges: &[&'e FollowUpCount]) -> impl Iterator<Item = (&'e FollowUpCount, Share)> {
+    let mut pairs: BTreeMap<Sym, Vec<&FollowUpCount>> = BTreeMap::new();
     for edge in edges {
-        let share = Share::new(edge.support, edge.trials);
-        let known = best.entry(edge.to).or_insert((edge, share));
-        if share.lower > known.1.lower {
-            *known = (edge, share);
-        }
+        pairs.entry(edge.to).or_default().push(edge);
     }
-    best.into_values().collect()
-}
-
-/// KiB with three significant digits.
-fn kib(bytes: u64) -> f64 {
-    let kib = bytes as f64 / 1024.0;
-    if kib == 0.0 {
-        return 0.0;
-    }
-    let digits = (2.0 - kib.log10().floor()).clamp(0.0, 6.0);
-    let scale = 10_f64.powf(digits);
-    (kib * scale).round() / scale
-}
-
-/// The spelling of a unit variant in the configuration.
-fn spelled<T: serde::Serialize>(variant: &T) -> Value {
-    variant.serialize(toml_edit::ser::ValueSerializer::new()).expect("a unit variant is a string in TOML")
-}
-
-fn field_group(group: &FieldGroup) -> Value {
-    group.serialize(toml_edit::ser::ValueSerializer::new()).expect("a field group is a table in TOML")
-}
-
-fn link_list(links: &[FollowUp]) -> Value {
-    let table = |link: &FollowUp| {
-        let mut table = InlineTable::new();
-        table.insert("tool", link.tool.as_str().into());
-        table.insert("probability", link.probability.into());
-        for (key, value) in [("projection", &link.projection), ("projection_arg", &link.projection_arg)] {
-            if let Some(value) = value {
-                table.insert(key, value.as_str().into());
-            }
-        }
-        Value::InlineTable(table)
-    };
-    let mut list: Array = links.iter().map(table).collect();
-    for link in list.iter_mut() {
-        link.decor_mut().set_prefix("\n    ");
-    }
-    list.set_trailing("\n");
-    list.set_trailing_comma(true);
-    Value::Array(list)
+    pairs.into_values().filter_map(strongest_lag)
 }

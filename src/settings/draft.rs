@@ -3,6 +3,9 @@
 //! The text is never printed from a tree. Each change is one splice at a place that the [`Outline`] names, so comments,
 //! order, number spelling, line endings and a byte order mark survive because nobody touches them.
 
+mod pairs;
+mod removal;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -39,14 +42,15 @@ impl<'f> Draft<'f> {
         let mut rest = changes;
         while let Some(first) = rest.first() {
             let mut seen = BTreeSet::new();
+            let absent = rest.iter().take_while(|change| matches!(change.value, NewValue::Absent)).count();
             let beside = rest.iter().take_while(|change| self.is_new_block_beside(first, change));
-            let count = beside.map(|change| &change.key).take_while(|key| seen.insert(*key)).count();
-            if count > 1 {
-                self.insert_blocks(&rest[..count])?;
-            } else {
-                self.change(first)?;
+            let blocks = beside.map(|change| &change.key).take_while(|key| seen.insert(*key)).count();
+            match (absent, blocks) {
+                (1.., _) => self.remove(&rest[..absent])?,
+                (0, 2..) => self.insert_blocks(&rest[..blocks])?,
+                (0, _) => self.change(first)?,
             }
-            rest = &rest[count.max(1)..];
+            rest = &rest[absent.max(blocks).max(1)..];
         }
         Ok(())
     }
@@ -79,6 +83,7 @@ impl<'f> Draft<'f> {
         match &change.value {
             NewValue::Scalar(value) => self.set(&change.key, value)?,
             NewValue::Table(table) => self.set(&change.key, &Value::InlineTable(table.clone().into_inline_table()))?,
+            NewValue::Absent => return self.remove(std::slice::from_ref(change)),
         }
         if old == self.text { Ok(()) } else { self.raise_version(&change.key) }
     }
@@ -285,16 +290,32 @@ impl<'f> Draft<'f> {
         self.insert_block(list, &blocks)
     }
 
-    /// Takes one block of a list out, with the comments above it and one blank line.
+    /// Takes the keys of these changes out, all in one go.
+    fn remove(&mut self, changes: &[Change]) -> Result<()> {
+        let there: Vec<_> = changes.iter().map(|change| &change.key).filter(|key| self.exists(key)).collect();
+        for key in &there {
+            if key.parent().is_some_and(|list| self.outline.is_list(&list)) {
+                return self.refuse(key, "is an element of a list, which changes as a whole");
+            }
+            self.refuse_pinned(key)?;
+            if pins::touches_pin(&self.text, &self.outline, key) {
+                return self.refuse(key, "holds something marked `# pin`");
+            }
+        }
+        self.cut(&there)
+    }
+
+    /// Takes one block of a list out, with the comments above it and the blank line that set it off.
     pub(super) fn remove_block(&mut self, block: &KeyPath) -> Result<()> {
-        let Some(header) = self.outline.at(block) else { return Ok(()) };
-        let comments = lines::comments_above(&self.text, header.start).last();
-        let start = comments.map_or_else(|| lines::start(&self.text, header.start), |range| range.start);
-        let last = self.outline.under(block).map(|site| site.value.end).max().unwrap_or(header.value.end);
-        let end = lines::next(&self.text, last);
-        let following = lines::next(&self.text, end);
-        let is_spaced = end < following && lines::is_blank(&self.text[end..following]);
-        self.splice(start..if is_spaced { following } else { end }, "")
+        self.cut(&[block])
+    }
+
+    fn cut(&mut self, keys: &[&KeyPath]) -> Result<()> {
+        for range in removal::cuts(&self.text, &self.outline, keys).into_iter().rev() {
+            self.text.replace_range(range, "");
+        }
+        (self.outline, self.tree) = read(self.path, &self.text)?;
+        Ok(())
     }
 
     /// Takes the lines of one key, or of one element that has lines of its own, out.

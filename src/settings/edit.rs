@@ -23,6 +23,8 @@ pub enum NewValue {
     Scalar(Value),
     /// A whole table: added as a block where there is none, else set key by key; keys it does not name stay.
     Table(Table),
+    /// Nothing: the key, and all below it, is taken out, and with it a table that this leaves empty.
+    Absent,
 }
 
 /// The text of `file` after the changes. Making the same changes again changes nothing.
@@ -30,7 +32,8 @@ pub enum NewValue {
 /// A change that would alter a pinned key is an error; callers ask [`SettingsFile::is_pinned`] (for a whole table
 /// [`SettingsFile::touches_pin`]) first. A value that already holds is left alone, pinned or not.
 pub fn apply(file: &SettingsFile, changes: &[Change]) -> Result<String> {
-    if changes.is_empty() {
+    let is_absent = |change: &Change| matches!(change.value, NewValue::Absent);
+    if changes.is_empty() || (!file.existed && changes.iter().all(is_absent)) {
         return Ok(file.text.clone());
     }
     let mut draft = Draft::of(file)?;

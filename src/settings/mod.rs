@@ -10,11 +10,13 @@ mod document;
 mod draft;
 mod edit;
 mod effective;
+mod journal;
 mod lines;
 mod lists;
 mod outline;
 mod pins;
 mod resolve;
+mod reversal;
 mod schema;
 mod sections;
 mod spell;
@@ -30,7 +32,9 @@ pub use diff::unified_diff;
 pub use document::SettingsFile;
 pub use edit::{Change, NewValue, apply};
 pub use effective::{Effective, Origin};
+pub use journal::{append_entry, journal_entry, journal_name, journal_path, read_journal};
 pub use resolve::{AgentClass, Chosen, Matched, SessionView, classify_agent};
+pub use reversal::{Kept, Reversal, reverse};
 pub use sections::{
     AgentAxis, AgentProfile, DataAxis, DataProfile, Dedup, EndpointOverride, Enrichment, HintType, Hints, LlmAxis,
     LlmProfile, Mckp, Priority, Profiles, Settings, ShapeThresholds, Telemetry, Templates, TokenizerAxis,
@@ -38,4 +42,4 @@ pub use sections::{
 };
 pub use version::{CURRENT_VERSION, OLDEST_VERSION};
 pub use what_if::what_if;
-pub use write::{write_atomically, write_private};
+pub use write::{write_atomically, write_private, write_private_bytes};

@@ -49,8 +49,16 @@ pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> R
 /// # Errors
 /// Whatever the disk says; the file is then as it was.
 pub fn write_private(path: &Path, new: &str) -> Result<()> {
+    write_private_bytes(path, new.as_bytes())
+}
+
+/// The same for content that is no text.
+///
+/// # Errors
+/// Whatever the disk says; the file is then as it was.
+pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
     create_private(directory_of(path))?;
-    Staged::new(path, new.as_bytes(), None)?.commit()
+    Staged::new(path, new, None)?.commit()
 }
 
 /// Content that waits under a temporary name; it is removed again unless it is committed.
@@ -101,7 +109,7 @@ fn follow_links(path: &Path) -> Result<PathBuf> {
     Err(Error::failed(format!("{}: too many symbolic links", path.display())).hint("the links seem to form a circle"))
 }
 
-fn directory_of(path: &Path) -> &Path {
+pub(super) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -137,11 +145,11 @@ fn mode_to_keep(target: &Path) -> Result<Option<Permissions>> {
 }
 
 /// Waits until no other devboy writes the file. The lock ends with the returned handle.
-fn lock(path: &Path) -> Result<File> {
+pub(super) fn lock(path: &Path) -> Result<File> {
     let failed = |cause| {
         Error::io("opening", path, &cause).hint("devboy needs to write in this directory; --output names another file")
     };
-    let file = private().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    let file = private().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -158,7 +166,7 @@ fn lock(path: &Path) -> Result<File> {
     }
 }
 
-fn create_private(directory: &Path) -> Result<()> {
+pub(super) fn create_private(directory: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -175,7 +183,7 @@ fn private() -> OpenOptions {
 }
 
 /// Makes the renames durable. Only Unix can open a directory.
-fn sync_directory(directory: &Path) -> Result<()> {
+pub(super) fn sync_directory(directory: &Path) -> Result<()> {
     if cfg!(unix) {
         let sync = File::open(directory).and_then(|handle| handle.sync_all());
         return sync.map_err(|cause| Error::io("syncing", directory, &cause));

@@ -1,9 +1,7 @@
-//! One response as the live pipeline records it (published schema; the fields below the line are additions, left out when
-//! they say nothing).
+//! One response as the live pipeline records it: the published schema and devboy's additions to it. What says nothing is
+//! left out.
 
 use serde::{Deserialize, Serialize};
-
-use crate::model::id::Id;
 
 /// One line of an event file.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -54,13 +52,13 @@ pub struct PipelineEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2_format: Option<String>,
     /// Nesting of JSON containers.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub depth_max: u32,
     /// Columns of the first Markdown table.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub n_cols: u32,
     /// Rows of the same.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub n_rows: u32,
     /// Key stability of an array of objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +66,33 @@ pub struct PipelineEvent {
     /// First 8 hex digits of a hash of the subagent's id, where a subagent was shown it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_chain: Option<String>,
+    /// Elements of a JSON array or fields of an object.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub n_items: u32,
+    /// Number of the API message within the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// Whether text stood beside images or documents, so that no layer could act.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mixed: bool,
+    /// Tokens of the call's name in a hint.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub handle_tokens: u8,
+    /// What formats would have cost: format, recursion depth from which on this holds, tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub encodings: Vec<(String, u8, u32)>,
+    /// Whether the planner fetched it ahead.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub enricher_prefetched: bool,
+    /// Tokens that the planner expected.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub enricher_predicted_cost_tokens: u32,
+    /// Why the planner declined to fetch it: `budget`, `low_probability`, `preempted` or `prereq_missing`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enricher_decline_reason: Option<String>,
+    /// Whether the agent used it, where somebody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cited_in_next_n_turns: Option<bool>,
 }
 
 fn last_layer() -> String {
@@ -78,16 +103,6 @@ fn one() -> f64 {
     1.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref)]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// The name of a tool without the name of its MCP server: `mcp__gitlab__get_issue` is `mcp__p9d96d9__get_issue`
-/// (published form). Short prefixes hide a name from a glance, not from somebody who guesses it.
-pub fn anonymous_tool(tool: &str) -> String {
-    let named = tool.strip_prefix("mcp__").and_then(|rest| rest.rsplit_once("__"));
-    let Some((server, verb)) = named else { return tool.to_owned() };
-    let hash = Id::pseudonym(server.as_bytes()).to_string();
-    format!("mcp__p{}__{verb}", &hash[..6])
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

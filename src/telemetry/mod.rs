@@ -1,7 +1,20 @@
 //! What the live pipeline records: one event per response and one summary per session, in the published JSONL schema.
+//! Written by `event` and `summary`, read by the rest.
 
 mod event;
+mod field;
+mod gather;
+mod parse;
+mod places;
+mod pseudonym;
+mod read;
+mod runs;
+mod select;
 mod summary;
 
-pub use event::{PipelineEvent, anonymous_tool};
+pub use event::PipelineEvent;
+pub use parse::{Counts, Vocabulary};
+pub use places::{Place, Surroundings, places};
+pub use pseudonym::{anonymous_tool, is_anonymous_tool};
+pub use read::{FileRead, Listing, Request, Telemetry};
 pub use summary::{SessionSummary, SummaryLine};

@@ -9,8 +9,9 @@ use crate::telemetry::PipelineEvent;
 /// Endpoints named in a summary (published limit).
 const ENDPOINTS_MAX: usize = 20;
 
-/// The summary of one session.
+/// The summary of one session. What a recorder leaves out counts as nothing.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
+#[serde(default)]
 pub struct SessionSummary {
     /// See [`PipelineEvent::session_hash`].
     pub session_hash: String,
@@ -37,10 +38,15 @@ pub struct SessionSummary {
     /// Time of the last event.
     pub ended_at_ms: i64,
     /// Share of the events that was recorded.
+    #[serde(default = "one")]
     pub sample_rate_applied: f64,
     /// Events of the most frequent endpoints.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub endpoint_mix: BTreeMap<String, u64>,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// A summary as it stands among events.

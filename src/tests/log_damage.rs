@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::lines::LINE_BYTES_MAX;
 use crate::logs::discover::Packing;
-use crate::logs::lines::LINE_BYTES_MAX;
 use crate::logs::read::{self, Job, PIECE_BYTES, Reading};
 use crate::model::damage::Reason::{self, *};
 use crate::model::id::Id;

@@ -25,7 +25,7 @@ use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, wh
 use crate::telemetry::{PipelineEvent, anonymous_tool};
 use crate::tokens::{Counter, Vocabulary};
 
-const OPTIONS: Options = Options { extended: false, invalidate: true };
+const OPTIONS: Options = Options { extended: false, invalidate: true, counting: None };
 const RANGE_LINES_MIN: usize = 5;
 const EXTENDED: Options = Options { extended: true, ..OPTIONS };
 

@@ -698,7 +698,7 @@ fn no_change_leaves_every_byte() {
 }
 
 /// Files that break editors which print from a tree.
-const NASTY: &[&str] = &[
+pub const NASTY: &[&str] = &[
     "",
     "\n\n",
     "# only a comment",
@@ -744,7 +744,7 @@ fn any_key_can_be_set_in_any_file_and_nothing_else_changes() {
     }
 }
 
-fn other_than(value: &Value, key: &KeyPath) -> Value {
+pub fn other_than(value: &Value, key: &KeyPath) -> Value {
     match value {
         Value::Integer(_) if key.leaf() == Some("schema_version") => Value::from(3),
         Value::Integer(number) => Value::from(number.value() + 1),

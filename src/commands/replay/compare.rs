@@ -7,7 +7,8 @@ use crate::cli::Exit;
 use crate::commands::input::Input;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
-use crate::commands::replay::study::{EXTENDED, Laid, PUBLISHED};
+use crate::commands::laid::Laid;
+use crate::commands::replay::study::{EXTENDED, PUBLISHED};
 use crate::context::Context;
 use crate::error::Result;
 use crate::model::savings::Tally;
@@ -22,7 +23,7 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
     let question = format!("sweep {settings:?} {:?}", scenarios.model);
     let totals: Vec<(String, [Tally; 2])> = input.remember(&question, |input| {
-        let laid = Laid::new(scenarios, input)?;
+        let laid = Laid::new(scenarios.model.as_deref(), input)?;
         let both = |settings: &&crate::settings::Settings| {
             let published = Scenario::new(settings, &laid.tape, laid.options(false));
             let extended = published.with_options(settings, laid.options(true));

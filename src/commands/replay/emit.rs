@@ -1,53 +1,40 @@
 //! `--emit-telemetry`: the events that the live pipeline would have recorded for these logs, one file per session.
-//!
-//! Calls that failed bypass the pipeline, so they have no event; neither has an answer without text.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::commands::laid::Laid;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
-use crate::commands::replay::study::Laid;
 use crate::content::encode;
 use crate::content::inner_formats::InnerFormats;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::model::body_shape::BodyShape;
+use crate::model::event::{Event, EventLog, NO_STEP};
 use crate::model::savings::LayerId;
-use crate::replay::{Decision, Outcome, Scenario, What, replay_each};
+use crate::replay::Scenario;
 use crate::report::numbers::counted;
 use crate::settings::write_private;
 use crate::telemetry::{PipelineEvent, SummaryLine, anonymous_tool};
 
 /// Writes the events of the first configuration, with the published formats.
 pub fn write(dir: &Path, scenarios: &Scenarios, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
-    let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
-    let mut sessions: BTreeMap<u32, Vec<PipelineEvent>> = BTreeMap::new();
-    replay_each(&laid.tape, &scenario, &mut |index, decision| {
-        let response = &laid.tape.responses[index as usize];
-        if matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
-            sessions.entry(response.session).or_default().push(event(laid, &scenario, index, decision));
-        }
-    });
+    let log = laid.events(&Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false)));
     make_dir(dir)?;
-    let mut count = 0;
-    for events in sessions.values() {
-        count += events.len() as u64;
-        let mut text = String::new();
-        for event in events {
-            text += &serde_json::to_string(event).expect("an event prints");
-            text.push('\n');
-        }
-        if let Some(summary) = SummaryLine::of(events) {
-            text += &serde_json::to_string(&summary).expect("a summary prints");
-            text.push('\n');
-        }
-        let path = dir.join(format!("{}.jsonl", events[0].session_hash));
-        write_private(&path, &text)?;
+    let sessions = log.events.chunk_by(|a, b| a.session == b.session);
+    let mut files = 0;
+    for session in sessions {
+        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, &log, laid)).collect();
+        let lines = events.iter().map(|event| serde_json::to_string(event).expect("an event prints"));
+        let summary =
+            SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
+        let text: String = lines.chain(summary).map(|line| line + "\n").collect();
+        write_private(&dir.join(format!("{}.jsonl", events[0].session_hash)), &text)?;
+        files += 1;
     }
     if !args.output.quiet {
-        let files = counted(sessions.len() as u64, "file");
-        writeln!(context.err, "# telemetry: {} in {files} → {}", counted(count, "event"), dir.display())?;
+        let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
+        writeln!(context.err, "# telemetry: {events} in {files} → {}", dir.display())?;
     }
     Ok(())
 }
@@ -56,44 +43,46 @@ fn make_dir(dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(|cause| Error::io("making", dir, &cause))
 }
 
-fn event(laid: &Laid, scenario: &Scenario, index: u32, decision: &Decision) -> PipelineEvent {
-    let response = &laid.tape.responses[index as usize];
-    let facts = laid.tape.facts_of(response);
-    let call = &laid.history.calls[index as usize];
-    let chain = &laid.history.chains[call.chain as usize];
-    let endpoint = &laid.tape.endpoints[response.endpoint as usize];
-    let prefix = |id: crate::model::id::Id, digits: usize| id.to_string()[..digits].to_owned();
-    let format = match decision.what {
-        What::Encoded(format) => Some(encode::ids()[format as usize].to_owned()),
-        _ => None,
-    };
-    let shape = BodyShape::from_number(facts.shape);
-    let sidechain = chain.place != crate::model::trace::Place::Main;
+/// The event as it stands in a file.
+fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
+    let ids = encode::ids();
+    let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
+    let subagent = laid.subagent(event.chain);
+    let encodings = log.encodings_of(event).iter();
     PipelineEvent {
-        session_hash: prefix(laid.history.sessions[response.session as usize].id, 16),
-        tool_call_id_hash: format!("{:08x}", response.handle.short),
-        tool_name_anon: anonymous_tool(&endpoint.tool),
-        endpoint_class: anonymous_tool(&endpoint.class),
-        response_chars: facts.raw.bytes.into(),
-        shape: shape.key().to_owned(),
-        inner_formats: InnerFormats(facts.inner_formats).iter().map(|format| format.key().to_owned()).collect(),
-        content_sha_prefix_hex: facts.sha.to_string(),
-        file_path_hash: response.path.is_some().then(|| prefix(response.path, 8)),
-        is_dedup_hit: decision.layer == LayerId::L0,
-        layer_used: decision.layer.key().to_owned(),
-        template_id: format.clone().filter(|_| decision.layer == LayerId::L1),
-        tokens_baseline: scenario.sessions[response.session as usize].counting.tokens(&facts.raw),
-        tokens_final: decision.tokens,
-        context_partition: response.partition,
-        is_sidechain: sidechain,
-        ts_ms: if call.ts == crate::model::trace::NO_TIME { 0 } else { call.ts },
+        session_hash: log.sessions[event.session as usize].clone(),
+        tool_call_id_hash: format!("{:08x}", event.call),
+        tool_name_anon: anonymous_tool(log.names.text(event.tool)),
+        endpoint_class: anonymous_tool(log.names.text(event.endpoint)),
+        response_chars: event.bytes.into(),
+        shape: BodyShape::from_number(event.shape).key().to_owned(),
+        inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.key().to_owned()).collect(),
+        content_sha_prefix_hex: event.body.to_string(),
+        file_path_hash: (event.path > 0).then(|| format!("{:08x}", event.path)),
+        is_dedup_hit: event.layer == LayerId::L0,
+        layer_used: event.layer.key().to_owned(),
+        template_id: format(event.format).filter(|_| event.layer == LayerId::L1),
+        tokens_baseline: event.baseline.into(),
+        tokens_final: event.sent.into(),
+        context_partition: event.partition,
+        is_sidechain: subagent.is_some(),
+        ts_ms: event.ts,
         sample_rate_applied: 1.0,
-        l2_format: format.filter(|_| decision.layer == LayerId::L2),
-        depth_max: facts.depth.into(),
-        n_cols: facts.columns,
-        n_rows: facts.rows,
-        key_stability: (shape == BodyShape::ArrayOfObjects).then(|| f64::from(facts.key_stability)),
+        l2_format: format(event.format).filter(|_| event.layer == LayerId::L2),
+        depth_max: event.depth.into(),
+        n_cols: event.columns,
+        n_rows: event.rows,
+        key_stability: (!event.key_stability.is_nan()).then(|| f64::from(event.key_stability)),
         // A side chain has no id of its own in some logs; its place among the session's chains tells it apart.
-        agent_chain: sidechain.then(|| prefix(chain.agent, 8)),
+        agent_chain: subagent.map(|id| id.to_string()[..8].to_owned()),
+        n_items: event.items,
+        step: (event.step != NO_STEP).then_some(event.step),
+        mixed: event.mixed,
+        handle_tokens: event.handle_tokens,
+        encodings: encodings.filter_map(|row| Some((format(row.format)?, row.depth, row.tokens))).collect(),
+        enricher_prefetched: event.plan.prefetched,
+        enricher_predicted_cost_tokens: event.plan.predicted,
+        enricher_decline_reason: event.plan.declined.map(|reason| reason.key().to_owned()),
+        cited_in_next_n_turns: event.plan.cited,
     }
 }

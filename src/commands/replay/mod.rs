@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
+use crate::commands::laid::Laid;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
@@ -78,7 +79,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.tell(&args.output, context)?;
     scenarios.tell(&args.output, context)?;
     if let Some(dir) = &args.emit_telemetry {
-        let laid = laid.map_or_else(|| study::Laid::new(&scenarios, &mut input), Ok)?;
+        let laid = laid.map_or_else(|| Laid::new(scenarios.model.as_deref(), &mut input), Ok)?;
         emit::write(dir, &scenarios, &laid, args, context)?;
     }
     if let [report, other] = reports.as_slice() {

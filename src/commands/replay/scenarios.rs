@@ -1,18 +1,14 @@
 //! Which configurations a replay runs: the file, a second one, or a grid of values; with the overrides of the command
 //! line.
 
-use std::path::Path;
-
 use toml_edit::Value;
 
 use crate::cli::OutputArgs;
-use crate::commands::config::config_path;
+use crate::commands::config::{config_path, is_format, load_config, unknown_format, vocabularies};
 use crate::commands::replay::Args;
-use crate::content::encode;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::model::tokenizer::Bpe;
-use crate::settings::{AgentClass, Effective, KeyPath, Origin, Settings, SettingsFile, what_if};
+use crate::settings::{KeyPath, Settings, SettingsFile, what_if};
 
 /// Cells of a grid that are run at most.
 const CELLS_MAX: usize = 10_000;
@@ -44,9 +40,9 @@ impl Scenarios {
     /// If a configuration is broken or names a format that does not exist, or a sweep does not fit.
     pub fn load(args: &Args, context: &Context<'_>) -> Result<Self> {
         let path = config_path(args.config.as_ref(), context)?;
-        let mut files = vec![load(&path, args.config.is_some())?];
+        let mut files = vec![load_config(&path, args.config.is_some())?];
         if let Some(path) = &args.against {
-            files.push(load(path, true)?);
+            files.push(load_config(path, true)?);
         }
         let axes = args.sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
         let count: usize = axes.iter().map(|(_, values)| values.len()).product();
@@ -78,22 +74,10 @@ impl Scenarios {
         !self.keys.is_empty()
     }
 
-    /// The vocabularies that some session may be counted in, one bit each; at least one, since all facts are made
-    /// together.
+    /// The vocabularies that some session may be counted in, one bit each.
     pub fn tier(&self) -> u8 {
-        let bits = self.cells.iter().flat_map(|cell| self.tokenizers(&cell.settings)).filter_map(Bpe::place);
-        bits.fold(0, |bits, place| bits | 1 << place).max(1)
-    }
-
-    fn tokenizers(&self, settings: &Settings) -> Vec<Bpe> {
-        let of = |model: Option<&str>| settings.for_session(model, AgentClass::Default).tokenizer.profile.bpe;
-        match &self.model {
-            Some(model) => vec![of(Some(model))],
-            None => {
-                let known = settings.profiles.llm.variants.keys().map(|name| of(Some(name)));
-                known.chain([of(None)]).collect()
-            }
-        }
+        let bits = self.cells.iter().map(|cell| vocabularies(&cell.settings, self.model.as_deref()));
+        bits.fold(0, |bits, more| bits | more)
     }
 
     /// Tells which files hold and what in them has no effect.
@@ -110,54 +94,6 @@ impl Scenarios {
         }
         Ok(())
     }
-}
-
-fn load(path: &Path, must_exist: bool) -> Result<SettingsFile> {
-    let file = SettingsFile::load(path)?;
-    if !file.existed && must_exist {
-        return Err(Error::failed(format!("{} does not exist", path.display()))
-            .hint("without --config, the built-in values are replayed"));
-    }
-    check_formats(&file)?;
-    Ok(file)
-}
-
-/// Every format that a file names must exist: a template that nobody knows would silently do nothing.
-fn check_formats(file: &SettingsFile) -> Result<()> {
-    for (key, value, origin) in Effective::resolve(file)?.leaves() {
-        let Origin::File { line } = origin else { continue };
-        if !names_formats(&key) {
-            continue;
-        }
-        let listed = value.as_array().map(|list| list.iter().filter_map(Value::as_str).collect());
-        let named: Vec<&str> = listed.unwrap_or_else(|| value.as_str().into_iter().collect());
-        if let Some(unknown) = named.into_iter().find(|id| !is_format(id)) {
-            let place = format!("{}:{line}", file.path.display());
-            return Err(unknown_format(unknown, &format!("{place}: `{key}`")));
-        }
-    }
-    Ok(())
-}
-
-fn names_formats(key: &KeyPath) -> bool {
-    let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
-    matches!(
-        segments.as_slice(),
-        ["templates", "active"]
-            | ["templates", "endpoint_overrides", _]
-            | ["mckp", "formats_enabled"]
-            | ["endpoint_overrides", _, "template_id"]
-            | ["profiles", "data", "variants", _, "preferred_format"]
-    )
-}
-
-fn is_format(id: &str) -> bool {
-    encode::find(id).is_some()
-}
-
-fn unknown_format(id: &str, place: &str) -> Error {
-    Error::failed(format!("{place} names the unknown format \"{id}\""))
-        .hint(format!("formats: {}", encode::ids().join(", ")))
 }
 
 /// The same for values that only the command line names.

@@ -3,41 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::input::Input;
+use crate::commands::laid::Laid;
 use crate::commands::replay::scenarios::Scenarios;
 use crate::content::encode;
 use crate::error::Result;
-use crate::mine::{contexts, totals, uses};
 use crate::model::body_shape::BodyShape;
-use crate::model::history::History;
 use crate::model::id::Id;
-use crate::model::savings::{LayerId, PaperClaim, Tally};
+use crate::model::savings::{LayerId, Tally};
 use crate::replay::{
-    Decision, Ledger, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, bounds, published_claim, replay,
+    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay,
     replay_each,
 };
 use crate::report::replay::{self as report, Arm, Distribution, Group, JsonBaselines, ReplayReport};
-use crate::settings::{Settings, classify_agent};
+use crate::settings::Settings;
 
 /// Name of the replay with the published formats.
 pub const PUBLISHED: &str = "published";
 /// Name of the replay with the extended formats.
 pub const EXTENDED: &str = "extended";
-
-/// A history laid out, with what reports need besides.
-pub struct Laid {
-    /// What is replayed.
-    pub tape: Tape,
-    /// What happened.
-    pub history: History,
-    /// Project of each session, as a pseudonym.
-    pub projects: Vec<Id>,
-    /// Tokens that entered contexts.
-    pub context_tokens: u64,
-    /// See [`report::Input::plain_repeats`].
-    pub plain_repeats: [u64; 3],
-    /// Published figures to print beside these.
-    pub paper: PaperClaim,
-}
 
 /// One report per configuration, from the lake if they were made before; else `laid` is what they were made from.
 pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>) -> Result<Vec<ReplayReport>> {
@@ -45,7 +28,7 @@ pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>
     let paper = input.data.paper_claim()?;
     let question = format!("replay {settings:?} {:?} {paper:?}", scenarios.model);
     let mut reports: Vec<ReplayReport> = input.remember(&question, |input| {
-        let laid = laid.insert(Laid::new(scenarios, input)?);
+        let laid = laid.insert(Laid::new(scenarios.model.as_deref(), input)?);
         Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings)).collect()))
     })?;
     // The lake holds no names of directories.
@@ -55,60 +38,6 @@ pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>
         }
     }
     Ok(reports)
-}
-
-impl Laid {
-    /// Lays out what the input holds.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
-    pub fn new(scenarios: &Scenarios, input: &mut Input) -> Result<Self> {
-        let mut history = input.history();
-        let mut names = input.corpus().names.clone();
-        for (old, new) in &input.vocabulary.tool_aliases {
-            if let Some(old) = names.find(old) {
-                history.rename_tool(old, names.intern(new));
-            }
-        }
-        let repeats = totals::totals(input.corpus()).dedup;
-        let bodies = input.bodies();
-        let words = &input.vocabulary;
-        let models = match &scenarios.model {
-            Some(model) => vec![model.clone(); history.sessions.len()],
-            None => contexts::models_of_sessions(&history, &names),
-        };
-        let uses = uses::sessions(&history, &names, &words.read_class_tools);
-        let profile = |(model, session): (String, crate::model::stats::SessionUse)| {
-            let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
-            let class = classify_agent(session.calls as f64, session.compactions as f64, read_share);
-            SessionProfile { model, class }
-        };
-        let profiles = models.into_iter().zip(uses).map(profile).collect();
-        let kind = |tool: &str| {
-            if words.file_read_tools.contains(tool) {
-                ToolKind::FileRead
-            } else if words.file_mutate_tools.contains(tool) {
-                ToolKind::FileMutate
-            } else {
-                ToolKind::Other
-            }
-        };
-        let tape = Tape::new(&history, &names, bodies, profiles, &kind, input.formats.range_lines_min);
-        let projects = input.projects(&history);
-        Ok(Self {
-            tape,
-            projects,
-            context_tokens: contexts::tokens_entered(&history),
-            plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
-            paper: input.data.paper_claim()?,
-            history,
-        })
-    }
-
-    /// What is varied in one arm.
-    pub fn options(&self, extended: bool) -> Options {
-        Options { extended, invalidate: true }
-    }
 }
 
 /// Replays one configuration and sums up.

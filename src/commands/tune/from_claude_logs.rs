@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::config::config_path;
 use crate::commands::input::Input;
-use crate::commands::tune::proposal::{Proposal, View};
+use crate::commands::tune::proposal::{Proposal, View, settle};
+use crate::commands::tune::record;
 use crate::commands::tune::warnings::{warn_unknown, warnings_json};
 use crate::commands::window;
 use crate::context::Context;
@@ -17,13 +18,14 @@ use crate::frames::calls::CallFrame;
 use crate::mine::overview::Overview;
 use crate::mine::uses;
 use crate::model::finding::Verdict;
+use crate::model::fingerprint::Observed;
 use crate::model::names::Names;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::report::{envelope, findings, quality};
 use crate::rules::annotations::Annotations;
-use crate::rules::{Facts, judge_all, t1_tools};
+use crate::rules::{Facts, Speaks, judge_all, t1_tools};
 use crate::settings::{Effective, SettingsFile, classify_agent, write_atomically};
 
 /// Mine the logs, apply rules P1 to P3 (and T1 with --tools), write the configuration and print its diff.
@@ -96,15 +98,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         follow_ups: &mined.follow_ups,
         annotations: &Annotations::load(&input.data)?,
         families: &input.data.families()?,
+        observed: &Observed::default(),
         current: &view,
     };
-    let found = judge_all(&facts, &input.data, args.tools)?;
-    let proposal = Proposal::new(&file, &view, found)?;
+    let asked: &[Speaks] = if args.tools { &[Speaks::Logs, Speaks::LogsWithTools] } else { &[Speaks::Logs] };
+    let found = judge_all(&facts, &input.data, asked)?;
+    let proposal = Proposal::new(&file, settle(&view, found))?;
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
-    conclude(args, context, &file, &proposal)
+    conclude(args, context, &input, &mined.overview, &file, &proposal)
 }
 
 fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
@@ -214,7 +218,14 @@ fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mine
 }
 
 /// Writes the file, or says why not.
-fn conclude(args: &Args, context: &mut Context<'_>, file: &SettingsFile, proposal: &Proposal) -> Result<Exit> {
+fn conclude(
+    args: &Args,
+    context: &mut Context<'_>,
+    input: &Input,
+    overview: &Overview,
+    file: &SettingsFile,
+    proposal: &Proposal,
+) -> Result<Exit> {
     let told = !args.report.quiet;
     let held = proposal.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
     let aside =
@@ -236,5 +247,7 @@ fn conclude(args: &Args, context: &mut Context<'_>, file: &SettingsFile, proposa
     if told {
         writeln!(context.err, "# {changes} written → {}{aside}", file.path.display())?;
     }
+    let inputs = window::inputs("logs", overview.calls, overview.sessions, &input.window);
+    record::note("tune from-claude-logs", file, proposal, None, inputs, context)?;
     Ok(Exit::Done)
 }

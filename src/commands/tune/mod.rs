@@ -1,9 +1,15 @@
 //! `devboy tune`: propose, show and explain `pipeline_config.toml`.
 
+mod analyze;
 mod from_claude_logs;
+mod gate;
+pub mod history;
 mod proposal;
+mod realised;
+mod record;
 mod rules;
 mod show;
+mod undo;
 mod warnings;
 
 use crate::cli::Exit;
@@ -19,16 +25,22 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
+    Analyze(analyze::Args),
     FromClaudeLogs(from_claude_logs::Args),
     Show(show::Args),
+    History(history::Args),
+    Undo(undo::Args),
     Rules(rules::Args),
 }
 
 /// Runs a subcommand.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match &args.command {
+        Command::Analyze(args) => analyze::run(args, context),
         Command::FromClaudeLogs(args) => from_claude_logs::run(args, context),
         Command::Show(args) => show::run(args, context),
+        Command::History(args) => realised::history(args, context),
+        Command::Undo(args) => undo::run(args, context),
         Command::Rules(args) => rules::run(args, context),
     }
 }

@@ -56,9 +56,7 @@ pub struct Proposal {
 
 impl Proposal {
     /// Settles what the rules found into one new text.
-    pub fn new(file: &SettingsFile, view: &View<'_>, mut findings: Vec<Finding>) -> Result<Self> {
-        hold_pinned(&mut findings, view);
-        hold_conflicts(&mut findings);
+    pub fn new(file: &SettingsFile, findings: Vec<Finding>) -> Result<Self> {
         let deltas: Vec<&Delta> = findings.iter().filter_map(proposed).collect();
         let text = apply(file, &changes(file, &deltas))?;
         let diff = unified_diff(&file.text, &text, &file.path.display().to_string());
@@ -76,7 +74,15 @@ impl Proposal {
     }
 }
 
-fn proposed(finding: &Finding) -> Option<&Delta> {
+/// Holds proposals that may not be made: of pinned keys, and of keys that two rules want.
+pub fn settle(view: &View<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
+    hold_pinned(&mut findings, view);
+    hold_conflicts(&mut findings);
+    findings
+}
+
+/// The change that a finding proposes.
+pub fn proposed(finding: &Finding) -> Option<&Delta> {
     match &finding.verdict {
         Verdict::Propose(delta) => Some(delta),
         Verdict::Hold(_) | Verdict::Skip(_) => None,

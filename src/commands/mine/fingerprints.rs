@@ -1,0 +1,91 @@
+//! `devboy mine fingerprints`: what each endpoint answers like, over a window.
+
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::commands::config::{config_path, load_config};
+use crate::commands::mine::export::{ExportArgs, Form};
+use crate::commands::responses::{Responses, Wanted};
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::Result;
+use crate::frames::endpoints;
+use crate::model::fingerprint::Fingerprint;
+use crate::report::table::Format;
+use crate::report::{envelope, fingerprints};
+use crate::settings::Effective;
+
+/// Print the fingerprint of every endpoint: sizes, shapes, formats, repeats.
+///
+/// Made from the logs, or with --from-telemetry from what the live pipeline recorded; both give the same figures. Names of
+/// MCP servers are pseudonyms unless --live-names is given.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Read the telemetry of the live pipeline; --input-dir then names telemetry.
+    #[arg(long)]
+    from_telemetry: bool,
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+/// Reads, sums up, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
+    let window = window::of(&args.window, context.now_ms)?;
+    let output = args.export.shared();
+    let wanted = Wanted { input: &args.input, window, settings: &settings, output: &output };
+    let mut responses = if args.from_telemetry {
+        Responses::from_telemetry(&wanted, context)?
+    } else {
+        Responses::from_logs(&wanted, context)?
+    };
+    responses.observe(&[])?;
+    if responses.log.events.is_empty() && !args.input.allow_empty {
+        return Err(responses.nothing_found());
+    }
+    responses.tell(&output, context)?;
+    let (rows, left_out) = chosen(args, &responses);
+    if left_out > 0 && !output.quiet {
+        writeln!(context.err, "# {left_out} endpoints left out: fewer than {} sessions", args.export.k_anonymity)?;
+    }
+    let stamp = output.stamp(context);
+    args.export.send(context, |out, width| match args.export.form() {
+        Form::Table => fingerprints::overview(&rows).write(out, Format::Table, width),
+        Form::Csv => fingerprints::table(&rows).write(out, Format::Csv, width),
+        Form::Md => fingerprints::table(&rows).write(out, Format::Md, width),
+        Form::Parquet => endpoints::write(out, &rows, &responses.about()),
+        Form::Json => envelope::write(
+            out,
+            &envelope::envelope(
+                "mine fingerprints",
+                stamp,
+                json!({
+                    "window": responses.window_json(),
+                    "inputs": responses.json(),
+                    "data_quality": responses.quality_json(),
+                    "profile": fingerprints::profile_json(&responses.observed.profile),
+                    "left_out": left_out,
+                    "fingerprints": fingerprints::json(&rows),
+                }),
+            ),
+        ),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// The rows to show, under the names to show, and how many are left out.
+fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, usize) {
+    let all = &responses.observed.endpoints;
+    let named = |row: &Fingerprint| {
+        let live = row.key.clone().filter(|_| args.export.live_names);
+        Fingerprint { endpoint: live.unwrap_or_else(|| row.endpoint.clone()), ..row.clone() }
+    };
+    let rows: Vec<Fingerprint> =
+        all.iter().filter(|row| row.sessions >= args.export.k_anonymity).map(named).collect();
+    let left_out = all.len() - rows.len();
+    (rows, left_out)
+}

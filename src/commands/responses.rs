@@ -1,0 +1,378 @@
+//! Recorded responses, wherever they come from: the telemetry of the live pipeline, or the logs as they would have been
+//! recorded. Either can be summed up, and replayed under another configuration.
+
+mod live_names;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli::{InputArgs, OutputArgs};
+use crate::commands::config::vocabularies;
+use crate::commands::input::Input;
+use crate::commands::laid::{Laid, tool_kind};
+use crate::commands::update::thread_pool;
+use crate::commands::window;
+use crate::content::encode;
+use crate::content::inner_formats::InnerFormat;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::frames::endpoints;
+use crate::logs::vocabulary::Vocabulary;
+use crate::mine::observe::{Guide, observe};
+use crate::mine::uses::sessions_of_events;
+use crate::model::damage::Reason;
+use crate::model::effectiveness::Effectiveness;
+use crate::model::event::EventLog;
+use crate::model::fingerprint::Observed;
+use crate::model::journal::Inputs;
+use crate::model::stats::SessionUse;
+use crate::model::tokenizer::Counting;
+use crate::model::trace::Millis;
+use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
+use crate::report::numbers::{bytes, counted, thousands};
+use crate::report::quality::{self, Quality};
+use crate::rules::data::{Data, TelemetryRules};
+use crate::settings::{AgentClass, Settings, classify_agent, write_private_bytes};
+use crate::telemetry::{self, Listing, Request, Surroundings, Telemetry, anonymous_tool, is_anonymous_tool};
+
+/// Responses are replayed in pieces of whole sessions with at least this many, so that memory stays bounded.
+const PIECE_EVENTS: usize = 20_000;
+
+/// What a command wants to read.
+pub struct Wanted<'a> {
+    /// Where from.
+    pub input: &'a InputArgs,
+    /// Which part.
+    pub window: Range<Millis>,
+    /// The configuration under which logs are replayed.
+    pub settings: &'a Settings,
+    /// How results are shown.
+    pub output: &'a OutputArgs,
+}
+
+/// Where responses come from.
+enum Origin {
+    Telemetry(Box<Telemetry>),
+    Logs(Box<(Input, Laid)>),
+}
+
+/// Recorded responses and what they add up to.
+pub struct Responses {
+    /// The responses, under the names that configurations use, as far as these are known.
+    pub log: EventLog,
+    /// What they add up to; see [`Responses::observe`].
+    pub observed: Observed,
+    /// The data files.
+    pub data: Data,
+    origin: Origin,
+    words: Vocabulary,
+    assumed: TelemetryRules,
+    window: Range<Millis>,
+    pool: rayon::ThreadPool,
+}
+
+impl Responses {
+    /// What the live pipeline recorded.
+    ///
+    /// # Errors
+    /// If a data file does not fit, or the command line asks for what telemetry does not hold.
+    pub fn from_telemetry(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
+        if wanted.input.project.is_some() {
+            return Err(Error::usage("telemetry does not know projects").hint("--project works with logs only"));
+        }
+        let data = Data::new(wanted.input.rules_dir.as_deref())?;
+        let assumed = data.telemetry()?;
+        let around = Surroundings {
+            home: context.env.places.home.clone(),
+            telemetry_dir: context.env.telemetry_dir.clone(),
+            configured: wanted.settings.telemetry.path.as_ref().map(Into::into),
+        };
+        let listing = Listing::new(telemetry::places(&wanted.input.input_dir, &around), wanted.window.start);
+        let request = Request {
+            window: wanted.window.clone(),
+            recycled_gap_ms: u64::from(assumed.recycled_gap_hours) * 3_600_000,
+            vocabulary: telemetry::Vocabulary {
+                inner_format: |key| InnerFormat::from_key(key).map(InnerFormat::bit),
+                format: |id| encode::find(id).map(|(number, _)| number),
+            },
+        };
+        let pool = thread_pool(wanted.input.threads)?;
+        let mut telemetry = listing.read(&request, &pool, &|_| {});
+        let mut log = std::mem::take(&mut telemetry.log);
+        let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
+        live_names::restore(&mut log, wanted.settings, lake.as_deref());
+        Ok(Self {
+            log,
+            observed: Observed::default(),
+            words: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
+            data,
+            origin: Origin::Telemetry(Box::new(telemetry)),
+            assumed,
+            window: wanted.window.clone(),
+            pool,
+        })
+    }
+
+    /// What the live pipeline would have recorded for the logs.
+    ///
+    /// # Errors
+    /// If no log can be found, or a data file does not fit.
+    pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
+        let tier = vocabularies(wanted.settings, None);
+        let mut input = Input::read(wanted.input, wanted.window.clone(), tier, wanted.output, context)?;
+        if input.sources.iter().all(|source| source.counters.known_records == 0) && !wanted.input.allow_empty {
+            return Err(input.no_records());
+        }
+        let laid = Laid::new(None, &mut input)?;
+        let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
+        let data = Data::new(wanted.input.rules_dir.as_deref())?;
+        Ok(Self {
+            log: laid.events(&scenario),
+            observed: Observed::default(),
+            words: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
+            assumed: data.telemetry()?,
+            data,
+            origin: Origin::Logs(Box::new((input, laid))),
+            window: wanted.window.clone(),
+            pool: thread_pool(wanted.input.threads)?,
+        })
+    }
+
+    /// Sums the responses up, with follow-ups at these lags.
+    ///
+    /// # Errors
+    /// If Polars refuses a query, which is a fault of devboy.
+    pub fn observe(&mut self, lags: &[u32]) -> Result<()> {
+        let guide = Guide {
+            inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
+            pseudonym: &anonymous_tool,
+            is_pseudonym: &is_anonymous_tool,
+            read_class: &self.words.read_class_tools,
+            classify: &|session| class_of(session).variant(),
+            lags,
+        };
+        self.observed = self.pool.install(|| observe(&self.log, &guide))?;
+        Ok(())
+    }
+
+    /// What is saved of the tokens now, and how much more each change of the configuration would save.
+    pub fn effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<f64>) {
+        self.pool.install(|| match &self.origin {
+            Origin::Logs(origin) => {
+                let laid = &origin.1;
+                let scenario = |settings: &Settings| Scenario::new(settings, &laid.tape, laid.options(false));
+                let piece = |_| Piece { tape: Cow::Borrowed(&laid.tape), weights: Vec::new() };
+                effects(1, &piece, &scenario(now), &changes.iter().map(scenario).collect::<Vec<_>>())
+            }
+            Origin::Telemetry(_) => self.recorded_effects(now, changes),
+        })
+    }
+
+    fn recorded_effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<f64>) {
+        let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
+        let sessions = sessions_of_events(&self.log, &self.words.read_class_tools).iter().map(profile).collect();
+        let kind = |tool: &str| tool_kind(&self.words, tool);
+        let recorded = Recorded::new(&self.log, sessions, &kind, self.assumed.handle_tokens);
+        let skeleton = recorded.skeleton();
+        // Tokens were counted by the recorder.
+        let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
+        let scenario = |settings: &Settings| Scenario::new(settings, &skeleton, options.clone());
+        let pieces = self.pieces();
+        let weights = |events: &Range<usize>| self.log.events[events.clone()].iter().map(|event| event.weight).collect();
+        let piece = |index: usize| Piece {
+            tape: Cow::Owned(recorded.lay(pieces[index].clone())),
+            weights: weights(&pieces[index]),
+        };
+        effects(pieces.len(), &piece, &scenario(now), &changes.iter().map(scenario).collect::<Vec<_>>())
+    }
+
+    /// Stretches of whole sessions.
+    fn pieces(&self) -> Vec<Range<usize>> {
+        let mut pieces: Vec<Range<usize>> = Vec::new();
+        let mut start = 0;
+        for session in self.log.events.chunk_by(|a, b| a.session == b.session) {
+            let end = start + session.len();
+            match pieces.last_mut().filter(|piece| piece.len() < PIECE_EVENTS) {
+                Some(piece) => piece.end = end,
+                None => pieces.push(start..end),
+            }
+            start = end;
+        }
+        pieces
+    }
+
+    /// How much the planner and L0 spared.
+    pub fn effectiveness(&self) -> Effectiveness {
+        let mut sum = Effectiveness::default();
+        self.log.events.iter().for_each(|event| sum.add(event));
+        sum
+    }
+
+    /// What the figures rest on.
+    pub fn basis(&self) -> &'static str {
+        match self.origin {
+            Origin::Telemetry(_) => "as the live pipeline recorded them",
+            Origin::Logs(_) => "replayed from the logs, published formats",
+        }
+    }
+
+    /// Places that were looked at, in words.
+    pub fn places(&self) -> Vec<String> {
+        match &self.origin {
+            Origin::Telemetry(telemetry) => {
+                let found = telemetry.places.iter().filter(|place| place.found);
+                found.map(|place| format!("{} ({})", place.path.display(), place.origin)).collect()
+            }
+            Origin::Logs(origin) => {
+                let roots = origin.0.roots.iter();
+                roots.map(|root| format!("{} ({})", root.path.display(), root.origin)).collect()
+            }
+        }
+    }
+
+    /// The error that says where was looked.
+    pub fn nothing_found(&self) -> Error {
+        let Origin::Telemetry(telemetry) = &self.origin else {
+            return Error::failed("no answers of tools in the window")
+                .hint("widen --since, --until or --days, or pass --allow-empty");
+        };
+        let looked = telemetry.places.iter().map(|place| {
+            let state = if place.found { "holds no event" } else { "does not exist" };
+            format!("looked at {} ({}): {state}", place.path.display(), place.origin)
+        });
+        let mut hints: Vec<String> = looked.collect();
+        let outside: u64 = telemetry.files.iter().map(|file| file.counts.outside_window).sum();
+        let skipped: u64 = telemetry.files.iter().map(|file| file.counts.skipped).sum();
+        if telemetry.files_outside_window + outside > 0 {
+            let files = counted(telemetry.files_outside_window, "file");
+            hints.push(format!("{files} and {} outside the window", counted(outside, "event")));
+        }
+        if skipped > 0 {
+            hints.push(format!("{} could not be read as an event", counted(skipped, "line")));
+        }
+        hints.push(
+            "the live pipeline records with `telemetry.enabled = true`; --from-claude-logs reads the logs instead"
+                .to_owned(),
+        );
+        Error::failed("no telemetry found").hint(hints.join("\n"))
+    }
+
+    /// Writes `telemetry/endpoints.parquet` beside the configuration.
+    ///
+    /// # Errors
+    /// Whatever the disk says.
+    pub fn write_fingerprints(&self, config: &Path) -> Result<()> {
+        let mut out = Vec::new();
+        endpoints::write(&mut out, &self.observed.endpoints, &self.about())?;
+        let beside = config.parent().unwrap_or(Path::new("."));
+        write_private_bytes(&beside.join("telemetry").join("endpoints.parquet"), &out)
+    }
+
+    /// What an export says about its window.
+    pub fn about(&self) -> Vec<(&'static str, String)> {
+        let bound = |ms: Millis| jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default();
+        let span = self.observed.profile.span_ms;
+        vec![
+            ("window_since", if self.window.start == window::ALL.start { String::new() } else { bound(self.window.start) }),
+            ("window_until", if self.window.end == window::ALL.end { String::new() } else { bound(self.window.end) }),
+            ("first_seen", span.map_or_else(String::new, |(first, _)| bound(first))),
+            ("last_seen", span.map_or_else(String::new, |(_, last)| bound(last))),
+        ]
+    }
+
+    /// The input for the journal.
+    pub fn inputs(&self) -> Inputs {
+        let profile = &self.observed.profile;
+        let origin = if matches!(self.origin, Origin::Telemetry(_)) { "telemetry" } else { "logs" };
+        window::inputs(origin, profile.events, profile.sessions, &self.window)
+    }
+
+    /// Tells the user what is worth knowing about the input.
+    pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
+        let telemetry = match &self.origin {
+            Origin::Logs(origin) => return origin.0.tell(output, context),
+            Origin::Telemetry(telemetry) => telemetry,
+        };
+        if output.quiet {
+            return Ok(());
+        }
+        let err = &mut context.err;
+        for note in &telemetry.notes {
+            writeln!(err, "# note: {note}")?;
+        }
+        if telemetry.copies > 0 {
+            writeln!(err, "# note: {} left out: another place holds the same", counted(telemetry.copies, "file"))?;
+        }
+        let damaged = self.damage();
+        if !damaged.is_empty() {
+            let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
+            writeln!(err, "# odd input: {}", words.collect::<Vec<_>>().join(", "))?;
+            if output.verbose {
+                for (reason, row) in &damaged {
+                    writeln!(err, "#   first {}: {}", reason.key(), row.first)?;
+                }
+            }
+        }
+        if output.verbose {
+            for file in &telemetry.files {
+                let events = counted(file.counts.events, "event");
+                writeln!(err, "# {}: {}, {events}", file.path.display(), bytes(file.bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn damage(&self) -> BTreeMap<Reason, Quality> {
+        match &self.origin {
+            Origin::Logs(origin) => quality::of(&origin.0.sources),
+            Origin::Telemetry(telemetry) => {
+                let files = telemetry.files.iter().map(|file| (file.path.display().to_string(), &file.counts.damage));
+                quality::of_files(files)
+            }
+        }
+    }
+
+    /// Odd input for JSON.
+    pub fn quality_json(&self) -> Value {
+        quality::json(&self.damage())
+    }
+
+    /// Fields of every JSON report about the input.
+    pub fn json(&self) -> Value {
+        match &self.origin {
+            Origin::Logs(origin) => origin.0.json(),
+            Origin::Telemetry(telemetry) => {
+                let sum = |of: fn(&telemetry::Counts) -> u64| telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>();
+                json!({
+                    "roots": telemetry.places.iter().map(|place| json!({
+                        "path": place.path.display().to_string(), "origin": place.origin, "found": place.found,
+                    })).collect::<Vec<_>>(),
+                    "files": telemetry.files.len(),
+                    "bytes": telemetry.files.iter().map(|file| file.bytes).sum::<u64>(),
+                    "lines": sum(|counts| counts.lines),
+                    "events": sum(|counts| counts.events),
+                    "summaries": sum(|counts| counts.summaries),
+                    "skipped": sum(|counts| counts.skipped),
+                    "events_outside_window": sum(|counts| counts.outside_window),
+                    "files_outside_window": telemetry.files_outside_window,
+                    "copies": telemetry.copies,
+                    "notes": telemetry.notes,
+                })
+            }
+        }
+    }
+
+    /// The window as text for JSON.
+    pub fn window_json(&self) -> Value {
+        window::json(&self.window)
+    }
+}
+
+fn class_of(session: &SessionUse) -> AgentClass {
+    let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
+    classify_agent(session.calls as f64, session.compactions as f64, read_share)
+}

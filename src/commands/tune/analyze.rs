@@ -1,0 +1,236 @@
+//! `devboy tune analyze`: sum up what the live pipeline recorded, let the rules speak, replay every proposal, write the
+//! configuration as a diff.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::commands::config::{config_path, load_config};
+use crate::commands::responses::{Responses, Wanted};
+use crate::commands::tune::gate::Gate;
+use crate::commands::tune::proposal::{Proposal, View, settle};
+use crate::commands::tune::record;
+use crate::commands::tune::warnings::{warn_unknown, warnings_json};
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::model::finding::Verdict;
+use crate::model::names::Names;
+use crate::report::numbers::{counted, date, percent, thousands};
+use crate::report::table::Format;
+use crate::report::{envelope, findings, fingerprints};
+use crate::rules::annotations::Annotations;
+use crate::rules::{Facts, Speaks, judge_all, t1_tools};
+use crate::settings::{Effective, SettingsFile, write_atomically};
+
+/// Endpoints in the table (published number).
+const TOP_ENDPOINTS: usize = 10;
+
+/// Sum up recorded responses, apply rules R1 to R6, replay every proposal, write the configuration and print its diff.
+///
+/// Reads the telemetry of the live pipeline, or with --from-claude-logs the logs themselves. The diff and the evidence of
+/// every change go to stdout, everything else to stderr. A proposal that would save fewer tokens on these very responses
+/// is held; if all together would, nothing is written and the exit code is 3. The previous file stays beside the new one
+/// as pipeline_config.toml.bak, and each change is noted in tuning-journal.jsonl (`devboy tune history`, `devboy tune
+/// undo`). A key or table marked `# pin` is never touched. Exit code 4 with --check means that changes are pending.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Read Claude Code logs instead of telemetry; --input-dir then names logs.
+    #[arg(long)]
+    from_claude_logs: bool,
+    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    #[arg(long, short, value_name = "FILE", visible_alias = "config")]
+    output: Option<PathBuf>,
+    /// Print the same, write no configuration.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write no configuration; exit with 4 if something would change.
+    #[arg(long)]
+    check: bool,
+    /// Also print what was held or skipped, and why.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    report: OutputArgs,
+}
+
+/// Everything that is shown and written.
+struct Analysis<'a> {
+    file: &'a SettingsFile,
+    responses: &'a Responses,
+    gate: Gate,
+    proposal: Proposal,
+}
+
+/// Reads, sums up, judges, replays, shows, writes.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let path = config_path(args.output.as_ref(), context)?;
+    // A broken configuration ends the command before any work is done.
+    let file = load_config(&path, false)?;
+    let effective = Effective::resolve(&file)?;
+    let window = window::of(&args.window, context.now_ms)?;
+    let wanted = Wanted { input: &args.input, window, settings: &effective.settings, output: &args.report };
+    let mut responses = if args.from_claude_logs {
+        Responses::from_logs(&wanted, context)?
+    } else {
+        Responses::from_telemetry(&wanted, context)?
+    };
+    responses.observe(&t1_tools::lags(&responses.data)?)?;
+    if responses.log.events.is_empty() && !args.input.allow_empty {
+        return Err(responses.nothing_found());
+    }
+    let view = View::new(&file, &effective);
+    let facts = Facts {
+        names: &Names::default(),
+        models: &[],
+        sessions: &[],
+        tools: &[],
+        follow_ups: &[],
+        annotations: &Annotations::load(&responses.data)?,
+        families: &[],
+        observed: &responses.observed,
+        current: &view,
+    };
+    let found = settle(&view, judge_all(&facts, &responses.data, &[Speaks::Events])?);
+    let (gate, found) = Gate::pass(&file, &effective.settings, &responses, found)?;
+    let proposal = Proposal::new(&file, found)?;
+    let analysis = Analysis { file: &file, responses: &responses, gate, proposal };
+    // Whoever stops reading has seen enough; what was asked for is done all the same.
+    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    show(args, context, &analysis).or_else(unread)?;
+    context.out.flush().map_err(Into::into).or_else(unread)?;
+    conclude(args, context, &analysis)
+}
+
+fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
+    let Analysis { file, responses, proposal, .. } = analysis;
+    if !args.report.quiet {
+        responses.tell(&args.report, context)?;
+        warn_unknown(file, context)?;
+        summarise(args, context, analysis)?;
+    }
+    match args.report.form() {
+        Format::Json => {
+            let document = envelope::envelope("tune analyze", args.report.stamp(context), json_fields(analysis));
+            envelope::write(context.out, &document)
+        }
+        Format::Table => {
+            if proposal.is_change() {
+                let colored = context.colored(args.report.color);
+                findings::write_diff(context.out, &proposal.diff, colored)?;
+                writeln!(context.out, "\n# why, {} changed:", counted(proposal.count() as u64, "key"))?;
+            }
+            findings::write(context.out, &proposal.findings, args.explain)
+        }
+        form => findings::table(&proposal.findings).write(context.out, form, context.width),
+    }
+}
+
+/// What was read and how it was answered, in the order and with the labels of the published tool.
+fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
+    let Analysis { file, responses, gate, .. } = analysis;
+    let err = &mut context.err;
+    for place in responses.places() {
+        writeln!(err, "# input:  {place}")?;
+    }
+    let dry = if args.dry_run || args.check { " (not written)" } else { "" };
+    writeln!(err, "# output: {}{dry}", file.path.display())?;
+    let profile = &responses.observed.profile;
+    writeln!(err, "# {}", fingerprints::summary(profile, responses.observed.endpoints.len()))?;
+    if let Some((first, last)) = profile.span_ms {
+        let standing = if (profile.calls - profile.events as f64).abs() < 0.5 {
+            String::new()
+        } else {
+            format!(" that stand for {} responses (sampled)", thousands(profile.calls.round() as u64))
+        };
+        let events = counted(profile.events, "event");
+        writeln!(err, "# {} … {}: {events}{standing}, {}", date(first), date(last), responses.basis())?;
+    }
+    if let Some((before, after)) = gate.shares() {
+        let baseline = thousands(gate.baseline.round() as u64);
+        writeln!(
+            err,
+            "# replayed: saves {} of {baseline} tokens now, {} with what is proposed (baseline: as it is)",
+            percent(before),
+            percent(after)
+        )?;
+    }
+    writeln!(err, "#\n# top endpoints by call count:")?;
+    for line in fingerprints::top(&responses.observed.endpoints, TOP_ENDPOINTS) {
+        writeln!(err, "#   {}", line.trim_end())?;
+    }
+    writeln!(err, "#   dedup% and total% are of the tokens as they are, encoder% of those that missed L0")?;
+    let effectiveness = responses.effectiveness();
+    if effectiveness.is_active() {
+        writeln!(err, "# enrichment: {effectiveness}")?;
+    }
+    Ok(())
+}
+
+fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
+    let Analysis { file, responses, gate, proposal } = analysis;
+    let shares = gate.shares();
+    json!({
+        "window": responses.window_json(),
+        "inputs": responses.json(),
+        "data_quality": responses.quality_json(),
+        "config": file.path.display().to_string(),
+        "warnings": warnings_json(file),
+        "profile": fingerprints::profile_json(&responses.observed.profile),
+        "fingerprints": fingerprints::json(&responses.observed.endpoints),
+        "gate": {
+            "basis": "replayed",
+            "baseline_tokens": gate.baseline,
+            "saved_before": gate.saved_before,
+            "saved_after": gate.saved_after,
+            "combined_before": shares.map(|(before, _)| before),
+            "combined_after": shares.map(|(_, after)| after),
+            "passed": !gate.fails(),
+        },
+        "findings": findings::json(&proposal.findings),
+        "changes": proposal.count(),
+        "diff": proposal.diff,
+    })
+}
+
+/// Writes the file, or says why not.
+fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<Exit> {
+    let Analysis { file, gate, proposal, responses } = analysis;
+    let told = !args.report.quiet;
+    let held = proposal.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
+    let aside =
+        if held > 0 && !args.explain { format!("; {} held, see --explain", thousands(held)) } else { String::new() };
+    if gate.fails() {
+        let lost = thousands((gate.saved_before - gate.saved_after).round() as u64);
+        writeln!(context.err, "# together the proposals would save {lost} tokens less: nothing written{aside}")?;
+        return Ok(Exit::Gate);
+    }
+    if !args.dry_run && !args.check {
+        responses.write_fingerprints(&file.path)?;
+    }
+    if !proposal.is_change() {
+        if told {
+            writeln!(context.err, "# nothing to change{aside}")?;
+        }
+        return Ok(Exit::Done);
+    }
+    let changes = counted(proposal.count() as u64, "change");
+    if args.check || args.dry_run {
+        if told {
+            writeln!(context.err, "# {changes} pending, nothing written{aside}")?;
+        }
+        return Ok(if args.check { Exit::Pending } else { Exit::Done });
+    }
+    write_atomically(&file.path, file.existed.then_some(file.text.as_str()), &proposal.text)?;
+    if told {
+        writeln!(context.err, "# tuned config → {}", file.path.display())?;
+        writeln!(context.err, "# {changes} written{aside}")?;
+    }
+    record::note("tune analyze", file, proposal, Some(gate), responses.inputs(), context)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,89 @@
+//! Every proposal is replayed before it is written, alone and together with the others: what loses tokens is held, and if
+//! the whole loses, nothing is written.
+
+use std::collections::BTreeMap;
+
+use toml_edit::Value;
+
+use crate::commands::responses::Responses;
+use crate::commands::tune::proposal::proposed;
+use crate::error::Result;
+use crate::model::finding::{Effect, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::report::numbers::thousands;
+use crate::settings::{Settings, SettingsFile, what_if};
+
+/// A loss below this is rounding: half a token.
+const TOKENS_MIN: f64 = 0.5;
+
+/// What all proposals together would do.
+pub struct Gate {
+    /// Tokens of all responses as they are.
+    pub baseline: f64,
+    /// Tokens saved of them under the configuration as it is.
+    pub saved_before: f64,
+    /// Tokens saved under the proposed one.
+    pub saved_after: f64,
+}
+
+impl Gate {
+    /// Replays what is proposed; proposals that lose become holds, all others carry their effect. What a rule says about
+    /// one subject is one proposal, whatever number of keys it takes.
+    ///
+    /// # Errors
+    /// If a proposed value does not fit the configuration.
+    pub fn pass(
+        file: &SettingsFile,
+        now: &Settings,
+        responses: &Responses,
+        mut findings: Vec<Finding>,
+    ) -> Result<(Self, Vec<Finding>)> {
+        let groups = groups(&findings);
+        let settings = |members: &[usize]| what_if(file, &changes(&findings, members));
+        let alone = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
+        let (present, effects) = responses.effects(now, &alone);
+        for (members, &tokens) in groups.iter().zip(&effects) {
+            for &member in members {
+                findings[member].effect = Some(Effect { tokens, baseline: present.baseline });
+                if tokens < -TOKENS_MIN {
+                    findings[member].verdict = Verdict::Hold(losing(tokens, &findings[member]));
+                }
+            }
+        }
+        let left: Vec<usize> = groups.into_iter().flatten().filter(|&at| proposed(&findings[at]).is_some()).collect();
+        let together = what_if(file, &changes(&findings, &left))?;
+        let (_, more) = responses.effects(now, &[together]);
+        let saved_after = present.saved + more.first().copied().unwrap_or_default();
+        Ok((Self { baseline: present.baseline, saved_before: present.saved, saved_after }, findings))
+    }
+
+    /// Whether the whole loses.
+    pub fn fails(&self) -> bool {
+        self.saved_after < self.saved_before - TOKENS_MIN
+    }
+
+    /// Share of all tokens that is saved now, and with the proposals.
+    pub fn shares(&self) -> Option<(f64, f64)> {
+        (self.baseline > 0.0).then(|| (self.saved_before / self.baseline, self.saved_after / self.baseline))
+    }
+}
+
+/// Proposals of one rule about one subject, by index; what was measured and what is shipped stand apart.
+fn groups(findings: &[Finding]) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<(&str, &str, &str), Vec<usize>> = BTreeMap::new();
+    for (index, finding) in findings.iter().enumerate().filter(|(_, finding)| proposed(finding).is_some()) {
+        groups.entry((finding.rule, &finding.subject, finding.evidence.basis.key())).or_default().push(index);
+    }
+    groups.into_values().collect()
+}
+
+fn changes(findings: &[Finding], members: &[usize]) -> Vec<(KeyPath, Value)> {
+    let deltas = members.iter().filter_map(|&member| proposed(&findings[member]));
+    deltas.map(|delta| (delta.key.clone(), delta.to.clone())).collect()
+}
+
+fn losing(tokens: f64, finding: &Finding) -> String {
+    let lost = thousands(tokens.abs().round() as u64);
+    let key = proposed(finding).map_or_else(String::new, |delta| format!("`{}` = {}", delta.key, delta.to));
+    format!("{key} would save {lost} tokens less on these responses")
+}

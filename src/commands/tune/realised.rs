@@ -1,0 +1,36 @@
+//! What recorded telemetry shows between two changes, for `devboy tune history`.
+
+use crate::cli::Exit;
+use crate::commands::config::{config_path, load_config};
+use crate::commands::responses::{Responses, Wanted};
+use crate::commands::tune::history::{self, Realised};
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::Result;
+use crate::model::event::EventLog;
+use crate::model::fingerprint::LayerTokens;
+use crate::model::trace::Millis;
+use crate::settings::{Effective, SettingsFile};
+
+/// Prints the history with what was recorded between its entries.
+pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> {
+    let path = config_path(args.output.as_ref(), context)?;
+    // The journal can be read whatever has become of the configuration.
+    let file = load_config(&path, false).unwrap_or_else(|_| SettingsFile::missing(&path));
+    let settings = Effective::resolve(&file)?.settings;
+    let wanted = Wanted { input: &args.input, window: window::ALL, settings: &settings, output: &args.report };
+    let responses = Responses::from_telemetry(&wanted, context)?;
+    history::run(args, &|from, to| realised(&responses.log, from, to), context)
+}
+
+/// Tokens of the events from one time up to another, itself outside.
+fn realised(log: &EventLog, from: Millis, to: Millis) -> Option<Realised> {
+    let mut sum = Realised { tokens: LayerTokens::default(), events: 0 };
+    for event in log.events.iter().filter(|event| (from..to).contains(&event.ts)) {
+        let layer = event.layer as usize;
+        sum.events += 1;
+        sum.tokens.baseline[layer] += event.weight * f64::from(event.baseline);
+        sum.tokens.sent[layer] += event.weight * f64::from(event.sent);
+    }
+    (sum.events > 0).then_some(sum)
+}

@@ -1,0 +1,203 @@
+//! `devboy tune undo`: takes back what devboy wrote, and nothing that a person did since.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::history::tell_damaged;
+use crate::cli::{Exit, OutputArgs};
+use crate::commands::config::config_path;
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::model::journal::{Entry, Journal, JournalChange};
+use crate::report::numbers::{counted, date};
+use crate::report::table::{Format, Table};
+use crate::report::{envelope, findings};
+use crate::settings::{
+    Reversal, SettingsFile, append_entry, journal_entry, journal_name, journal_path, read_journal, reverse,
+    unified_diff, write_atomically,
+};
+
+/// Take back the last change that devboy wrote, or the one named, and print the diff.
+///
+/// Each key goes back to its value before. A key that was changed since, and one that is marked `# pin`, is kept and
+/// named. The previous file stays beside the new one as pipeline_config.toml.bak. The undo is a change of its own in
+/// the journal, and can be undone by its id.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The change to take back, as `devboy tune history` names it; the start of its id will do. Default: the last one.
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    #[arg(long, short, value_name = "FILE", visible_alias = "config")]
+    output: Option<PathBuf>,
+    /// Print the same, write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    report: OutputArgs,
+}
+
+/// Chooses an entry, takes it back, shows, writes.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let path = config_path(args.output.as_ref(), context)?;
+    let file = SettingsFile::load(&path)?;
+    let journal = read_journal(&journal_path(&path))?.about(&journal_name(&path));
+    if !args.report.quiet {
+        tell_damaged(&journal, &journal_path(&path), context)?;
+    }
+    let entry = chosen(&journal, args.id.as_deref(), &path)?;
+    if !file.existed {
+        return Err(Error::failed(format!("{} does not exist: there is nothing to undo in it", path.display()))
+            .hint("--output names another configuration"));
+    }
+    let reversal = reverse(&file, entry)?;
+    if reversal.undone.is_empty() {
+        return Err(nothing_undone(entry, &reversal));
+    }
+    // Whoever stops reading has seen enough; what was asked for is done all the same.
+    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    show(args, context, &file, entry, &reversal).or_else(unread)?;
+    context.out.flush().map_err(Into::into).or_else(unread)?;
+    if !args.dry_run {
+        write(&file, entry, &reversal, context)?;
+    }
+    if !args.report.quiet {
+        conclude(args, context, &file, entry, &reversal)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The entry named, else the last one that holds.
+fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&'j Entry> {
+    if journal.entries.is_empty() {
+        let place = journal_path(config);
+        return Err(Error::failed(format!("no change of {} is recorded in {}", config.display(), place.display()))
+            .hint("a change is recorded when `devboy tune` writes the configuration"));
+    }
+    let Some(id) = id else {
+        return journal.last_standing().ok_or_else(|| {
+            Error::failed(format!("every recorded change of {} is undone", config.display()))
+                .hint("`devboy tune history` lists them; name an undo to take it back")
+        });
+    };
+    match journal.named(id)[..] {
+        [only] => refuse_undone(journal, only),
+        [] => Err(Error::failed(format!("no recorded change of {} is called {id}", config.display()))
+            .hint("`devboy tune history` lists them with their ids")),
+        ref several => {
+            let ids: Vec<&str> = several.iter().map(|entry| entry.id.as_str()).collect();
+            Err(Error::failed(format!("{id} is the start of several ids: {}", ids.join(", ")))
+                .hint("write more of the id"))
+        }
+    }
+}
+
+fn refuse_undone<'j>(journal: &'j Journal, entry: &'j Entry) -> Result<&'j Entry> {
+    let standings = journal.entries.iter().zip(journal.standings());
+    let standing = standings.into_iter().find(|(other, _)| other.id == entry.id).map(|(_, standing)| standing);
+    let undos = standing.filter(|standing| standing.is_undone()).map(|standing| standing.undos).unwrap_or_default();
+    let Some(undo) = undos.last().map(|undo| &journal.entries[*undo]) else { return Ok(entry) };
+    Err(Error::failed(format!("{} was undone on {} by {}", entry.id, date(undo.at_ms), undo.id))
+        .hint(format!("`devboy tune undo {}` makes the change again", undo.id)))
+}
+
+fn nothing_undone(entry: &Entry, reversal: &Reversal) -> Error {
+    let mut why: Vec<String> = reversal.kept.iter().map(|kept| format!("`{}` {}", kept.key, kept.reason)).collect();
+    why.push("set by hand what should be different".to_owned());
+    Error::failed(format!("nothing of {} of {} can be undone", entry.id, date(entry.at_ms))).hint(why.join("\n"))
+}
+
+fn show(args: &Args, context: &mut Context<'_>, file: &SettingsFile, entry: &Entry, reversal: &Reversal) -> Result<()> {
+    let diff = unified_diff(&file.text, &reversal.text, &file.path.display().to_string());
+    match args.report.form() {
+        Format::Json => {
+            let undone = |change: &JournalChange| json!({ "key": change.key, "from": change.new, "to": change.old });
+            let fields = json!({
+                "config": file.path.display().to_string(),
+                "undoes": entry.id,
+                "written": !args.dry_run,
+                "byte_identical": reversal.is_exact,
+                "edited_since": reversal.is_edited,
+                "undone": reversal.undone.iter().map(undone).collect::<Vec<_>>(),
+                "kept": reversal.kept.iter().map(|kept| json!({ "key": kept.key, "reason": kept.reason }))
+                    .collect::<Vec<_>>(),
+                "diff": diff,
+            });
+            let document = envelope::envelope("tune undo", args.report.stamp(context), fields);
+            envelope::write(context.out, &document)
+        }
+        Format::Table => {
+            let colored = context.colored(args.report.color);
+            findings::write_diff(context.out, &diff, colored)?;
+            let keys = counted(reversal.undone.len() as u64, "key");
+            writeln!(context.out, "\n# {keys} of {} back as before {}:", entry.id, date(entry.at_ms))?;
+            for change in &reversal.undone {
+                writeln!(context.out, "# {}: {} → {}", change.key, side(&change.new), side(&change.old))?;
+            }
+            for kept in &reversal.kept {
+                writeln!(context.out, "# kept: `{}` {}", kept.key, kept.reason)?;
+            }
+            Ok(())
+        }
+        form => table(reversal).write(context.out, form, context.width),
+    }
+}
+
+fn side(value: &Option<String>) -> &str {
+    value.as_deref().unwrap_or("nothing")
+}
+
+fn table(reversal: &Reversal) -> Table {
+    let mut table = Table::new(&["key", "outcome", "from", "to", "why"]);
+    for change in &reversal.undone {
+        let sides = [&change.new, &change.old].map(|side| side.clone().unwrap_or_default());
+        let [from, to] = sides;
+        table.row([change.key.clone(), "undone".to_owned(), from, to, String::new()]);
+    }
+    for kept in &reversal.kept {
+        table.row([kept.key.clone(), "kept".to_owned(), String::new(), String::new(), kept.reason.clone()]);
+    }
+    table
+}
+
+/// Stores the file and adds the undo to the journal.
+fn write(file: &SettingsFile, entry: &Entry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
+    let back = |change: &JournalChange| JournalChange {
+        rule: change.rule.clone(),
+        key: change.key.clone(),
+        evidence: format!("takes back {}", entry.id),
+        ..JournalChange::default()
+    };
+    let changes = reversal.undone.iter().map(back).collect();
+    let mut undo = journal_entry(context.now_ms, "tune undo", file, &reversal.text, changes)?;
+    undo.undoes = Some(entry.id.clone());
+    write_atomically(&file.path, Some(&file.text), &reversal.text)?;
+    append_entry(&journal_path(&file.path), &undo)
+        .map_err(|cause| cause.hint("the configuration is written; only the journal does not know of it"))
+}
+
+/// What there is to say besides the changes.
+fn conclude(
+    args: &Args,
+    context: &mut Context<'_>,
+    file: &SettingsFile,
+    entry: &Entry,
+    reversal: &Reversal,
+) -> Result<()> {
+    let (err, id, path) = (&mut context.err, &entry.id, file.path.display());
+    match reversal {
+        Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
+        Reversal { is_edited: true, .. } => writeln!(err, "# the file was edited since {id}; all else in it stays")?,
+        Reversal { .. } => writeln!(err, "# the file means what it did before {id}, but not every byte is the same")?,
+    }
+    if reversal.text.trim().is_empty() {
+        writeln!(err, "# nothing is left in the file; it stays, empty")?;
+    }
+    let keys = counted(reversal.undone.len() as u64, "key");
+    match args.dry_run {
+        true => writeln!(err, "# {keys} to undo, nothing written")?,
+        false => writeln!(err, "# {keys} undone → {path}")?,
+    }
+    Ok(())
+}

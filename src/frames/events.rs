@@ -1,0 +1,263 @@
+//! Recorded responses as a Polars frame, and the sums over it from which fingerprints are made.
+//!
+//! All sums are of whole numbers, apart for each sampling rate, so that they do not depend on the order in which threads
+//! add; the weights come in afterwards.
+
+use std::collections::BTreeSet;
+
+use polars::prelude::*;
+
+use crate::error::Result;
+use crate::frames::collected::{Collected, fault};
+use crate::model::body_shape::BodyShape;
+use crate::model::event::{Event, EventLog};
+use crate::model::names::Sym;
+
+/// Parts of one in which key stability is added up.
+pub const STABILITY_PARTS: f64 = 1e9;
+
+/// One row per event.
+pub struct EventFrame {
+    events: LazyFrame,
+    /// The distinct weights, ascending; rows name them by place.
+    weights: Vec<f64>,
+}
+
+/// Sums over the events of one endpoint that have the same weight, shape, layer and inner formats.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EndpointSum {
+    /// Endpoint class.
+    pub endpoint: Sym,
+    /// Responses that each event stands for.
+    pub weight: f64,
+    /// Number of the shape.
+    pub shape: u8,
+    /// Number of the layer.
+    pub layer: u8,
+    /// Inner formats, one bit each.
+    pub inner_formats: u16,
+    /// Events.
+    pub events: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Tokens as they are.
+    pub baseline: u64,
+    /// Tokens sent.
+    pub sent: u64,
+    /// Events that repeat an earlier one of their context and partition.
+    pub repeats: u64,
+    /// Columns of Markdown tables, added up.
+    pub columns: u64,
+    /// Rows of Markdown tables, added up.
+    pub rows: u64,
+    /// Events with a table whose columns are known.
+    pub tables: u64,
+    /// Key stability, added up in [`STABILITY_PARTS`].
+    pub stability: u64,
+    /// Events whose key stability is known.
+    pub stable: u64,
+    /// Events fetched ahead.
+    pub prefetches: u64,
+    /// Of these, used afterwards.
+    pub prefetches_cited: u64,
+}
+
+/// When and in how many sessions an endpoint was called.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EndpointSpan {
+    /// Endpoint class.
+    pub endpoint: Sym,
+    /// Sessions.
+    pub sessions: u64,
+    /// First response, in milliseconds since 1970.
+    pub first_ms: i64,
+    /// Last response.
+    pub last_ms: i64,
+}
+
+/// How many events of a group have one value and weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ValueCount {
+    /// Endpoint class or tool.
+    pub group: Sym,
+    /// The value.
+    pub value: u64,
+    /// Responses that each event stands for.
+    pub weight: f64,
+    /// Events.
+    pub events: u64,
+}
+
+impl EventFrame {
+    /// The frame of a log; `distances` are the stack distances of repeats, `u32::MAX` where there is none.
+    ///
+    /// # Errors
+    /// If the columns do not fit together, which is a fault of devboy.
+    pub fn new(log: &EventLog, distances: &[u32]) -> Result<Self> {
+        let weights = distinct_weights(&log.events);
+        let rate = |event: &Event| weights.partition_point(|&weight| weight < event.weight) as u32;
+        let of = |value: &dyn Fn(&Event) -> u32| log.events.iter().map(value).collect::<Vec<u32>>();
+        let is_table = |event: &Event| {
+            event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0
+        };
+        let is_array = |event: &Event| {
+            event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan()
+        };
+        let parts = |event: &Event| (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32;
+        let frame = df!(
+            "endpoint" => of(&|event| event.endpoint.0),
+            "tool" => of(&|event| event.tool.0),
+            "session" => of(&|event| event.session),
+            "ts" => log.events.iter().map(|event| event.ts).collect::<Vec<i64>>(),
+            "rate" => of(&rate),
+            // Shape, layer and inner formats in one number: one key is grouped faster than three.
+            "kind" => of(&|event| {
+                u32::from(event.inner_formats) << 16 | u32::from(event.shape) << 8 | event.layer as u32
+            }),
+            "bytes" => of(&|event| event.bytes),
+            "baseline" => of(&|event| event.baseline),
+            "sent" => of(&|event| event.sent),
+            "distance" => distances.to_vec(),
+            "columns" => of(&|event| if is_table(event) { event.columns } else { 0 }),
+            "rows" => of(&|event| if is_table(event) { event.rows } else { 0 }),
+            "stability" => of(&|event| if is_array(event) { parts(event) } else { u32::MAX }),
+            "plan" => of(&|event| u32::from(event.plan.prefetched) + u32::from(is_cited(event))),
+        );
+        Ok(Self { events: frame.map_err(fault)?.lazy(), weights })
+    }
+
+    /// The sums of all endpoints.
+    ///
+    /// # Errors
+    /// If Polars refuses the query, which is a fault of devboy.
+    pub fn endpoint_sums(&self) -> Result<Vec<EndpointSum>> {
+        let whole = |name: &str| col(name).cast(DataType::UInt64);
+        let stable = || col("stability").neq(lit(u32::MAX));
+        let count = |condition: Expr, name: &str| condition.sum().cast(DataType::UInt64).alias(name);
+        let sums = [
+            len().cast(DataType::UInt64).alias("events"),
+            whole("bytes").sum().alias("bytes"),
+            whole("baseline").sum().alias("baseline"),
+            whole("sent").sum().alias("sent"),
+            count(col("distance").neq(lit(u32::MAX)), "repeats"),
+            whole("columns").sum().alias("columns"),
+            whole("rows").sum().alias("rows"),
+            count(col("columns").gt(lit(0_u32)), "tables"),
+            whole("stability").filter(stable()).sum().alias("stability"),
+            count(stable(), "stable"),
+            count(col("plan").gt(lit(0_u32)), "prefetches"),
+            count(col("plan").gt(lit(1_u32)), "cited"),
+        ];
+        let found = self.grouped(&["endpoint", "rate", "kind"], &sums)?;
+        let columns = Collected(&found);
+        (0..found.height())
+            .map(|row| {
+                let kind = columns.number("kind", row)? as u32;
+                Ok(EndpointSum {
+                    endpoint: Sym(columns.number("endpoint", row)? as u32),
+                    weight: self.weights[columns.number("rate", row)? as usize],
+                    shape: (kind >> 8) as u8,
+                    layer: kind as u8,
+                    inner_formats: (kind >> 16) as u16,
+                    events: columns.number("events", row)?,
+                    bytes: columns.number("bytes", row)?,
+                    baseline: columns.number("baseline", row)?,
+                    sent: columns.number("sent", row)?,
+                    repeats: columns.number("repeats", row)?,
+                    columns: columns.number("columns", row)?,
+                    rows: columns.number("rows", row)?,
+                    tables: columns.number("tables", row)?,
+                    stability: columns.number("stability", row)?,
+                    stable: columns.number("stable", row)?,
+                    prefetches: columns.number("prefetches", row)?,
+                    prefetches_cited: columns.number("cited", row)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Sessions and times of all endpoints.
+    ///
+    /// # Errors
+    /// If Polars refuses the query, which is a fault of devboy.
+    pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
+        let found = self.grouped(
+            &["endpoint"],
+            &[
+                col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
+                col("ts").min().alias("first"),
+                col("ts").max().alias("last"),
+            ],
+        )?;
+        let columns = Collected(&found);
+        (0..found.height())
+            .map(|row| {
+                Ok(EndpointSpan {
+                    endpoint: Sym(columns.number("endpoint", row)? as u32),
+                    sessions: columns.number("sessions", row)?,
+                    first_ms: columns.signed("first", row)?,
+                    last_ms: columns.signed("last", row)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Stack distances of the repeats of each endpoint, ascending.
+    ///
+    /// # Errors
+    /// If Polars refuses the query, which is a fault of devboy.
+    pub fn repeat_distances(&self) -> Result<Vec<ValueCount>> {
+        let repeats = self.events.clone().filter(col("distance").neq(lit(u32::MAX)));
+        self.value_counts(repeats, "endpoint", "distance")
+    }
+
+    /// Bytes of the responses of each tool, ascending.
+    ///
+    /// # Errors
+    /// If Polars refuses the query, which is a fault of devboy.
+    pub fn tool_bytes(&self) -> Result<Vec<ValueCount>> {
+        self.value_counts(self.events.clone(), "tool", "bytes")
+    }
+
+    fn value_counts(&self, events: LazyFrame, group: &str, value: &str) -> Result<Vec<ValueCount>> {
+        let keys = [col(group), col(value), col("rate")];
+        let order = SortMultipleOptions::default();
+        let found = events
+            .group_by(keys)
+            .agg([len().cast(DataType::UInt64).alias("events")])
+            .sort([group, value, "rate"], order)
+            .collect()
+            .map_err(fault)?;
+        let columns = Collected(&found);
+        let [groups, values, rates, events] = [group, value, "rate", "events"].map(|name| columns.numbers(name));
+        let (groups, values, rates, events) = (groups?, values?, rates?, events?);
+        Ok((0..found.height())
+            .map(|row| ValueCount {
+                group: Sym(groups[row] as u32),
+                value: values[row],
+                weight: self.weights[rates[row] as usize],
+                events: events[row],
+            })
+            .collect())
+    }
+
+    fn grouped(&self, keys: &[&str], sums: &[Expr]) -> Result<DataFrame> {
+        let by: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
+        let grouped = self.events.clone().group_by(by).agg(sums);
+        grouped.sort(keys.to_vec(), SortMultipleOptions::default()).collect().map_err(fault)
+    }
+}
+
+fn is_cited(event: &Event) -> bool {
+    event.plan.prefetched && event.plan.cited == Some(true)
+}
+
+/// The weights that occur, ascending. They are positive, so their bits stand in the same order as they do.
+fn distinct_weights(events: &[Event]) -> Vec<f64> {
+    let mut bits = BTreeSet::new();
+    let mut last = None;
+    for event in events.iter().filter(|event| last.replace(event.weight) != Some(event.weight)) {
+        bits.insert(event.weight.to_bits());
+    }
+    bits.into_iter().map(f64::from_bits).collect()
+}

@@ -1,0 +1,249 @@
+//! Recorded responses to what rules R1 to R7 read: endpoint fingerprints, costs of tools, and the whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::Result;
+use crate::frames::calls::CallFrame;
+use crate::frames::events::{EndpointSum, EventFrame, STABILITY_PARTS, ValueCount};
+use crate::mine::quantile::quantile;
+use crate::mine::repeats::repeats;
+use crate::mine::uses::sessions_of_events;
+use crate::model::body_shape::BodyShape;
+use crate::model::event::{Event, EventLog};
+use crate::model::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
+use crate::model::names::Sym;
+use crate::model::savings::LayerId;
+use crate::model::stats::SessionUse;
+
+/// What the summing up needs to know besides the events.
+pub struct Guide<'a> {
+    /// Names of the inner formats, by bit.
+    pub inner_formats: &'a [&'static str],
+    /// Tools that only read.
+    pub read_class: &'a BTreeSet<String>,
+    /// The name of a tool or endpoint that may leave the machine.
+    pub pseudonym: &'a (dyn Fn(&str) -> String + Sync),
+    /// Whether a recorded name is such a pseudonym, so that the name in configurations is not known.
+    pub is_pseudonym: &'a (dyn Fn(&str) -> bool + Sync),
+    /// The agent variant of a session.
+    pub classify: &'a (dyn Fn(&SessionUse) -> &'static str + Sync),
+    /// Lags at which follow-ups are counted.
+    pub lags: &'a [u32],
+}
+
+impl Guide<'_> {
+    /// The name that may leave the machine, and the name in configurations.
+    fn names(&self, recorded: &str) -> (String, Option<String>) {
+        if (self.is_pseudonym)(recorded) {
+            (recorded.to_owned(), None)
+        } else {
+            ((self.pseudonym)(recorded), Some(recorded.to_owned()))
+        }
+    }
+}
+
+/// Sums a sorted log up.
+///
+/// # Errors
+/// If Polars refuses a query, which is a fault of devboy.
+pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
+    let frame = EventFrame::new(log, &repeats(log))?;
+    let sums = frame.endpoint_sums()?;
+    let bytes = frame.tool_bytes()?;
+    let asked = !guide.lags.is_empty() && !log.events.is_empty();
+    let follow_ups = if asked { CallFrame::of_events(log)?.follow_ups(guide.lags)? } else { Vec::new() };
+    Ok(Observed {
+        profile: profile(log, guide, &sums, &bytes),
+        endpoints: fingerprints(log, guide, &frame, &sums)?,
+        tools: tool_costs(log, guide, &bytes),
+        names: log.names.texts().to_vec(),
+        follow_ups,
+    })
+}
+
+fn fingerprints(
+    log: &EventLog,
+    guide: &Guide<'_>,
+    frame: &EventFrame,
+    sums: &[EndpointSum],
+) -> Result<Vec<Fingerprint>> {
+    let spans = frame.endpoint_spans()?;
+    let distances = frame.repeat_distances()?;
+    let mut out = Vec::with_capacity(spans.len());
+    for span in spans {
+        let (endpoint, key) = guide.names(log.names.text(span.endpoint));
+        let sums: Vec<&EndpointSum> = sums.iter().filter(|sum| sum.endpoint == span.endpoint).collect();
+        let distances = weighted(distances.iter().filter(|count| count.group == span.endpoint));
+        out.push(Fingerprint {
+            endpoint,
+            key,
+            repeat_distance_p90: quantile(&distances, 0.9),
+            first_ms: span.first_ms,
+            last_ms: span.last_ms,
+            sessions: span.sessions,
+            ..summed(&sums, guide.inner_formats)
+        });
+    }
+    out.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
+    Ok(out)
+}
+
+/// What follows from the sums of one endpoint.
+fn summed(sums: &[&EndpointSum], inner_formats: &[&'static str]) -> Fingerprint {
+    let total = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| of(sum)).sum::<u64>();
+    let weigh = |of: &dyn Fn(&EndpointSum) -> u64| sums.iter().map(|sum| sum.weight * of(sum) as f64).sum::<f64>();
+    let calls = weigh(&|sum| sum.events);
+    let mean = |of: &dyn Fn(&EndpointSum) -> u64, n: &dyn Fn(&EndpointSum) -> u64| {
+        let n = weigh(n);
+        (n > 0.0).then(|| weigh(of) / n)
+    };
+    let mut tokens = LayerTokens::default();
+    sums.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
+    let mix = shape_mix(sums, calls);
+    Fingerprint {
+        events: total(&|sum| sum.events),
+        calls,
+        bytes_mean: mean(&|sum| sum.bytes, &|sum| sum.events).unwrap_or_default(),
+        shape_dominant: dominant(&mix),
+        format_entropy: mix.iter().map(|(_, share)| -share * share.log2()).sum::<f64>().max(0.0),
+        shape_mix: mix,
+        repeats: weigh(&|sum| sum.repeats),
+        repeat_events: total(&|sum| sum.repeats),
+        inner_formats_top3: top_inner_formats(sums, inner_formats),
+        columns_mean: mean(&|sum| sum.columns, &|sum| sum.tables),
+        rows_mean: mean(&|sum| sum.rows, &|sum| sum.tables),
+        key_stability_mean: mean(&|sum| sum.stability, &|sum| sum.stable).map(|parts| parts / STABILITY_PARTS),
+        tokens,
+        prefetches: total(&|sum| sum.prefetches),
+        prefetches_cited: total(&|sum| sum.prefetches_cited),
+        ..Fingerprint::default()
+    }
+}
+
+fn layer_tokens(sum: &EndpointSum) -> LayerTokens {
+    let mut tokens = LayerTokens::default();
+    let layer = usize::from(sum.layer).min(LayerId::L3 as usize);
+    tokens.baseline[layer] = sum.weight * sum.baseline as f64;
+    tokens.sent[layer] = sum.weight * sum.sent as f64;
+    tokens
+}
+
+/// The share of each shape, by name.
+fn shape_mix(sums: &[&EndpointSum], calls: f64) -> Vec<(String, f64)> {
+    let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
+    for sum in sums {
+        *weights.entry(BodyShape::from_number(sum.shape).key()).or_default() += sum.weight * sum.events as f64;
+    }
+    weights.into_iter().map(|(shape, weight)| (shape.to_owned(), weight / calls)).collect()
+}
+
+/// The most frequent shape that says something; of equals the first by name.
+fn dominant(mix: &[(String, f64)]) -> Option<String> {
+    let known = mix.iter().filter(|(shape, _)| shape != BodyShape::Unknown.key());
+    let best = known.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
+    best.map(|(shape, _)| shape.clone())
+}
+
+fn top_inner_formats(sums: &[&EndpointSum], names: &[&'static str]) -> Vec<String> {
+    let weight = |bit: usize| {
+        let having = sums.iter().filter(|sum| sum.inner_formats >> bit & 1 == 1);
+        having.map(|sum| sum.weight * sum.events as f64).sum::<f64>()
+    };
+    let mut found: Vec<(f64, &str)> =
+        names.iter().enumerate().map(|(bit, name)| (weight(bit), *name)).filter(|(weight, _)| *weight > 0.0).collect();
+    found.sort_by(|(x, a), (y, b)| y.total_cmp(x).then_with(|| a.cmp(b)));
+    found.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// Values with their weights, ascending, one entry per value.
+fn weighted<'a>(counts: impl Iterator<Item = &'a ValueCount>) -> Vec<(u64, f64)> {
+    let mut by_value: BTreeMap<u64, f64> = BTreeMap::new();
+    for count in counts {
+        *by_value.entry(count.value).or_default() += count.weight * count.events as f64;
+    }
+    by_value.into_iter().collect()
+}
+
+fn tool_costs(log: &EventLog, guide: &Guide<'_>, bytes: &[ValueCount]) -> Vec<ToolCosts> {
+    let mut tools: BTreeMap<Sym, ToolCosts> = BTreeMap::new();
+    for counts in bytes.chunk_by(|a, b| a.group == b.group) {
+        let sizes = weighted(counts.iter());
+        let (tool, key) = guide.names(log.names.text(counts[0].group));
+        let size = |q: f64| quantile(&sizes, q).unwrap_or_default();
+        let costs = ToolCosts {
+            tool,
+            key,
+            events: counts.iter().map(|count| count.events).sum(),
+            calls: sizes.iter().map(|(_, weight)| weight).sum(),
+            bytes_p50: size(0.5),
+            bytes_p85: size(0.85),
+            bytes_p99: size(0.99),
+            ..ToolCosts::default()
+        };
+        tools.insert(counts[0].group, costs);
+    }
+    for event in log.events.iter().filter(|event| event.plan.prefetched || event.plan.predicted > 0) {
+        if let Some(costs) = tools.get_mut(&event.tool) {
+            add_plan(costs, event);
+        }
+    }
+    let mut tools: Vec<ToolCosts> = tools.into_values().collect();
+    tools.sort_by(|a, b| a.tool.cmp(&b.tool));
+    tools
+}
+
+/// Takes in what the planner foresaw; an overrun is 130 % of the prediction or more (published definition).
+fn add_plan(costs: &mut ToolCosts, event: &Event) {
+    let plan = &event.plan;
+    if plan.predicted > 0 {
+        costs.predictions += 1;
+        costs.overruns += u64::from(u64::from(event.baseline) * 10 >= u64::from(plan.predicted) * 13);
+    }
+    if plan.prefetched {
+        costs.prefetches += 1;
+        costs.prefetches_judged += u64::from(plan.cited.is_some());
+        costs.prefetches_cited += u64::from(plan.cited == Some(true));
+    }
+}
+
+fn profile(log: &EventLog, guide: &Guide<'_>, sums: &[EndpointSum], bytes: &[ValueCount]) -> EventProfile {
+    let mut tokens = LayerTokens::default();
+    sums.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
+    let times = || log.events.iter().map(|event| event.ts);
+    let mut profile = EventProfile {
+        events: log.events.len() as u64,
+        calls: sums.iter().map(|sum| sum.weight * sum.events as f64).sum(),
+        bytes_p25: quantile(&weighted(bytes.iter()), 0.25),
+        tokens,
+        span_ms: times().min().zip(times().max()),
+        ..EventProfile::default()
+    };
+    nesting(log, &mut profile);
+    sessions(log, guide, &mut profile);
+    profile
+}
+
+fn nesting(log: &EventLog, profile: &mut EventProfile) {
+    let mut depths: BTreeMap<u64, f64> = BTreeMap::new();
+    let nested = |event: &&Event| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
+    for event in log.events.iter().filter(nested) {
+        profile.nested += 1;
+        *depths.entry(event.depth.into()).or_default() += event.weight;
+    }
+    profile.nested_depth_p95 = quantile(&depths.into_iter().collect::<Vec<_>>(), 0.95);
+}
+
+/// Counts sessions, contexts, partitions and compactions, and classifies the sessions.
+fn sessions(log: &EventLog, guide: &Guide<'_>, profile: &mut EventProfile) {
+    for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+        profile.contexts += 1;
+        profile.partitions += chain.chunk_by(|a, b| a.partition == b.partition).count() as u64;
+        profile.compactions += u64::from(chain.iter().map(|event| event.partition).max().unwrap_or_default());
+    }
+    let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for session in sessions_of_events(log, guide.read_class).iter().filter(|session| session.calls > 0) {
+        profile.sessions += 1;
+        *variants.entry((guide.classify)(session)).or_default() += 1;
+    }
+    profile.agent_variants = variants.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+}

@@ -1,0 +1,129 @@
+//! What changes of the configuration would have done: each is replayed over the sessions in which it can make a
+//! difference, and compared with what holds now.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::replay::scenario::Scenario;
+use crate::replay::stack::replay_sessions;
+use crate::replay::tape::Tape;
+
+/// A stretch of the history, whole sessions.
+pub struct Piece<'t> {
+    /// What is replayed.
+    pub tape: Cow<'t, Tape>,
+    /// Responses that each one stands for, by index; empty if each stands for itself.
+    pub weights: Vec<f64>,
+}
+
+/// What all tokens are, and what is saved of them now.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Present {
+    /// Tokens as they are.
+    pub baseline: f64,
+    /// Tokens saved.
+    pub saved: f64,
+}
+
+/// What is saved now, and how much more each change would save. The pieces are made, replayed and dropped one by one, on
+/// all threads; sums are added up in their order, so that they are the same for any number of threads.
+pub fn effects<'t>(
+    pieces: usize,
+    piece: &(dyn Fn(usize) -> Piece<'t> + Sync),
+    now: &Scenario,
+    changes: &[Scenario],
+) -> (Present, Vec<f64>) {
+    let scopes: Vec<Scope> = changes.iter().map(|change| Scope::of(now, change)).collect();
+    let parts: Vec<(Present, Vec<f64>)> =
+        (0..pieces).into_par_iter().map(|index| of_piece(&piece(index), now, changes, &scopes)).collect();
+    let mut present = Present::default();
+    let mut more = vec![0.0; changes.len()];
+    for (part, effects) in parts {
+        present.baseline += part.baseline;
+        present.saved += part.saved;
+        more.iter_mut().zip(effects).for_each(|(sum, effect)| *sum += effect);
+    }
+    (present, more)
+}
+
+fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
+    let sessions: Vec<Session> = sessions(&piece.tape);
+    let present: Vec<Present> = sessions.iter().map(|session| replayed(piece, now, session)).collect();
+    let more = changes.par_iter().zip(scopes).map(|(change, scope)| {
+        let concerned = sessions.iter().zip(&present).filter(|(session, _)| scope.concerns(session));
+        concerned.map(|(session, present)| replayed(piece, change, session).saved - present.saved).sum()
+    });
+    let sum = |of: fn(&Present) -> f64| present.iter().map(of).sum();
+    (Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }, more.collect())
+}
+
+fn replayed(piece: &Piece<'_>, scenario: &Scenario, session: &Session) -> Present {
+    let mut present = Present::default();
+    replay_sessions(&piece.tape, scenario, session.responses.clone(), &mut |index, baseline, decision| {
+        let weight = piece.weights.get(index as usize).copied().unwrap_or(1.0);
+        present.baseline += weight * baseline as f64;
+        present.saved += weight * (baseline as f64 - decision.tokens as f64);
+    });
+    present
+}
+
+/// A session of a tape.
+struct Session {
+    number: u32,
+    responses: Range<usize>,
+    /// Its endpoints, sorted.
+    endpoints: Vec<u32>,
+}
+
+fn sessions(tape: &Tape) -> Vec<Session> {
+    let mut start = 0;
+    let groups = tape.responses.chunk_by(|a, b| a.session == b.session);
+    groups
+        .map(|group| {
+            let responses = start..start + group.len();
+            start = responses.end;
+            let mut endpoints: Vec<u32> = group.iter().map(|response| response.endpoint).collect();
+            endpoints.sort_unstable();
+            endpoints.dedup();
+            Session { number: group[0].session, responses, endpoints }
+        })
+        .collect()
+}
+
+/// Where a change can make a difference.
+enum Scope {
+    Everywhere,
+    /// In sessions with one of these endpoints, and in these sessions.
+    Some {
+        endpoints: Vec<u32>,
+        sessions: Vec<u32>,
+    },
+}
+
+impl Scope {
+    fn of(now: &Scenario, change: &Scenario) -> Self {
+        if !now.is_alike_for_all(change) {
+            return Self::Everywhere;
+        }
+        let endpoints = differing(&now.endpoints, &change.endpoints);
+        let sessions = differing(&now.sessions, &change.sessions);
+        Self::Some { endpoints, sessions }
+    }
+
+    fn concerns(&self, session: &Session) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::Some { endpoints, sessions } => {
+                endpoints.iter().any(|endpoint| session.endpoints.binary_search(endpoint).is_ok())
+                    || sessions.binary_search(&session.number).is_ok()
+            }
+        }
+    }
+}
+
+fn differing<T: PartialEq>(now: &[T], change: &[T]) -> Vec<u32> {
+    let pairs = (0..).zip(now.iter().zip(change));
+    pairs.filter(|(_, (now, change))| now != change).map(|(number, _)| number).collect()
+}

@@ -1,0 +1,134 @@
+//! R1: switch the replacement of repeats on where responses repeat, off where they do not.
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::current::Current;
+use crate::model::finding::{Evidence, Finding, Verdict};
+use crate::model::fingerprint::Fingerprint;
+use crate::model::key_path::KeyPath;
+use crate::model::stats::Share;
+use crate::rules::recorded::Recorded;
+use crate::rules::{Facts, Rule, Sheet, Speaks};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "R1",
+    file: "r1_dedup_enable",
+    summary: "Switches L0 per endpoint by the share of its responses that repeat, and asks for the cache that they need.",
+    docs: DOCS,
+    speaks: Speaks::Events,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Per endpoint: the share of responses whose content the same context (session, and main thread or subagent) was shown
+before, since its last compaction. Contents are compared by hash, so the share does not depend on whether a hint took
+the place of a repeat, and an endpoint that was switched off can earn its way back.
+
+The cache that repeats need is one more than their LRU stack distance: how many distinct other bodies of the context
+came since the last showing. The 90th percentile of the distances is taken, up to a limit.
+
+### Why
+A repeat costs its full price again, a hint a few tokens. An endpoint that hardly ever repeats only takes room in the
+cache. That cache is one per session for all endpoints: its size is the largest value anywhere in the configuration, so
+the evidence says how many responses it holds now and with the change.
+
+Each proposal is replayed over the same responses; one that loses tokens is held.
+
+### When it stays quiet
+Too few responses; the share lies between the two thresholds (the endpoint stays as it is); the value holds already.
+Held if only a pseudonym of the endpoint is known: a configuration needs its real name. Of a sample not every earlier
+showing was recorded: the share is then a lower bound, so it can switch an endpoint on and never off.
+
+### Example
+```toml
+[dedup.enabled_per_endpoint]
+Read = true
+
+[endpoint_overrides.Read]
+dedup_enabled = true
+lru_size = 8
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    calls_min: f64,
+    rate_on_min: f64,
+    rate_off_max: f64,
+    lru_size_max: u32,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    Ok(facts.observed.endpoints.iter().flat_map(|seen| endpoint(facts, sheet, &thresholds, seen)).collect())
+}
+
+fn endpoint(facts: &Facts<'_>, sheet: &Sheet, thresholds: &Thresholds, seen: &Fingerprint) -> Vec<Finding> {
+    let recorded = Recorded::of_endpoint(seen);
+    let finding = |verdict, evidence| Finding::new(RULE.id, recorded.name(), verdict, evidence);
+    let evidence = evidence(seen, &recorded);
+    if seen.calls < thresholds.calls_min {
+        let reason = format!("too few responses ({})", sheet.cite("calls_min"));
+        return vec![finding(Verdict::Skip(reason), evidence)];
+    }
+    let rate = seen.dup_rate();
+    let (on, threshold) = if rate >= thresholds.rate_on_min {
+        (true, "rate_on_min")
+    } else if rate <= thresholds.rate_off_max {
+        (false, "rate_off_max")
+    } else {
+        return vec![finding(Verdict::Skip("between the thresholds; it stays as it is".to_owned()), evidence)];
+    };
+    let mut evidence = Evidence { threshold: Some(sheet.cite(threshold)), ..evidence };
+    if let Some(verdict) = recorded.unnamed() {
+        return vec![finding(verdict, evidence)];
+    }
+    if !on && seen.calls != seen.events as f64 {
+        let reason = "only a part of the responses was recorded, and repeats of the others cannot be seen".to_owned();
+        return vec![finding(Verdict::Hold(reason), evidence)];
+    }
+    let name = recorded.name();
+    let own = KeyPath::from(["endpoint_overrides", name]);
+    let mut wanted = vec![
+        (KeyPath::from(["dedup", "enabled_per_endpoint", name]), Value::from(on)),
+        (own.child("dedup_enabled"), Value::from(on)),
+    ];
+    if let Some(distance) = seen.repeat_distance_p90.filter(|_| on) {
+        let lru_size = distance.saturating_add(1).min(thresholds.lru_size_max.into()) as i64;
+        evidence.counts = format!("{}\n{}", cache_words(facts.current, name, distance, lru_size), evidence.counts);
+        wanted.push((own.child("lru_size"), Value::from(lru_size)));
+    }
+    wanted.into_iter().map(|(key, to)| finding(facts.wants(key, to), evidence.clone())).collect()
+}
+
+/// The share that decides; its line comes last, since the interval is printed behind it.
+fn evidence(seen: &Fingerprint, recorded: &Recorded<'_>) -> Evidence {
+    let Fingerprint { events, repeat_events, .. } = *seen;
+    let mut counts = format!("{repeat_events} of {events} responses repeat one that the same context was shown before");
+    if seen.calls != events as f64 {
+        let rate = 100.0 * seen.dup_rate();
+        counts = format!("of these {rate:.1} % or more repeat; not every earlier showing was recorded\n{counts}");
+    }
+    Evidence { share: Some(Share::new(repeat_events, events)), ..recorded.evidence(&counts) }
+}
+
+/// What the change does to the cache that all endpoints of a session share.
+fn cache_words(current: &dyn Current, endpoint: &str, distance: u64, lru_size: i64) -> String {
+    let overrides = KeyPath::from(["endpoint_overrides"]);
+    let integer = |key: &KeyPath| current.value(key).and_then(|value| value.as_integer()).unwrap_or(1);
+    let own = |name: &String| integer(&overrides.child(name).child("lru_size"));
+    let entries = current.entries(&overrides);
+    let global = integer(&KeyPath::from(["dedup", "lru_size"])).max(1);
+    let now = entries.iter().map(own).fold(global, i64::max);
+    let others = entries.iter().filter(|name| *name != endpoint).map(own).fold(global, i64::max);
+    format!(
+        "nine repeats in ten lie within {distance} other bodies; the cache of a session is shared by all endpoints and \
+         holds {now} responses now, {} with this change alone",
+        others.max(lru_size)
+    )
+}

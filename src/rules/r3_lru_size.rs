@@ -1,0 +1,108 @@
+//! R3: how many responses a session remembers.
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::finding::{Evidence, Finding, Verdict};
+use crate::model::fingerprint::EventProfile;
+use crate::model::key_path::KeyPath;
+use crate::model::stats::Share;
+use crate::rules::recorded::{EVERYTHING, scaled};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "R3",
+    file: "r3_lru_size",
+    summary: "Sizes the cache of a session by how long sessions are and how often they are compacted.",
+    docs: DOCS,
+    speaks: Speaks::Events,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+All responses: compactions per response, responses per partition (the stretch of a context between two compactions), and
+responses per session. A context is the main thread of a session or one subagent. Nothing is rounded before it is
+compared.
+
+Many compactions: a fifth of what a partition holds, but at least 10. Else short sessions: 3. Else 5. Every case has a
+value, so the outcome does not depend on what an earlier run wrote.
+
+### Why
+A long session comes back to things it saw long ago; a short one has nothing to come back to.
+
+Each proposal is replayed over the same responses; one that loses tokens is held.
+
+### When it stays quiet
+No response was recorded; the value holds already.
+
+### Example
+```toml
+[dedup]
+lru_size = 10       # was 5
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    events_min: u64,
+    compaction_rate_max: f64,
+    partition_share: f64,
+    lru_size_long_min: u32,
+    session_events_min: f64,
+    lru_size_short: u32,
+    lru_size: u32,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let seen = &facts.observed.profile;
+    // Nothing can be divided by no responses, whatever the sheet says.
+    if seen.events < thresholds.events_min.max(1) {
+        let verdict = Verdict::Skip(format!("too few responses ({})", sheet.cite("events_min")));
+        let counts = format!("{} responses", seen.events);
+        let evidence = Evidence { counts, n: seen.events, ..Evidence::default() };
+        return Ok(vec![Finding::new(RULE.id, EVERYTHING, verdict, evidence)]);
+    }
+    let (lru_size, evidence) = size(seen, &thresholds, sheet);
+    let verdict = facts.wants(KeyPath::from(["dedup", "lru_size"]), Value::from(lru_size));
+    Ok(vec![Finding::new(RULE.id, EVERYTHING, verdict, evidence)])
+}
+
+/// The size for such sessions, and why.
+fn size(seen: &EventProfile, thresholds: &Thresholds, sheet: &Sheet) -> (i64, Evidence) {
+    let per_partition = seen.calls / seen.partitions.max(1) as f64;
+    let per_session = seen.calls / seen.sessions.max(1) as f64;
+    let compactions = format!("{} compactions in {:.0} responses", seen.compactions, seen.calls);
+    let share = compaction_share(seen);
+    let evidence = |counts: &str, share, key| Evidence {
+        counts: scaled(seen.events, seen.calls, counts),
+        share,
+        n: seen.events,
+        threshold: Some(sheet.cite(key)),
+        ..Evidence::default()
+    };
+    if seen.compactions as f64 / seen.calls > thresholds.compaction_rate_max {
+        let counts = format!("{per_partition:.1} responses in each of {} partitions\n{compactions}", seen.partitions);
+        let wanted = (thresholds.partition_share * per_partition).ceil() as i64;
+        let evidence = evidence(&counts, share, "compaction_rate_max");
+        return (wanted.max(thresholds.lru_size_long_min.into()), evidence);
+    }
+    let interval = share.map_or_else(String::new, |share| {
+        format!(" (95 % interval {:.1}–{:.1} %)", 100.0 * share.lower, 100.0 * share.upper)
+    });
+    let counts = format!("{compactions}{interval}\n{per_session:.1} responses in each of {} sessions", seen.sessions);
+    let evidence = evidence(&counts, None, "session_events_min");
+    let short = per_session < thresholds.session_events_min;
+    (if short { thresholds.lru_size_short } else { thresholds.lru_size }.into(), evidence)
+}
+
+/// Compactions are counted whole even of a sample, so their share is that of all responses. None where there are more of
+/// them than responses.
+fn compaction_share(seen: &EventProfile) -> Option<Share> {
+    let responses = seen.calls.round() as u64;
+    (seen.compactions <= responses).then(|| Share::new(seen.compactions, responses))
+}

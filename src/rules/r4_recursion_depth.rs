@@ -1,0 +1,98 @@
+//! R4: how deep the router takes nested objects apart.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::finding::{Evidence, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::rules::recorded::EVERYTHING;
+use crate::rules::{Facts, Rule, Sheet, Speaks};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "R4",
+    file: "r4_recursion_depth",
+    summary: "Sets the recursion depth of the router by how deep nested objects really are.",
+    docs: DOCS,
+    speaks: Speaks::Events,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+The 95th percentile of the nesting of all responses that are nested objects: under 3 asks for a depth of 3, everything
+else for 5.
+
+### Why
+A level that is not there cannot be taken apart, and one that is not taken apart keeps its braces and keys. The agent
+profile of a session overrides `mckp.recursion_depth`, so that key alone would change nothing: the profiles by which the
+recorded sessions ran get the value too. With `profiles.agent.active = "auto"` these are the profiles of all classes
+that occurred, else the pinned one.
+
+Each proposal is replayed over the same responses; one that loses tokens is held.
+
+### When it stays quiet
+No nested object was recorded with its depth (older telemetry has none); the value holds already.
+
+### Example
+```toml
+[mckp]
+recursion_depth = 3             # was 5
+
+[profiles.agent.variants.default]
+mckp_recursion_depth = 3        # was 5
+```
+"#;
+
+/// The variant that stands in for one that is missing.
+const STAND_IN: &str = "default";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    nested_min: u64,
+    depth_p95_min: u64,
+    depth_shallow: u32,
+    depth: u32,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let nested = facts.observed.profile.nested;
+    let finding = |verdict, evidence| Finding::new(RULE.id, EVERYTHING, verdict, evidence);
+    let enough = nested >= thresholds.nested_min;
+    let Some(p95) = facts.observed.profile.nested_depth_p95.filter(|_| enough) else {
+        let reason = format!("too few nested objects with a known depth ({})", sheet.cite("nested_min"));
+        let counts = format!("{nested} nested objects");
+        return Ok(vec![finding(Verdict::Skip(reason), Evidence { counts, n: nested, ..Evidence::default() })]);
+    };
+    let depth = if p95 < thresholds.depth_p95_min { thresholds.depth_shallow } else { thresholds.depth };
+    let evidence = Evidence {
+        counts: format!("95 % of {nested} nested objects are nested {p95} deep or less"),
+        n: nested,
+        threshold: Some(sheet.cite("depth_p95_min")),
+        ..Evidence::default()
+    };
+    let keys = [KeyPath::from(["mckp", "recursion_depth"])].into_iter().chain(profile_keys(facts));
+    let to = Value::from(i64::from(depth));
+    Ok(keys.map(|key| finding(facts.wants(key, to.clone()), evidence.clone())).collect())
+}
+
+/// The keys of the agent profiles that override the depth in the recorded sessions.
+fn profile_keys(facts: &Facts<'_>) -> impl Iterator<Item = KeyPath> {
+    let agent = KeyPath::from(["profiles", "agent"]);
+    let variants = agent.child("variants");
+    let known: BTreeSet<String> = facts.current.entries(&variants).into_iter().collect();
+    let active = facts.current.value(&agent.child("active"));
+    let pinned = active.as_ref().and_then(Value::as_str).filter(|name| !name.is_empty() && *name != "auto");
+    let used: Vec<&str> = match pinned {
+        Some(name) => vec![name],
+        None => facts.observed.profile.agent_variants.iter().map(|(name, _)| name.as_str()).collect(),
+    };
+    let resolved = |name: &str| known.get(name).map_or(STAND_IN, String::as_str).to_owned();
+    let resolved: BTreeSet<String> = used.into_iter().map(resolved).collect();
+    resolved.into_iter().map(move |name| variants.child(name).child("mckp_recursion_depth"))
+}

@@ -1,0 +1,70 @@
+//! R5: from which size on a response is looked up.
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::finding::{Evidence, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::rules::recorded::{EVERYTHING, scaled};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "R5",
+    file: "r5_min_body",
+    summary: "Sets `dedup.min_body_chars` to the size that three quarters of all responses reach.",
+    docs: DOCS,
+    speaks: Speaks::Events,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+The 25th percentile of the sizes of all responses in bytes, kept between a least and a most. (The published tool takes a
+quarter of the mean, which a few long responses decide.) Despite its name the key is compared with bytes.
+
+### Why
+Short bodies cost hardly more than the reference that would replace them, and they push longer ones out of the cache.
+
+Each proposal is replayed over the same responses; one that loses tokens is held.
+
+### When it stays quiet
+No response was recorded; the value holds already.
+
+### Example
+```toml
+[dedup]
+min_body_chars = 140    # was 200
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    events_min: u64,
+    bytes_min: u32,
+    bytes_max: u32,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let seen = &facts.observed.profile;
+    let finding = |verdict, counts: String, threshold| {
+        let evidence = Evidence { counts, n: seen.events, threshold, ..Evidence::default() };
+        Ok(vec![Finding::new(RULE.id, EVERYTHING, verdict, evidence)])
+    };
+    let Some(p25) = seen.bytes_p25.filter(|_| seen.events >= thresholds.events_min) else {
+        let reason = format!("too few responses ({})", sheet.cite("events_min"));
+        return finding(Verdict::Skip(reason), format!("{} responses", seen.events), None);
+    };
+    let (least, most) = (u64::from(thresholds.bytes_min), u64::from(thresholds.bytes_max));
+    // Not `clamp`: a sheet of the user's own may have the two the wrong way round.
+    let (bytes, limit) = match p25 {
+        p25 if p25 > most => (most, "bytes_max"),
+        p25 => (p25.max(least), "bytes_min"),
+    };
+    let counts = format!("the 25th percentile of {} responses is {p25} bytes", seen.events);
+    let verdict = facts.wants(KeyPath::from(["dedup", "min_body_chars"]), Value::from(bytes as i64));
+    finding(verdict, scaled(seen.events, seen.calls, &counts), Some(sheet.cite(limit)))
+}

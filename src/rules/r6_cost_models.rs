@@ -1,0 +1,339 @@
+//! R6: what the planner believes about tools, brought up to date with what was recorded.
+
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use toml_edit::{Array, InlineTable, Value};
+
+use crate::error::Result;
+use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::model::fingerprint::ToolCosts;
+use crate::model::key_path::KeyPath;
+use crate::model::names::Sym;
+use crate::model::stats::{FollowUpCount, Share};
+use crate::model::tool_model::{CostModel, FollowUp};
+use crate::rules::annotations::Annotation;
+use crate::rules::recorded::Recorded;
+use crate::rules::tool_keys::{classes, kib, line_each, link_list, link_words, rounded_down, strongest_lag};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "R6",
+    file: "r6_cost_models",
+    summary: "Refreshes sizes and follow-up probabilities of `[tools.<name>]`, and flags tools whose prefetches go unused.",
+    docs: DOCS,
+    speaks: Speaks::Events,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Per tool: the sizes of its responses in bytes, how often the planner's prediction was overrun, which tools came next,
+and how many of its prefetches were used.
+
+`typical_kb` is the median and `max_kb` the 99th percentile, 1 KiB is 1,024 bytes. Where too many predictions were
+overrun, `typical_kb` is the 85th percentile divided by the ratio that counts as an overrun: then 15 % are overrun.
+
+Links that stand in `follow_up` are held against "steps with A that had B at the lag, of all steps with A", at the lag
+where that is largest; the unit is the step, as in T1. A probability that lies outside the 95 % Wilson interval becomes
+its lower end. A link whose interval lies below the threshold is removed. Projections stay. New links are T1's job.
+
+A tool whose prefetches are used too seldom is flagged: its `cost_model` and `follow_up` promise more than it keeps.
+
+### Why
+The planner weighs a prefetch by these numbers, and habits change. A tool without a block gets one that starts from the
+shipped annotation, because a block hides that.
+
+Each proposal is replayed over the same responses; one that loses tokens is held.
+
+### When it stays quiet
+Too few responses; a value within some percent of the new one; a follow-up that was seen in too few sessions, or a tool
+with too few steps (its links stay). Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for it: a
+block of its own would end that.
+
+### Example
+```toml
+[tools.Read.cost_model]
+typical_kb = 4.21       # was 2.9
+max_kb = 61.4           # was 64.0: within 10 %, stays
+```
+"#;
+
+/// Names the blocks of all tools.
+const TOOLS: &str = "tools";
+/// The block for tools that have none of their own.
+const ANY: &str = "*";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    calls_min: f64,
+    predictions_min: u64,
+    overrun_share_max: f64,
+    overrun_ratio: f64,
+    drift_min: f64,
+    steps_min: u64,
+    sessions_min: u64,
+    probability_min: f64,
+    prefetches_min: u64,
+    hit_share_min: f64,
+}
+
+impl Thresholds {
+    /// Whether a value is so near to the new one that the difference means nothing.
+    fn is_near(&self, held: f64, new: f64) -> bool {
+        (held - new).abs() <= self.drift_min * new
+    }
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let tool = |seen| Judge {
+        facts,
+        sheet,
+        thresholds: &thresholds,
+        seen,
+        recorded: Recorded::of_tool(seen),
+        findings: Vec::new(),
+    };
+    Ok(facts.observed.tools.iter().flat_map(|seen| tool(seen).run()).collect())
+}
+
+/// The judgement of one tool.
+struct Judge<'a> {
+    facts: &'a Facts<'a>,
+    sheet: &'a Sheet,
+    thresholds: &'a Thresholds,
+    seen: &'a ToolCosts,
+    recorded: Recorded<'a>,
+    findings: Vec<Finding>,
+}
+
+impl Judge<'_> {
+    fn run(mut self) -> Vec<Finding> {
+        self.hits();
+        let too_few = || Verdict::Skip(format!("too few responses ({})", self.sheet.cite("calls_min")));
+        let few = (self.seen.calls < self.thresholds.calls_min).then(too_few);
+        match few.or_else(|| self.recorded.unnamed()) {
+            Some(verdict) => self.conclude(verdict, self.seen()),
+            None => self.tool(self.recorded.name()),
+        }
+        self.findings
+    }
+
+    fn conclude(&mut self, verdict: Verdict, evidence: Evidence) {
+        self.findings.push(Finding::new(RULE.id, self.recorded.name(), verdict, evidence));
+    }
+
+    fn seen(&self) -> Evidence {
+        self.recorded.evidence(&format!("{} responses", self.seen.events))
+    }
+
+    /// Flags a tool whose prefetches are used too seldom.
+    fn hits(&mut self) {
+        let ToolCosts { prefetches_judged, prefetches_cited, .. } = *self.seen;
+        let share = Share::new(prefetches_cited, prefetches_judged);
+        if prefetches_judged < self.thresholds.prefetches_min || share.value() >= self.thresholds.hit_share_min {
+            return;
+        }
+        let evidence = Evidence {
+            counts: format!("{prefetches_cited} of {prefetches_judged} responses fetched ahead were used"),
+            share: Some(share),
+            n: prefetches_judged,
+            threshold: Some(self.sheet.cite("hit_share_min")),
+            ..Evidence::default()
+        };
+        let reason = "tighten: its `cost_model` and the `follow_up` links to it promise more than it keeps";
+        self.conclude(Verdict::Hold(reason.to_owned()), evidence);
+    }
+
+    fn tool(&mut self, name: &str) {
+        let block = KeyPath::from([TOOLS, name]);
+        let entries = self.facts.current.entries(&KeyPath::from([TOOLS]));
+        let is_new = !entries.iter().any(|entry| entry == name);
+        let annotation = self.facts.annotations.of(name).filter(|_| is_new);
+        if is_new && annotation.is_none() && entries.iter().any(|entry| entry == ANY) {
+            let reason = format!("`{TOOLS}.\"{ANY}\"` speaks for it, and a block of its own would end that");
+            return self.conclude(Verdict::Hold(reason), self.seen());
+        }
+        if let Some(annotation) = &annotation {
+            self.begin(&block, annotation);
+        }
+        self.sizes(&block.child("cost_model"));
+        self.links(name, &block.child("follow_up"), annotation.as_ref());
+    }
+
+    /// Starts a new block with what the annotation says beside sizes and links.
+    fn begin(&mut self, block: &KeyPath, annotation: &Annotation) {
+        let CostModel { latency_ms_p50, dollars, freshness_ttl_s, .. } = annotation.model.cost_model;
+        let whole = |number: u64| Value::from(number as i64);
+        let costs = [
+            ("latency_ms_p50", latency_ms_p50.map(whole)),
+            ("dollars", dollars.map(Value::from)),
+            ("freshness_ttl_s", freshness_ttl_s.map(whole)),
+        ];
+        let costs = costs.into_iter().filter_map(|(field, value)| Some((vec!["cost_model", field], value?)));
+        for (field, to) in classes(&annotation.model).into_iter().chain(costs) {
+            let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
+            self.conclude(Verdict::Propose(Delta { key, from: None, to }), self.shipped(annotation));
+        }
+    }
+
+    fn shipped(&self, annotation: &Annotation) -> Evidence {
+        Evidence {
+            counts: "shipped annotation, which a block without it would hide".to_owned(),
+            n: self.seen.events,
+            threshold: Some(annotation.origin.clone()),
+            basis: Basis::Shipped,
+            ..Evidence::default()
+        }
+    }
+
+    fn sizes(&mut self, costs: &KeyPath) {
+        let ToolCosts { events, bytes_p50, bytes_p85, bytes_p99, predictions, overruns, .. } = *self.seen;
+        let ratio = self.thresholds.overrun_ratio;
+        let sizes = |what: &str, bytes: u64| Evidence {
+            threshold: Some(self.sheet.cite("calls_min")),
+            ..self.recorded.evidence(&format!("the {what} of {events} responses is {bytes} bytes"))
+        };
+        let share = Share::new(overruns, predictions);
+        let overrun =
+            predictions >= self.thresholds.predictions_min && share.value() > self.thresholds.overrun_share_max;
+        let (typical, why) = if overrun {
+            let mut why = sizes("85th percentile", bytes_p85);
+            why.counts += &format!(
+                ", divided by {ratio}\n{overruns} of {predictions} predictions were met with {:.0} % or more",
+                100.0 * ratio
+            );
+            why.share = Some(share);
+            why.threshold = Some(self.sheet.cite("overrun_share_max"));
+            (bytes_p85 as f64 / ratio, why)
+        } else {
+            (bytes_p50 as f64, sizes("median", bytes_p50))
+        };
+        let largest = sizes("99th percentile", bytes_p99);
+        self.refresh(costs.child("typical_kb"), kib(typical), why);
+        self.refresh(costs.child("max_kb"), kib(bytes_p99 as f64), largest);
+    }
+
+    /// Proposes a size unless the one that holds is near enough.
+    fn refresh(&mut self, key: KeyPath, to: f64, evidence: Evidence) {
+        let from = self.facts.current.value(&key);
+        let verdict = match from.as_ref().and_then(number) {
+            Some(held) if self.thresholds.is_near(held, to) => {
+                Verdict::Skip(format!("`{key}` is {held}, near enough to {to} ({})", self.sheet.cite("drift_min")))
+            }
+            _ => Verdict::Propose(Delta { key, from, to: to.into() }),
+        };
+        self.conclude(verdict, evidence);
+    }
+
+    /// Brings the links that stand in the configuration, or in the annotation of a new block, up to date.
+    fn links(&mut self, tool: &str, key: &KeyPath, annotation: Option<&Annotation>) {
+        let from = self.facts.current.value(key);
+        let shipped = annotation.map(|annotation| link_list(&annotation.model.follow_up));
+        let Some(Value::Array(list)) = from.as_ref().or(shipped.as_ref()).filter(|list| !is_empty(list)) else {
+            return;
+        };
+        let links = self.judged(tool, list);
+        let measured = Evidence { counts: links.words.join("\n"), n: links.steps, ..Evidence::default() };
+        let changed = links.refreshed || links.removed;
+        let evidence = match annotation {
+            _ if changed => {
+                let threshold = if links.removed { "probability_min" } else { "drift_min" };
+                Evidence { threshold: Some(self.sheet.cite(threshold)), ..measured }
+            }
+            Some(annotation) => self.shipped(annotation),
+            None => {
+                let reason = format!("`{key}` agrees with what was recorded, as far as it goes");
+                return self.conclude(Verdict::Skip(reason), measured);
+            }
+        };
+        let to = line_each(links.tables.into_iter());
+        if from.is_some() || !is_empty(&to) {
+            self.conclude(Verdict::Propose(Delta { key: key.clone(), from, to }), evidence);
+        }
+    }
+
+    /// Holds every link of a list against the follow-ups of the tool.
+    fn judged(&self, tool: &str, list: &Array) -> Links {
+        let observed = self.facts.observed;
+        let is = |sym: Sym, name: &str| observed.names.get(sym.0 as usize).is_some_and(|text| text == name);
+        let edges: Vec<&FollowUpCount> = observed.follow_ups.iter().filter(|edge| is(edge.from, tool)).collect();
+        let mut links = Links { steps: edges.iter().map(|edge| edge.trials).max().unwrap_or(0), ..Links::default() };
+        for table in list.iter().filter_map(Value::as_inline_table) {
+            let mut table = table.clone();
+            let Ok(link) = FollowUp::deserialize(Value::InlineTable(table.clone()).into_deserializer()) else {
+                links.tables.push(table);
+                continue;
+            };
+            let to: Vec<&FollowUpCount> = edges.iter().filter(|edge| is(edge.to, &link.tool)).copied().collect();
+            let (fate, words) = self.fate(&link, &to, links.steps);
+            match fate {
+                Fate::Kept => links.words.push(format!("{words}: {} stays", link.probability)),
+                Fate::Refreshed(to) => {
+                    links.words.push(format!("{words}: {} → {to}", link.probability));
+                    links.refreshed = true;
+                    table.insert("probability", to.into());
+                }
+                Fate::Removed => {
+                    links.words.push(format!("{words}: removed"));
+                    links.removed = true;
+                    continue;
+                }
+            }
+            links.tables.push(table);
+        }
+        links
+    }
+
+    /// What becomes of a link, by the follow-ups to its tool of all steps with the tool that has it; and the counts.
+    fn fate(&self, link: &FollowUp, edges: &[&FollowUpCount], steps: u64) -> (Fate, String) {
+        let thresholds = self.thresholds;
+        if steps < thresholds.steps_min {
+            return (Fate::Kept, format!("{} after {steps} steps, too few to judge", link.tool));
+        }
+        let (share, lag, sessions) = match strongest_lag(edges.iter().copied()) {
+            Some((edge, share)) => (share, format!("lag {}", edge.lag), edge.sessions),
+            None => (Share::new(0, steps), "any lag".to_owned(), 0),
+        };
+        let new = rounded_down(share.lower);
+        let outside = !(share.lower..=share.upper).contains(&link.probability);
+        let fate = if share.upper < thresholds.probability_min {
+            Fate::Removed
+        } else if sessions >= thresholds.sessions_min && outside && !thresholds.is_near(link.probability, new) {
+            Fate::Refreshed(new)
+        } else {
+            Fate::Kept
+        };
+        (fate, link_words(&link.tool, &share, &lag))
+    }
+}
+
+/// What becomes of a link.
+enum Fate {
+    Kept,
+    /// With this probability.
+    Refreshed(f64),
+    Removed,
+}
+
+/// Links as they should be.
+#[derive(Default)]
+struct Links {
+    tables: Vec<InlineTable>,
+    /// One line for each link that was there.
+    words: Vec<String>,
+    /// Steps with the tool.
+    steps: u64,
+    refreshed: bool,
+    removed: bool,
+}
+
+fn is_empty(list: &Value) -> bool {
+    list.as_array().is_none_or(Array::is_empty)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
+}

@@ -1,0 +1,98 @@
+//! The value model of a tool as keys and values of a configuration, and how its links are measured. Rules T1 and R6 both
+//! write it and must not disagree.
+
+use serde::Serialize;
+use toml_edit::{Array, InlineTable, Value};
+
+use crate::model::stats::{FollowUpCount, Share};
+use crate::model::tool_model::{FollowUp, SideEffectClass, ToolModel};
+
+/// What no log can show, as far as a shipped model says it: key below the tool, and value.
+pub fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
+    let mut keys = vec![(vec!["value_class"], spelled(&model.value_class))];
+    if model.side_effect_class != SideEffectClass::default() {
+        keys.push((vec!["side_effect_class"], spelled(&model.side_effect_class)));
+    }
+    if !model.invalidates.is_empty() {
+        let tools: Array = model.invalidates.iter().map(String::as_str).collect();
+        keys.push((vec!["invalidates"], Value::Array(tools)));
+    }
+    if let Some(limit) = model.fail_fast_after_n {
+        keys.push((vec!["fail_fast_after_n"], i64::from(limit).into()));
+    }
+    if let Some(host) = &model.rate_limit_host {
+        keys.push((vec!["rate_limit_host"], host.as_str().into()));
+    }
+    if let Some(speculate) = model.speculate {
+        keys.push((vec!["speculate"], speculate.into()));
+    }
+    keys.extend(model.field_groups.iter().map(|(name, group)| (vec!["field_groups", name.as_str()], spelled(group))));
+    keys
+}
+
+/// The spelling of a part of the schema: a class, or a group of fields.
+fn spelled<T: Serialize>(part: &T) -> Value {
+    part.serialize(toml_edit::ser::ValueSerializer::new()).expect("classes are strings in TOML, groups are tables")
+}
+
+/// KiB with three significant digits.
+pub fn kib(bytes: f64) -> f64 {
+    let kib = bytes / 1024.0;
+    if kib <= 0.0 {
+        return 0.0;
+    }
+    let digits = (2.0 - kib.log10().floor()).clamp(0.0, 6.0);
+    let scale = 10_f64.powf(digits);
+    (kib * scale).round() / scale
+}
+
+/// A bound as a probability; rounded down, so that it stays a bound.
+pub fn rounded_down(lower: f64) -> f64 {
+    (lower * 1_000.0).floor() / 1_000.0
+}
+
+/// Links as the value of `follow_up`.
+pub fn link_list(links: &[FollowUp]) -> Value {
+    let table = |link: &FollowUp| {
+        let mut table = InlineTable::new();
+        table.insert("tool", link.tool.as_str().into());
+        table.insert("probability", link.probability.into());
+        for (key, value) in [("projection", &link.projection), ("projection_arg", &link.projection_arg)] {
+            if let Some(value) = value {
+                table.insert(key, value.as_str().into());
+            }
+        }
+        table
+    };
+    line_each(links.iter().map(table))
+}
+
+/// Tables as a list with one line for each.
+pub fn line_each(tables: impl Iterator<Item = InlineTable>) -> Value {
+    let mut list: Array = tables.map(Value::InlineTable).collect();
+    for link in list.iter_mut() {
+        link.decor_mut().set_prefix("\n    ");
+    }
+    list.set_trailing("\n");
+    list.set_trailing_comma(true);
+    Value::Array(list)
+}
+
+/// Of the follow-ups of one pair of tools, the lag with the highest lower bound; the smaller lag on a tie.
+pub fn strongest_lag<'e>(edges: impl IntoIterator<Item = &'e FollowUpCount>) -> Option<(&'e FollowUpCount, Share)> {
+    let shares = edges.into_iter().map(|edge| (edge, Share::new(edge.support, edge.trials)));
+    shares.max_by(|(a, x), (b, y)| x.lower.total_cmp(&y.lower).then_with(|| b.lag.cmp(&a.lag)))
+}
+
+/// "Read after 120 of 400 steps at lag 1 (30.0 %, 95 % 25.7–34.7)"
+pub fn link_words(tool: &str, share: &Share, lag: &str) -> String {
+    let percent = |share: f64| 100.0 * share;
+    format!(
+        "{tool} after {} of {} steps at {lag} ({:.1} %, 95 % {:.1}–{:.1})",
+        share.k,
+        share.n,
+        percent(share.value()),
+        percent(share.lower),
+        percent(share.upper)
+    )
+}

@@ -1,0 +1,167 @@
+//! Takes keys out of a text: which bytes go with them, and which blank lines stood there for their sake alone.
+//!
+//! All cuts are found in one look at the outline, so that whoever takes a hundred keys out does not read the text a
+//! hundred times. What devboy added is cut the way it was added.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::pairs;
+use crate::settings::outline::{Form, Outline, Site};
+use crate::settings::{KeyPath, lines};
+
+/// What to cut so that the keys and everything below them are gone: ranges in the order of the text that do not touch.
+///
+/// A key goes with the comment beside it, a block also with the comments directly above it. A `[header]` that loses its
+/// last key goes too unless there is a comment in its block, and so does an inline table inside another one.
+pub(super) fn cuts(text: &str, outline: &Outline, keys: &[&KeyPath]) -> Vec<Range<usize>> {
+    let mut removal = Removal::new(text, outline.sites(), keys);
+    removal.mark_emptied();
+    let blocks = joined(removal.blocks(), |between| lines::is_blank(&text[between]));
+    let blocks = blocks.into_iter().map(|block| with_blank_line(text, block));
+    let cuts = blocks.chain(removal.single_lines()).chain(removal.inline_pairs());
+    let mut cuts = joined(cuts.collect(), |between| between.is_empty());
+    if let Some(last) = cuts.last_mut() {
+        last.start -= line_end_to_drop(text, last);
+    }
+    cuts
+}
+
+struct Removal<'t> {
+    text: &'t str,
+    sites: &'t [Site],
+    /// Which sites go.
+    gone: Vec<bool>,
+}
+
+impl<'t> Removal<'t> {
+    fn new(text: &'t str, sites: &'t [Site], keys: &[&KeyPath]) -> Self {
+        let is_below = |site: &Site| keys.iter().any(|key| site.path.starts_with(key));
+        Self { text, sites, gone: sites.iter().map(is_below).collect() }
+    }
+
+    /// Marks the tables that lose all they have. Inner ones stand behind outer ones, so they are asked first.
+    fn mark_emptied(&mut self) {
+        for index in (0..self.sites.len()).rev() {
+            let table = &self.sites[index];
+            self.gone[index] |= match table.form {
+                Form::Header => self.is_emptied(table, Form::Entry) && !self.has_comment(table),
+                Form::Inline => {
+                    self.is_emptied(table, Form::Inline) && !pairs::may_hold_comment(&self.text[table.value.clone()])
+                }
+                Form::ListHeader | Form::Entry | Form::Element => false,
+            };
+        }
+    }
+
+    fn is_emptied(&self, table: &Site, form: Form) -> bool {
+        let mut own = self.own(&table.path, form).peekable();
+        own.peek().is_some() && own.all(|(_, is_gone)| is_gone)
+    }
+
+    /// The keys written directly in a table, in the order of the text, and whether they go.
+    fn own(&self, table: &KeyPath, form: Form) -> impl Iterator<Item = (&'t Site, bool)> {
+        let sites = self.sites.iter().zip(self.gone.iter().copied());
+        sites.filter(move |(site, _)| site.form == form && site.host == *table)
+    }
+
+    /// The sites of these forms that go.
+    fn gone(&self, forms: &'static [Form]) -> impl Iterator<Item = &'t Site> {
+        let gone = self.sites.iter().zip(&self.gone).filter(|(_, is_gone)| **is_gone);
+        gone.map(|(site, _)| site).filter(|site| forms.contains(&site.form))
+    }
+
+    /// Whether a comment stands above, beside, in or directly below a block; those beside its keys do not count.
+    fn has_comment(&self, header: &Site) -> bool {
+        let mut end = lines::next(self.text, header.value.end);
+        let mut around = self.text[header.value.end..end].to_owned();
+        for (entry, _) in self.own(&header.path, Form::Entry) {
+            around += &self.text[end..lines::start(self.text, entry.start)];
+            end = lines::next(self.text, entry.value.end);
+        }
+        around += lines::comment_after(self.text, end).unwrap_or_default();
+        around.contains('#') || lines::comments_above(self.text, header.start).next().is_some()
+    }
+
+    /// Whether nothing stays before the first header.
+    fn is_top_gone(&self) -> bool {
+        self.own(&KeyPath::default(), Form::Entry).all(|(_, is_gone)| is_gone)
+    }
+
+    /// What blank lines set off: blocks under a header, and the lines before the first header if none of them stays.
+    fn blocks(&self) -> Vec<Range<usize>> {
+        let block = |header: &Site| {
+            let line = lines::start(self.text, header.start);
+            let start = lines::comments_above(self.text, header.start).last().map_or(line, |above| above.start);
+            let end = self.own(&header.path, Form::Entry).last().map_or(header.value.end, |(last, _)| last.value.end);
+            start..lines::next(self.text, end)
+        };
+        let blocks = self.gone(&[Form::Header, Form::ListHeader]).map(block);
+        let top = self.entries().filter(|entry| self.is_top_gone() && entry.host.0.is_empty());
+        blocks.chain(top.map(|entry| self.lines_of(entry))).collect()
+    }
+
+    /// The lines of keys that go while others of their table stay.
+    fn single_lines(&self) -> Vec<Range<usize>> {
+        let is_top_gone = self.is_top_gone();
+        let entries = self.entries().filter(|entry| !is_top_gone || !entry.host.0.is_empty());
+        entries.map(|entry| self.lines_of(entry)).collect()
+    }
+
+    /// The keys on lines of their own that do not go as a part of their block.
+    fn entries(&self) -> impl Iterator<Item = &'t Site> {
+        let blocks: BTreeSet<&KeyPath> =
+            self.gone(&[Form::Header, Form::ListHeader]).map(|header| &header.path).collect();
+        self.gone(&[Form::Entry]).filter(move |entry| !blocks.contains(&entry.host))
+    }
+
+    fn lines_of(&self, entry: &Site) -> Range<usize> {
+        lines::start(self.text, entry.start)..lines::next(self.text, entry.value.end)
+    }
+
+    /// What goes from inside inline tables that stay.
+    fn inline_pairs(&self) -> Vec<Range<usize>> {
+        let tables = self.sites.iter().zip(&self.gone).filter(|(site, is_gone)| site.is_inline_table && !**is_gone);
+        let own = |table: &Site| self.own(&table.path, Form::Inline).collect::<Vec<_>>();
+        tables.flat_map(|(table, _)| pairs::cuts(self.text, table, &own(table))).collect()
+    }
+}
+
+/// The ranges in order; neighbours become one if what stands between them allows it.
+fn joined(mut ranges: Vec<Range<usize>>, may_join: impl Fn(Range<usize>) -> bool) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match out.last_mut().filter(|last| may_join(last.end.min(range.start)..range.start)) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => out.push(range),
+        }
+    }
+    out
+}
+
+/// A block with the blank line that set it off: the one above it if there is just one, else the one below. Where there
+/// are more, a person wanted them.
+fn with_blank_line(text: &str, block: Range<usize>) -> Range<usize> {
+    let (before, after) = (&text[lines::after_mark(text)..block.start], &text[block.end..]);
+    let above = before.lines().rev().take_while(|line| lines::is_blank(line)).count();
+    let below = after.lines().take_while(|line| lines::is_blank(line)).count();
+    let was_set_off = before.is_empty() || above > 0;
+    if above == 1 && !lines::is_blank(before) {
+        lines::start(text, block.start - 1)..block.end
+    } else if below == 1 && !lines::is_blank(after) && was_set_off {
+        block.start..lines::next(text, block.end)
+    } else {
+        block
+    }
+}
+
+/// The length of the line ending before a cut at the end of a text whose last line is not ended: the line that becomes
+/// the last is not ended either.
+fn line_end_to_drop(text: &str, cut: &Range<usize>) -> usize {
+    if cut.end < text.len() || text.ends_with('\n') {
+        return 0;
+    }
+    let before = &text[lines::after_mark(text)..cut.start];
+    before.strip_suffix('\n').map_or(0, |line| before.len() - line.strip_suffix('\r').unwrap_or(line).len())
+}

@@ -1,0 +1,173 @@
+//! Takes back what a journal entry says was written: exactly where nothing else changed since, else key by key, and
+//! never over what a person did in the meantime.
+
+use std::collections::BTreeSet;
+
+use toml_edit::{Table, Value};
+
+use super::journal::text_sha;
+use super::schema::Node;
+use super::{Change, KeyPath, NewValue, SettingsFile, apply, spell, tree, version};
+use crate::error::Result;
+use crate::model::journal::{Entry, JournalChange};
+
+/// What taking an entry back comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reversal {
+    /// The new text of the file.
+    pub text: String,
+    /// The changes that are taken back.
+    pub undone: Vec<JournalChange>,
+    /// Those that are not.
+    pub kept: Vec<Kept>,
+    /// Whether the text is the one before the entry, byte for byte.
+    pub is_exact: bool,
+    /// Whether the file is no longer what devboy wrote.
+    pub is_edited: bool,
+}
+
+/// A key that stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The key, spelled as in TOML.
+    pub key: String,
+    /// Why, to follow the key: "is marked `# pin`".
+    pub reason: String,
+}
+
+/// Takes an entry back, in memory.
+///
+/// # Errors
+/// If what remains would be no valid configuration.
+pub fn reverse(file: &SettingsFile, entry: &Entry) -> Result<Reversal> {
+    let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
+    let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
+    match before.filter(|text| text_sha(text) == entry.before_sha) {
+        Some(text) => {
+            let undone = entry.changes.clone();
+            Ok(Reversal { text, undone, kept: Vec::new(), is_exact: true, is_edited })
+        }
+        None => by_key(file, entry, is_edited),
+    }
+}
+
+/// One change to take back.
+struct Step<'e> {
+    key: KeyPath,
+    old: Option<Value>,
+    change: &'e JournalChange,
+}
+
+fn by_key(file: &SettingsFile, entry: &Entry, is_edited: bool) -> Result<Reversal> {
+    let (mut steps, mut kept) = (Vec::new(), Vec::new());
+    for change in &entry.changes {
+        match step(file, change) {
+            Ok(step) => steps.push(step),
+            Err(reason) => kept.push(Kept { key: change.key.clone(), reason }),
+        }
+    }
+    let taken: BTreeSet<KeyPath> =
+        steps.iter().filter(|step| step.old.is_none()).map(|step| step.key.clone()).collect();
+    steps.retain(|step| keep(&mut kept, step, need(file, step, &taken)));
+    let mut others: Vec<Change> = steps.iter().filter(|step| step.key != version::key()).map(Step::back).collect();
+    others.extend(emptied_entries(file, &taken).into_iter().map(|key| Change { key, value: NewValue::Absent }));
+    let file_after = changed(file, &others)?;
+    let file_after = changed(&file_after, &lost_tables(&file_after, &steps))?;
+    steps.retain(|step| keep(&mut kept, step, newer_section(&file_after, step)));
+    let of_version: Vec<Change> = steps.iter().filter(|step| step.key == version::key()).map(Step::back).collect();
+    let text = apply(&file_after, &of_version)?;
+    let undone = steps.into_iter().map(|step| step.change.clone()).collect();
+    let is_exact = text_sha(&text) == entry.before_sha;
+    Ok(Reversal { text, undone, kept, is_exact, is_edited })
+}
+
+/// How to take one change back, or why not.
+fn step<'e>(file: &SettingsFile, change: &'e JournalChange) -> std::result::Result<Step<'e>, String> {
+    let key: KeyPath = change.key.parse().map_err(|_| "is no key".to_owned())?;
+    let parsed = |text: &Option<String>| text.as_ref().map(|text| text.parse::<Value>()).transpose();
+    let unreadable = |_| "has values in the journal that cannot be read".to_owned();
+    let (old, new) = (parsed(&change.old).map_err(unreadable)?, parsed(&change.new).map_err(unreadable)?);
+    let found = file.get(&key);
+    if !same(found.as_ref(), new.as_ref()) {
+        return Err(match (found, &change.new) {
+            (found, _) if same(found.as_ref(), old.as_ref()) => "has its old value already".to_owned(),
+            (None, _) => "was taken out since".to_owned(),
+            (Some(found), Some(new)) => format!("is {} now, devboy wrote {new}", spell::value(&found)),
+            (Some(found), None) => format!("is {} now, devboy took it out", spell::value(&found)),
+        });
+    }
+    if file.touches_pin(&key) {
+        return Err("is marked `# pin`".to_owned());
+    }
+    Ok(Step { key, old, change })
+}
+
+impl Step<'_> {
+    fn back(&self) -> Change {
+        let value = self.old.clone().map_or(NewValue::Absent, NewValue::Scalar);
+        Change { key: self.key.clone(), value }
+    }
+}
+
+/// Whether a step is still to be taken; if not, its reason is noted.
+fn keep(kept: &mut Vec<Kept>, step: &Step<'_>, reason: Option<String>) -> bool {
+    let stays = reason.is_none();
+    kept.extend(reason.map(|reason| Kept { key: step.change.key.clone(), reason }));
+    stays
+}
+
+/// Why a key cannot go that its table must have: others of the table stay.
+fn need(file: &SettingsFile, step: &Step<'_>, taken: &BTreeSet<KeyPath>) -> Option<String> {
+    let is_required = matches!(Node::root().find(&step.key), Some(Node::Leaf { required: true, .. }));
+    let table = step.key.parent().filter(|_| is_required && step.old.is_none())?;
+    stays(&table, &file.get(&table)?, taken).then(|| format!("is needed by the other keys of `{table}`"))
+}
+
+/// Whether anything of a value stays when these keys are taken out.
+fn stays(key: &KeyPath, value: &Value, taken: &BTreeSet<KeyPath>) -> bool {
+    match value {
+        _ if taken.contains(key) => false,
+        Value::InlineTable(table) => table.iter().any(|(name, value)| stays(&key.child(name), value, taken)),
+        _ => true,
+    }
+}
+
+/// Entries of maps that keep no key. An entry means something even when it is empty, so a comment does not hold it.
+fn emptied_entries(file: &SettingsFile, taken: &BTreeSet<KeyPath>) -> BTreeSet<KeyPath> {
+    let tables = taken.iter().flat_map(|key| key.upwards().skip(1).collect::<Vec<_>>());
+    let is_emptied = |table: &KeyPath| file.get(table).is_some_and(|value| !stays(table, &value, taken));
+    tables.filter(|table| is_entry(table) && is_emptied(table)).collect()
+}
+
+fn is_entry(table: &KeyPath) -> bool {
+    let map = table.parent().and_then(|map| Node::root().find(&map));
+    let is_named = |node: &Node| node.names().iter().any(|name| Some(*name) == table.leaf());
+    map.is_some_and(|map| matches!(map, Node::Table { each: Some(_), .. }) && !is_named(map))
+}
+
+/// Why the version cannot go down: the file has sections that the older one does not know.
+fn newer_section(file: &SettingsFile, step: &Step<'_>) -> Option<String> {
+    let old = step.old.as_ref().filter(|_| step.key == version::key())?.as_integer()?;
+    let sections = file.tree.as_inline_table().into_iter().flatten().map(|(name, _)| KeyPath::from([name]));
+    let needed = sections.map(|section| version::needed_for(&section)).max()?;
+    (old < i64::from(needed)).then(|| format!("stays, since a section in the file needs version {needed}"))
+}
+
+/// Tables that stood there without any key, and went with the key that devboy gave them.
+fn lost_tables(file: &SettingsFile, steps: &[Step<'_>]) -> Vec<Change> {
+    let tables: BTreeSet<KeyPath> =
+        steps.iter().filter(|step| step.change.in_empty_table).filter_map(|step| step.key.parent()).collect();
+    let lost = tables.into_iter().filter(|table| file.get(table).is_none());
+    lost.map(|key| Change { key, value: NewValue::Table(Table::new()) }).collect()
+}
+
+fn changed(file: &SettingsFile, changes: &[Change]) -> Result<SettingsFile> {
+    if changes.is_empty() { Ok(file.clone()) } else { SettingsFile::parse(&file.path, &apply(file, changes)?) }
+}
+
+fn same(left: Option<&Value>, right: Option<&Value>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => tree::same(left, right),
+        (left, right) => left.is_none() && right.is_none(),
+    }
+}

@@ -1,0 +1,330 @@
+//! The fields of a recorded response as they stand on the line: which names are known, what kind of value each must
+//! have, and what was found. Nothing is allocated here.
+
+use std::ops::RangeInclusive;
+
+use crate::json::{Cursor, Fault, RawStr, Shape};
+use crate::model::damage::Reason;
+use crate::model::event::NO_STEP;
+
+type Outcome<T> = Result<T, Fault>;
+
+/// A field of the published schema or one of devboy's additions, in the order in which they are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Field {
+    Session,
+    Call,
+    Tool,
+    Endpoint,
+    Bytes,
+    Shape,
+    InnerFormats,
+    Content,
+    Path,
+    DedupHit,
+    Layer,
+    Template,
+    Baseline,
+    Sent,
+    Partition,
+    Sidechain,
+    Time,
+    Rate,
+    L2Format,
+    Depth,
+    Columns,
+    Rows,
+    KeyStability,
+    Agent,
+    Items,
+    Step,
+    Mixed,
+    HandleTokens,
+    Encodings,
+    Prefetched,
+    Predicted,
+    Declined,
+    Cited,
+    Type,
+    Data,
+}
+
+/// How many fields are known.
+const COUNT: usize = Field::Data as usize + 1;
+
+/// What must stand in a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// A string.
+    Text,
+    /// A whole number from 0 to this.
+    Count(u32),
+    /// A whole number.
+    Time,
+    /// `true` or `false`.
+    Flag,
+    /// A number above 0 and at most 1.
+    Rate,
+    /// A number from 0 to 1.
+    Share,
+    /// An array.
+    List,
+    /// Anything.
+    Any,
+}
+
+struct Known {
+    field: Field,
+    name: &'static str,
+    kind: Kind,
+    /// Without it there is no event.
+    needed: bool,
+}
+
+const fn needed(field: Field, name: &'static str, kind: Kind) -> Known {
+    Known { field, name, kind, needed: true }
+}
+
+const fn optional(field: Field, name: &'static str, kind: Kind) -> Known {
+    Known { field, name, kind, needed: false }
+}
+
+/// Every known field at the place of its number.
+const KNOWN: [Known; COUNT] = [
+    needed(Field::Session, "session_hash", Kind::Text),
+    needed(Field::Call, "tool_call_id_hash", Kind::Text),
+    needed(Field::Tool, "tool_name_anon", Kind::Text),
+    needed(Field::Endpoint, "endpoint_class", Kind::Text),
+    needed(Field::Bytes, "response_chars", Kind::Count(u32::MAX)),
+    needed(Field::Shape, "shape", Kind::Text),
+    optional(Field::InnerFormats, "inner_formats", Kind::List),
+    optional(Field::Content, "content_sha_prefix_hex", Kind::Text),
+    optional(Field::Path, "file_path_hash", Kind::Text),
+    needed(Field::DedupHit, "is_dedup_hit", Kind::Flag),
+    optional(Field::Layer, "layer_used", Kind::Text),
+    optional(Field::Template, "template_id", Kind::Text),
+    needed(Field::Baseline, "tokens_baseline", Kind::Count(u32::MAX)),
+    needed(Field::Sent, "tokens_final", Kind::Count(u32::MAX)),
+    needed(Field::Partition, "context_partition", Kind::Count(u32::MAX)),
+    needed(Field::Sidechain, "is_sidechain", Kind::Flag),
+    needed(Field::Time, "ts_ms", Kind::Time),
+    optional(Field::Rate, "sample_rate_applied", Kind::Rate),
+    optional(Field::L2Format, "l2_format", Kind::Text),
+    optional(Field::Depth, "depth_max", Kind::Count(u16::MAX as u32)),
+    optional(Field::Columns, "n_cols", Kind::Count(u32::MAX)),
+    optional(Field::Rows, "n_rows", Kind::Count(u32::MAX)),
+    optional(Field::KeyStability, "key_stability", Kind::Share),
+    optional(Field::Agent, "agent_chain", Kind::Text),
+    optional(Field::Items, "n_items", Kind::Count(u32::MAX)),
+    optional(Field::Step, "step", Kind::Count(NO_STEP - 1)),
+    optional(Field::Mixed, "mixed", Kind::Flag),
+    optional(Field::HandleTokens, "handle_tokens", Kind::Count(u8::MAX as u32)),
+    optional(Field::Encodings, "encodings", Kind::List),
+    optional(Field::Prefetched, "enricher_prefetched", Kind::Flag),
+    optional(Field::Predicted, "enricher_predicted_cost_tokens", Kind::Count(u32::MAX)),
+    optional(Field::Declined, "enricher_decline_reason", Kind::Text),
+    optional(Field::Cited, "cited_in_next_n_turns", Kind::Flag),
+    optional(Field::Type, "type", Kind::Any),
+    optional(Field::Data, "data", Kind::Any),
+];
+
+/// One bit for each field without which there is no event.
+const NEEDED: u64 = {
+    let (mut bits, mut place) = (0, 0);
+    while place < COUNT {
+        assert!(KNOWN[place].field as usize == place, "every field stands at the place of its number");
+        bits |= (KNOWN[place].needed as u64) << place;
+        place += 1;
+    }
+    bits
+};
+
+/// What stood in a field.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Value<'a> {
+    /// Nothing, or `null`.
+    Absent,
+    /// A value of another kind.
+    Mistyped,
+    /// A number that cannot be.
+    OutOfRange,
+    Text(RawStr<'a>),
+    /// A whole number; `true` is 1.
+    Whole(i64),
+    Real(f64),
+    /// An array or a value of any kind, as it is spelled.
+    Span(&'a [u8]),
+}
+
+impl Kind {
+    /// Reads the value at the cursor into its slot: passing it on by value costs more than all the rest.
+    fn read<'a>(self, cursor: &mut Cursor<'a>, slot: &mut Value<'a>) -> Outcome<()> {
+        match (self, cursor.shape()?) {
+            (Self::Text, Shape::String) => *slot = Value::Text(cursor.string()?),
+            (Self::Count(most), Shape::Number) => *slot = whole(cursor.number()?, 0..=i64::from(most)),
+            (Self::Time, Shape::Number) => *slot = whole(cursor.number()?, i64::MIN..=i64::MAX),
+            (Self::Flag, Shape::Bool) => *slot = Value::Whole(cursor.boolean()?.into()),
+            // A rate so small that its inverse overflows is as impossible as none.
+            (Self::Rate, Shape::Number) => {
+                *slot = real(cursor.number()?, |rate| rate > 0.0 && rate <= 1.0 && (1.0 / rate).is_finite());
+            }
+            (Self::Share, Shape::Number) => *slot = real(cursor.number()?, |share| (0.0..=1.0).contains(&share)),
+            (Self::List, Shape::Array) | (Self::Any, _) => *slot = Value::Span(span(cursor)?),
+            (_, shape) => {
+                cursor.skip_value()?;
+                *slot = if shape == Shape::Null { Value::Absent } else { Value::Mistyped };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A whole number in a range, from its literal text.
+pub(super) fn whole(text: &[u8], range: RangeInclusive<i64>) -> Value<'static> {
+    let number = match text {
+        // As many digits as cannot overflow, which is nearly every number.
+        [b'0'..=b'9', ..] if text.len() <= 18 && text.iter().all(u8::is_ascii_digit) => {
+            text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
+        }
+        _ if text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => return Value::Mistyped,
+        _ => match std::str::from_utf8(text).map(str::parse) {
+            Ok(Ok(number)) => number,
+            _ => return Value::OutOfRange,
+        },
+    };
+    if range.contains(&number) { Value::Whole(number) } else { Value::OutOfRange }
+}
+
+fn real(text: &[u8], possible: impl Fn(f64) -> bool) -> Value<'static> {
+    // By far the most frequent one, and the general way is long.
+    if text == b"1.0" {
+        return Value::Real(1.0);
+    }
+    match std::str::from_utf8(text).map(str::parse) {
+        Ok(Ok(number)) if possible(number) => Value::Real(number),
+        _ => Value::OutOfRange,
+    }
+}
+
+fn span<'a>(cursor: &mut Cursor<'a>) -> Outcome<&'a [u8]> {
+    let start = cursor.pos();
+    cursor.skip_value()?;
+    Ok(cursor.since(start))
+}
+
+/// The known fields of one JSON object.
+pub(super) struct Fields<'a> {
+    values: [Value<'a>; COUNT],
+    /// One bit per field: needed and not there.
+    missing: u64,
+    /// One bit per field: of another kind, or a number that cannot be.
+    wrong: u64,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the object at the cursor to its end. Of a repeated field the last one stands.
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Outcome<Self> {
+        let mut values = [Value::Absent; COUNT];
+        let (mut missing, mut wrong) = (NEEDED, 0);
+        let (mut first, mut guess) = (true, 0);
+        cursor.enter()?;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            let Some(place) = place_of(key, guess) else {
+                cursor.skip_value()?;
+                continue;
+            };
+            guess = place + 1;
+            KNOWN[place].kind.read(cursor, &mut values[place])?;
+            let bit = 1 << place;
+            (missing, wrong) = (missing & !bit, wrong & !bit);
+            match values[place] {
+                Value::Absent => missing |= bit & NEEDED,
+                Value::Mistyped | Value::OutOfRange => wrong |= bit,
+                _ => {}
+            }
+        }
+        Ok(Self { values, missing, wrong })
+    }
+
+    /// What stands in a field.
+    pub(super) fn get(&self, field: Field) -> Value<'a> {
+        self.values[field as usize]
+    }
+
+    /// The text of a field; empty where there is none.
+    pub(super) fn text(&self, field: Field) -> RawStr<'a> {
+        if let Value::Text(text) = self.get(field) { text } else { RawStr::default() }
+    }
+
+    /// The whole number of a field.
+    pub(super) fn whole(&self, field: Field) -> Option<i64> {
+        if let Value::Whole(number) = self.get(field) { Some(number) } else { None }
+    }
+
+    /// The count of a field; 0 where there is none.
+    pub(super) fn count(&self, field: Field) -> u32 {
+        self.whole(field).map_or(0, |count| u32::try_from(count).expect("counts are read within 32 bits"))
+    }
+
+    /// The number of a field.
+    pub(super) fn real(&self, field: Field) -> Option<f64> {
+        if let Value::Real(number) = self.get(field) { Some(number) } else { None }
+    }
+
+    /// What a field says.
+    pub(super) fn flag(&self, field: Field) -> Option<bool> {
+        self.whole(field).map(|flag| flag != 0)
+    }
+
+    /// The array of a field.
+    pub(super) fn span(&self, field: Field) -> Option<&'a [u8]> {
+        if let Value::Span(span) = self.get(field) { Some(span) } else { None }
+    }
+
+    /// Whether all fields are there without which there is no event.
+    pub(super) fn is_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// Why this cannot be an event; none if it can.
+    pub(super) fn defect(&self) -> Option<Reason> {
+        if self.missing != 0 {
+            return Some(Reason::MissingField);
+        }
+        if self.wrong == 0 {
+            return None;
+        }
+        if self.values.iter().zip(&KNOWN).any(|(value, known)| known.needed && *value == Value::Mistyped) {
+            return Some(Reason::MistypedField);
+        }
+        self.values.contains(&Value::OutOfRange).then_some(Reason::OutOfRange)
+    }
+
+    /// Whether a field has a value of another kind, once there is no [`Self::defect`].
+    pub(super) fn has_mistyped(&self) -> bool {
+        self.wrong != 0
+    }
+
+    /// The data of a session summary, if this is one: published readers go by `type` and the presence of `data`.
+    pub(super) fn summary(&self) -> Option<&'a [u8]> {
+        let kind = self.span(Field::Type)?;
+        let data = self.span(Field::Data)?;
+        let kind = kind.first().filter(|quote| **quote == b'"').and_then(|_| Cursor::new(kind).string().ok())?;
+        let says = |text: &[u8]| text == b"session_summary";
+        let escaped = || kind.decode().is_some_and(|text| says(&text));
+        kind.plain().map_or_else(escaped, says).then_some(data)
+    }
+}
+
+/// The place of a key. Writers keep to one order, so it is looked for from `guess` on.
+fn place_of(key: RawStr<'_>, guess: usize) -> Option<usize> {
+    let stands = |key: &[u8], place: usize| KNOWN[place].name.as_bytes() == key;
+    if guess < COUNT && stands(key.0, guess) {
+        return Some(guess);
+    }
+    let find = |key: &[u8]| (guess..COUNT).chain(0..guess).find(|&place| stands(key, place));
+    find(key.0).or_else(|| match key.plain() {
+        Some(_) => None,
+        None => find(&key.decode()?),
+    })
+}

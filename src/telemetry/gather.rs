@@ -1,0 +1,136 @@
+//! Rows of all pieces in one table, and that table in an order that knows nothing of files, pieces and threads.
+
+use std::cmp::Ordering;
+
+use rayon::prelude::*;
+
+use crate::model::event::{EncodedTokens, Event, EventLog};
+use crate::model::names::{Names, Sym};
+use crate::telemetry::parse::{Rows, SIDE, Texts};
+use crate::telemetry::runs::number_sessions;
+
+/// What the pieces gave so far.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    texts: Texts,
+    events: Vec<Event>,
+    encodings: Vec<EncodedTokens>,
+}
+
+/// Where the symbols of one worker went.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    names: Vec<Sym>,
+    sessions: Vec<Sym>,
+    agents: Vec<Sym>,
+}
+
+impl Gathered {
+    /// Moves the events of a piece here; its buffers are left empty for the next one.
+    pub(super) fn take(&mut self, rows: &mut Rows, texts: &Texts, routes: &mut Routes) {
+        extend(&mut routes.names, &mut self.texts.names, &texts.names);
+        extend(&mut routes.sessions, &mut self.texts.sessions, &texts.sessions);
+        extend(&mut routes.agents, &mut self.texts.agents, &texts.agents);
+        let to = |routes: &[Sym], sym: u32| routes[sym as usize].0;
+        let encodings_before = u32::try_from(self.encodings.len()).expect("fewer than 2^32 encodings");
+        self.encodings.append(&mut rows.encodings);
+        self.events.extend(rows.events.drain(..).map(|mut event| {
+            event.tool = routes.names[event.tool.0 as usize];
+            event.endpoint = routes.names[event.endpoint.0 as usize];
+            event.session = to(&routes.sessions, event.session);
+            if event.chain > SIDE {
+                event.chain = to(&routes.agents, event.chain - SIDE) + SIDE;
+            }
+            if event.encodings.1 > 0 {
+                event.encodings.0 += encodings_before;
+            }
+            event
+        }));
+    }
+
+    /// The log. Names and sessions are numbered by their text, chains by session and name with the main thread first,
+    /// encodings by event.
+    pub(super) fn into_log(self, recycled_gap_ms: u64) -> EventLog {
+        let Self { texts, mut events, encodings } = self;
+        events.shrink_to_fit();
+        let (names, name_ranks) = sorted(&texts.names);
+        let (sessions, session_ranks) = sorted(&texts.sessions);
+        let (_, agent_ranks) = sorted(&texts.agents);
+        for event in &mut events {
+            event.tool = Sym(name_ranks[event.tool.0 as usize]);
+            event.endpoint = Sym(name_ranks[event.endpoint.0 as usize]);
+            event.session = session_ranks[event.session as usize];
+            if event.chain > SIDE {
+                event.chain = agent_ranks[(event.chain - SIDE) as usize] + SIDE;
+            }
+        }
+        let sessions = number_sessions(&mut events, sessions.texts(), recycled_gap_ms);
+        events.par_sort_unstable_by(|a, b| order(a, b, &encodings));
+        number_chains(&mut events);
+        let encodings = in_order(&mut events, &encodings);
+        let mut log = EventLog { names, sessions, events, encodings };
+        log.sort();
+        log
+    }
+}
+
+/// Interns what is new in a worker's table.
+fn extend(routes: &mut Vec<Sym>, all: &mut Names, own: &Names) {
+    let new = &own.texts()[routes.len()..];
+    routes.extend(new.iter().map(|text| all.intern(text)));
+}
+
+/// The same names in alphabetical order, and the new number of each old symbol. The empty name stays the first.
+fn sorted(names: &Names) -> (Names, Vec<u32>) {
+    let mut texts = names.texts().to_vec();
+    texts.sort_unstable();
+    let sorted = Names::from_texts(texts);
+    let ranks = names.texts().iter().map(|text| sorted.find(text).unwrap_or_default().0).collect();
+    (sorted, ranks)
+}
+
+/// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.
+fn order(a: &Event, b: &Event, encodings: &[EncodedTokens]) -> Ordering {
+    let place = |event: &Event| (event.session, event.chain, event.partition, event.ts, event.call, event.body);
+    let rest = |event: &Event| {
+        let plan = event.plan;
+        (
+            (event.step, event.tool, event.endpoint, event.path, event.bytes, event.shape, event.inner_formats),
+            (event.depth, event.columns, event.rows, event.items, event.key_stability.to_bits()),
+            (event.layer, event.format, event.baseline, event.sent, event.weight.to_bits()),
+            (event.mixed, event.handle_tokens, plan.prefetched, plan.predicted, plan.cited, plan.declined),
+        )
+    };
+    let encoded = |event: &Event| {
+        let costs = slice(event, encodings).iter();
+        costs.map(|cost| (cost.format, cost.depth, cost.tokens))
+    };
+    place(a).cmp(&place(b)).then_with(|| rest(a).cmp(&rest(b))).then_with(|| encoded(a).cmp(encoded(b)))
+}
+
+fn slice<'e>(event: &Event, encodings: &'e [EncodedTokens]) -> &'e [EncodedTokens] {
+    let (start, count) = event.encodings;
+    &encodings[start as usize..][..count.into()]
+}
+
+/// Gives each chain a number of its own, in the order of the events.
+fn number_chains(events: &mut [Event]) {
+    let chains = events.chunk_by_mut(|a, b| (a.session, a.chain) == (b.session, b.chain));
+    for (number, chain) in (0..).zip(chains) {
+        for event in chain {
+            event.chain = number;
+        }
+    }
+}
+
+/// The encodings in the order of their events.
+fn in_order(events: &mut [Event], encodings: &[EncodedTokens]) -> Vec<EncodedTokens> {
+    let mut ordered = Vec::new();
+    ordered.reserve_exact(encodings.len());
+    for event in events.iter_mut().filter(|event| event.encodings.1 > 0) {
+        let start = u32::try_from(ordered.len()).expect("as many encodings as before");
+        ordered.extend_from_slice(slice(event, encodings));
+        event.encodings.0 = start;
+    }
+    ordered
+}

@@ -1,0 +1,499 @@
+//! Lines of a telemetry file to rows: one descent per line, straight into [`Event`], with damage counted on the way.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memmem;
+use serde_json::Value as Json;
+
+use crate::json::{Cursor, Fault, RawStr, Shape};
+use crate::model::body_shape::BodyShape;
+use crate::model::damage::{Damage, Reason};
+use crate::model::event::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan};
+use crate::model::id::Id;
+use crate::model::names::{Names, Sym};
+use crate::model::savings::LayerId;
+use crate::model::trace::Millis;
+use crate::telemetry::SessionSummary;
+use crate::telemetry::field::{Field, Fields, Value, whole};
+
+/// Places on one line at which a record is looked for behind a broken one.
+const ATTEMPTS_MAX: usize = 64;
+
+/// [`Event::chain`] of the main thread until all files are read.
+pub(super) const MAIN: u32 = 0;
+/// The same of a subagent without a name. Behind it come those with one, by symbol.
+pub(super) const SIDE: u32 = 1;
+
+/// Words whose numbers are known elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Vocabulary {
+    /// The bit of an inner format in [`Event::inner_formats`].
+    pub inner_format: fn(&str) -> Option<u16>,
+    /// The number of a format in [`Event::format`].
+    pub format: fn(&str) -> Option<u8>,
+}
+
+/// What was found in a file, or in a piece of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lines, blank ones included.
+    pub lines: u64,
+    /// Events taken: the "read" of the published reader.
+    pub events: u64,
+    /// Session summaries, whatever their time.
+    pub summaries: u64,
+    /// Events outside the window.
+    pub outside_window: u64,
+    /// Records and broken stretches of lines that gave nothing.
+    pub skipped: u64,
+    /// Why, and what else was odd.
+    pub damage: Damage,
+}
+
+impl Counts {
+    /// Takes over the counts of the piece that follows.
+    pub(super) fn absorb(&mut self, later: &Self) {
+        self.damage.absorb(&later.damage, self.lines);
+        self.lines += later.lines;
+        self.events += later.events;
+        self.summaries += later.summaries;
+        self.outside_window += later.outside_window;
+        self.skipped += later.skipped;
+    }
+}
+
+/// Texts that rows name by symbol.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    /// Tools and endpoints.
+    pub(super) names: Names,
+    /// [`Event::session`].
+    pub(super) sessions: Names,
+    /// Subagents; [`Event::chain`] is one more than the symbol.
+    pub(super) agents: Names,
+}
+
+/// What a piece gave.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) events: Vec<Event>,
+    pub(super) encodings: Vec<EncodedTokens>,
+    pub(super) summaries: Vec<SessionSummary>,
+    pub(super) counts: Counts,
+}
+
+/// Turns the lines of one piece after the other into rows.
+pub(super) struct Parser<'r> {
+    vocabulary: Vocabulary,
+    window: &'r Range<Millis>,
+    pub(super) texts: Texts,
+    /// The session of the event before: mostly that of the next one too.
+    session: Sym,
+    pub(super) rows: Rows,
+}
+
+impl<'r> Parser<'r> {
+    pub(super) fn new(vocabulary: Vocabulary, window: &'r Range<Millis>) -> Self {
+        Self { vocabulary, window, texts: Texts::default(), session: Sym::default(), rows: Rows::default() }
+    }
+
+    /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
+    pub(super) fn line(&mut self, line: &[u8], last: bool) {
+        self.rows.counts.lines += 1;
+        let line = self.trim(line);
+        if line.is_empty() {
+            return;
+        }
+        if simdutf8::basic::from_utf8(line).is_ok() {
+            self.values(line, last);
+        } else {
+            self.damage(Reason::InvalidUtf8);
+            self.values(String::from_utf8_lossy(line).as_bytes(), last);
+        }
+    }
+
+    /// A line over the line limit was passed over.
+    pub(super) fn oversize_line(&mut self) {
+        self.rows.counts.lines += 1;
+        self.skip(Reason::Oversize);
+    }
+
+    /// Counts damage that concerns the file, not a line.
+    pub(super) fn file_damage(&mut self, reason: Reason) {
+        self.rows.counts.damage.add(reason, 0);
+    }
+
+    fn damage(&mut self, reason: Reason) {
+        self.rows.counts.damage.add(reason, self.rows.counts.lines);
+    }
+
+    fn skip(&mut self, reason: Reason) {
+        self.rows.counts.skipped += 1;
+        self.damage(reason);
+    }
+
+    /// Takes off what may stand around a record, and counts it.
+    fn trim<'a>(&mut self, mut line: &'a [u8]) -> &'a [u8] {
+        if let Some(rest) = line.strip_suffix(b"\r") {
+            self.damage(Reason::Crlf);
+            line = rest;
+        }
+        if let Some(rest) = line.strip_prefix(b"\xEF\xBB\xBF") {
+            self.damage(Reason::Bom);
+            line = rest;
+        }
+        let padding = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | 0);
+        let (Some(start), Some(end)) =
+            (line.iter().position(|byte| !padding(byte)), line.iter().rposition(|byte| !padding(byte)))
+        else {
+            self.damage(if line.contains(&0) { Reason::Nul } else { Reason::BlankLine });
+            return &[];
+        };
+        if line[..start].contains(&0) || line[end + 1..].contains(&0) {
+            self.damage(Reason::Nul);
+        }
+        &line[start..=end]
+    }
+
+    /// All values on a line: normally one record. Behind a broken one it goes on where the next record begins.
+    fn values(&mut self, line: &[u8], last: bool) {
+        let mut cursor = Cursor::new(line);
+        let (mut whole, mut attempts) = (0, ATTEMPTS_MAX);
+        while !cursor.at_end() {
+            let start = cursor.pos();
+            match self.value(&mut cursor) {
+                Ok(()) => whole += 1,
+                Err(fault) => match next_record(line, start, &mut attempts) {
+                    Some(next) => {
+                        self.skip(Reason::TornRecord);
+                        cursor = Cursor::at(line, next);
+                    }
+                    None => {
+                        self.skip(reason_of(fault, last));
+                        break;
+                    }
+                },
+            }
+        }
+        if whole > 1 {
+            self.damage(Reason::Glued);
+        }
+    }
+
+    fn value(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let reason = match cursor.shape()? {
+            Shape::Object => {
+                let fields = Fields::read(cursor)?;
+                self.record(&fields);
+                return Ok(());
+            }
+            Shape::Array => Reason::Array,
+            _ => Reason::Scalar,
+        };
+        cursor.skip_value()?;
+        self.skip(reason);
+        Ok(())
+    }
+
+    fn record(&mut self, fields: &Fields<'_>) {
+        let taken = match fields.summary() {
+            Some(data) => self.summary(data),
+            None => self.event(fields),
+        };
+        if let Err(reason) = taken {
+            self.skip(reason);
+        }
+    }
+
+    fn summary(&mut self, data: &[u8]) -> Result<(), Reason> {
+        let mut data: Json = serde_json::from_slice(data).map_err(|_| Reason::ParseError)?;
+        if let Json::Object(fields) = &mut data {
+            // What is no number is written as null.
+            fields.retain(|_, value| !value.is_null());
+        }
+        let summary = serde_json::from_value(data).map_err(|_| Reason::MistypedField)?;
+        self.rows.summaries.push(summary);
+        self.rows.counts.summaries += 1;
+        Ok(())
+    }
+
+    fn event(&mut self, fields: &Fields<'_>) -> Result<(), Reason> {
+        if let Some(defect) = fields.defect() {
+            return Err(defect);
+        }
+        let ts = fields.whole(Field::Time).ok_or(Reason::MissingField)?;
+        if !self.window.contains(&ts) {
+            self.rows.counts.outside_window += 1;
+            return Ok(());
+        }
+        let mut odd = Odd { mistyped: fields.has_mistyped(), ..Odd::default() };
+        let event = self.row(fields, ts, &mut odd)?;
+        self.rows.events.push(event);
+        self.rows.counts.events += 1;
+        for (reason, seen) in odd.reasons() {
+            if seen {
+                self.damage(reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of an event whose fields are all there.
+    fn row(&mut self, fields: &Fields<'_>, ts: Millis, odd: &mut Odd) -> Result<Event, Reason> {
+        let call = u32::from_be_bytes(hash_of(fields.text(Field::Call), odd)?);
+        let path = u32::from_be_bytes(hash_of(fields.text(Field::Path), odd)?);
+        let body = Id(hash_of(fields.text(Field::Content), odd)?);
+        let inner_formats = self.inner_formats(fields.span(Field::InnerFormats), odd)?;
+        let encodings = self.encodings(fields.span(Field::Encodings), odd)?;
+        let mut text = |field| text(fields.text(field), odd);
+        let (session, agent, tool) = (text(Field::Session)?, text(Field::Agent)?, text(Field::Tool)?);
+        let is_tool = fields.text(Field::Endpoint) == fields.text(Field::Tool);
+        let endpoint = if is_tool { None } else { Some(text(Field::Endpoint)?) };
+        let (shape, layer, declined) = (text(Field::Shape)?, text(Field::Layer)?, text(Field::Declined)?);
+        let (template, l2_format) = (text(Field::Template)?, text(Field::L2Format)?);
+
+        let shape = odd.known(&shape, BodyShape::from_key).unwrap_or_default() as u8;
+        let layer = odd.known(&layer, layer_of).unwrap_or(LayerId::L3);
+        let declined = odd.known(&declined, decline_of);
+        let formats = [odd.known(&template, self.vocabulary.format), odd.known(&l2_format, self.vocabulary.format)];
+        let format = match layer {
+            LayerId::L1 => formats[0],
+            LayerId::L2 => formats[1],
+            LayerId::L0 | LayerId::L3 => None,
+        };
+        // Nothing can fail from here on: what is skipped leaves no name behind.
+        let tool = self.texts.names.intern(&tool);
+        Ok(Event {
+            session: self.session_of(&session),
+            chain: self.chain_of(&agent, fields.flag(Field::Sidechain) == Some(true)),
+            partition: fields.count(Field::Partition),
+            step: fields.whole(Field::Step).map_or(NO_STEP, |_| fields.count(Field::Step)),
+            ts,
+            call,
+            tool,
+            endpoint: endpoint.map_or(tool, |endpoint| self.texts.names.intern(&endpoint)),
+            path,
+            body,
+            bytes: fields.count(Field::Bytes),
+            shape,
+            inner_formats,
+            depth: fields.count(Field::Depth) as u16,
+            columns: fields.count(Field::Columns),
+            rows: fields.count(Field::Rows),
+            items: fields.count(Field::Items),
+            key_stability: fields.real(Field::KeyStability).map_or(f32::NAN, |share| share as f32),
+            layer,
+            format: format.unwrap_or(NO_FORMAT),
+            baseline: fields.count(Field::Baseline),
+            sent: fields.count(Field::Sent),
+            weight: 1.0 / fields.real(Field::Rate).unwrap_or(1.0),
+            mixed: fields.flag(Field::Mixed) == Some(true),
+            handle_tokens: fields.count(Field::HandleTokens) as u8,
+            plan: Plan {
+                prefetched: fields.flag(Field::Prefetched) == Some(true),
+                predicted: fields.count(Field::Predicted),
+                cited: fields.flag(Field::Cited),
+                declined,
+            },
+            encodings,
+        })
+    }
+
+    fn session_of(&mut self, text: &str) -> u32 {
+        if self.texts.sessions.text(self.session) != text {
+            self.session = self.texts.sessions.intern(text);
+        }
+        self.session.0
+    }
+
+    fn chain_of(&mut self, agent: &str, sidechain: bool) -> u32 {
+        match (agent, sidechain) {
+            ("", false) => MAIN,
+            ("", true) => SIDE,
+            // Symbol 0 is the empty text, so the first named one comes behind `SIDE`.
+            _ => self.texts.agents.intern(agent).0 + SIDE,
+        }
+    }
+
+    /// The bits of a list of inner formats. A list that is none counts as absent.
+    fn inner_formats(&self, span: Option<&[u8]>, odd: &mut Odd) -> Result<u16, Reason> {
+        let Some(mut cursor) = span.map(Cursor::new) else { return Ok(0) };
+        let mut bits = 0;
+        let mut first = true;
+        cursor.enter().map_err(not_json)?;
+        while cursor.next_element(&mut first).map_err(not_json)? {
+            if cursor.shape().map_err(not_json)? != Shape::String {
+                odd.mistyped = true;
+                return Ok(0);
+            }
+            let tag = text(cursor.string().map_err(not_json)?, odd)?;
+            bits |= odd.known(&tag, self.vocabulary.inner_format).unwrap_or_default();
+        }
+        Ok(bits)
+    }
+
+    /// The known encodings of a list of `[format, depth, tokens]`. A list that is none counts as absent.
+    fn encodings(&mut self, span: Option<&[u8]>, odd: &mut Odd) -> Result<(u32, u8), Reason> {
+        let start = self.rows.encodings.len();
+        if let Some(span) = span
+            && let Err(reason) = self.push_encodings(span, odd)
+        {
+            if reason != Reason::MistypedField {
+                return Err(reason);
+            }
+            odd.mistyped = true;
+            self.rows.encodings.truncate(start);
+        }
+        let count = u8::try_from(self.rows.encodings.len() - start).map_err(|_| Reason::OutOfRange)?;
+        let first = u32::try_from(start).expect("fewer than 2^32 encodings in a piece");
+        Ok(if count == 0 { (0, 0) } else { (first, count) })
+    }
+
+    fn push_encodings(&mut self, span: &[u8], odd: &mut Odd) -> Result<(), Reason> {
+        let mut cursor = Cursor::new(span);
+        let mut first = true;
+        cursor.enter().map_err(not_json)?;
+        while cursor.next_element(&mut first).map_err(not_json)? {
+            let entry = encoding(&mut cursor, self.vocabulary.format, odd)?;
+            self.rows.encodings.extend(entry);
+        }
+        Ok(())
+    }
+}
+
+/// What was odd about an event that is kept all the same.
+#[derive(Default)]
+struct Odd {
+    mistyped: bool,
+    unknown: bool,
+    lone_surrogate: bool,
+}
+
+impl Odd {
+    fn reasons(&self) -> [(Reason, bool); 3] {
+        [
+            (Reason::MistypedField, self.mistyped),
+            (Reason::UnknownValue, self.unknown),
+            (Reason::LoneSurrogate, self.lone_surrogate),
+        ]
+    }
+
+    /// Looks a word up; an empty one is none.
+    fn known<T>(&mut self, word: &str, look_up: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        if word.is_empty() {
+            return None;
+        }
+        let found = look_up(word);
+        self.unknown |= found.is_none();
+        found
+    }
+}
+
+/// Where the next record begins behind a broken one: a writer was killed, the next one appended. Nested objects do not
+/// qualify, since they lack the fields of a record.
+fn next_record(line: &[u8], broken: usize, attempts: &mut usize) -> Option<usize> {
+    let from = broken + 1;
+    for offset in memmem::find_iter(line.get(from..)?, b"{\"") {
+        *attempts = attempts.checked_sub(1)?;
+        let fields = Fields::read(&mut Cursor::at(line, from + offset));
+        if fields.is_ok_and(|fields| fields.is_complete() || fields.summary().is_some()) {
+            return Some(from + offset);
+        }
+    }
+    None
+}
+
+fn reason_of(fault: Fault, last: bool) -> Reason {
+    match fault {
+        Fault::TooDeep => Reason::TooDeep,
+        Fault::Torn if last => Reason::TornTail,
+        Fault::Torn | Fault::Syntax => Reason::ParseError,
+    }
+}
+
+fn not_json(_: Fault) -> Reason {
+    Reason::ParseError
+}
+
+/// The text between the quotes. The line is UTF-8, and so is every stretch of it between ASCII bytes.
+fn text<'a>(raw: RawStr<'a>, odd: &mut Odd) -> Result<Cow<'a, str>, Reason> {
+    if raw.0.is_empty() {
+        return Ok(Cow::Borrowed(""));
+    }
+    if let Some(plain) = raw.plain() {
+        return std::str::from_utf8(plain).map(Cow::Borrowed).map_err(|_| Reason::ParseError);
+    }
+    let decoded = raw.decode().ok_or(Reason::ParseError)?;
+    Ok(Cow::Owned(String::from_utf8(decoded).unwrap_or_else(|broken| {
+        odd.lone_surrogate = true;
+        String::from_utf8_lossy(broken.as_bytes()).into_owned()
+    })))
+}
+
+/// One `[format, depth, tokens]`; none if the format is not known.
+fn encoding(
+    cursor: &mut Cursor<'_>,
+    format_of: fn(&str) -> Option<u8>,
+    odd: &mut Odd,
+) -> Result<Option<EncodedTokens>, Reason> {
+    let mut first = true;
+    let mut next = |cursor: &mut Cursor<'_>, wanted: Shape| -> Result<(), Reason> {
+        let more = cursor.next_element(&mut first).map_err(not_json)?;
+        let fits = more && cursor.shape().map_err(not_json)? == wanted;
+        fits.then_some(()).ok_or(Reason::MistypedField)
+    };
+    if cursor.shape().map_err(not_json)? != Shape::Array {
+        return Err(Reason::MistypedField);
+    }
+    cursor.enter().map_err(not_json)?;
+    next(cursor, Shape::String)?;
+    let name = text(cursor.string().map_err(not_json)?, odd)?;
+    next(cursor, Shape::Number)?;
+    let depth = count(cursor, u8::MAX.into())? as u8;
+    next(cursor, Shape::Number)?;
+    let tokens = count(cursor, u32::MAX)?;
+    if cursor.next_element(&mut first).map_err(not_json)? {
+        return Err(Reason::MistypedField);
+    }
+    Ok(odd.known(&name, format_of).map(|format| EncodedTokens { format, depth, tokens }))
+}
+
+fn count(cursor: &mut Cursor<'_>, most: u32) -> Result<u32, Reason> {
+    match whole(cursor.number().map_err(not_json)?, 0..=i64::from(most)) {
+        Value::Whole(number) => u32::try_from(number).map_err(|_| Reason::OutOfRange),
+        Value::OutOfRange => Err(Reason::OutOfRange),
+        _ => Err(Reason::MistypedField),
+    }
+}
+
+fn layer_of(key: &str) -> Option<LayerId> {
+    LayerId::ALL.into_iter().find(|layer| layer.key() == key)
+}
+
+fn decline_of(key: &str) -> Option<Decline> {
+    Decline::ALL.into_iter().find(|reason| reason.key() == key)
+}
+
+/// The first `N` bytes of SHA-256 that are written as twice as many hex digits; none for an empty text. Some recorders
+/// write the thing itself: then it is hashed here.
+fn hash_of<const N: usize>(raw: RawStr<'_>, odd: &mut Odd) -> Result<[u8; N], Reason> {
+    let mut bytes = [0; N];
+    if !raw.0.is_empty() && !from_hex(raw.0, &mut bytes) {
+        let Id(hash) = Id::pseudonym(text(raw, odd)?.as_bytes());
+        bytes.copy_from_slice(&hash[..N]);
+    }
+    Ok(bytes)
+}
+
+fn from_hex(digits: &[u8], bytes: &mut [u8]) -> bool {
+    let nibble = |digit: u8| char::from(digit).to_digit(16);
+    digits.len() == 2 * bytes.len()
+        && bytes.iter_mut().zip(digits.chunks_exact(2)).all(|(byte, pair)| match (nibble(pair[0]), nibble(pair[1])) {
+            (Some(high), Some(low)) => {
+                *byte = (high << 4 | low) as u8;
+                true
+            }
+            _ => false,
+        })
+}

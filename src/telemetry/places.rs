@@ -1,0 +1,184 @@
+//! Where telemetry may lie, and every file of it below those places once.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use crate::model::trace::{Millis, NO_TIME};
+
+/// A place to look for telemetry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// A directory or a file.
+    pub path: PathBuf,
+    /// Who named it: `--input-dir`, `default`, `DEVBOY_TELEMETRY_DIR` or `telemetry.path`.
+    pub origin: &'static str,
+    /// Whether it was there.
+    pub found: bool,
+}
+
+/// What decides where telemetry is looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The home directory.
+    pub home: Option<PathBuf>,
+    /// `DEVBOY_TELEMETRY_DIR`.
+    pub telemetry_dir: Option<PathBuf>,
+    /// `telemetry.path` of the configuration.
+    pub configured: Option<PathBuf>,
+}
+
+/// The places to read: those given, else every one to which a live pipeline is known to write.
+pub fn places(given: &[PathBuf], around: &Surroundings) -> Vec<Place> {
+    let place = |path: PathBuf, origin| Place { path, origin, found: false };
+    if !given.is_empty() {
+        return given.iter().map(|path| place(path.clone(), "--input-dir")).collect();
+    }
+    let mut places = Vec::new();
+    if let Some(home) = &around.home {
+        let written = home.join(".config").join("devboy").join("telemetry");
+        places.push(place(written.join("events"), "default"));
+        places.push(place(written.join("sessions.jsonl"), "default"));
+        places.push(place(home.join(".devboy").join("telemetry"), "default"));
+    }
+    places.extend(around.telemetry_dir.clone().map(|path| place(path, "DEVBOY_TELEMETRY_DIR")));
+    places.extend(around.configured.clone().map(|path| place(path, "telemetry.path")));
+    places
+}
+
+/// How a file is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// One file of telemetry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EventFile {
+    /// Path as it is shown.
+    pub(super) path: PathBuf,
+    canonical: PathBuf,
+    /// Size at the time of the listing.
+    pub(super) bytes: u64,
+    /// Modification time; [`NO_TIME`] where the system has none.
+    pub(super) modified_ms: Millis,
+    pub(super) packing: Packing,
+}
+
+/// What a look at the places gave.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Files by path.
+    pub(super) files: Vec<EventFile>,
+    /// What could not be opened and why.
+    pub(super) notes: Vec<String>,
+}
+
+/// Lists every file below the places once, however many links lead to it, and marks the places that are there.
+pub(super) fn find(places: &mut [Place]) -> Found {
+    let mut walk = Walk::default();
+    for place in places {
+        match std::fs::canonicalize(&place.path) {
+            Ok(canonical) => {
+                place.found = true;
+                walk.place(&place.path, canonical);
+            }
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+            Err(cause) => walk.odd(&place.path, &cause),
+        }
+    }
+    let mut found = walk.found;
+    found.files.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut seen = BTreeSet::new();
+    found.files.retain(|file| seen.insert(file.canonical.clone()));
+    found
+}
+
+#[derive(Default)]
+struct Walk {
+    found: Found,
+    directories: BTreeSet<PathBuf>,
+}
+
+impl Walk {
+    fn odd(&mut self, path: &Path, cause: &std::io::Error) {
+        self.found.notes.push(format!("{}: {cause}", path.display()));
+    }
+
+    fn place(&mut self, path: &Path, canonical: PathBuf) {
+        if canonical.is_dir() {
+            self.directory(path, canonical);
+        } else {
+            // A file that is named is meant, whatever it is called.
+            self.file(path, canonical, packing_of(path).unwrap_or(Packing::Plain));
+        }
+    }
+
+    fn directory(&mut self, path: &Path, canonical: PathBuf) {
+        let mut open = vec![(path.to_owned(), canonical)];
+        while let Some((path, canonical)) = open.pop() {
+            if !self.directories.insert(canonical) {
+                continue;
+            }
+            match entries(&path) {
+                Err(cause) => self.odd(&path, &cause),
+                Ok(entries) => entries.into_iter().for_each(|entry| self.entry(entry, &mut open)),
+            }
+        }
+    }
+
+    fn entry(&mut self, path: PathBuf, open: &mut Vec<(PathBuf, PathBuf)>) {
+        let packing = packing_of(&path);
+        let is_directory = path.is_dir();
+        if !is_directory && packing.is_none() {
+            return;
+        }
+        match (std::fs::canonicalize(&path), packing) {
+            (Err(cause), _) => self.odd(&path, &cause),
+            (Ok(canonical), _) if is_directory => open.push((path, canonical)),
+            (Ok(canonical), Some(packing)) => self.file(&path, canonical, packing),
+            (Ok(_), None) => {}
+        }
+    }
+
+    fn file(&mut self, path: &Path, canonical: PathBuf, packing: Packing) {
+        match std::fs::metadata(path) {
+            Err(cause) => self.odd(path, &cause),
+            // A pipe would keep the reader waiting.
+            Ok(meta) if !meta.is_file() => self.found.notes.push(format!("{}: not a file", path.display())),
+            Ok(meta) => {
+                let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                self.found.files.push(EventFile {
+                    path: path.to_owned(),
+                    canonical,
+                    bytes: meta.len(),
+                    modified_ms: modified.map_or(NO_TIME, |time| Millis::try_from(time.as_millis()).unwrap_or(NO_TIME)),
+                    packing,
+                });
+            }
+        }
+    }
+}
+
+/// What a directory holds, by name: of two links to the same directory always the same one is followed.
+fn entries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut paths =
+        std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+const ENDINGS: [(&str, Packing); 3] =
+    [(".jsonl", Packing::Plain), (".jsonl.gz", Packing::Gzip), (".jsonl.zst", Packing::Zstd)];
+
+fn packing_of(path: &Path) -> Option<Packing> {
+    split_name(path).map(|(_, packing)| packing)
+}
+
+/// The name of a file of events without its ending, as bytes, and how it is packed.
+pub(super) fn split_name(path: &Path) -> Option<(&[u8], Packing)> {
+    let name = path.file_name()?.as_encoded_bytes();
+    ENDINGS.iter().find_map(|(ending, packing)| Some((name.strip_suffix(ending.as_bytes())?, *packing)))
+}

@@ -1,0 +1,239 @@
+//! Reads telemetry in parallel: pieces of at most [`PIECE_BYTES`], largest first, each with one reused buffer per worker.
+//! A piece owns the lines that begin in it, and rows are ordered when all are there: neither the cutting nor the number
+//! of threads shows in what comes out.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::lines::{Line, LineBuffer, Lines};
+use crate::model::damage::Reason;
+use crate::model::event::EventLog;
+use crate::model::trace::Millis;
+use crate::telemetry::SessionSummary;
+use crate::telemetry::gather::{Gathered, Routes};
+use crate::telemetry::parse::{Counts, Parser, Vocabulary};
+use crate::telemetry::places::{EventFile, Packing, Place, find};
+use crate::telemetry::select::{Selection, select};
+
+/// Size of the pieces into which a large file is cut.
+const PIECE_BYTES: u64 = 16 << 20;
+
+/// What is wanted of the telemetry.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Only events of this time.
+    pub window: Range<Millis>,
+    /// Silence, in milliseconds, behind which a process id is taken to have been handed out again.
+    pub recycled_gap_ms: u64,
+    /// Words whose numbers are known elsewhere.
+    pub vocabulary: Vocabulary,
+}
+
+/// What one file gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileRead {
+    /// Path as it is shown.
+    pub path: PathBuf,
+    /// Size.
+    pub bytes: u64,
+    /// Modification time; [`crate::model::trace::NO_TIME`] if unknown.
+    pub modified_ms: Millis,
+    /// Lines, events, damage.
+    pub counts: Counts,
+}
+
+/// The files that are to be read.
+#[derive(Debug)]
+pub struct Listing {
+    places: Vec<Place>,
+    selection: Selection,
+}
+
+/// All telemetry of some places.
+#[derive(Debug, Default)]
+pub struct Telemetry {
+    /// Events in their order, whatever files they stood in.
+    pub log: EventLog,
+    /// Session summaries in the order of files and lines.
+    pub summaries: Vec<SessionSummary>,
+    /// Files by path.
+    pub files: Vec<FileRead>,
+    /// Places that were searched.
+    pub places: Vec<Place>,
+    /// Files that were not read because another one of the same name begins with all that they hold.
+    pub copies: u64,
+    /// Files that were not read because they were last written before the window.
+    pub files_outside_window: u64,
+    /// What else the user should know.
+    pub notes: Vec<String>,
+}
+
+impl Listing {
+    /// Looks at the places. Files last written before `since` are left out.
+    pub fn new(mut places: Vec<Place>, since: Millis) -> Self {
+        let found = find(&mut places);
+        let mut selection = select(found.files, since);
+        selection.notes.extend(found.notes);
+        Self { places, selection }
+    }
+
+    /// Bytes to read, as `advance` of [`Listing::read`] will be told.
+    pub fn bytes(&self) -> u64 {
+        self.selection.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Reads the files. `advance` is told of bytes as they are done.
+    pub fn read(self, request: &Request, pool: &rayon::ThreadPool, advance: &(dyn Fn(u64) + Sync)) -> Telemetry {
+        self.read_cut(request, pool, advance, PIECE_BYTES)
+    }
+
+    /// The same with pieces of another size.
+    pub(crate) fn read_cut(
+        self,
+        request: &Request,
+        pool: &rayon::ThreadPool,
+        advance: &(dyn Fn(u64) + Sync),
+        piece_bytes: u64,
+    ) -> Telemetry {
+        let Self { places, selection: Selection { files, copies, outside_window, notes } } = self;
+        let pieces = cut(&files, piece_bytes);
+        let gathered = Mutex::new(Gathered::default());
+        let next = AtomicUsize::new(0);
+        let done = pool.broadcast(|_| work(&files, &pieces, &next, request, &gathered, advance));
+        let gathered = gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let log = pool.install(|| gathered.into_log(request.recycled_gap_ms));
+
+        let mut done: Vec<Done> = done.into_iter().flatten().collect();
+        done.sort_by_key(|done| (done.file, done.start));
+        let mut counts = vec![Counts::default(); files.len()];
+        let mut summaries = Vec::new();
+        for done in done {
+            counts[done.file].absorb(&done.counts);
+            summaries.extend(done.summaries);
+        }
+        let files = files.into_iter().zip(counts).map(|(file, counts)| file_read(file, counts)).collect();
+        Telemetry { log, summaries, files, places, copies, files_outside_window: outside_window, notes }
+    }
+}
+
+fn file_read(file: EventFile, mut counts: Counts) -> FileRead {
+    // Each piece of a file that cannot be read has said so.
+    if let Some(spot) = counts.damage.0.get_mut(&Reason::Unreadable) {
+        spot.count = 1;
+    }
+    FileRead { path: file.path, bytes: file.bytes, modified_ms: file.modified_ms, counts }
+}
+
+struct Piece {
+    file: usize,
+    start: u64,
+    end: u64,
+}
+
+/// What a piece gave besides events.
+struct Done {
+    file: usize,
+    start: u64,
+    counts: Counts,
+    summaries: Vec<SessionSummary>,
+}
+
+/// Largest pieces first.
+fn cut(files: &[EventFile], piece_bytes: u64) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for (place, file) in files.iter().enumerate() {
+        let step = if file.packing == Packing::Plain { piece_bytes } else { u64::MAX };
+        let mut start: u64 = 0;
+        loop {
+            let end = start.saturating_add(step).min(file.bytes);
+            pieces.push(Piece { file: place, start, end });
+            start = end;
+            if start >= file.bytes {
+                break;
+            }
+        }
+    }
+    pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.end - piece.start), piece.file, piece.start));
+    pieces
+}
+
+/// One worker: takes pieces until none is left, and hands the events of each over before it takes the next.
+fn work(
+    files: &[EventFile],
+    pieces: &[Piece],
+    next: &AtomicUsize,
+    request: &Request,
+    gathered: &Mutex<Gathered>,
+    advance: &(dyn Fn(u64) + Sync),
+) -> Vec<Done> {
+    let mut parser = Parser::new(request.vocabulary, &request.window);
+    let mut routes = Routes::default();
+    let mut buffer = LineBuffer::default();
+    let mut done = Vec::new();
+    while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+        read_piece(&files[piece.file], piece, &mut parser, &mut buffer);
+        // A poisoned lock only means that another worker panicked, which the pool will pass on.
+        let mut all = gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        all.take(&mut parser.rows, &parser.texts, &mut routes);
+        drop(all);
+        let summaries = std::mem::take(&mut parser.rows.summaries);
+        let counts = std::mem::take(&mut parser.rows.counts);
+        done.push(Done { file: piece.file, start: piece.start, counts, summaries });
+        advance(piece.end - piece.start);
+    }
+    done
+}
+
+fn read_piece(file: &EventFile, piece: &Piece, parser: &mut Parser<'_>, buffer: &mut LineBuffer) {
+    let on_error = if file.packing == Packing::Plain { Reason::Unreadable } else { Reason::BrokenCompression };
+    let opened = open(file, piece).and_then(|source| {
+        let mut lines = Lines::new(source, buffer);
+        if file.packing != Packing::Plain {
+            read_lines(lines, u64::MAX, parser, on_error);
+            return Ok(());
+        }
+        // One byte before the piece tells whether its first byte begins a line.
+        let behind = u64::from(piece.start > 0);
+        let owned = piece.end - piece.start + behind;
+        if behind == 0 || lines.pass_over(owned)? {
+            read_lines(lines, owned, parser, on_error);
+        }
+        Ok(())
+    });
+    if opened.is_err() {
+        parser.file_damage(Reason::Unreadable);
+    }
+}
+
+fn open(file: &EventFile, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
+    let mut source = File::open(&file.path)?;
+    Ok(match file.packing {
+        Packing::Plain => {
+            let start = piece.start.saturating_sub(1);
+            source.seek(SeekFrom::Start(start))?;
+            // What is appended later waits for the next run.
+            Box::new(source.take(file.bytes - start))
+        }
+        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(source))),
+        Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(source)?),
+    })
+}
+
+/// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted as `on_error`.
+fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, parser: &mut Parser<'_>, on_error: Reason) {
+    while lines.offset() < owned {
+        match lines.next_line() {
+            Ok(None) => break,
+            Ok(Some(Line::Text { bytes, terminated })) => parser.line(bytes, !terminated),
+            Ok(Some(Line::Oversize { .. })) => parser.oversize_line(),
+            Err(_) => {
+                parser.file_damage(on_error);
+                break;
+            }
+        }
+    }
+}

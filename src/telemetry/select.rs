@@ -1,0 +1,147 @@
+//! Which of the files found are read: no event may count twice, and none that is known to lie outside the window.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::model::trace::{Millis, NO_TIME};
+use crate::telemetry::places::{EventFile, split_name};
+
+/// What the name of an annotated file ends in, before `.jsonl`.
+const ANNOTATED: &[u8] = b".annotated";
+/// Bytes at the start of a file by which most pairs are told apart without a second look.
+const HEAD_BYTES: u64 = 4096;
+/// Bytes compared at a time.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// The files to read and what was left out.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    /// Files by path.
+    pub(super) files: Vec<EventFile>,
+    /// Files whose content stands in another file of the same name.
+    pub(super) copies: u64,
+    /// Files last written before the window.
+    pub(super) outside_window: u64,
+    /// What to tell the user.
+    pub(super) notes: Vec<String>,
+}
+
+/// Chooses among files sorted by path.
+pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> Selection {
+    let before = files.len();
+    files.retain(|file| file.modified_ms == NO_TIME || file.modified_ms >= since);
+    let outside_window = (before - files.len()) as u64;
+
+    let annotated_by = annotated_by(&files);
+    let (annotated, plain): (Vec<usize>, Vec<usize>) =
+        (0..files.len()).partition(|&place| original_name(&files[place]).is_some());
+    let mut unread = copies(&files, plain, &annotated_by);
+    // An annotated file stands for its original, also where that is a copy.
+    unread.extend(unread.clone().iter().flat_map(|original| annotated_by.get(original).into_iter().flatten()));
+    let annotated = annotated.into_iter().filter(|place| !unread.contains(place)).collect();
+    unread.extend(copies(&files, annotated, &annotated_by));
+    unread.retain(|place| !annotated_by.contains_key(place));
+    let copies = unread.len() as u64;
+    let notes = note(&files, &annotated_by, &unread).into_iter().collect();
+    unread.extend(annotated_by.into_keys());
+
+    let files = files.into_iter().enumerate().filter(|(place, _)| !unread.contains(place)).map(|(_, file)| file);
+    Selection { files: files.collect(), copies, outside_window, notes }
+}
+
+/// Originals with the annotated files that stand beside them.
+type Annotated = BTreeMap<usize, Vec<usize>>;
+
+/// The name of the original, without its ending, if this is an annotated file.
+fn original_name(file: &EventFile) -> Option<&[u8]> {
+    split_name(&file.path)?.0.strip_suffix(ANNOTATED)
+}
+
+fn annotated_by(files: &[EventFile]) -> Annotated {
+    let mut by_original: BTreeMap<(Option<&Path>, &[u8]), Vec<usize>> = BTreeMap::new();
+    for (place, file) in files.iter().enumerate() {
+        if let Some(original) = original_name(file) {
+            by_original.entry((file.path.parent(), original)).or_default().push(place);
+        }
+    }
+    let annotated_of = |file: &EventFile| {
+        let (name, _) = split_name(&file.path)?;
+        by_original.get(&(file.path.parent(), name)).cloned()
+    };
+    files.iter().enumerate().filter_map(|(place, file)| Some((place, annotated_of(file)?))).collect()
+}
+
+/// Says which originals are not read because annotated files stand for them.
+fn note(files: &[EventFile], annotated_by: &Annotated, unread: &BTreeSet<usize>) -> Option<String> {
+    let stands = |annotated: &&usize| !unread.contains(annotated);
+    let pairs: Vec<(&EventFile, &EventFile)> = annotated_by
+        .iter()
+        .filter_map(|(original, annotated)| Some((&files[*original], &files[*annotated.iter().find(stands)?])))
+        .collect();
+    let (_, first) = pairs.first()?;
+    let mut text = format!("originals read in their annotated form: {} (first: {})", pairs.len(), first.path.display());
+    let outdated: Vec<&EventFile> = pairs
+        .into_iter()
+        .filter(|(original, annotated)| annotated.modified_ms < original.modified_ms)
+        .map(|(original, _)| original)
+        .collect();
+    if let Some(first) = outdated.first() {
+        let (count, path) = (outdated.len(), first.path.display());
+        text += &format!("; written to since, so annotate them again: {count} (first: {path})");
+    }
+    Some(text)
+}
+
+/// Which of some files have nothing but the beginning of another one with the same name, or all of it. Of equal ones
+/// that with an annotation stays, or else the first by path.
+fn copies(files: &[EventFile], among: Vec<usize>, annotated_by: &Annotated) -> BTreeSet<usize> {
+    let mut by_name: BTreeMap<Option<&OsStr>, Vec<usize>> = BTreeMap::new();
+    for place in among {
+        by_name.entry(files[place].path.file_name()).or_default().push(place);
+    }
+    let mut copies = BTreeSet::new();
+    for (_, mut group) in by_name.into_iter().filter(|(_, group)| group.len() > 1) {
+        group.sort_by_key(|&place| (std::cmp::Reverse(files[place].bytes), !annotated_by.contains_key(&place), place));
+        let mut kept: Vec<(usize, Vec<u8>)> = Vec::new();
+        for place in group {
+            let Some(head) = head(&files[place]) else { continue };
+            let begins = |other: &(usize, Vec<u8>)| {
+                other.1.starts_with(&head) && is_beginning(&files[place], &files[other.0]).unwrap_or(false)
+            };
+            if kept.iter().any(begins) {
+                copies.insert(place);
+            } else {
+                kept.push((place, head));
+            }
+        }
+    }
+    copies
+}
+
+/// The first bytes of a file; none if it cannot be read, which its reader will say.
+fn head(file: &EventFile) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(&file.path).ok()?.take(file.bytes.min(HEAD_BYTES)).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+/// Whether all of `short` stands at the beginning of `long`, as both were when they were listed.
+fn is_beginning(short: &EventFile, long: &EventFile) -> std::io::Result<bool> {
+    let mut files = [File::open(&short.path)?.take(short.bytes), File::open(&long.path)?.take(short.bytes)];
+    let mut blocks = [Vec::with_capacity(BLOCK_BYTES), Vec::with_capacity(BLOCK_BYTES)];
+    let mut left = short.bytes;
+    while left > 0 {
+        for (file, block) in files.iter_mut().zip(&mut blocks) {
+            block.clear();
+            file.take(BLOCK_BYTES as u64).read_to_end(block)?;
+        }
+        if blocks[0].is_empty() || blocks[0] != blocks[1] {
+            return Ok(false);
+        }
+        left -= blocks[0].len() as u64;
+    }
+    Ok(true)
+}

@@ -1,0 +1,385 @@
+//! `devboy tune history` and `devboy tune undo` from the outside: what they print, what they write, how they end.
+
+use std::fs;
+use std::path::Path;
+
+use clap::Parser;
+
+use super::harness::{Home, NOW_MS, session};
+use crate::cli::Exit;
+use crate::commands::tune::history::{self, Realised};
+use crate::context::{Context, Env};
+use crate::model::fingerprint::LayerTokens;
+use crate::model::journal::{Entry, Inputs, JournalChange, Predicted};
+use crate::settings::*;
+
+const CONFIG: &str = ".config/devboy/pipeline_config.toml";
+const OLD: &str = "# mine\nschema_version = 4\n\n[dedup]\nlru_size = 0b101 # five\n";
+const DAY_MS: i64 = 86_400_000;
+
+fn config_of(home: &Home) -> String {
+    fs::read_to_string(home.config()).unwrap()
+}
+
+/// Writes a configuration as `devboy tune analyze` does, `days` ago.
+fn tune(path: &Path, days: i64, changes: &[(&str, &str)]) -> Entry {
+    let file = SettingsFile::load(path).unwrap();
+    let changes: Vec<Change> = changes
+        .iter()
+        .map(|(key, value)| Change { key: key.parse().unwrap(), value: NewValue::Scalar(value.parse().unwrap()) })
+        .collect();
+    let because = |change: &Change| JournalChange {
+        rule: "R1".into(),
+        key: change.key.to_string(),
+        evidence: "180 of 400 responses repeat".into(),
+        n: 400,
+        ..JournalChange::default()
+    };
+    let text = apply(&file, &changes).unwrap();
+    let reasons = changes.iter().map(because).collect();
+    let mut entry = journal_entry(NOW_MS - days * DAY_MS, "tune analyze", &file, &text, reasons).unwrap();
+    entry.inputs = Some(Inputs { origin: "telemetry".into(), events: 1234, sessions: 56, ..Inputs::default() });
+    entry.predicted = Some(Predicted { baseline: 2000.0, saved_before: 200.0, saved_after: 300.0 });
+    write_atomically(path, file.existed.then_some(file.text.as_str()), &text).unwrap();
+    append_entry(&journal_path(path), &entry).unwrap();
+    entry
+}
+
+/// A home in which devboy changed the configuration three and two weeks ago.
+fn tuned_home() -> (Home, [Entry; 2]) {
+    let home = Home::new();
+    let path = home.write(CONFIG, OLD);
+    let first = tune(&path, 21, &[("dedup.lru_size", "8")]);
+    let second = tune(&path, 14, &[("mckp.recursion_depth", "3"), ("dedup.min_body_chars", "150")]);
+    (home, [first, second])
+}
+
+// --- History ---------------------------------------------------------------------------------------------------------
+
+#[test]
+fn without_a_journal_history_says_so_and_is_content() {
+    let home = Home::new();
+    let outcome = home.run(&["tune", "history"]);
+    assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Done, ""));
+    assert!(
+        outcome.err.starts_with("# no change of ") && outcome.err.contains("tuning-journal.jsonl"),
+        "{}",
+        outcome.err
+    );
+    assert_eq!(home.json(&["tune", "history"])["entries"], serde_json::json!([]));
+    assert!(!home.path(".config/devboy").exists(), "looking creates nothing");
+    home.write(".config/devboy/tuning-journal.jsonl", "");
+    assert_eq!(home.run(&["tune", "history"]).exit, Exit::Done);
+}
+
+#[test]
+fn history_lists_the_newest_last_and_says_why_nothing_was_realised() {
+    let (home, [first, second]) = tuned_home();
+    let outcome = home.run(&["tune", "history", "--format", "csv"]);
+    assert_eq!(outcome.exit, Exit::Done);
+    let lines: Vec<&str> = outcome.out.lines().collect();
+    assert_eq!(lines[0], "id,when,command,keys,predicted,realised,events,state");
+    let row = |entry: &Entry, keys: usize| {
+        let when = crate::report::numbers::date(entry.at_ms);
+        format!("{},{when},analyze,{keys},10.0 % → 15.0 %,–,0,", entry.id)
+    };
+    assert_eq!(lines[1..], [row(&first, 1), row(&second, 2)]);
+    assert!(outcome.err.contains("– where no event was recorded; `telemetry.enabled = true`"), "{}", outcome.err);
+    assert!(!outcome.err.contains("nothing was replayed"), "{}", outcome.err);
+    assert!(home.run(&["tune", "history", "-q"]).err.is_empty());
+}
+
+#[test]
+fn history_explains_each_key_when_asked() {
+    let (home, [first, _]) = tuned_home();
+    let plain = home.run(&["tune", "history"]).out;
+    assert!(plain.contains(&first.id) && !plain.contains("responses repeat"), "{plain}");
+    let told = home.run(&["tune", "history", "--explain"]).out;
+    assert!(told.contains("analyze, from telemetry (1,234 events, 56 sessions)"), "{told}");
+    assert!(told.contains("  replayed over 2,000 tool-response tokens\n  R1 dedup.lru_size: 5 → 8\n"), "{told}");
+    assert!(
+        told.contains("  R1 mckp.recursion_depth: nothing → 3\n      180 of 400 responses repeat (n 400)\n"),
+        "{told}"
+    );
+    let keys = home.run(&["tune", "history", "--explain", "--format", "csv"]).out;
+    assert!(
+        keys.contains(&format!("{},R1,dedup.lru_size,5,8,400,180 of 400 responses repeat (n 400)\n", first.id)),
+        "{keys}"
+    );
+}
+
+#[test]
+fn history_is_about_the_configuration_that_is_named() {
+    let (home, _) = tuned_home();
+    let other = home.write(".config/devboy/other.toml", "");
+    let entry = tune(&other, 1, &[("dedup.lru_size", "9")]);
+    let ids = |args: &[&str]| {
+        let report = home.json(&[&["tune", "history"], args].concat());
+        report["entries"].as_array().unwrap().iter().map(|row| row["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&["--config", other.to_str().unwrap()]), [entry.id]);
+    assert_eq!(ids(&[]).len(), 2);
+}
+
+#[test]
+fn damaged_lines_are_told_and_cost_nothing_else() {
+    let (home, _) = tuned_home();
+    let path = home.path(".config/devboy/tuning-journal.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("garbage\n{text}{{\"id\":")).unwrap();
+    for command in ["history", "undo"] {
+        let outcome = home.run(&["tune", command]);
+        assert_eq!(outcome.exit, Exit::Done);
+        assert!(outcome.err.contains("# note: left out 2 lines that cannot be read"), "{}", outcome.err);
+        assert!(outcome.err.contains("tuning-journal.jsonl:1)"), "{}", outcome.err);
+    }
+    assert_eq!(home.json(&["tune", "history"])["damaged_lines"], serde_json::json!([1, 4]));
+    assert_eq!(home.json(&["tune", "history"])["entries"].as_array().unwrap().len(), 3);
+}
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: history::Args,
+}
+
+/// Runs the history with events as `recorded` tells them.
+fn history_with(home: &Home, recorded: &dyn Fn(i64, i64) -> Option<Realised>) -> serde_json::Value {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut context = Context {
+        out: &mut out,
+        err: &mut err,
+        input: &mut std::io::empty(),
+        env: Env::default(),
+        now_ms: NOW_MS,
+        width: None,
+        out_is_terminal: false,
+        err_is_terminal: false,
+    };
+    let config = home.config();
+    let line = Line::parse_from(["history", "--json", "--config", config.to_str().unwrap()]);
+    assert_eq!(history::run(&line.args, recorded, &mut context).unwrap(), Exit::Done);
+    serde_json::from_slice(&out).unwrap()
+}
+
+#[test]
+fn realised_is_what_was_recorded_from_one_change_to_the_next() {
+    let (home, [first, second]) = tuned_home();
+    let tokens = LayerTokens { baseline: [40.0, 20.0, 20.0, 20.0], sent: [10.0, 15.0, 20.0, 20.0] };
+    let report = history_with(&home, &|from, to| {
+        assert!((from, to) == (first.at_ms, second.at_ms) || (from, to) == (second.at_ms, NOW_MS), "{from} {to}");
+        (from == first.at_ms).then_some(Realised { tokens, events: 7 })
+    });
+    let rows = report["entries"].as_array().unwrap();
+    // 100 tokens, of which 65 were sent; L0 saved 30, and the encoders 5 of the 60 that missed it.
+    let realised = &rows[0]["realised"];
+    assert_eq!((&realised["combined_savings"], &realised["events"]), (&0.35.into(), &7.into()));
+    assert_eq!((&realised["dedup_savings"], &realised["baseline_tokens"]), (&0.3.into(), &100.0.into()));
+    assert!((realised["encoder_savings"].as_f64().unwrap() - 5.0 / 60.0).abs() < 1e-12);
+    assert_eq!((&rows[0]["realised_until"], &rows[1]["realised_until"]), (&rows[1]["at"], &serde_json::Value::Null));
+    assert_eq!(rows[1]["realised"], serde_json::Value::Null);
+    assert_eq!(rows[1]["predicted"]["combined_savings_after"], 0.15);
+    let nothing = Realised { tokens: LayerTokens::default(), events: 3 };
+    let empty = history_with(&home, &|_, _| Some(nothing));
+    assert_eq!(empty["entries"][0]["realised"], serde_json::Value::Null, "no share without tokens");
+}
+
+// --- Undo ------------------------------------------------------------------------------------------------------------
+
+#[test]
+fn undo_takes_back_one_change_after_the_other_byte_for_byte() {
+    let (home, [first, second]) = tuned_home();
+    let between = OLD.replace("0b101", "8");
+    let outcome = home.run(&["tune", "undo"]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert_eq!(config_of(&home), between);
+    assert!(outcome.out.contains("-recursion_depth = 3") && outcome.out.contains("-min_body_chars = 150"));
+    assert!(outcome.out.contains(&format!("# 2 keys of {} back as before", second.id)), "{}", outcome.out);
+    assert!(outcome.out.contains("# mckp.recursion_depth: 3 → nothing\n"), "{}", outcome.out);
+    assert!(outcome.err.contains("byte for byte what it was before"), "{}", outcome.err);
+    let backup = fs::read_to_string(home.path(&format!("{CONFIG}.bak"))).unwrap();
+    assert!(backup.contains("recursion_depth = 3"));
+
+    let outcome = home.run(&["tune", "undo"]);
+    assert_eq!(config_of(&home), OLD, "{}", outcome.err);
+    assert!(outcome.out.contains("-lru_size = 8 # five\n+lru_size = 0b101 # five\n"), "{}", outcome.out);
+
+    let states = home.run(&["tune", "history", "--format", "csv"]).out;
+    let states: Vec<&str> = states.lines().skip(1).collect();
+    assert!(states[0].ends_with(",undone") && states[1].ends_with(",undone"), "{states:?}");
+    assert!(states[2].contains(&format!(",undo of {},2,–,", second.id)), "{states:?}");
+    assert!(states[3].contains(&format!(",undo of {},1,–,", first.id)), "{states:?}");
+
+    let outcome = home.run(&["tune", "undo"]);
+    assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Failed, ""));
+    assert!(outcome.err.contains("every recorded change of ") && outcome.err.contains("hint: "), "{}", outcome.err);
+}
+
+#[test]
+fn an_undo_can_be_undone_by_its_id() {
+    let (home, [_, second]) = tuned_home();
+    let tuned = config_of(&home);
+    home.run(&["tune", "undo"]);
+    let refused = home.run(&["tune", "undo", &second.id]);
+    assert_eq!(refused.exit, Exit::Failed);
+    assert!(refused.err.contains(&format!("{} was undone on ", second.id)), "{}", refused.err);
+    let report = home.json(&["tune", "history"]);
+    let undo = report["entries"][2]["id"].as_str().unwrap();
+    assert_eq!(report["entries"][1]["undone_by"], serde_json::json!([undo]));
+    assert!(refused.err.contains(&format!("hint: `devboy tune undo {undo}` makes the change again")));
+    assert_eq!(home.run(&["tune", "undo", undo]).exit, Exit::Done);
+    assert_eq!(config_of(&home), tuned);
+    // It holds again, so it is the last one once more.
+    assert_eq!(home.json(&["tune", "undo", "--dry-run"])["undoes"], second.id);
+}
+
+#[test]
+fn a_dry_run_prints_the_same_and_writes_nothing() {
+    let (home, _) = tuned_home();
+    let (config, journal) = (config_of(&home), fs::read(home.path(".config/devboy/tuning-journal.jsonl")).unwrap());
+    let dry = home.run(&["tune", "undo", "--dry-run"]);
+    assert_eq!(dry.exit, Exit::Done);
+    assert!(dry.err.contains("2 keys to undo, nothing written"), "{}", dry.err);
+    assert_eq!(config_of(&home), config);
+    assert_eq!(fs::read(home.path(".config/devboy/tuning-journal.jsonl")).unwrap(), journal);
+    assert_eq!(home.run(&["tune", "undo"]).out, dry.out);
+}
+
+#[test]
+fn an_earlier_change_is_named_by_the_start_of_its_id() {
+    let (home, [first, second]) = tuned_home();
+    assert_ne!(first.id[..4], second.id[..4], "else the start below is too short");
+    let outcome = home.run(&["tune", "undo", &first.id[..4]]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    let text = config_of(&home);
+    assert!(text.contains("lru_size = 5 # five") && text.contains("recursion_depth = 3"), "{text}");
+    assert!(outcome.err.contains(&format!("the file was edited since {}; all else in it stays", first.id)));
+    let unknown = home.run(&["tune", "undo", "nope"]);
+    assert_eq!(unknown.exit, Exit::Failed);
+    assert!(
+        unknown.err.contains("no recorded change of ") && unknown.err.contains("is called nope"),
+        "{}",
+        unknown.err
+    );
+    let several = home.run(&["tune", "undo", ""]);
+    assert!(several.err.contains(" is the start of several ids: "), "{}", several.err);
+}
+
+#[test]
+fn what_was_changed_since_is_kept_and_named() {
+    let (home, [_, second]) = tuned_home();
+    let edited = config_of(&home).replace("min_body_chars = 150", "min_body_chars = 151");
+    home.write(CONFIG, &edited);
+    let outcome = home.run(&["tune", "undo"]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert!(outcome.out.contains("# kept: `dedup.min_body_chars` is 151 now, devboy wrote 150\n"), "{}", outcome.out);
+    assert_eq!(config_of(&home), edited.replace("\n[mckp]\nrecursion_depth = 3\n", ""));
+    assert!(home.run(&["tune", "history"]).out.contains("undone in part"));
+
+    let again = home.run(&["tune", "undo", &second.id]);
+    assert_eq!((again.exit, again.out.as_str()), (Exit::Failed, ""));
+    assert!(again.err.contains(&format!("nothing of {} of ", second.id)), "{}", again.err);
+    assert!(again.err.contains("hint: `mckp.recursion_depth` has its old value already"), "{}", again.err);
+    assert!(again.err.contains("hint: `dedup.min_body_chars` is 151 now, devboy wrote 150"), "{}", again.err);
+}
+
+#[test]
+fn a_pinned_key_is_never_undone() {
+    let (home, [first, _]) = tuned_home();
+    let pinned = config_of(&home).replace("# five", "# pin");
+    home.write(CONFIG, &pinned);
+    let outcome = home.run(&["tune", "undo", &first.id]);
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains("`dedup.lru_size` is marked `# pin`"), "{}", outcome.err);
+    assert_eq!(config_of(&home), pinned);
+}
+
+#[test]
+fn the_undo_of_a_new_file_leaves_it_empty() {
+    let home = Home::new();
+    tune(&home.config(), 3, &[("dedup.lru_size", "8")]);
+    let outcome = home.run(&["tune", "undo"]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert_eq!(config_of(&home), "");
+    assert!(outcome.err.contains("nothing is left in the file; it stays, empty"), "{}", outcome.err);
+}
+
+#[test]
+fn without_anything_to_undo_it_says_so_and_fails() {
+    let home = Home::new();
+    home.write(CONFIG, OLD);
+    let outcome = home.run(&["tune", "undo"]);
+    assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Failed, ""));
+    assert!(outcome.err.contains("no change of ") && outcome.err.contains("hint: a change is recorded when"));
+    let (home, _) = tuned_home();
+    fs::remove_file(home.config()).unwrap();
+    let outcome = home.run(&["tune", "undo"]);
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains("pipeline_config.toml does not exist"), "{}", outcome.err);
+    assert!(!home.config().exists());
+}
+
+#[test]
+fn a_program_reads_what_was_undone() {
+    let (home, [_, second]) = tuned_home();
+    let report = home.json(&["tune", "undo"]);
+    assert_eq!((&report["command"], &report["undoes"]), (&"tune undo".into(), &second.id.as_str().into()));
+    assert_eq!((&report["written"], &report["byte_identical"]), (&true.into(), &true.into()));
+    assert_eq!(report["undone"][0], serde_json::json!({ "key": "mckp.recursion_depth", "from": "3", "to": null }));
+    assert_eq!(report["kept"], serde_json::json!([]));
+    let csv = home.run(&["tune", "undo", "--format", "csv", "--dry-run"]).out;
+    assert_eq!(csv, "key,outcome,from,to,why\ndedup.lru_size,undone,8,5,\n");
+}
+
+/// Output whose reader has gone away.
+struct ClosedPipe;
+
+impl std::io::Write for ClosedPipe {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_an_undo() {
+    let (home, _) = tuned_home();
+    assert_eq!(home.run_into(&["tune", "undo"], &mut ClosedPipe), Exit::Done);
+    assert_eq!(config_of(&home), OLD.replace("0b101", "8"));
+    assert_eq!(home.json(&["tune", "history"])["entries"].as_array().unwrap().len(), 3);
+}
+
+// --- With the command that writes ------------------------------------------------------------------------------------
+
+#[test]
+fn what_from_claude_logs_writes_is_recorded_and_can_be_undone() {
+    const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
+    let home = Home::new();
+    home.write(CONFIG, OLD);
+    for number in 0..8 {
+        let name = format!("s{number}");
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), session(&name, 20));
+    }
+    home.run(&[&TUNE[..], &["--dry-run"]].concat());
+    home.run(&[&TUNE[..], &["--check"]].concat());
+    assert_eq!(home.json(&["tune", "history"])["entries"], serde_json::json!([]), "nothing was written yet");
+    assert_eq!(home.run(&TUNE).exit, Exit::Done);
+    home.run(&TUNE);
+    let report = home.json(&["tune", "history"]);
+    let entries = report["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 1, "a run that changes nothing is no entry");
+    assert_eq!(
+        (&entries[0]["command"], &entries[0]["inputs"]["sessions"]),
+        (&"tune from-claude-logs".into(), &8.into())
+    );
+    let changes = entries[0]["changes"].as_array().unwrap();
+    let of_grep = changes.iter().find(|change| change["key"] == "tools.Grep.cost_model.typical_kb").unwrap();
+    assert_eq!((&of_grep["rule"], &of_grep["old"]), (&"T1".into(), &serde_json::Value::Null));
+    assert!(of_grep["n"].as_u64().unwrap() > 0 && !of_grep["evidence"].as_str().unwrap().is_empty());
+    assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Done);
+    assert_eq!(config_of(&home), OLD);
+    assert_eq!(home.run(&[&TUNE[..], &["--check"]].concat()).exit, Exit::Pending);
+}
