@@ -332,6 +332,8 @@ proptest! {
     fn what_is_kept_of_a_text_stands_in_its_order(text in any_text(), budget in 40_u64..400) {
         if let Ok(kept) = fit_by(&text, budget, bytes) {
             fitted(&text, budget, bytes);
+            // A table that is written as CSV has other lines.
+            prop_assume!(!kept.text.contains("```csv"));
             let mut ahead = text.as_str();
             for line in kept.text.split_inclusive('\n').filter(|line| is_hint(line.trim_end()).is_none()) {
                 // A part of a long line has got the line feed of the hint behind it.
