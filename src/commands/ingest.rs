@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::cli::{Exit, InputArgs, OutputArgs};
 use crate::commands::input::Input;
+use crate::commands::prune::prune;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
@@ -14,6 +15,7 @@ use crate::model::trace::Status;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
+use crate::rules::data::Data;
 
 /// Bring the lake up to date with the logs and say what was read.
 ///
@@ -21,6 +23,9 @@ use crate::report::{envelope, quality};
 /// that it keeps the rows of logs that Claude Code has deleted.
 #[derive(clap::Args, Debug)]
 pub struct Args {
+    /// First drop telemetry that is older than it is kept: raw events after 30 days, session summaries after 90.
+    #[arg(long)]
+    prune: bool,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -36,6 +41,9 @@ struct Said {
 
 /// Reads what is new, then reports.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    if args.prune {
+        prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;
+    }
     let mut input = Input::read(&args.input, window::ALL, 0, &args.output, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
         return Err(input.no_records());

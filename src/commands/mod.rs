@@ -10,6 +10,7 @@ pub mod input;
 pub mod laid;
 pub mod man;
 pub mod mine;
+mod prune;
 pub mod replay;
 pub mod responses;
 pub mod tune;

@@ -8,7 +8,6 @@ use polars::prelude::*;
 
 use crate::error::Result;
 use crate::frames::collected::{Collected, fault};
-use crate::model::event::{Event, EventLog, NO_STEP};
 use crate::model::history::History;
 use crate::model::names::Sym;
 use crate::model::stats::{FollowUpCount, ToolStats};
@@ -39,28 +38,6 @@ impl CallFrame {
             "bytes" => of(|call| call.bytes),
             "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
             "shape" => of(|call| u32::from(call.shape)),
-        );
-        Ok(Self { calls: frame.map_err(fault)?.lazy() })
-    }
-
-    /// The frame of recorded responses, as far as follow-ups need it. Where no step was recorded, each response is a
-    /// step of its own.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
-    pub fn of_events(log: &EventLog) -> Result<Self> {
-        let mut steps = Vec::with_capacity(log.events.len());
-        for chain in log.events.chunk_by(|a, b| a.chain == b.chain) {
-            let step = |(place, event): (u32, &Event)| if event.step == NO_STEP { place } else { event.step };
-            let numbered = (0_u32..).zip(chain);
-            steps.extend(numbered.map(|row| u64::from(row.1.chain) << 32 | u64::from(step(row))));
-        }
-        let of = |value: fn(&Event) -> u32| log.events.iter().map(value).collect::<Vec<u32>>();
-        let frame = df!(
-            "tool" => of(|event| event.tool.0),
-            "session" => of(|event| event.session),
-            "partition" => of(|event| event.partition),
-            "step" => steps,
         );
         Ok(Self { calls: frame.map_err(fault)?.lazy() })
     }

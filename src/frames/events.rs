@@ -10,7 +10,7 @@ use polars::prelude::*;
 use crate::error::Result;
 use crate::frames::collected::{Collected, fault};
 use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog};
+use crate::model::event::Event;
 use crate::model::names::Sym;
 
 /// Parts of one in which key stability is added up.
@@ -62,6 +62,24 @@ pub struct EndpointSum {
     pub prefetches_cited: u64,
 }
 
+impl EndpointSum {
+    /// Adds the sums of other events of the same kind.
+    pub fn absorb(&mut self, other: &Self) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+        self.baseline += other.baseline;
+        self.sent += other.sent;
+        self.repeats += other.repeats;
+        self.columns += other.columns;
+        self.rows += other.rows;
+        self.tables += other.tables;
+        self.stability += other.stability;
+        self.stable += other.stable;
+        self.prefetches += other.prefetches;
+        self.prefetches_cited += other.prefetches_cited;
+    }
+}
+
 /// When and in how many sessions an endpoint was called.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EndpointSpan {
@@ -75,28 +93,15 @@ pub struct EndpointSpan {
     pub last_ms: i64,
 }
 
-/// How many events of a group have one value and weight.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ValueCount {
-    /// Endpoint class or tool.
-    pub group: Sym,
-    /// The value.
-    pub value: u64,
-    /// Responses that each event stands for.
-    pub weight: f64,
-    /// Events.
-    pub events: u64,
-}
-
 impl EventFrame {
-    /// The frame of a log; `distances` are the stack distances of repeats, `u32::MAX` where there is none.
+    /// The frame of some events; `distances` are the stack distances of their repeats, `u32::MAX` where there is none.
     ///
     /// # Errors
     /// If the columns do not fit together, which is a fault of devboy.
-    pub fn new(log: &EventLog, distances: &[u32]) -> Result<Self> {
-        let weights = distinct_weights(&log.events);
+    pub fn new(events: &[Event], distances: &[u32]) -> Result<Self> {
+        let weights = distinct_weights(events);
         let rate = |event: &Event| weights.partition_point(|&weight| weight < event.weight) as u32;
-        let of = |value: &dyn Fn(&Event) -> u32| log.events.iter().map(value).collect::<Vec<u32>>();
+        let of = |value: &dyn Fn(&Event) -> u32| events.iter().map(value).collect::<Vec<u32>>();
         let is_table = |event: &Event| {
             event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0
         };
@@ -106,9 +111,8 @@ impl EventFrame {
         let parts = |event: &Event| (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32;
         let frame = df!(
             "endpoint" => of(&|event| event.endpoint.0),
-            "tool" => of(&|event| event.tool.0),
             "session" => of(&|event| event.session),
-            "ts" => log.events.iter().map(|event| event.ts).collect::<Vec<i64>>(),
+            "ts" => events.iter().map(|event| event.ts).collect::<Vec<i64>>(),
             "rate" => of(&rate),
             // Shape, layer and inner formats in one number: one key is grouped faster than three.
             "kind" => of(&|event| {
@@ -117,7 +121,7 @@ impl EventFrame {
             "bytes" => of(&|event| event.bytes),
             "baseline" => of(&|event| event.baseline),
             "sent" => of(&|event| event.sent),
-            "distance" => distances.to_vec(),
+            "repeats" => distances.iter().map(|&distance| distance != u32::MAX).collect::<Vec<bool>>(),
             "columns" => of(&|event| if is_table(event) { event.columns } else { 0 }),
             "rows" => of(&|event| if is_table(event) { event.rows } else { 0 }),
             "stability" => of(&|event| if is_array(event) { parts(event) } else { u32::MAX }),
@@ -139,7 +143,7 @@ impl EventFrame {
             whole("bytes").sum().alias("bytes"),
             whole("baseline").sum().alias("baseline"),
             whole("sent").sum().alias("sent"),
-            count(col("distance").neq(lit(u32::MAX)), "repeats"),
+            count(col("repeats"), "repeats"),
             whole("columns").sum().alias("columns"),
             whole("rows").sum().alias("rows"),
             count(col("columns").gt(lit(0_u32)), "tables"),
@@ -200,45 +204,6 @@ impl EventFrame {
                 })
             })
             .collect()
-    }
-
-    /// Stack distances of the repeats of each endpoint, ascending.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
-    pub fn repeat_distances(&self) -> Result<Vec<ValueCount>> {
-        let repeats = self.events.clone().filter(col("distance").neq(lit(u32::MAX)));
-        self.value_counts(repeats, "endpoint", "distance")
-    }
-
-    /// Bytes of the responses of each tool, ascending.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
-    pub fn tool_bytes(&self) -> Result<Vec<ValueCount>> {
-        self.value_counts(self.events.clone(), "tool", "bytes")
-    }
-
-    fn value_counts(&self, events: LazyFrame, group: &str, value: &str) -> Result<Vec<ValueCount>> {
-        let keys = [col(group), col(value), col("rate")];
-        let order = SortMultipleOptions::default();
-        let found = events
-            .group_by(keys)
-            .agg([len().cast(DataType::UInt64).alias("events")])
-            .sort([group, value, "rate"], order)
-            .collect()
-            .map_err(fault)?;
-        let columns = Collected(&found);
-        let [groups, values, rates, events] = [group, value, "rate", "events"].map(|name| columns.numbers(name));
-        let (groups, values, rates, events) = (groups?, values?, rates?, events?);
-        Ok((0..found.height())
-            .map(|row| ValueCount {
-                group: Sym(groups[row] as u32),
-                value: values[row],
-                weight: self.weights[rates[row] as usize],
-                events: events[row],
-            })
-            .collect())
     }
 
     fn grouped(&self, keys: &[&str], sums: &[Expr]) -> Result<DataFrame> {

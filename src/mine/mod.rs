@@ -1,6 +1,7 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges.
 
 pub mod contexts;
+mod follow_ups;
 pub mod observe;
 pub mod overview;
 mod quantile;

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
+
 use crate::error::Result;
-use crate::frames::calls::CallFrame;
-use crate::frames::events::{EndpointSum, EventFrame, STABILITY_PARTS, ValueCount};
-use crate::mine::quantile::quantile;
-use crate::mine::repeats::repeats;
+use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
+use crate::mine::follow_ups::follow_ups;
+use crate::mine::quantile::{ValueCount, quantile, value_counts};
+use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::uses::sessions_of_events;
 use crate::model::body_shape::BodyShape;
 use crate::model::event::{Event, EventLog};
@@ -14,6 +16,9 @@ use crate::model::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed
 use crate::model::names::Sym;
 use crate::model::savings::LayerId;
 use crate::model::stats::SessionUse;
+
+/// Events that a frame holds, apart from the rest of the last session.
+const PIECE_EVENTS: usize = 200_000;
 
 /// What the summing up needs to know besides the events.
 pub struct Guide<'a> {
@@ -47,34 +52,72 @@ impl Guide<'_> {
 /// # Errors
 /// If Polars refuses a query, which is a fault of devboy.
 pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
-    let frame = EventFrame::new(log, &repeats(log))?;
-    let sums = frame.endpoint_sums()?;
-    let bytes = frame.tool_bytes()?;
-    let asked = !guide.lags.is_empty() && !log.events.is_empty();
-    let follow_ups = if asked { CallFrame::of_events(log)?.follow_ups(guide.lags)? } else { Vec::new() };
+    let distances = repeats(log);
+    let (sums, spans) = sums(log, &distances)?;
+    let bytes = value_counts(log.events.par_iter().map(|event| (event.tool, event.bytes, event.weight)));
+    let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
+    let distances = value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)));
     Ok(Observed {
         profile: profile(log, guide, &sums, &bytes),
-        endpoints: fingerprints(log, guide, &frame, &sums)?,
+        endpoints: fingerprints(log, guide, &sums, &spans, &distances),
         tools: tool_costs(log, guide, &bytes),
         names: log.names.texts().to_vec(),
-        follow_ups,
+        follow_ups: follow_ups(log, guide.lags),
     })
+}
+
+/// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
+/// room again as they do.
+fn sums(log: &EventLog, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<EndpointSpan>)> {
+    let (mut sums, mut spans) = (Vec::new(), BTreeMap::new());
+    let mut start = 0;
+    while start < log.events.len() {
+        let end = end_of_piece(log, start);
+        let frame = EventFrame::new(&log.events[start..end], &distances[start..end])?;
+        sums.extend(frame.endpoint_sums()?);
+        for span in frame.endpoint_spans()? {
+            let whole = spans.entry(span.endpoint).or_insert(EndpointSpan { sessions: 0, ..span });
+            whole.sessions += span.sessions;
+            whole.first_ms = whole.first_ms.min(span.first_ms);
+            whole.last_ms = whole.last_ms.max(span.last_ms);
+        }
+        start = end;
+    }
+    Ok((merged(sums), spans.into_values().collect()))
+}
+
+/// Where the session ends in which a piece that begins at `start` is full.
+fn end_of_piece(log: &EventLog, start: usize) -> usize {
+    let full = start + PIECE_EVENTS;
+    let Some(event) = log.events.get(full) else { return log.events.len() };
+    full + log.events[full..].iter().take_while(|later| later.session == event.session).count()
+}
+
+/// One sum for each endpoint, weight, shape, layer and set of inner formats.
+fn merged(sums: Vec<EndpointSum>) -> Vec<EndpointSum> {
+    let mut whole: BTreeMap<_, EndpointSum> = BTreeMap::new();
+    for sum in sums {
+        let key = (sum.endpoint, sum.weight.to_bits(), sum.shape, sum.layer, sum.inner_formats);
+        match whole.get_mut(&key) {
+            Some(known) => known.absorb(&sum),
+            None => _ = whole.insert(key, sum),
+        }
+    }
+    whole.into_values().collect()
 }
 
 fn fingerprints(
     log: &EventLog,
     guide: &Guide<'_>,
-    frame: &EventFrame,
     sums: &[EndpointSum],
-) -> Result<Vec<Fingerprint>> {
-    let spans = frame.endpoint_spans()?;
-    let distances = frame.repeat_distances()?;
-    let mut out = Vec::with_capacity(spans.len());
-    for span in spans {
+    spans: &[EndpointSpan],
+    distances: &[ValueCount],
+) -> Vec<Fingerprint> {
+    let of_span = |span: &EndpointSpan| {
         let (endpoint, key) = guide.names(log.names.text(span.endpoint));
         let sums: Vec<&EndpointSum> = sums.iter().filter(|sum| sum.endpoint == span.endpoint).collect();
         let distances = weighted(distances.iter().filter(|count| count.group == span.endpoint));
-        out.push(Fingerprint {
+        Fingerprint {
             endpoint,
             key,
             repeat_distance_p90: quantile(&distances, 0.9),
@@ -82,10 +125,11 @@ fn fingerprints(
             last_ms: span.last_ms,
             sessions: span.sessions,
             ..summed(&sums, guide.inner_formats)
-        });
-    }
+        }
+    };
+    let mut out: Vec<Fingerprint> = spans.iter().map(of_span).collect();
     out.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
-    Ok(out)
+    out
 }
 
 /// What follows from the sums of one endpoint.
@@ -156,10 +200,10 @@ fn top_inner_formats(sums: &[&EndpointSum], names: &[&'static str]) -> Vec<Strin
 }
 
 /// Values with their weights, ascending, one entry per value.
-fn weighted<'a>(counts: impl Iterator<Item = &'a ValueCount>) -> Vec<(u64, f64)> {
-    let mut by_value: BTreeMap<u64, f64> = BTreeMap::new();
+fn weighted<'a>(counts: impl Iterator<Item = &'a ValueCount>) -> Vec<(u32, f64)> {
+    let mut by_value: BTreeMap<u32, f64> = BTreeMap::new();
     for count in counts {
-        *by_value.entry(count.value).or_default() += count.weight * count.events as f64;
+        *by_value.entry(count.value).or_default() += count.weight;
     }
     by_value.into_iter().collect()
 }
@@ -224,7 +268,7 @@ fn profile(log: &EventLog, guide: &Guide<'_>, sums: &[EndpointSum], bytes: &[Val
 }
 
 fn nesting(log: &EventLog, profile: &mut EventProfile) {
-    let mut depths: BTreeMap<u64, f64> = BTreeMap::new();
+    let mut depths: BTreeMap<u32, f64> = BTreeMap::new();
     let nested = |event: &&Event| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
     for event in log.events.iter().filter(nested) {
         profile.nested += 1;

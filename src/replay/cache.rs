@@ -5,7 +5,7 @@ use crate::content::hints::Shown;
 /// A body that was shown in full.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Index of the body's facts.
+    /// Names the body.
     pub body: u32,
     /// Index of the response that showed it.
     pub response: u32,

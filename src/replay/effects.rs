@@ -35,20 +35,30 @@ pub fn effects<'t>(
     now: &Scenario,
     changes: &[Scenario],
 ) -> (Present, Vec<f64>) {
-    let scopes: Vec<Scope> = changes.iter().map(|change| Scope::of(now, change)).collect();
+    // Different rules may come to the same: it is replayed once.
+    let mut distinct: Vec<&Scenario> = Vec::new();
+    let mut place = Vec::with_capacity(changes.len());
+    for change in changes {
+        let known = distinct.iter().position(|known| known.is_same(change));
+        place.push(known.unwrap_or(distinct.len()));
+        if known.is_none() {
+            distinct.push(change);
+        }
+    }
+    let scopes: Vec<Scope> = distinct.iter().map(|change| Scope::of(now, change)).collect();
     let parts: Vec<(Present, Vec<f64>)> =
-        (0..pieces).into_par_iter().map(|index| of_piece(&piece(index), now, changes, &scopes)).collect();
+        (0..pieces).into_par_iter().map(|index| of_piece(&piece(index), now, &distinct, &scopes)).collect();
     let mut present = Present::default();
-    let mut more = vec![0.0; changes.len()];
+    let mut more = vec![0.0; distinct.len()];
     for (part, effects) in parts {
         present.baseline += part.baseline;
         present.saved += part.saved;
         more.iter_mut().zip(effects).for_each(|(sum, effect)| *sum += effect);
     }
-    (present, more)
+    (present, place.into_iter().map(|place| more[place]).collect())
 }
 
-fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
+fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
     let sessions: Vec<Session> = sessions(&piece.tape);
     let present: Vec<Present> = sessions.iter().map(|session| replayed(piece, now, session)).collect();
     let more = changes.par_iter().zip(scopes).map(|(change, scope)| {

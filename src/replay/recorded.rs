@@ -1,7 +1,7 @@
 //! A tape made from recorded responses: content hashes, sizes and what the layers did are enough to replay L0 exactly, and
 //! L1 and L2 as far as the record tells what a format costs.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::content::encode;
@@ -20,7 +20,7 @@ pub struct Recorded<'l> {
     log: &'l EventLog,
     endpoints: Vec<Endpoint>,
     sessions: Vec<SessionProfile>,
-    number: BTreeMap<(Sym, Sym), u32>,
+    number: HashMap<(Sym, Sym), u32>,
     /// Tokens of a call's name in a hint where the recorder did not say.
     handle_tokens: u8,
 }
@@ -34,7 +34,7 @@ impl<'l> Recorded<'l> {
         kind_of: &dyn Fn(&str) -> ToolKind,
         handle_tokens: u8,
     ) -> Self {
-        let mut number = BTreeMap::new();
+        let mut number = HashMap::new();
         let mut endpoints = Vec::new();
         for event in &log.events {
             number.entry((event.tool, event.endpoint)).or_insert_with(|| {
@@ -52,39 +52,59 @@ impl<'l> Recorded<'l> {
         Tape { sessions: self.sessions.clone(), ..self.lay(0..0) }
     }
 
-    /// The tape of some events, whole sessions.
+    /// The tape of some events, whole sessions. Bodies of which more is recorded than their size come first.
     pub fn lay(&self, events: Range<usize>) -> Tape {
-        let mut facts: Vec<BodyFacts> = Vec::new();
-        let mut known: IdMap<Id, u32> = IdMap::default();
-        let mut responses = Vec::with_capacity(events.len());
-        for event in &self.log.events[events] {
-            let fresh = facts.len() as u32;
-            let body = if event.body.is_some() { *known.entry(event.body).or_insert(fresh) } else { fresh };
-            if body == fresh {
-                facts.push(body_facts(event));
-            }
-            // An event that a hint answered tells nothing about formats; another one of the same body may.
-            let row = &mut facts[body as usize];
-            if row.encodings.is_empty() {
-                row.encodings = self.encodings(event);
-            }
-            responses.push(self.response(event, body));
-        }
-        let endpoints = self.endpoints.clone();
+        let events = &self.log.events[events];
         let mut tape = Tape {
-            responses,
+            responses: Vec::with_capacity(events.len()),
             evictions: Vec::new(),
-            facts,
-            endpoints,
+            facts: Vec::new(),
+            endpoints: self.endpoints.clone(),
             sessions: Vec::new(),
             range_lines_min: usize::MAX,
             encodings: Vec::new(),
         };
-        tape.derive();
+        let (bodies, encoded) = self.bodies(events, &mut tape);
+        let mut fresh = tape.facts.len() as u32;
+        let mut numbers: IdMap<Id, u32> = IdMap::default();
+        for event in events {
+            let mut next = || {
+                fresh += 1;
+                fresh - 1
+            };
+            let body = match bodies.get(&event.body) {
+                Some(&number) => number,
+                None if event.body.is_some() => *numbers.entry(event.body).or_insert_with(next),
+                None => next(),
+            };
+            let encodings = encoded.get(body as usize).copied().unwrap_or_default();
+            tape.responses.push(self.response(event, body, encodings));
+        }
         tape
     }
 
-    fn response(&self, event: &Event, body: u32) -> Response {
+    /// Bodies with a known encoding: their numbers and where their encodings are; the tape gets their facts. An event
+    /// that a hint answered tells nothing about formats, but another one of the same body may.
+    fn bodies(&self, events: &[Event], tape: &mut Tape) -> (IdMap<Id, u32>, Vec<(u32, u32)>) {
+        let mut numbers: IdMap<Id, u32> = IdMap::default();
+        let mut encoded = Vec::new();
+        for event in events.iter().filter(|event| event.body.is_some()) {
+            let is_silent = event.encodings.1 == 0 && !matches!(event.layer, LayerId::L1 | LayerId::L2);
+            if is_silent || numbers.contains_key(&event.body) {
+                continue;
+            }
+            let found = self.encodings(event);
+            if !found.is_empty() {
+                numbers.insert(event.body, tape.facts.len() as u32);
+                tape.facts.push(body_facts(event));
+                encoded.push((tape.encodings.len() as u32, found.len() as u32));
+                tape.encodings.extend(found);
+            }
+        }
+        (numbers, encoded)
+    }
+
+    fn response(&self, event: &Event, body: u32, encodings: (u32, u32)) -> Response {
         let tokens = if event.handle_tokens > 0 { event.handle_tokens } else { self.handle_tokens };
         let mut path = Id::NONE;
         path.0[..4].copy_from_slice(&event.path.to_be_bytes());
@@ -98,7 +118,7 @@ impl<'l> Recorded<'l> {
             outcome: if event.mixed { Outcome::Mixed } else { Outcome::Answer },
             ran: true,
             handle: Handle { short: event.call, bytes: 0, tokens: [tokens; VOCABULARIES.len()] },
-            body_at_hand: BodyAtHand::default(),
+            body_at_hand: BodyAtHand { raw: raw(event), shape: event.shape, shares_lines: false, encodings },
         }
     }
 
@@ -115,6 +135,10 @@ impl<'l> Recorded<'l> {
         encodings.sort_by_key(|row| (row.format, row.depth));
         encodings
     }
+}
+
+fn raw(event: &Event) -> Size {
+    Size { bytes: event.bytes, tokens: [event.baseline; VOCABULARIES.len()] }
 }
 
 /// The format that was used. The published event does not name the one that the router chose; the published router table
@@ -139,7 +163,7 @@ fn body_facts(event: &Event) -> BodyFacts {
     BodyFacts {
         body: event.body,
         sha: event.body,
-        raw: Size { bytes: event.bytes, tokens: [event.baseline; VOCABULARIES.len()] },
+        raw: raw(event),
         shape: event.shape,
         inner_formats: event.inner_formats,
         depth: event.depth,

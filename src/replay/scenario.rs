@@ -111,6 +111,11 @@ impl Scenario {
             && self.router == other.router
     }
 
+    /// Whether the same holds in both.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.is_alike_for_all(other) && self.endpoints == other.endpoints && self.sessions == other.sessions
+    }
+
     /// How tokens are counted, by name, with the number of sessions that have any text.
     pub fn counters(&self, tape: &Tape) -> BTreeMap<String, u64> {
         let mut has_text = vec![false; self.sessions.len()];

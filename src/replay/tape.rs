@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::sync::LazyLock;
 
 use crate::model::body_facts::{BodyFacts, Encoding, Size};
 use crate::model::history::{Call, History};
 use crate::model::id::{Id, IdHasher, IdMap};
 use crate::model::names::Names;
 use crate::model::trace::{Handle, ResultKind, Status};
+
+/// Facts about a body of which nothing is recorded but its size.
+static NOTHING: LazyLock<BodyFacts> = LazyLock::new(BodyFacts::default);
 
 /// What a tool does with files (published classes).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +55,8 @@ pub enum Outcome {
 /// One call as the pipeline meets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Response {
-    /// Index into [`Tape::facts`]; of no meaning for [`Outcome::Silent`] and [`Outcome::Unstudied`].
+    /// Names the body and is its index into [`Tape::facts`]; of no meaning for [`Outcome::Silent`] and
+    /// [`Outcome::Unstudied`].
     pub body: u32,
     /// Index into [`Tape::endpoints`].
     pub endpoint: u32,
@@ -84,7 +89,7 @@ pub struct BodyAtHand {
     /// concern it.
     pub shares_lines: bool,
     /// Where its encodings are in [`Tape::encodings`].
-    encodings: (u32, u32),
+    pub(super) encodings: (u32, u32),
 }
 
 /// A tool and the class of what is called with it.
@@ -245,9 +250,9 @@ impl Tape {
         response.path == path && self.endpoints[response.endpoint as usize].kind == ToolKind::FileRead
     }
 
-    /// The facts about the body of a response.
+    /// The facts about the body of a response. A record that has none is silent about all of them.
     pub fn facts_of(&self, response: &Response) -> &BodyFacts {
-        &self.facts[response.body as usize]
+        self.facts.get(response.body as usize).unwrap_or(&NOTHING)
     }
 }
 

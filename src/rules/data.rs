@@ -122,6 +122,8 @@ pub struct TelemetryRules {
     pub events_days: u32,
     /// Days that session summaries are kept.
     pub summaries_days: u32,
+    /// Hours for which a file must not have been written to before it is pruned.
+    pub quiet_hours: u32,
     /// Hours without an event after which a process id is another process.
     pub recycled_gap_hours: u32,
     /// Tokens of a call's name in a hint.

@@ -1,5 +1,6 @@
 //! The suite: one test binary, commands run in-process.
 
+mod analyze;
 mod body_shapes;
 mod budget;
 mod encode_deep;

@@ -40,8 +40,11 @@ impl Gate {
     ) -> Result<(Self, Vec<Finding>)> {
         let groups = groups(&findings);
         let settings = |members: &[usize]| what_if(file, &changes(&findings, members));
-        let alone = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
-        let (present, effects) = responses.effects(now, &alone);
+        // All together go along: mostly nothing loses, and then that is the whole.
+        let all = settings(&groups.concat())?;
+        let mut cells = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
+        cells.push(all);
+        let (present, effects) = responses.effects(now, &cells);
         for (members, &tokens) in groups.iter().zip(&effects) {
             for &member in members {
                 findings[member].effect = Some(Effect { tokens, baseline: present.baseline });
@@ -50,11 +53,17 @@ impl Gate {
                 }
             }
         }
-        let left: Vec<usize> = groups.into_iter().flatten().filter(|&at| proposed(&findings[at]).is_some()).collect();
-        let together = what_if(file, &changes(&findings, &left))?;
-        let (_, more) = responses.effects(now, &[together]);
-        let saved_after = present.saved + more.first().copied().unwrap_or_default();
+        let lost = effects[..groups.len()].iter().any(|&tokens| tokens < -TOKENS_MIN);
+        let together = if lost { Self::together(file, now, responses, &findings)? } else { effects[groups.len()] };
+        let saved_after = present.saved + together;
         Ok((Self { baseline: present.baseline, saved_before: present.saved, saved_after }, findings))
+    }
+
+    /// What all proposals that are left would save more.
+    fn together(file: &SettingsFile, now: &Settings, responses: &Responses, findings: &[Finding]) -> Result<f64> {
+        let left: Vec<usize> = (0..findings.len()).filter(|&at| proposed(&findings[at]).is_some()).collect();
+        let settings = what_if(file, &changes(findings, &left))?;
+        Ok(responses.effects(now, &[settings]).1[0])
     }
 
     /// Whether the whole loses.

@@ -33,7 +33,7 @@ impl Layer for NearRef {
             if shown_by.endpoint != offer.response.endpoint || entry.shown != Shown::AsIs {
                 continue;
             }
-            let earlier = offer.tape.facts[entry.body as usize].near.as_ref();
+            let earlier = offer.tape.facts_of(shown_by).near.as_ref();
             let Some(change) = earlier.and_then(|earlier| delta(earlier, later)) else { continue };
             let size = hints::near_size().plus(&shown_by.handle.size()).plus(&change);
             let tokens = offer.session.counting.tokens(&size);

@@ -1,0 +1,95 @@
+//! Which tool followed which in recorded responses. The same counts as over the calls of a history
+//! ([`crate::frames::calls::CallFrame::follow_ups`]), in one pass over the sorted log: a log may hold millions of
+//! responses, and they stand in order already.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::model::event::{Event, EventLog, NO_STEP};
+use crate::model::id::IdHasher;
+use crate::model::names::Sym;
+use crate::model::stats::FollowUpCount;
+
+type Counts<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+
+/// One tool in one step.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    step: u32,
+    tool: u32,
+    partition: u32,
+}
+
+#[derive(Default)]
+struct Pairs {
+    support: u64,
+    sessions: u64,
+    /// The last session that was counted, plus one.
+    last: u32,
+}
+
+/// Follow-ups at the given lags, counted over steps; sorted by tools and lag. Where no step was recorded, each response
+/// is a step of its own.
+pub fn follow_ups(log: &EventLog, lags: &[u32]) -> Vec<FollowUpCount> {
+    if lags.is_empty() {
+        return Vec::new();
+    }
+    let mut trials: Counts<u32, u64> = Counts::default();
+    let mut pairs: Counts<(u32, u32, u32), Pairs> = Counts::default();
+    let mut uses = Vec::new();
+    for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+        collect(chain, &mut uses);
+        uses.iter().for_each(|used| *trials.entry(used.tool).or_default() += 1);
+        for &lag in lags {
+            each_pair(&uses, lag, |from, to| add(pairs.entry((from, to, lag)).or_default(), chain[0].session));
+        }
+    }
+    let mut out: Vec<FollowUpCount> = pairs
+        .into_iter()
+        .map(|((from, to, lag), counts)| FollowUpCount {
+            from: Sym(from),
+            to: Sym(to),
+            lag,
+            support: counts.support,
+            sessions: counts.sessions,
+            trials: trials.get(&from).copied().unwrap_or_default(),
+        })
+        .collect();
+    out.sort_by_key(|edge| (edge.from, edge.to, edge.lag));
+    out
+}
+
+fn add(pairs: &mut Pairs, session: u32) {
+    pairs.support += 1;
+    if pairs.last != session + 1 {
+        pairs.last = session + 1;
+        pairs.sessions += 1;
+    }
+}
+
+/// The tools of each step of a chain, each once, in order.
+fn collect(chain: &[Event], uses: &mut Vec<Use>) {
+    uses.clear();
+    uses.extend((0_u32..).zip(chain).map(|(place, event)| Use {
+        step: if event.step == NO_STEP { place } else { event.step },
+        tool: event.tool.0,
+        partition: event.partition,
+    }));
+    if !uses.is_sorted() {
+        uses.sort_unstable();
+    }
+    uses.dedup();
+}
+
+/// Tells of every two uses of one partition that lie `lag` steps apart.
+fn each_pair(uses: &[Use], lag: u32, mut tell: impl FnMut(u32, u32)) {
+    let mut ahead = 0;
+    for from in uses {
+        let wanted = from.step + lag;
+        while uses.get(ahead).is_some_and(|to| to.step < wanted) {
+            ahead += 1;
+        }
+        let later = uses[ahead..].iter().take_while(|to| to.step == wanted);
+        later.filter(|to| to.partition == from.partition).for_each(|to| tell(from.tool, to.tool));
+    }
+}

@@ -1,0 +1,81 @@
+//! How long telemetry is kept: raw events and session summaries each for their time, line by line. What is neither stays.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::model::trace::Millis;
+use crate::telemetry::places::{Packing, Place, find};
+
+/// A file that may be sifted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// Path.
+    pub path: PathBuf,
+    /// When it was last written; [`crate::model::trace::NO_TIME`] where the system does not say.
+    pub modified_ms: Millis,
+    /// Whether it is compressed; such a file is not sifted.
+    pub packed: bool,
+}
+
+/// Every telemetry file below the places.
+pub fn stored_files(mut places: Vec<Place>) -> Vec<StoredFile> {
+    let files = find(&mut places).files.into_iter();
+    files
+        .map(|file| StoredFile {
+            packed: file.packing != Packing::Plain,
+            path: file.path,
+            modified_ms: file.modified_ms,
+        })
+        .collect()
+}
+
+/// Before when something is dropped, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Events from before are dropped.
+    pub events: Millis,
+    /// Summaries of sessions that ended before are dropped.
+    pub summaries: Millis,
+}
+
+/// What is left of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sifted {
+    /// The lines that stay, byte for byte.
+    pub kept: Vec<u8>,
+    /// Events dropped.
+    pub events: u64,
+    /// Summaries dropped.
+    pub summaries: u64,
+}
+
+#[derive(Deserialize)]
+struct Stamps {
+    session_hash: Option<Value>,
+    ts_ms: Option<i64>,
+    #[serde(rename = "type")]
+    kind: Option<Value>,
+    data: Option<Value>,
+}
+
+/// Drops the lines of a file that are older than the limits allow.
+pub fn sift(text: &[u8], limits: Limits) -> Sifted {
+    let mut sifted = Sifted::default();
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let stamps = serde_json::from_slice::<Stamps>(line).ok();
+        let is_summary =
+            stamps.as_ref().is_some_and(|stamps| stamps.kind == Some("session_summary".into()) && stamps.data.is_some());
+        let ended = || stamps.as_ref()?.data.as_ref()?.get("ended_at_ms")?.as_i64();
+        let recorded = || stamps.as_ref().filter(|stamps| stamps.session_hash.is_some())?.ts_ms;
+        if is_summary && ended().is_some_and(|ended| ended < limits.summaries) {
+            sifted.summaries += 1;
+        } else if !is_summary && recorded().is_some_and(|ts| ts < limits.events) {
+            sifted.events += 1;
+        } else {
+            sifted.kept.extend_from_slice(line);
+        }
+    }
+    sifted
+}

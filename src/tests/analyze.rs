@@ -1,0 +1,236 @@
+//! `devboy tune analyze` and the retention of telemetry from the outside.
+
+use serde_json::{Value, json};
+
+use super::harness::{Home, NOW_MS};
+use crate::cli::Exit;
+
+const EVENTS: &str = ".config/devboy/telemetry/events/s.jsonl";
+const DAY_MS: i64 = 86_400_000;
+
+/// One event; `body` names its content, `number` its place in time.
+fn event(endpoint: &str, number: usize, body: usize, tokens: u64, sent: u64, layer: &str) -> Value {
+    json!({
+        "session_hash": "s1",
+        "tool_call_id_hash": format!("{number:08x}"),
+        "tool_name_anon": endpoint,
+        "endpoint_class": endpoint,
+        "response_chars": 4 * tokens,
+        "shape": "prose",
+        "inner_formats": [],
+        "content_sha_prefix_hex": format!("{body:032x}"),
+        "is_dedup_hit": layer == "L0",
+        "layer_used": layer,
+        "tokens_baseline": tokens,
+        "tokens_final": sent,
+        "context_partition": 0,
+        "is_sidechain": false,
+        "ts_ms": NOW_MS - DAY_MS + 1000 * number as i64,
+        "sample_rate_applied": 1.0,
+    })
+}
+
+fn lines(events: &[Value]) -> String {
+    events.iter().map(|event| format!("{event}\n")).collect()
+}
+
+/// Forty answers of one endpoint in pairs of the same content, six other bodies between the two.
+fn repeats_far_apart() -> Vec<Value> {
+    let bodies: Vec<usize> = (0..5).flat_map(|block| (0..8).map(move |place| block * 4 + place % 4)).collect();
+    // Between the two showings of a body lie three others and, from another endpoint, three more.
+    let mut events = Vec::new();
+    for (number, body) in bodies.into_iter().enumerate() {
+        events.push(event("Poll", 2 * number, 1 + body, 300, 300, "L3"));
+        events.push(event("Other", 2 * number + 1, 1000 + number, 300, 300, "L3"));
+    }
+    events
+}
+
+#[test]
+fn an_endpoint_that_repeats_gets_the_cache_that_its_repeats_need_and_the_effect_is_replayed() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    let report = home.json(&["tune", "analyze", "-q"]);
+    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
+    assert_eq!(tree["dedup"]["enabled_per_endpoint"]["Poll"].as_bool(), Some(true));
+    // Three other Polls and four Others lie between: one more than seven bodies have to be kept.
+    assert_eq!(tree["endpoint_overrides"]["Poll"]["lru_size"].as_integer(), Some(8));
+    // Twenty repeats of 300 tokens are answered by hints, none of them with the five entries of before.
+    assert_eq!(report["gate"]["saved_before"], json!(0.0));
+    let hint = 300.0 - report["gate"]["saved_after"].as_f64().unwrap() / 20.0;
+    assert!((10.0..20.0).contains(&hint), "a hint of {hint} tokens");
+    let second = home.run(&["tune", "analyze"]);
+    assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""));
+    assert!(second.err.contains("# nothing to change"));
+}
+
+#[test]
+fn a_proposal_that_loses_tokens_is_held_with_what_it_would_lose() {
+    let home = Home::new();
+    // Forty answers, one of them a repeat that a hint answers: R1 would switch the endpoint off.
+    let mut events: Vec<Value> = (0..39).map(|number| event("Read", number, 1 + number, 400, 400, "L3")).collect();
+    events.push(event("Read", 39, 39, 400, 13, "L0"));
+    home.write(EVENTS, lines(&events));
+    let report = home.json(&["tune", "analyze", "--dry-run"]);
+    let findings = report["findings"].as_array().unwrap();
+    let off: Vec<&Value> = findings.iter().filter(|f| f["rule"] == "R1" && f["subject"] == "Read").collect();
+    assert!(!off.is_empty() && off.iter().all(|finding| finding["verdict"] == "hold"), "{off:#?}");
+    assert!(off[0]["reason"].as_str().unwrap().contains("would save 38"), "{}", off[0]["reason"]);
+    assert!(off[0]["effect"]["tokens"].as_f64().unwrap() < -380.0);
+    assert!(!report["diff"].as_str().unwrap().contains("Read = false"));
+}
+
+#[test]
+fn the_three_figures_are_those_of_the_reporting_rule() {
+    let home = Home::new();
+    // The published example: 100 to 10 by L0, 100 to 70 by L2, 100 as it is.
+    let events = [
+        event("Read", 0, 1, 100, 10, "L0"),
+        event("Read", 1, 2, 100, 70, "L2"),
+        event("Read", 2, 3, 100, 100, "L3"),
+    ];
+    home.write(EVENTS, lines(&events));
+    let told = home.run(&["tune", "analyze", "--dry-run"]).err;
+    let summary = "# events: 3 | sessions: 1 | endpoints: 1 | dedup: 30.0% | encoder: 15.0% | total: 40.0%";
+    assert!(told.contains(summary), "{told}");
+    assert!(told.contains("# enrichment: prefetch_hit=n/a"), "a hint was shown");
+    assert!(told.lines().filter(|line| !line.is_empty()).all(|line| line.starts_with('#')), "{told}");
+}
+
+#[test]
+fn without_telemetry_the_places_are_named_and_nothing_is_written() {
+    let home = Home::new();
+    let outcome = home.run(&["tune", "analyze"]);
+    assert_eq!(outcome.exit, Exit::Failed);
+    for place in [".config/devboy/telemetry/events", ".devboy/telemetry"] {
+        assert!(outcome.err.contains(&home.path(place).display().to_string()), "{}", outcome.err);
+    }
+    assert!(outcome.err.contains("--from-claude-logs"));
+    assert!(!home.config().exists());
+    assert_eq!(home.run(&["tune", "analyze", "--allow-empty"]).exit, Exit::Done);
+    assert!(!home.config().exists());
+}
+
+#[test]
+fn events_outside_the_window_do_not_count() {
+    let home = Home::new();
+    let mut events = repeats_far_apart();
+    for old in &mut events[..40] {
+        old["ts_ms"] = json!(NOW_MS - 40 * DAY_MS);
+    }
+    home.write(EVENTS, lines(&events));
+    let report = home.json(&["tune", "analyze", "--days", "30", "--dry-run"]);
+    assert_eq!(report["profile"]["events"], json!(40));
+    assert_eq!(report["inputs"]["events_outside_window"], json!(40));
+}
+
+#[test]
+fn damaged_events_are_counted_and_the_others_used() {
+    let home = Home::new();
+    let mut text = lines(&[event("Read", 0, 1, 100, 100, "L3")]);
+    text += "{\"session_hash\":\"s1\"}\nnot json\n\n";
+    text += &lines(&[event("Read", 1, 2, 100, 100, "L3")]).replace("\"tokens_final\":100", "\"tokens_final\":-5");
+    text += &lines(&[event("Read", 2, 3, 100, 100, "L3")]).replace("\"tokens_final\":100", "\"tokens_final\":NaN");
+    text += &lines(&[event("Read", 3, 4, 100, 100, "L3")])
+        .replace("\"sample_rate_applied\":1.0", "\"sample_rate_applied\":1.0,\"schema\":9,\"new_field\":{\"a\":[1]}");
+    home.write(EVENTS, text);
+    let report = home.json(&["tune", "analyze", "--dry-run"]);
+    assert_eq!(report["profile"]["events"], json!(2));
+    for (reason, count) in [("missing_field", 1), ("parse_error", 2), ("blank_line", 1), ("out_of_range", 1)] {
+        assert_eq!(report["data_quality"][reason]["count"], json!(count), "{reason}: {}", report["data_quality"]);
+    }
+}
+
+#[test]
+fn a_configuration_that_changed_meanwhile_is_not_overwritten() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n");
+    // The reader of the output edits the file before devboy gets to writing it.
+    struct Editor<'h>(&'h Home);
+    impl std::io::Write for Editor<'_> {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            std::fs::write(self.0.config(), "schema_version = 4\n# edited\n")?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    assert_eq!(home.run_into(&["tune", "analyze"], &mut Editor(&home)), Exit::Failed);
+    assert_eq!(std::fs::read_to_string(home.config()).unwrap(), "schema_version = 4\n# edited\n");
+    assert!(!home.path(".config/devboy/tuning-journal.jsonl").exists(), "what was not written is not noted");
+}
+
+#[test]
+fn a_written_change_is_in_the_history_and_can_be_undone() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    let before = "schema_version = 4\n# mine\n";
+    home.write(".config/devboy/pipeline_config.toml", before);
+    assert_eq!(home.run(&["tune", "analyze", "-q"]).exit, Exit::Done);
+    let history = home.json(&["tune", "history"]);
+    assert_eq!(history["entries"].as_array().unwrap().len(), 1);
+    assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Done);
+    assert_eq!(std::fs::read_to_string(home.config()).unwrap(), before);
+}
+
+#[test]
+fn check_says_that_changes_are_pending() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    assert_eq!(home.run(&["tune", "analyze", "--check"]).exit, Exit::Pending);
+    assert!(!home.config().exists());
+    home.run(&["tune", "analyze"]);
+    assert_eq!(home.run(&["tune", "analyze", "--check"]).exit, Exit::Done);
+    assert!(home.path(".config/devboy/telemetry/endpoints.parquet").exists());
+}
+
+#[test]
+fn a_pseudonym_is_tuned_under_its_name_once_the_name_is_known() {
+    let home = Home::new();
+    let mut events = repeats_far_apart();
+    for event in events.iter_mut().filter(|event| event["endpoint_class"] == "Poll") {
+        event["endpoint_class"] = json!("mcp__p9d96d9__get_pipeline");
+        event["tool_name_anon"] = json!("mcp__p9d96d9__get_pipeline");
+    }
+    home.write(EVENTS, lines(&events));
+    let unknown = home.run(&["tune", "analyze", "--dry-run", "--explain"]);
+    assert!(unknown.out.contains("R1 hold mcp__p9d96d9__get_pipeline: only a pseudonym"), "{}", unknown.out);
+    home.write(
+        ".config/devboy/pipeline_config.toml",
+        "schema_version = 4\n\n[tools.mcp__gitlab__get_pipeline]\nvalue_class = \"critical\"\n",
+    );
+    let known = home.run(&["tune", "analyze", "--dry-run"]);
+    assert!(known.out.contains("+mcp__gitlab__get_pipeline = true"), "{}", known.out);
+}
+
+#[test]
+fn old_telemetry_is_pruned_line_by_line_and_the_rest_stays_byte_for_byte() {
+    let home = Home::new();
+    let aged = |number: usize, days: i64| {
+        let mut event = event("Read", number, 1 + number, 100, 100, "L3");
+        event["ts_ms"] = json!(NOW_MS - days * DAY_MS);
+        format!("{event}\n")
+    };
+    let summary = |days: i64| {
+        format!("{{\"type\":\"session_summary\",\"data\":{{\"ended_at_ms\":{}}}}}\n", NOW_MS - days * DAY_MS)
+    };
+    let quiet = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_millis((NOW_MS - 2 * DAY_MS) as u64);
+    let put = |name: &str, text: String| {
+        let path = home.write(&format!(".devboy/telemetry/{name}.jsonl"), text);
+        std::fs::File::options().append(true).open(&path).unwrap().set_modified(quiet).unwrap();
+        path
+    };
+    let mixed = put("mixed", aged(0, 31) + "damaged\n" + &aged(1, 29) + &summary(89) + &summary(91) + "torn");
+    let old = put("old", aged(2, 40) + &aged(3, 50) + &summary(95));
+    let busy = put("busy", aged(4, 60));
+    std::fs::File::options().append(true).open(&busy).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
+    let outcome = home.run(&["ingest", "--prune", "--allow-empty"]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    let kept = "damaged\n".to_owned() + &aged(1, 29) + &summary(89) + "torn";
+    assert_eq!(std::fs::read_to_string(mixed).unwrap(), kept);
+    assert!(!old.exists() && busy.exists());
+    assert!(outcome.err.contains("# pruned: 3 events older than 30 days, 2 summaries older than 90 days"));
+    assert!(outcome.err.contains("left 1 file written to within 24 hours"), "{}", outcome.err);
+}
