@@ -58,7 +58,14 @@ impl Laid {
             SessionProfile { model, class }
         };
         let profiles = models.into_iter().zip(uses).map(profile).collect();
-        let tape = Tape::new(&history, &names, bodies, profiles, &|tool| tool_kind(words, tool), input.formats.range_lines_min);
+        let tape = Tape::new(
+            &history,
+            &names,
+            bodies,
+            profiles,
+            &|tool| tool_kind(words, tool),
+            input.formats.range_lines_min,
+        );
         let projects = input.projects(&history);
         Ok(Self {
             tape,

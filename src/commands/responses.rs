@@ -68,6 +68,8 @@ pub struct Responses {
     pub observed: Observed,
     /// The data files.
     pub data: Data,
+    /// How each session was worked in.
+    sessions: Vec<SessionUse>,
     origin: Origin,
     words: Vocabulary,
     assumed: TelemetryRules,
@@ -105,10 +107,12 @@ impl Responses {
         let mut log = std::mem::take(&mut telemetry.log);
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
         live_names::restore(&mut log, wanted.settings, lake.as_deref());
+        let words = Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?;
         Ok(Self {
+            sessions: sessions_of_events(&log, &words.read_class_tools),
             log,
             observed: Observed::default(),
-            words: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
+            words,
             data,
             origin: Origin::Telemetry(Box::new(telemetry)),
             assumed,
@@ -130,10 +134,13 @@ impl Responses {
         let laid = Laid::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
         let data = Data::new(wanted.input.rules_dir.as_deref())?;
+        let words = Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?;
+        let log = laid.events(&scenario);
         Ok(Self {
-            log: laid.events(&scenario),
+            sessions: sessions_of_events(&log, &words.read_class_tools),
+            log,
             observed: Observed::default(),
-            words: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
+            words,
             assumed: data.telemetry()?,
             data,
             origin: Origin::Logs(Box::new((input, laid))),
@@ -151,7 +158,7 @@ impl Responses {
             inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
             pseudonym: &anonymous_tool,
             is_pseudonym: &is_anonymous_tool,
-            read_class: &self.words.read_class_tools,
+            sessions: &self.sessions,
             classify: &|session| class_of(session).variant(),
             lags,
         };
@@ -174,7 +181,7 @@ impl Responses {
 
     fn recorded_effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<f64>) {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
-        let sessions = sessions_of_events(&self.log, &self.words.read_class_tools).iter().map(profile).collect();
+        let sessions = self.sessions.iter().map(profile).collect();
         let kind = |tool: &str| tool_kind(&self.words, tool);
         let recorded = Recorded::new(&self.log, sessions, &kind, self.assumed.handle_tokens);
         let skeleton = recorded.skeleton();
@@ -182,7 +189,8 @@ impl Responses {
         let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
         let scenario = |settings: &Settings| Scenario::new(settings, &skeleton, options.clone());
         let pieces = self.pieces();
-        let weights = |events: &Range<usize>| self.log.events[events.clone()].iter().map(|event| event.weight).collect();
+        let weights =
+            |events: &Range<usize>| self.log.events[events.clone()].iter().map(|event| event.weight).collect();
         let piece = |index: usize| Piece {
             tape: Cow::Owned(recorded.lay(pieces[index].clone())),
             weights: weights(&pieces[index]),
@@ -277,7 +285,10 @@ impl Responses {
         let bound = |ms: Millis| jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default();
         let span = self.observed.profile.span_ms;
         vec![
-            ("window_since", if self.window.start == window::ALL.start { String::new() } else { bound(self.window.start) }),
+            (
+                "window_since",
+                if self.window.start == window::ALL.start { String::new() } else { bound(self.window.start) },
+            ),
             ("window_until", if self.window.end == window::ALL.end { String::new() } else { bound(self.window.end) }),
             ("first_seen", span.map_or_else(String::new, |(first, _)| bound(first))),
             ("last_seen", span.map_or_else(String::new, |(_, last)| bound(last))),
@@ -346,7 +357,9 @@ impl Responses {
         match &self.origin {
             Origin::Logs(origin) => origin.0.json(),
             Origin::Telemetry(telemetry) => {
-                let sum = |of: fn(&telemetry::Counts) -> u64| telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>();
+                let sum = |of: fn(&telemetry::Counts) -> u64| {
+                    telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>()
+                };
                 json!({
                     "roots": telemetry.places.iter().map(|place| json!({
                         "path": place.path.display().to_string(), "origin": place.origin, "found": place.found,

@@ -39,15 +39,12 @@ pub fn write(out: &mut (impl Write + Send), fingerprints: &[Fingerprint], about:
 }
 
 fn batch(rows: &[Fingerprint]) -> Outcome<RecordBatch> {
-    let texts = |of: fn(&Fingerprint) -> Option<&str>| -> ArrayRef {
-        Arc::new(rows.iter().map(of).collect::<StringArray>())
-    };
-    let floats = |of: fn(&Fingerprint) -> Option<f64>| -> ArrayRef {
-        Arc::new(rows.iter().map(of).collect::<Float64Array>())
-    };
-    let counts = |of: fn(&Fingerprint) -> Option<u64>| -> ArrayRef {
-        Arc::new(rows.iter().map(of).collect::<UInt64Array>())
-    };
+    let texts =
+        |of: fn(&Fingerprint) -> Option<&str>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<StringArray>()) };
+    let floats =
+        |of: fn(&Fingerprint) -> Option<f64>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<Float64Array>()) };
+    let counts =
+        |of: fn(&Fingerprint) -> Option<u64>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<UInt64Array>()) };
     let times =
         |of: fn(&Fingerprint) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(rows.iter().map(of))) };
     RecordBatch::try_from_iter_with_nullable([

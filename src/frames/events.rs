@@ -102,12 +102,8 @@ impl EventFrame {
         let weights = distinct_weights(events);
         let rate = |event: &Event| weights.partition_point(|&weight| weight < event.weight) as u32;
         let of = |value: &dyn Fn(&Event) -> u32| events.iter().map(value).collect::<Vec<u32>>();
-        let is_table = |event: &Event| {
-            event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0
-        };
-        let is_array = |event: &Event| {
-            event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan()
-        };
+        let is_table = |event: &Event| event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0;
+        let is_array = |event: &Event| event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan();
         let parts = |event: &Event| (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32;
         let frame = df!(
             "endpoint" => of(&|event| event.endpoint.0),

@@ -1,6 +1,6 @@
 //! Recorded responses to what rules R1 to R7 read: endpoint fingerprints, costs of tools, and the whole.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
@@ -9,7 +9,6 @@ use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PAR
 use crate::mine::follow_ups::follow_ups;
 use crate::mine::quantile::{ValueCount, quantile, value_counts};
 use crate::mine::repeats::{NO_REPEAT, repeats};
-use crate::mine::uses::sessions_of_events;
 use crate::model::body_shape::BodyShape;
 use crate::model::event::{Event, EventLog};
 use crate::model::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
@@ -24,8 +23,8 @@ const PIECE_EVENTS: usize = 200_000;
 pub struct Guide<'a> {
     /// Names of the inner formats, by bit.
     pub inner_formats: &'a [&'static str],
-    /// Tools that only read.
-    pub read_class: &'a BTreeSet<String>,
+    /// How each session was worked in.
+    pub sessions: &'a [SessionUse],
     /// The name of a tool or endpoint that may leave the machine.
     pub pseudonym: &'a (dyn Fn(&str) -> String + Sync),
     /// Whether a recorded name is such a pseudonym, so that the name in configurations is not known.
@@ -53,16 +52,23 @@ impl Guide<'_> {
 /// If Polars refuses a query, which is a fault of devboy.
 pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
     let distances = repeats(log);
-    let (sums, spans) = sums(log, &distances)?;
-    let bytes = value_counts(log.events.par_iter().map(|event| (event.tool, event.bytes, event.weight)));
-    let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
-    let distances = value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)));
+    let of_tools = || value_counts(log.events.par_iter().map(|event| (event.tool, event.bytes, event.weight)));
+    let of_repeats = || {
+        let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
+        value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
+    };
+    let counts = || rayon::join(of_tools, of_repeats);
+    let ((found, follow_ups), (bytes, distances)) =
+        rayon::join(|| rayon::join(|| sums(log, &distances), || follow_ups(log, guide.lags)), counts);
+    let (sums, spans) = found?;
+    let (profile, tools) =
+        rayon::join(|| profile(log, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
     Ok(Observed {
-        profile: profile(log, guide, &sums, &bytes),
+        profile,
         endpoints: fingerprints(log, guide, &sums, &spans, &distances),
-        tools: tool_costs(log, guide, &bytes),
+        tools,
         names: log.names.texts().to_vec(),
-        follow_ups: follow_ups(log, guide.lags),
+        follow_ups,
     })
 }
 
@@ -285,7 +291,7 @@ fn sessions(log: &EventLog, guide: &Guide<'_>, profile: &mut EventProfile) {
         profile.compactions += u64::from(chain.iter().map(|event| event.partition).max().unwrap_or_default());
     }
     let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for session in sessions_of_events(log, guide.read_class).iter().filter(|session| session.calls > 0) {
+    for session in guide.sessions.iter().filter(|session| session.calls > 0) {
         profile.sessions += 1;
         *variants.entry((guide.classify)(session)).or_default() += 1;
     }

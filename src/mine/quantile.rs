@@ -21,7 +21,8 @@ pub struct ValueCount {
 pub fn value_counts(items: impl ParallelIterator<Item = (Sym, u32, f64)>) -> Vec<ValueCount> {
     // A weight is positive, so its bits stand in the order of the weights: equal items are neighbours, and the sum does
     // not depend on who came first.
-    let mut keys: Vec<(u32, u32, u64)> = items.map(|(group, value, weight)| (group.0, value, weight.to_bits())).collect();
+    let mut keys: Vec<(u32, u32, u64)> =
+        items.map(|(group, value, weight)| (group.0, value, weight.to_bits())).collect();
     keys.par_sort_unstable();
     let mut counts = Vec::new();
     for same in keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {

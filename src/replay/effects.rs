@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::replay::lane::Lane;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::Tape;
@@ -60,10 +61,17 @@ pub fn effects<'t>(
 
 fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
     let sessions: Vec<Session> = sessions(&piece.tape);
-    let present: Vec<Present> = sessions.iter().map(|session| replayed(piece, now, session)).collect();
+    let lane = Lane::suits(&piece.tape, now).then(|| Lane::new(&piece.tape, now, &piece.weights));
+    let replayed = |scenario: &Scenario, lane: Option<&Lane<'_>>, session: &Session| match lane {
+        Some(lane) => lane.replay(scenario, session.responses.clone()),
+        None => replayed(piece, scenario, session),
+    };
+    let lane = lane.as_ref();
+    let present: Vec<Present> = sessions.iter().map(|session| replayed(now, lane, session)).collect();
     let more = changes.par_iter().zip(scopes).map(|(change, scope)| {
+        let lane = lane.filter(|_| Lane::serves(now, change));
         let concerned = sessions.iter().zip(&present).filter(|(session, _)| scope.concerns(session));
-        concerned.map(|(session, present)| replayed(piece, change, session).saved - present.saved).sum()
+        concerned.map(|(session, present)| replayed(change, lane, session).saved - present.saved).sum()
     });
     let sum = |of: fn(&Present) -> f64| present.iter().map(of).sum();
     (Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }, more.collect())

@@ -4,6 +4,7 @@
 mod bounds;
 mod cache;
 mod effects;
+mod lane;
 mod layers;
 mod ledger;
 mod offer;

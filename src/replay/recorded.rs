@@ -2,13 +2,14 @@
 //! L1 and L2 as far as the record tells what a format costs.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
 use crate::content::encode;
 use crate::model::body_facts::{BodyFacts, Encoding, Size};
 use crate::model::body_shape::BodyShape;
 use crate::model::event::{Event, EventLog, NO_FORMAT};
-use crate::model::id::{Id, IdMap};
+use crate::model::id::{Id, IdHasher, IdMap};
 use crate::model::names::Sym;
 use crate::model::savings::LayerId;
 use crate::model::tokenizer::VOCABULARIES;
@@ -20,7 +21,7 @@ pub struct Recorded<'l> {
     log: &'l EventLog,
     endpoints: Vec<Endpoint>,
     sessions: Vec<SessionProfile>,
-    number: HashMap<(Sym, Sym), u32>,
+    number: HashMap<(Sym, Sym), u32, BuildHasherDefault<IdHasher>>,
     /// Tokens of a call's name in a hint where the recorder did not say.
     handle_tokens: u8,
 }
@@ -34,7 +35,7 @@ impl<'l> Recorded<'l> {
         kind_of: &dyn Fn(&str) -> ToolKind,
         handle_tokens: u8,
     ) -> Self {
-        let mut number = HashMap::new();
+        let mut number = HashMap::default();
         let mut endpoints = Vec::new();
         for event in &log.events {
             number.entry((event.tool, event.endpoint)).or_insert_with(|| {
@@ -130,7 +131,11 @@ impl<'l> Recorded<'l> {
             .map(|row| Encoding { format: row.format, depth: row.depth, size: size(row.tokens) })
             .collect();
         if encodings.is_empty() && matches!(event.layer, LayerId::L1 | LayerId::L2) {
-            encodings.extend(recorded_format(event).map(|format| Encoding { format, depth: 0, size: size(event.sent) }));
+            encodings.extend(recorded_format(event).map(|format| Encoding {
+                format,
+                depth: 0,
+                size: size(event.sent),
+            }));
         }
         encodings.sort_by_key(|row| (row.format, row.depth));
         encodings

@@ -104,8 +104,12 @@ impl Scenario {
 
     /// Whether the same holds in both, apart from what is said for single endpoints and sessions.
     pub fn is_alike_for_all(&self, other: &Self) -> bool {
-        self.lru_size == other.lru_size
-            && self.verbosity == other.verbosity
+        self.lru_size == other.lru_size && self.encodes_like(other)
+    }
+
+    /// The same, whatever the size of the cache.
+    pub fn encodes_like(&self, other: &Self) -> bool {
+        self.verbosity == other.verbosity
             && self.options == other.options
             && self.thresholds == other.thresholds
             && self.router == other.router

@@ -48,6 +48,19 @@ pub fn replay_sessions(
     });
 }
 
+/// Tells what the layers behind L0 would send for every response, in order, with the tokens as it is.
+pub(super) fn fallbacks(tape: &Tape, scenario: &Scenario, each: &mut impl FnMut(&Response, u64, Decision)) {
+    let mut stack = Stack::new(tape, scenario);
+    for (index, response) in (0..).zip(&tape.responses) {
+        let offer = stack.offer(index, response);
+        let fallback = match response.outcome {
+            Outcome::Answer => stack.encode(&offer),
+            _ => stack.passthrough.take(&offer),
+        };
+        each(response, offer.baseline, fallback);
+    }
+}
+
 fn walk<'t>(
     tape: &'t Tape,
     scenario: &'t Scenario,
@@ -129,18 +142,24 @@ impl<'t> Stack<'t> {
         }
     }
 
+    /// A response, with what the layers ask about it.
+    fn offer(&self, index: u32, response: &'t Response) -> Offer<'t> {
+        let session = &self.scenario.sessions[response.session as usize];
+        let baseline = session.counting.tokens(&response.body_at_hand.raw);
+        let endpoint = &self.scenario.endpoints[response.endpoint as usize];
+        let (scenario, tape) = (self.scenario, self.tape);
+        Offer { index, response, endpoint, session, scenario, tape, baseline, otherwise: baseline }
+    }
+
     /// What is sent for a response, with its tokens as it is; nothing for one without text.
     fn decide(&mut self, index: u32, response: &'t Response) -> Option<(u64, Decision)> {
         if matches!(response.outcome, Outcome::Silent | Outcome::Prefetched | Outcome::Unstudied) {
             return None;
         }
-        let raw = &response.body_at_hand.raw;
-        let session = &self.scenario.sessions[response.session as usize];
-        let baseline = session.counting.tokens(raw);
-        let endpoint = &self.scenario.endpoints[response.endpoint as usize];
-        let (scenario, tape) = (self.scenario, self.tape);
-        let mut offer = Offer { index, response, endpoint, session, scenario, tape, baseline, otherwise: baseline };
-        let decision = if response.outcome == Outcome::Answer && raw.bytes >= endpoint.body_bytes_min.max(1) {
+        let mut offer = self.offer(index, response);
+        let (baseline, endpoint) = (offer.baseline, offer.endpoint);
+        let bytes = response.body_at_hand.raw.bytes;
+        let decision = if response.outcome == Outcome::Answer && bytes >= endpoint.body_bytes_min.max(1) {
             // What later layers would send decides whether a hint pays.
             let fallback = self.encode(&offer);
             offer.otherwise = fallback.tokens;

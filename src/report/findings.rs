@@ -103,7 +103,9 @@ fn effect_words(effect: &Effect) -> String {
     let share = 100.0 * effect.tokens.abs() / effect.baseline.max(1.0);
     let of = format!("({share:.2} % of {})", thousands(effect.baseline.round() as u64));
     let words = match effect.tokens {
-        tokens if tokens.abs() < 0.5 => format!("not a token more or less, of {}", thousands(effect.baseline.round() as u64)),
+        tokens if tokens.abs() < 0.5 => {
+            format!("not a token more or less, of {}", thousands(effect.baseline.round() as u64))
+        }
         more if more > 0.0 => format!("saves {tokens} tokens more {of}"),
         _ => format!("saves {tokens} tokens less {of}"),
     };

@@ -71,8 +71,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
             n: stats.calls,
             ..Evidence::default()
         };
-        let add =
-            |verdict| Finding::new(RULE.id, endpoint, verdict, evidence.clone());
+        let add = |verdict| Finding::new(RULE.id, endpoint, verdict, evidence.clone());
         let name = format!("{server}__{verb}");
         if let Some((_, entry)) = patterns.iter().find(|(pattern, _)| endpoint.starts_with(pattern.as_str())) {
             findings.push(add(Verdict::Skip(format!("matched by `{}`", variants.child(entry)))));

@@ -65,8 +65,9 @@ pub fn sift(text: &[u8], limits: Limits) -> Sifted {
     let mut sifted = Sifted::default();
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         let stamps = serde_json::from_slice::<Stamps>(line).ok();
-        let is_summary =
-            stamps.as_ref().is_some_and(|stamps| stamps.kind == Some("session_summary".into()) && stamps.data.is_some());
+        let is_summary = stamps
+            .as_ref()
+            .is_some_and(|stamps| stamps.kind == Some("session_summary".into()) && stamps.data.is_some());
         let ended = || stamps.as_ref()?.data.as_ref()?.get("ended_at_ms")?.as_i64();
         let recorded = || stamps.as_ref().filter(|stamps| stamps.session_hash.is_some())?.ts_ms;
         if is_summary && ended().is_some_and(|ended| ended < limits.summaries) {

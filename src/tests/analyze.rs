@@ -84,11 +84,8 @@ fn a_proposal_that_loses_tokens_is_held_with_what_it_would_lose() {
 fn the_three_figures_are_those_of_the_reporting_rule() {
     let home = Home::new();
     // The published example: 100 to 10 by L0, 100 to 70 by L2, 100 as it is.
-    let events = [
-        event("Read", 0, 1, 100, 10, "L0"),
-        event("Read", 1, 2, 100, 70, "L2"),
-        event("Read", 2, 3, 100, 100, "L3"),
-    ];
+    let events =
+        [event("Read", 0, 1, 100, 10, "L0"), event("Read", 1, 2, 100, 70, "L2"), event("Read", 2, 3, 100, 100, "L3")];
     home.write(EVENTS, lines(&events));
     let told = home.run(&["tune", "analyze", "--dry-run"]).err;
     let summary = "# events: 3 | sessions: 1 | endpoints: 1 | dedup: 30.0% | encoder: 15.0% | total: 40.0%";

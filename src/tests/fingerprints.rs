@@ -17,8 +17,7 @@ impl Dice {
     }
 }
 
-const SHAPES: [&str; 6] =
-    ["prose", "markdown_table", "array_of_objects", "nested_object", "unknown", "numbered_list"];
+const SHAPES: [&str; 6] = ["prose", "markdown_table", "array_of_objects", "nested_object", "unknown", "numbered_list"];
 const FORMATS: [&str; 5] = ["url", "log", "hash", "diff", "prose"];
 const RATES: [f64; 4] = [1.0, 0.5, 0.25, 0.3];
 
@@ -144,7 +143,8 @@ fn assert_fingerprint(found: &Value, wanted: &Expected) {
         names.sort_by(|a, b| a.partial_cmp(b).unwrap());
         names.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
     };
-    let known: BTreeMap<String, f64> = wanted.shapes.clone().into_iter().filter(|(name, _)| name != "unknown").collect();
+    let known: BTreeMap<String, f64> =
+        wanted.shapes.clone().into_iter().filter(|(name, _)| name != "unknown").collect();
     assert_eq!(found["shape_dominant"], json!(most(&known)[0]));
     let top: Vec<String> = most(&wanted.formats).into_iter().take(3).collect();
     assert_eq!(found["inner_formats_top3"], json!(top));
@@ -224,8 +224,7 @@ fn telemetry_that_a_replay_emits_gives_the_fingerprints_of_the_logs() {
     let (home, logs) = emitted();
     let events = home.path("T").display().to_string();
     let of_logs = home.json(&["mine", "fingerprints", "--input-dir", &logs, "--reproducible"]);
-    let of_events =
-        home.json(&["mine", "fingerprints", "--from-telemetry", "--input-dir", &events, "--reproducible"]);
+    let of_events = home.json(&["mine", "fingerprints", "--from-telemetry", "--input-dir", &events, "--reproducible"]);
     assert!(of_logs["fingerprints"].as_array().unwrap().len() > 5);
     assert_eq!(of_logs["fingerprints"], of_events["fingerprints"]);
     assert_eq!(of_logs["profile"], of_events["profile"]);

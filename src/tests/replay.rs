@@ -1,6 +1,7 @@
 //! The replay: every kind of hint that must not be shown is not shown, the books balance, and the stack agrees with a
 //! plain re-implementation.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -18,8 +19,8 @@ use crate::model::id::Id;
 use crate::model::savings::{LayerId, Tally};
 use crate::model::trace::Handle;
 use crate::replay::{
-    BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Response, Scenario, SessionProfile, Tape, ToolKind, What,
-    bounds, replay, replay_each,
+    BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Piece, Response, Scenario, SessionProfile, Tape,
+    ToolKind, What, bounds, effects, replay, replay_each,
 };
 use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, what_if};
 use crate::telemetry::{PipelineEvent, anonymous_tool};
@@ -607,5 +608,77 @@ proptest! {
         prop_assert!(ledger.total.saved_by(LayerId::L0) <= bounds.clairvoyant);
         prop_assert!(bounds.clairvoyant <= bounds.unlimited);
         prop_assert_eq!(story.ledger(OPTIONS), ledger);
+    }
+
+    #[test]
+    fn the_effect_of_a_change_is_the_difference_of_two_replays(
+        rows in stories(),
+        kinds in prop::collection::vec((0_u32..3, 0_u8..3, 0_u8..8), 80),
+        weights in prop::collection::vec(1_u8..4, 80),
+        evicted in prop::collection::vec((0_u32..80, 0_u32..80), 0..6),
+        near in any::<bool>(),
+    ) {
+        let mut facts: Vec<BodyFacts> = (0..5).map(|name| prose(name, 8 + 30 * u32::from(name))).collect();
+        facts.push(encoded(prose(5, 300), BodyShape::ArrayOfObjects, "csv", 18));
+        let mut story = Story::new(facts).set("tools.Bash.invalidates", "[\"Read\"]");
+        for ((body, session, chain, partition, failed), (endpoint, path, other)) in rows.into_iter().zip(kinds) {
+            story = story.show(body, |r| {
+                (r.session, r.chain, r.partition) = (session, session * 2 + chain, partition);
+                (r.endpoint, r.path) = (endpoint, if path == 0 { Id::NONE } else { Id([path; 16]) });
+                r.outcome = match other {
+                    0 => Outcome::Mixed,
+                    1 => Outcome::Silent,
+                    _ if failed => Outcome::Failure,
+                    _ => Outcome::Answer,
+                };
+                r.ran = other != 2;
+            });
+        }
+        let count = story.tape.responses.len() as u32;
+        story.tape.evictions = evicted.into_iter().filter(|&(before, gone)| gone < before && before < count).collect();
+        story.tape.evictions.sort_unstable();
+        let keys: &[(&str, &str)] = &[
+            ("dedup.lru_size", "1"),
+            ("dedup.lru_size", "9"),
+            ("dedup.min_body_chars", "1"),
+            ("dedup.enabled_per_endpoint.Read", "false"),
+            ("endpoint_overrides.Bash.dedup_enabled", "false"),
+            ("templates.active", "[]"),
+            ("mckp.formats_enabled", "[]"),
+            ("dedup.hint_verbosity", "\"verbose\""),
+            ("dedup.near_ref_enabled", "true"),
+        ];
+        let scenario = |settings: &Settings| Scenario::new(settings, &story.tape, OPTIONS);
+        let file = SettingsFile::missing(std::path::Path::new("x.toml"));
+        let mut base = vec![("tools.Bash.invalidates".parse::<KeyPath>().unwrap(), "[\"Read\"]".parse().unwrap())];
+        if near {
+            base.push(("dedup.near_ref_enabled".parse().unwrap(), "true".parse().unwrap()));
+        }
+        let now = scenario(&what_if(&file, &base).unwrap());
+        let changed: Vec<Scenario> = keys
+            .iter()
+            .map(|(key, value)| {
+                let mut with = base.clone();
+                with.retain(|(known, _)| known.to_string() != *key);
+                with.push((key.parse().unwrap(), value.parse().unwrap()));
+                scenario(&what_if(&file, &with).unwrap())
+            })
+            .collect();
+        let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
+        let piece = |_| Piece { tape: Cow::Borrowed(&story.tape), weights: weights.clone() };
+        let (present, more) = effects(1, &piece, &now, &changed);
+        let saved = |scenario: &Scenario| {
+            let (mut baseline, mut saved) = (0.0, 0.0);
+            replay_each(&story.tape, scenario, &mut |index, decision| {
+                let tokens = story.tape.facts_of(&story.tape.responses[index as usize]).raw.tokens[0];
+                baseline += weights[index as usize] * f64::from(tokens);
+                saved += weights[index as usize] * (f64::from(tokens) - decision.tokens as f64);
+            });
+            (baseline, saved)
+        };
+        prop_assert_eq!((present.baseline, present.saved), saved(&now));
+        for ((scenario, more), key) in changed.iter().zip(more).zip(keys) {
+            prop_assert_eq!(present.saved + more, saved(scenario).1, "{:?}", key);
+        }
     }
 }

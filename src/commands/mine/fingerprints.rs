@@ -84,8 +84,7 @@ fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, usize) {
         let live = row.key.clone().filter(|_| args.export.live_names);
         Fingerprint { endpoint: live.unwrap_or_else(|| row.endpoint.clone()), ..row.clone() }
     };
-    let rows: Vec<Fingerprint> =
-        all.iter().filter(|row| row.sessions >= args.export.k_anonymity).map(named).collect();
+    let rows: Vec<Fingerprint> = all.iter().filter(|row| row.sessions >= args.export.k_anonymity).map(named).collect();
     let left_out = all.len() - rows.len();
     (rows, left_out)
 }

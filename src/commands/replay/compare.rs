@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::cli::Exit;
 use crate::commands::input::Input;
+use crate::commands::laid::Laid;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
-use crate::commands::laid::Laid;
 use crate::commands::replay::study::{EXTENDED, PUBLISHED};
 use crate::context::Context;
 use crate::error::Result;

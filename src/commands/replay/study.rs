@@ -10,10 +10,7 @@ use crate::error::Result;
 use crate::model::body_shape::BodyShape;
 use crate::model::id::Id;
 use crate::model::savings::{LayerId, Tally};
-use crate::replay::{
-    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay,
-    replay_each,
-};
+use crate::replay::{Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay, replay_each};
 use crate::report::replay::{self as report, Arm, Distribution, Group, JsonBaselines, ReplayReport};
 use crate::settings::Settings;
 

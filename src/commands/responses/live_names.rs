@@ -16,7 +16,8 @@ pub fn restore(log: &mut EventLog, settings: &Settings, lake: Option<&Path>) {
     }
     // What cannot be read is simply not known.
     let of_lake = lake.and_then(|dir| Manifest::load(dir).ok()).map(|manifest| manifest.mcp_tools).unwrap_or_default();
-    let recorded = log.names.texts().iter().filter(|name| name.starts_with("mcp__") && !is_anonymous_tool(name)).cloned();
+    let recorded =
+        log.names.texts().iter().filter(|name| name.starts_with("mcp__") && !is_anonymous_tool(name)).cloned();
     let known: BTreeMap<String, String> = recorded
         .chain(of_lake)
         .chain(of_settings(settings))

@@ -23,7 +23,8 @@ impl Layer for ExactDedup {
     }
 }
 
-fn wording(verbosity: Verbosity, earlier: ToolKind) -> Wording {
+/// How a reference is worded.
+pub fn wording(verbosity: Verbosity, earlier: ToolKind) -> Wording {
     match verbosity {
         Verbosity::Terse => Wording::Terse,
         Verbosity::Standard => Wording::Standard,
