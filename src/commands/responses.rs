@@ -166,8 +166,9 @@ impl Responses {
         Ok(())
     }
 
-    /// What is saved of the tokens now, and how much more each change of the configuration would save.
-    pub fn effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<f64>) {
+    /// What is saved of the tokens now, and how much more each change of the configuration would save; none where a change
+    /// does not concern the pipeline.
+    pub fn effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
         self.pool.install(|| match &self.origin {
             Origin::Logs(origin) => {
                 let laid = &origin.1;
@@ -179,7 +180,7 @@ impl Responses {
         })
     }
 
-    fn recorded_effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<f64>) {
+    fn recorded_effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
         let sessions = self.sessions.iter().map(profile).collect();
         let kind = |tool: &str| tool_kind(&self.words, tool);

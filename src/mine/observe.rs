@@ -61,8 +61,7 @@ pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
     let ((found, follow_ups), (bytes, distances)) =
         rayon::join(|| rayon::join(|| sums(log, &distances), || follow_ups(log, guide.lags)), counts);
     let (sums, spans) = found?;
-    let (profile, tools) =
-        rayon::join(|| profile(log, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
+    let (profile, tools) = rayon::join(|| profile(log, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
     Ok(Observed {
         profile,
         endpoints: fingerprints(log, guide, &sums, &spans, &distances),
@@ -155,7 +154,8 @@ fn summed(sums: &[&EndpointSum], inner_formats: &[&'static str]) -> Fingerprint 
         calls,
         bytes_mean: mean(&|sum| sum.bytes, &|sum| sum.events).unwrap_or_default(),
         shape_dominant: dominant(&mix),
-        format_entropy: mix.iter().map(|(_, share)| -share * share.log2()).sum::<f64>().max(0.0),
+        // Added to 0 so that a sum of -0 prints as 0.
+        format_entropy: 0.0 + mix.iter().map(|(_, share)| -share * share.log2()).sum::<f64>(),
         shape_mix: mix,
         repeats: weigh(&|sum| sum.repeats),
         repeat_events: total(&|sum| sum.repeats),

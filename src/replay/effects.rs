@@ -28,14 +28,14 @@ pub struct Present {
     pub saved: f64,
 }
 
-/// What is saved now, and how much more each change would save. The pieces are made, replayed and dropped one by one, on
+/// What is saved now, and how much more each change would save; none where a change does not concern a replay. The pieces are made, replayed and dropped one by one, on
 /// all threads; sums are added up in their order, so that they are the same for any number of threads.
 pub fn effects<'t>(
     pieces: usize,
     piece: &(dyn Fn(usize) -> Piece<'t> + Sync),
     now: &Scenario,
     changes: &[Scenario],
-) -> (Present, Vec<f64>) {
+) -> (Present, Vec<Option<f64>>) {
     // Different rules may come to the same: it is replayed once.
     let mut distinct: Vec<&Scenario> = Vec::new();
     let mut place = Vec::with_capacity(changes.len());
@@ -56,7 +56,8 @@ pub fn effects<'t>(
         present.saved += part.saved;
         more.iter_mut().zip(effects).for_each(|(sum, effect)| *sum += effect);
     }
-    (present, place.into_iter().map(|place| more[place]).collect())
+    let effect = |(change, place): (&Scenario, usize)| (!now.is_same(change)).then(|| more[place]);
+    (present, changes.iter().zip(place).map(effect).collect())
 }
 
 fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {

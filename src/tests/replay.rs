@@ -678,7 +678,7 @@ proptest! {
         };
         prop_assert_eq!((present.baseline, present.saved), saved(&now));
         for ((scenario, more), key) in changed.iter().zip(more).zip(keys) {
-            prop_assert_eq!(present.saved + more, saved(scenario).1, "{:?}", key);
+            prop_assert_eq!(present.saved + more.unwrap_or_default(), saved(scenario).1, "{:?}", key);
         }
     }
 }

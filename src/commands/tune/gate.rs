@@ -45,22 +45,29 @@ impl Gate {
         let mut cells = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
         cells.push(all);
         let (present, effects) = responses.effects(now, &cells);
-        for (members, &tokens) in groups.iter().zip(&effects) {
+        let loses = |effect: &Option<f64>| effect.is_some_and(|tokens| tokens < -TOKENS_MIN);
+        for (members, effect) in groups.iter().zip(&effects) {
             for &member in members {
-                findings[member].effect = Some(Effect { tokens, baseline: present.baseline });
-                if tokens < -TOKENS_MIN {
-                    findings[member].verdict = Verdict::Hold(losing(tokens, &findings[member]));
+                let finding = &mut findings[member];
+                finding.effect = effect.map(|tokens| Effect { tokens, baseline: present.baseline });
+                if loses(effect) {
+                    finding.verdict = Verdict::Hold(losing(effect.unwrap_or_default(), finding));
                 }
             }
         }
-        let lost = effects[..groups.len()].iter().any(|&tokens| tokens < -TOKENS_MIN);
+        let lost = effects[..groups.len()].iter().any(loses);
         let together = if lost { Self::together(file, now, responses, &findings)? } else { effects[groups.len()] };
-        let saved_after = present.saved + together;
+        let saved_after = present.saved + together.unwrap_or_default();
         Ok((Self { baseline: present.baseline, saved_before: present.saved, saved_after }, findings))
     }
 
     /// What all proposals that are left would save more.
-    fn together(file: &SettingsFile, now: &Settings, responses: &Responses, findings: &[Finding]) -> Result<f64> {
+    fn together(
+        file: &SettingsFile,
+        now: &Settings,
+        responses: &Responses,
+        findings: &[Finding],
+    ) -> Result<Option<f64>> {
         let left: Vec<usize> = (0..findings.len()).filter(|&at| proposed(&findings[at]).is_some()).collect();
         let settings = what_if(file, &changes(findings, &left))?;
         Ok(responses.effects(now, &[settings]).1[0])
