@@ -142,6 +142,17 @@ def replays(history, scratch):
     ]
 
 
+def analyses(events, scratch):
+    """Telemetry to proposals. devboy replays each of them besides; its fingerprints alone are what the published tool sums up."""
+    config = os.path.join(scratch, 'analyzed', 'pipeline_config.toml')
+    fresh = os.path.dirname(config)
+    return [
+        Program('`devboy tune analyze`, every proposal replayed', [DEVBOY, 'tune', 'analyze', '-q', '--input-dir', events, '--output', config], fresh=fresh),
+        Program('`devboy mine fingerprints --from-telemetry`', [DEVBOY, 'mine', 'fingerprints', '-q', '--from-telemetry', '--input-dir', events]),
+        Program('published `tune analyze`', [TUNE, 'analyze', '--input-dir', events, '--output', config], fresh=fresh),
+    ]
+
+
 def decisions_per_second(one, hundred, responses):
     """What 100 more cells cost, on one core: every cell decides all responses with two sets of formats."""
     if None in (one, hundred, responses) or hundred <= one:
@@ -207,13 +218,15 @@ def measure():
         many = programs(os.path.join(DIR, 'many'), scratch, config)
         single = programs(os.path.join(DIR, 'single'), scratch, config)
         replayed = replays(os.path.join(DIR, 'many'), scratch)
-        for group in (many, single, replayed, [help_text, nothing]):
+        analyzed = analyses(os.path.join(DIR, 'events'), scratch)
+        for group in (many, single, replayed, analyzed, [help_text, nothing]):
             interleave(group, scratch)
         count = responses(os.path.join(DIR, 'many'), scratch)
         solved_ms, gap_pct = knapsack(scratch)
     floor = nothing.median(2)
     cold_replay, warm_replay, one, twenty, lone, hundred, beside = (p.median(0) for p in replayed)
     cold, fresh, warm, ccusage, tune = (p.median(0) for p in many)
+    analyze, fingerprints, published = (p.median(0) for p in analyzed)
     head = '| command | wall, s: median (min–max) | user + system, s | peak memory, MB |\n| --- | --: | --: | --: |\n'
     lines = [
         '%s, `%s`: one warm-up and %d rounds in turns, files in the page cache, %d cores, load %.1f at the start, %s %s.' % (
@@ -224,6 +237,7 @@ def measure():
         '', '**Many files** (' + facts(os.path.join(DIR, 'many')) + ')', '', head + '\n'.join(p.row(floor) for p in many),
         '', '**One file** (' + facts(os.path.join(DIR, 'single')) + ')', '', head + '\n'.join(p.row(floor) for p in single),
         '', '**Replay**, many files', '', head + '\n'.join(p.row(floor) for p in replayed),
+        '', '**Telemetry** ({:,} events)'.format(int(os.environ['BENCH_EVENTS'])), '', head + '\n'.join(p.row(floor) for p in analyzed),
         '', '**Start**', '', head + help_text.row(floor),
         '', '| bar | measured | limit | met |', '| --- | --: | --: | :-: |',
         bar('cold run without lake ÷ ccusage, many files', ratio(cold, ccusage), .75),
@@ -240,6 +254,9 @@ def measure():
         bar('knapsack of 1,000 parts, p99', solved_ms, 1, ' ms'),
         bar('its largest gap', gap_pct, 1, ' %'),
         bar('peak memory of a replay', most(*(p.median(2) for p in replayed[:4])), None, ' MB'),
+        floor_bar('events per second of `tune analyze` ÷ published `tune analyze`', ratio(published, analyze), 3, 1),
+        floor_bar('events per second of `mine fingerprints` ÷ published `tune analyze`', ratio(published, fingerprints), 3, 1),
+        bar('peak memory of `tune analyze`', analyzed[0].median(2), 300, ' MB'),
         bar('`devboy --help`', help_text.median(0) and help_text.median(0) * 1000, 20, ' ms'),
     ]
     return '\n'.join(lines)
