@@ -9,6 +9,9 @@ use memchr::{memchr, memchr2};
 /// Deepest nesting that is followed.
 pub const DEPTH_MAX: usize = 1024;
 
+/// Up to here the end of a string is looked for byte by byte.
+const SHORT_STRING: usize = 16;
+
 /// Why a value could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
@@ -184,6 +187,19 @@ impl<'a> Cursor<'a> {
         Ok(Some(key))
     }
 
+    /// Steps over the next key if it is this one, spelled without blanks and escapes; writers keep to one order, so it
+    /// pays to ask. Else the cursor stays where it is.
+    pub fn take_key(&mut self, first: &mut bool, name: &[u8]) -> bool {
+        let rest = self.rest();
+        let key = if *first { Some(rest) } else { rest.strip_prefix(b",") };
+        let behind = key.and_then(|key| key.strip_prefix(b"\"")?.strip_prefix(name)?.strip_prefix(b"\":"));
+        if let Some(behind) = behind {
+            self.pos = self.bytes.len() - behind.len();
+            *first = false;
+        }
+        behind.is_some()
+    }
+
     /// Moves to the next element of the array that was entered; false at the closing bracket.
     pub fn next_element(&mut self, first: &mut bool) -> Outcome<bool> {
         self.skip_space();
@@ -209,6 +225,12 @@ impl<'a> Cursor<'a> {
     /// Moves behind the closing quote of a string whose opening quote was passed.
     fn finish_string(&mut self) -> Outcome<()> {
         let start = self.pos;
+        // Most strings are short: for them a search is slower than a look.
+        let near = self.rest().iter().take(SHORT_STRING).position(|&byte| byte == b'"' || byte == b'\\');
+        if let Some(length) = near.filter(|&length| self.bytes[start + length] == b'"') {
+            self.pos = start + length + 1;
+            return Ok(());
+        }
         let mut from = start;
         loop {
             let quote = from + memchr(b'"', &self.bytes[from..]).ok_or(Fault::Torn)?;

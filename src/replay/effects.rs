@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::replay::lane::Lane;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
-use crate::replay::tape::Tape;
+use crate::replay::tape::{Response, Tape};
 
 /// A stretch of the history, whole sessions.
 pub struct Piece<'t> {
@@ -61,26 +61,35 @@ pub fn effects<'t>(
 }
 
 fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
-    let sessions: Vec<Session> = sessions(&piece.tape);
-    let lane = Lane::suits(&piece.tape, now).then(|| Lane::new(&piece.tape, now, &piece.weights));
-    let replayed = |scenario: &Scenario, lane: Option<&Lane<'_>>, session: &Session| match lane {
-        Some(lane) => lane.replay(scenario, session.responses.clone()),
-        None => replayed(piece, scenario, session),
+    let tape: &Tape = &piece.tape;
+    let lane = Lane::suits(tape, now).then(|| Lane::new(tape, now, &piece.weights));
+    let sessions = stretches(tape, |response| (response.session, 0, 0));
+    // References do not reach beyond a context, so that L0 alone can be looked at context by context.
+    let contexts = match lane {
+        Some(_) => stretches(tape, |response| (response.session, response.chain, response.partition)),
+        None => Vec::new(),
     };
-    let lane = lane.as_ref();
-    let present: Vec<Present> = sessions.iter().map(|session| replayed(now, lane, session)).collect();
+    let run = |scenario: &Scenario, lane: Option<&Lane<'_>>, stretch: &Stretch| match lane {
+        Some(lane) => lane.replay(scenario, stretch.responses.clone()),
+        None => replayed(piece, scenario, stretch),
+    };
+    let of_all = |stretches: &[Stretch]| -> Vec<Present> {
+        stretches.iter().map(|stretch| run(now, lane.as_ref(), stretch)).collect()
+    };
+    let present = [of_all(&sessions), of_all(&contexts)];
     let more = changes.par_iter().zip(scopes).map(|(change, scope)| {
-        let lane = lane.filter(|_| Lane::serves(now, change));
-        let concerned = sessions.iter().zip(&present).filter(|(session, _)| scope.concerns(session));
-        concerned.map(|(session, present)| replayed(change, lane, session).saved - present.saved).sum()
+        let lane = lane.as_ref().filter(|_| Lane::serves(now, change));
+        let (stretches, present) = if lane.is_some() { (&contexts, &present[1]) } else { (&sessions, &present[0]) };
+        let concerned = stretches.iter().zip(present).filter(|(stretch, _)| scope.concerns(stretch));
+        concerned.map(|(stretch, present)| run(change, lane, stretch).saved - present.saved).sum()
     });
-    let sum = |of: fn(&Present) -> f64| present.iter().map(of).sum();
+    let sum = |of: fn(&Present) -> f64| present[0].iter().map(of).sum();
     (Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }, more.collect())
 }
 
-fn replayed(piece: &Piece<'_>, scenario: &Scenario, session: &Session) -> Present {
+fn replayed(piece: &Piece<'_>, scenario: &Scenario, stretch: &Stretch) -> Present {
     let mut present = Present::default();
-    replay_sessions(&piece.tape, scenario, session.responses.clone(), &mut |index, baseline, decision| {
+    replay_sessions(&piece.tape, scenario, stretch.responses.clone(), &mut |index, baseline, decision| {
         let weight = piece.weights.get(index as usize).copied().unwrap_or(1.0);
         present.baseline += weight * baseline as f64;
         present.saved += weight * (baseline as f64 - decision.tokens as f64);
@@ -88,17 +97,17 @@ fn replayed(piece: &Piece<'_>, scenario: &Scenario, session: &Session) -> Presen
     present
 }
 
-/// A session of a tape.
-struct Session {
-    number: u32,
+/// A stretch of a tape: a session, or a context of one.
+struct Stretch {
+    session: u32,
     responses: Range<usize>,
     /// Its endpoints, sorted.
     endpoints: Vec<u32>,
 }
 
-fn sessions(tape: &Tape) -> Vec<Session> {
+fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<Stretch> {
     let mut start = 0;
-    let groups = tape.responses.chunk_by(|a, b| a.session == b.session);
+    let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
     groups
         .map(|group| {
             let responses = start..start + group.len();
@@ -106,7 +115,7 @@ fn sessions(tape: &Tape) -> Vec<Session> {
             let mut endpoints: Vec<u32> = group.iter().map(|response| response.endpoint).collect();
             endpoints.sort_unstable();
             endpoints.dedup();
-            Session { number: group[0].session, responses, endpoints }
+            Stretch { session: group[0].session, responses, endpoints }
         })
         .collect()
 }
@@ -131,12 +140,12 @@ impl Scope {
         Self::Some { endpoints, sessions }
     }
 
-    fn concerns(&self, session: &Session) -> bool {
+    fn concerns(&self, stretch: &Stretch) -> bool {
         match self {
             Self::Everywhere => true,
             Self::Some { endpoints, sessions } => {
-                endpoints.iter().any(|endpoint| session.endpoints.binary_search(endpoint).is_ok())
-                    || sessions.binary_search(&session.number).is_ok()
+                endpoints.iter().any(|endpoint| stretch.endpoints.binary_search(endpoint).is_ok())
+                    || sessions.binary_search(&stretch.session).is_ok()
             }
         }
     }

@@ -228,10 +228,19 @@ impl<'a> Fields<'a> {
         let (mut missing, mut wrong) = (NEEDED, 0);
         let (mut first, mut guess) = (true, 0);
         cursor.enter()?;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            let Some(place) = place_of(key, guess) else {
-                cursor.skip_value()?;
-                continue;
+        loop {
+            let expected = KNOWN.get(guess).is_some_and(|known| cursor.take_key(&mut first, known.name.as_bytes()));
+            let place = if expected {
+                guess
+            } else {
+                let Some(key) = cursor.next_key(&mut first)? else { break };
+                match place_of(key, guess) {
+                    Some(place) => place,
+                    None => {
+                        cursor.skip_value()?;
+                        continue;
+                    }
+                }
             };
             guess = place + 1;
             KNOWN[place].kind.read(cursor, &mut values[place])?;

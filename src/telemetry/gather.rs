@@ -1,6 +1,7 @@
 //! Rows of all pieces in one table, and that table in an order that knows nothing of files, pieces and threads.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -8,6 +9,9 @@ use crate::model::event::{EncodedTokens, Event, EventLog};
 use crate::model::names::{Names, Sym};
 use crate::telemetry::parse::{Rows, SIDE, Texts};
 use crate::telemetry::runs::number_sessions;
+
+/// So many runs more than sessions are taken for sessions that stand in pieces.
+const RUNS_MIN: usize = 1_000;
 
 /// What the pieces gave so far.
 #[derive(Debug, Default)]
@@ -65,7 +69,7 @@ impl Gathered {
             }
         }
         let sessions = number_sessions(&mut events, sessions.texts(), recycled_gap_ms);
-        events.par_sort_unstable_by(|a, b| order(a, b, &encodings));
+        sort(&mut events, sessions.len(), &encodings);
         number_chains(&mut events);
         let encodings = in_order(&mut events, &encodings);
         let mut log = EventLog { names, sessions, events, encodings };
@@ -87,6 +91,52 @@ fn sorted(names: &Names) -> (Names, Vec<u32>) {
     let sorted = Names::from_texts(texts);
     let ranks = names.texts().iter().map(|text| sorted.find(text).unwrap_or_default().0).collect();
     (sorted, ranks)
+}
+
+/// Puts the events in order: sessions first, which mostly stand in one piece each, then each one by itself.
+fn sort(events: &mut [Event], sessions: usize, encodings: &[EncodedTokens]) {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut start = 0;
+    for run in events.chunk_by(|a, b| a.session == b.session) {
+        runs.push(start..start + run.len());
+        start += run.len();
+    }
+    if runs.len() > 2 * sessions + RUNS_MIN {
+        // Sessions that are mixed with each other, event by event.
+        return events.par_sort_unstable_by(|a, b| order(a, b, encodings));
+    }
+    bring_together(events, runs);
+    let sessions: Vec<&mut [Event]> = events.chunk_by_mut(|a, b| a.session == b.session).collect();
+    sessions.into_par_iter().for_each(|session| {
+        let order = |a: &Event, b: &Event| order(a, b, encodings);
+        if !session.is_sorted_by(|a, b| order(a, b).is_le()) {
+            session.sort_unstable_by(order);
+        }
+    });
+}
+
+/// Moves whole runs to their places by session, in place: there is no room for a second copy of all events.
+fn bring_together(events: &mut [Event], mut runs: Vec<Range<usize>>) {
+    runs.sort_by_key(|run| (events[run.start].session, run.start));
+    // Where each event comes from, run by run; followed around each circle of moves once.
+    let mut from: Vec<u32> = Vec::with_capacity(events.len());
+    from.extend(runs.into_iter().flatten().map(|place| place as u32));
+    for start in 0..events.len() {
+        let mut to = start;
+        let lifted = events[start];
+        loop {
+            let source = std::mem::replace(&mut from[to], to as u32) as usize;
+            if source == to {
+                break;
+            }
+            if source == start {
+                events[to] = lifted;
+                break;
+            }
+            events[to] = events[source];
+            to = source;
+        }
+    }
 }
 
 /// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.
