@@ -49,12 +49,13 @@ pub fn dot(edges: &[&Edge]) -> String {
     out + "}\n"
 }
 
-/// A quoted string may hold anything but a bare quote; a backslash would begin an escape, a line break ends the label.
+/// A quoted string may hold anything but a bare quote; a backslash would begin an escape, an ampersand an entity.
 fn dot_text(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
+            '&' => out.push_str("&amp;"),
             c if c.is_control() => out.push(' '),
             c => out.push(c),
         }

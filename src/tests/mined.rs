@@ -556,6 +556,42 @@ fn a_session_is_one_row_with_its_turns_and_tokens() {
 }
 
 #[test]
+fn nobody_writes_in_a_subagent() {
+    let records = [
+        user("p1", "look around").agent("a1"),
+        asks("m1", "c1", "Read").agent("a1"),
+        user("p2", "and there").agent("a1"),
+        asks("m2", "c2", "Read").agent("a1"),
+    ];
+    let told = Told::of(&[("f", &log(&records))]);
+    assert_eq!((told.call("c1").turn, told.call("c2").turn), (0, 0));
+    let main = records.map(|record| record.set("isSidechain", false).without("agentId"));
+    let told = Told::of(&[("f", &log(&main))]);
+    assert_eq!((told.call("c1").turn, told.call("c2").turn), (0, 1));
+}
+
+#[test]
+fn a_link_that_may_be_chance_is_not_proposed() {
+    let home = Home::new();
+    for number in 0..6 {
+        let text = session(&format!("s{number}"), 30);
+        home.write(&format!("same/{number}.jsonl"), text.replace("\"Read\"", "\"Grep\""));
+        home.write(&format!("turns/{number}.jsonl"), text);
+    }
+    let links = |dir: &str| {
+        let logs = home.path(dir).display().to_string();
+        let report = home.json(&["tune", "from-claude-logs", "--tools", "--dry-run", "--input-dir", &logs]);
+        let findings = report["findings"].as_array().unwrap().clone();
+        let of_grep = findings.into_iter().filter(|row| row["key"] == "tools.Grep.follow_up");
+        of_grep.map(|row| row["evidence"]["counts"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Where every call is a Grep, a Grep says nothing about the next call.
+    assert_eq!(links("same"), Vec::<String>::new());
+    let found = links("turns").concat();
+    assert!(found.contains("Read after") && found.contains("after any step") && found.contains("q < 0.001"), "{found}");
+}
+
+#[test]
 fn only_edges_can_be_drawn() {
     let home = home();
     assert!(run(&home, &["mine", "edges"], &["--format", "dot"]).starts_with("digraph"));
