@@ -131,6 +131,9 @@ impl CallFrame {
         let steps = self.calls.clone().select(keys).unique_generic(None, UniqueKeepStrategy::Any);
         let steps = steps.collect().map_err(fault)?.lazy();
         let trials = self.trials(&steps)?;
+        let all_steps = steps.clone().select([col("step").n_unique().cast(DataType::UInt64).alias("steps")]);
+        let all_steps = Collected(&all_steps.collect().map_err(fault)?).numbers("steps")?.first().copied();
+        let all_steps = all_steps.unwrap_or_default();
         let later = steps.clone().select([col("step"), col("partition").alias("then"), col("tool").alias("to")]);
         let mut out = Vec::new();
         for &lag in lags {
@@ -139,6 +142,11 @@ impl CallFrame {
                 .with_column((col("step") + lit(u64::from(lag))).alias("next"))
                 .join(later.clone(), [col("next")], [col("step")], JoinArgs::new(JoinType::Inner))
                 .filter(col("partition").eq(col("then")))
+                .collect()
+                .map_err(fault)?
+                .lazy();
+            let arrivals = arrivals(&pairs)?;
+            let pairs = pairs
                 .group_by([col("tool"), col("to")])
                 .agg([
                     len().cast(DataType::UInt64).alias("support"),
@@ -149,13 +157,16 @@ impl CallFrame {
             let columns = Collected(&pairs);
             for row in 0..pairs.height() {
                 let from = Sym(columns.number("tool", row)? as u32);
+                let to = Sym(columns.number("to", row)? as u32);
                 out.push(FollowUpCount {
                     from,
-                    to: Sym(columns.number("to", row)? as u32),
+                    to,
                     lag,
                     support: columns.number("support", row)?,
                     sessions: columns.number("sessions", row)?,
                     trials: trials.get(&from).copied().unwrap_or_default(),
+                    arrivals: arrivals.get(&to).copied().unwrap_or_default(),
+                    steps: all_steps,
                 });
             }
         }
@@ -171,4 +182,14 @@ impl CallFrame {
             .map(|row| Ok((Sym(columns.number("tool", row)? as u32), columns.number("steps", row)?)))
             .collect()
     }
+}
+
+/// Distinct earlier steps of the pairs, by the tool that followed.
+fn arrivals(pairs: &LazyFrame) -> Result<BTreeMap<Sym, u64>> {
+    let distinct = col("next").n_unique().cast(DataType::UInt64).alias("steps");
+    let counted = pairs.clone().group_by([col("to")]).agg([distinct]).collect().map_err(fault)?;
+    let columns = Collected(&counted);
+    (0..counted.height())
+        .map(|row| Ok((Sym(columns.number("to", row)? as u32), columns.number("steps", row)?)))
+        .collect()
 }

@@ -14,8 +14,8 @@ use crate::model::history::{Call, Chain, Eviction, History, Merged, Message, Ses
 use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::trace::{
-    Answered, Asked, ChainKey, MarkKind, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS,
-    SessionRow, Status, earlier,
+    Answered, Asked, ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind,
+    SUMMARY_WITHIN_RECORDS, SessionRow, Status, earlier,
 };
 
 /// Builds the history of all session logs of a corpus.
@@ -52,6 +52,8 @@ struct File<'a> {
     roots: BTreeMap<u32, Id>,
     /// Compactions by chain of the file: record number and identity, in order.
     compactions: BTreeMap<u32, Vec<(u32, Id)>>,
+    /// Prompts of people by chain of the file: record number and identity, in order.
+    prompts: BTreeMap<u32, Vec<(u32, Id)>>,
     /// By chain of the file: its session, or none if what it repeats is better recorded elsewhere.
     chains: Vec<Option<u32>>,
 }
@@ -60,7 +62,8 @@ impl<'a> File<'a> {
     fn new(rows: &'a SourceRows) -> Self {
         let times = || rows.rows.calls.iter().filter_map(|row| row.asked).map(|asked| asked.ts);
         let age = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME), rows.source.key);
-        Self { rows, age, roots: side_chain_roots(rows), compactions: compactions(rows), chains: Vec::new() }
+        let (roots, compactions, prompts) = (side_chain_roots(rows), compactions(rows), prompts(rows));
+        Self { rows, age, roots, compactions, prompts, chains: Vec::new() }
     }
 
     /// Looks up the sessions of the file's chains.
@@ -90,10 +93,34 @@ impl<'a> File<'a> {
 
     /// Identity of the compaction that opened the partition in which `record` stands; none in the first.
     fn partition(&self, chain: u32, record: u32) -> Id {
-        let Some(marks) = self.compactions.get(&chain) else { return Id::NONE };
-        let before = marks.partition_point(|&(at, _)| at < record);
-        before.checked_sub(1).map_or(Id::NONE, |last| marks[last].1)
+        last_before(&self.compactions, chain, record)
     }
+
+    /// Identity of the prompt that opened the turn in which `record` stands; none before the first.
+    fn turn(&self, chain: u32, record: u32) -> Id {
+        last_before(&self.prompts, chain, record)
+    }
+}
+
+/// Identity of the last mark of a chain before `record`; none if there is none.
+fn last_before(marks: &BTreeMap<u32, Vec<(u32, Id)>>, chain: u32, record: u32) -> Id {
+    let Some(marks) = marks.get(&chain) else { return Id::NONE };
+    let before = marks.partition_point(|&(at, _)| at < record);
+    before.checked_sub(1).map_or(Id::NONE, |last| marks[last].1)
+}
+
+/// Prompts of a file.
+fn prompts(file: &SourceRows) -> BTreeMap<u32, Vec<(u32, Id)>> {
+    let mut out: BTreeMap<u32, Vec<(u32, Id)>> = BTreeMap::new();
+    for mark in file.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Prompt) {
+        out.entry(mark.chain).or_default().push((mark.record, identity(file, mark)));
+    }
+    out
+}
+
+/// Names a mark: by its uuid, else by its place. Without a uuid it can have no copies that anyone could tell.
+fn identity(file: &SourceRows, mark: &MarkRow) -> Id {
+    if mark.id.is_some() { mark.id } else { Id::of(&[&file.source.key.0[..], &mark.record.to_le_bytes()].concat()) }
 }
 
 /// Follows the parents of inline side-chain records up to the prompt that began the side chain.
@@ -135,12 +162,10 @@ fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<(u32, Id)>> {
         let opens = match mark.kind {
             MarkKind::Boundary => true,
             MarkKind::Summary => !follows && !boundaries.contains(&mark.other),
-            MarkKind::Evicted | MarkKind::Link => false,
+            MarkKind::Evicted | MarkKind::Link | MarkKind::Prompt => false,
         };
         if opens {
-            // Without a uuid it can have no copies that anyone could tell.
-            let place = || Id::of(&[&file.source.key.0[..], &mark.record.to_le_bytes()].concat());
-            known.push((mark.record, if mark.id.is_some() { mark.id } else { place() }));
+            known.push((mark.record, identity(file, mark)));
         }
     }
     out
@@ -345,7 +370,8 @@ fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical]) {
 fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut History) {
     let start = history.calls.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
-    let (mut next_step, mut partition, mut opened_by) = (0, 0, None);
+    let mut next_step = 0;
+    let (mut partition, mut turn) = (Stretch::default(), Stretch::default());
     for call in calls {
         let asked = &call.asked;
         let known = if asked.message.is_some() { steps.get(&asked.message).copied() } else { None };
@@ -354,18 +380,33 @@ fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut His
             next_step += 1;
             next_step - 1
         });
-        let opener = files[call.file as usize].partition(asked.chain, asked.record);
-        if opened_by.is_some_and(|previous| previous != opener) {
-            partition += 1;
-        }
-        opened_by = Some(opener);
-        history.calls.push(placed(call, chain, step, partition));
+        let file = &files[call.file as usize];
+        let partition = partition.number(file.partition(asked.chain, asked.record));
+        let turn = turn.number(file.turn(asked.chain, asked.record));
+        history.calls.push(Call { chain, step, partition, turn, ..unplaced(call) });
     }
     // The lines of one message need not be contiguous: its calls come together at the place of the first.
     history.calls[start..].sort_by_key(|call| call.step);
 }
 
-fn placed(call: &Canonical, chain: u32, step: u32, partition: u32) -> Call {
+/// Numbers stretches of a chain by what opened them.
+#[derive(Default)]
+struct Stretch {
+    opened_by: Option<Id>,
+    number: u32,
+}
+
+impl Stretch {
+    /// The number of the stretch that `opener` opened; equals that of the call before while the opener is the same.
+    fn number(&mut self, opener: Id) -> u32 {
+        self.number += u32::from(self.opened_by.is_some_and(|before| before != opener));
+        self.opened_by = Some(opener);
+        self.number
+    }
+}
+
+/// A call whose place in its chain is not known yet.
+fn unplaced(call: &Canonical) -> Call {
     let (asked, answer) = (&call.asked, call.answered.as_ref());
     let elapsed = |answer: &Answered| {
         let known = asked.ts != NO_TIME && answer.ts != NO_TIME;
@@ -374,9 +415,10 @@ fn placed(call: &Canonical, chain: u32, step: u32, partition: u32) -> Call {
     Call {
         id: call.id,
         tool: asked.tool,
-        chain,
-        step,
-        partition,
+        chain: 0,
+        step: 0,
+        partition: 0,
+        turn: 0,
         ts: asked.ts,
         latency_ms: answer.and_then(elapsed),
         status: answer.map_or(Status::Unanswered, |answer| answer.status),

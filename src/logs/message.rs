@@ -3,6 +3,8 @@
 //! Prompts, answers and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
 //! named.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 use crate::json::{self, Cursor, Fault, RawStr, Shape};
@@ -64,6 +66,8 @@ pub struct Draft<'v> {
     pub usage: Option<Usage>,
     /// Whether there is a `stop_reason`.
     pub finished: bool,
+    /// Whether the content is what a person may have typed: no result, and no wrapper at its start.
+    pub typed: bool,
     /// Calls.
     pub asked: Vec<Ask>,
     /// Results with the calls that they answer.
@@ -87,6 +91,7 @@ impl<'v> Draft<'v> {
             model: Vec::new(),
             usage: None,
             finished: false,
+            typed: false,
             asked: Vec::new(),
             answered: Vec::new(),
             damage: Vec::new(),
@@ -99,6 +104,7 @@ impl<'v> Draft<'v> {
         self.model.clear();
         self.usage = None;
         self.finished = false;
+        self.typed = false;
         self.asked.clear();
         self.answered.clear();
         self.damage.clear();
@@ -207,27 +213,43 @@ impl<'v> Draft<'v> {
         Ok(0)
     }
 
-    /// The content of a message: text (not looked at) or blocks.
+    /// The content of a message: text (only its start is looked at) or blocks.
     fn content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
         self.asked.clear();
         self.answered.clear();
-        if cursor.shape()? != Shape::Array {
-            return cursor.skip_value();
+        self.typed = false;
+        match cursor.shape()? {
+            Shape::Array => cursor.enter()?,
+            Shape::String => {
+                self.typed = !self.is_wrapper(cursor.string()?);
+                return Ok(());
+            }
+            _ => return cursor.skip_value(),
         }
-        cursor.enter()?;
         let mut first = true;
+        let mut begins = None;
         while cursor.next_element(&mut first)? {
             if cursor.shape()? == Shape::Object {
-                self.block(cursor)?;
+                begins = begins.or(self.block(cursor)?);
             } else {
                 self.damage.push(Reason::MistypedField);
                 cursor.skip_value()?;
             }
         }
+        let speaks = begins.is_none_or(|text| !self.is_wrapper(text));
+        self.typed = !first && self.answered.is_empty() && speaks;
         Ok(())
     }
 
-    fn block(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+    /// Whether a text begins like something that no person types.
+    fn is_wrapper(&self, text: RawStr<'_>) -> bool {
+        let text = text.plain().map_or_else(|| text.decode().unwrap_or_default().into(), Cow::Borrowed);
+        self.guide.vocabulary.wrapper_prefixes.iter().any(|prefix| text.starts_with(prefix.as_bytes()))
+    }
+
+    /// A block; gives the text that it holds, if it is one of text.
+    fn block<'a>(&mut self, cursor: &mut Cursor<'a>) -> Outcome<Option<RawStr<'a>>> {
+        let mut text = None;
         let (mut kind, mut id, mut name, mut tool_use_id) = (None, None, None, None);
         let mut input: &[u8] = b"";
         let mut failed = false;
@@ -244,6 +266,7 @@ impl<'v> Draft<'v> {
                 b"is_error" => failed = self.flag(cursor)?,
                 b"input" => input = span(cursor)?,
                 b"content" => result_kind = self.result_content(cursor)?,
+                b"text" if cursor.shape()? == Shape::String => text = Some(cursor.string()?),
                 _ => cursor.skip_value()?,
             }
         }
@@ -253,7 +276,7 @@ impl<'v> Draft<'v> {
             Some(_) => {}
             None => self.damage.push(Reason::MissingField),
         }
-        Ok(())
+        Ok(text)
     }
 
     fn draft_asked(&mut self, id: Option<RawStr<'_>>, name: Option<RawStr<'_>>, input: &[u8]) {

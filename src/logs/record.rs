@@ -66,10 +66,12 @@ struct Envelope<'a> {
     timestamp: Option<RawStr<'a>>,
     sidechain: bool,
     summary: bool,
+    meta: bool,
     has_message: bool,
     /// Spans that are looked into once the type is known.
     data: Option<&'a [u8]>,
     evicted: Option<&'a [u8]>,
+    attachment: Option<&'a [u8]>,
 }
 
 impl<'v> Extractor<'v> {
@@ -229,8 +231,10 @@ impl<'v> Extractor<'v> {
             b"timestamp" => envelope.timestamp = self.draft.text(cursor)?,
             b"isSidechain" => envelope.sidechain = self.draft.flag(cursor)?,
             b"isCompactSummary" => envelope.summary = self.draft.flag(cursor)?,
+            b"isMeta" => envelope.meta = self.draft.flag(cursor)?,
             b"message" => envelope.has_message = self.draft.message(cursor)?,
             b"data" => envelope.data = Some(span(cursor)?),
+            b"attachment" => envelope.attachment = Some(span(cursor)?),
             b"microcompactMetadata" => envelope.evicted = Some(span(cursor)?),
             _ => cursor.skip_value()?,
         }
@@ -256,6 +260,7 @@ impl<'v> Extractor<'v> {
                 self.speech(envelope, record, ts);
             }
             b"system" => self.system(envelope, record),
+            b"attachment" if envelope.attachment.is_some_and(is_queued_prompt) => self.prompt(envelope, record),
             b"progress" => self.progress(envelope, record, ts),
             _ => {}
         }
@@ -340,8 +345,23 @@ impl<'v> Extractor<'v> {
         let chain = self.chain_of(envelope);
         match envelope.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, envelope, false),
-            _ => self.user_rows(record, ts, false),
+            _ => {
+                self.user_rows(record, ts, false);
+                if self.draft.typed && !envelope.meta && !envelope.summary {
+                    self.prompt(envelope, record);
+                }
+            }
         }
+    }
+
+    /// A person wrote. In side chains it is the parent that writes.
+    fn prompt(&mut self, envelope: &Envelope<'_>, record: u32) {
+        if envelope.sidechain {
+            return;
+        }
+        let chain = self.chain_of(envelope);
+        let id = envelope.uuid.map(id_of).unwrap_or_default();
+        self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Prompt, id, other: Id::NONE, chain });
     }
 
     fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
@@ -494,11 +514,35 @@ fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
         && rest.last() == Some(&b'}')
         && !may_hold_another(rest)
         // Last, so that a line of many glued records is not searched to its end for each of them.
-        && (kind != Some(b"progress") || memmem::find(rest, b"\"agent_progress\"").is_none());
+        && (kind != Some(b"progress") || memmem::find(rest, b"\"agent_progress\"").is_none())
+        && (kind != Some(b"attachment") || memmem::find(rest, b"\"queued_command\"").is_none());
     if skipped {
         cursor.jump_to_end();
     }
     skipped
+}
+
+/// Whether an attachment is a prompt that was sent while the assistant worked.
+fn is_queued_prompt(attachment: &[u8]) -> bool {
+    let walk = || -> Outcome<bool> {
+        let mut cursor = Cursor::new(attachment);
+        let (mut queued, mut prompt, mut first) = (false, false, true);
+        cursor.enter()?;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            let text = match key.0 {
+                b"type" | b"commandMode" if cursor.shape()? == Shape::String => cursor.string()?.0,
+                _ => {
+                    cursor.skip_value()?;
+                    continue;
+                }
+            };
+            queued |= key.0 == b"type" && text == b"queued_command";
+            prompt |= key.0 == b"commandMode" && text == b"prompt";
+        }
+        Ok(queued && prompt)
+    };
+    // An attachment of another form is no prompt.
+    attachment.first() == Some(&b'{') && walk().unwrap_or_default()
 }
 
 /// The `compactedToolIds` of a micro-compaction's metadata.

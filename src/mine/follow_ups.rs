@@ -36,12 +36,21 @@ pub fn follow_ups(log: &EventLog, lags: &[u32]) -> Vec<FollowUpCount> {
     }
     let mut trials: Counts<u32, u64> = Counts::default();
     let mut pairs: Counts<(u32, u32, u32), Pairs> = Counts::default();
-    let mut uses = Vec::new();
+    let mut arrivals: Counts<(u32, u32), u64> = Counts::default();
+    let (mut steps, mut uses) = (0, Vec::new());
     for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
         collect(chain, &mut uses);
         uses.iter().for_each(|used| *trials.entry(used.tool).or_default() += 1);
+        steps += uses.chunk_by(|a, b| a.step == b.step).count() as u64;
         for &lag in lags {
-            each_pair(&uses, lag, |from, to| add(pairs.entry((from, to, lag)).or_default(), chain[0].session));
+            each_step(&uses, lag, |from, later| {
+                for to in later {
+                    let before = || from.iter().filter(|from| from.partition == to.partition);
+                    *arrivals.entry((to.tool, lag)).or_default() += u64::from(before().next().is_some());
+                    before()
+                        .for_each(|from| add(pairs.entry((from.tool, to.tool, lag)).or_default(), chain[0].session));
+                }
+            });
         }
     }
     let mut out: Vec<FollowUpCount> = pairs
@@ -53,6 +62,8 @@ pub fn follow_ups(log: &EventLog, lags: &[u32]) -> Vec<FollowUpCount> {
             support: counts.support,
             sessions: counts.sessions,
             trials: trials.get(&from).copied().unwrap_or_default(),
+            arrivals: arrivals.get(&(to, lag)).copied().unwrap_or_default(),
+            steps,
         })
         .collect();
     out.sort_by_key(|edge| (edge.from, edge.to, edge.lag));
@@ -81,15 +92,17 @@ fn collect(chain: &[Event], uses: &mut Vec<Use>) {
     uses.dedup();
 }
 
-/// Tells of every two uses of one partition that lie `lag` steps apart.
-fn each_pair(uses: &[Use], lag: u32, mut tell: impl FnMut(u32, u32)) {
+/// Tells of every step that another one follows `lag` steps later, with the uses of both.
+fn each_step(uses: &[Use], lag: u32, mut tell: impl FnMut(&[Use], &[Use])) {
     let mut ahead = 0;
-    for from in uses {
-        let wanted = from.step + lag;
+    for from in uses.chunk_by(|a, b| a.step == b.step) {
+        let wanted = from[0].step.saturating_add(lag);
         while uses.get(ahead).is_some_and(|to| to.step < wanted) {
             ahead += 1;
         }
-        let later = uses[ahead..].iter().take_while(|to| to.step == wanted);
-        later.filter(|to| to.partition == from.partition).for_each(|to| tell(from.tool, to.tool));
+        let later = uses[ahead..].iter().take_while(|to| to.step == wanted).count();
+        if later > 0 {
+            tell(from, &uses[ahead..ahead + later]);
+        }
     }
 }

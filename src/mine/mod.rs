@@ -1,10 +1,15 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges.
 
+pub mod compare;
 pub mod contexts;
+pub mod edges;
 mod follow_ups;
 pub mod observe;
 pub mod overview;
+pub mod patterns;
 mod quantile;
 mod repeats;
+pub mod sessions;
+pub mod tools;
 pub mod totals;
 pub mod uses;

@@ -21,6 +21,8 @@ pub struct Call {
     pub step: u32,
     /// Number of the context partition within its chain.
     pub partition: u32,
+    /// Number of the turn within its chain: it rises where a person wrote something between two calls.
+    pub turn: u32,
     /// When it was asked.
     pub ts: Millis,
     /// From the record of the call to the record of the result; includes waiting for permission.

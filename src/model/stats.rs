@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::names::Sym;
+use crate::model::significance::Table;
 
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,18 @@ pub struct FollowUpCount {
     pub sessions: u64,
     /// All steps with `from`, whatever followed.
     pub trials: u64,
+    /// All steps, of whatever tools, that had a step with `to` at this lag.
+    pub arrivals: u64,
+    /// All steps.
+    pub steps: u64,
+}
+
+impl FollowUpCount {
+    /// Probability that `to` comes so often after `from` if it does not matter what came before (Fisher's exact test,
+    /// one-sided, over steps).
+    pub fn p_of_chance(&self) -> f64 {
+        Table { both: self.support, row: self.trials, column: self.arrivals, total: self.steps }.p_greater()
+    }
 }
 
 /// How often a model was used.

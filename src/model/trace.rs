@@ -255,12 +255,14 @@ pub enum MarkKind {
     Evicted = 2,
     /// A side-chain record without an `agentId`: `id` is its uuid, `other` its parent's.
     Link = 3,
+    /// A person wrote: a prompt, also one sent while the assistant worked; `id` is its uuid.
+    Prompt = 4,
 }
 
 impl MarkKind {
     /// The kind with this number.
     pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Boundary, Self::Summary, Self::Evicted, Self::Link].get(number as usize).copied()
+        [Self::Boundary, Self::Summary, Self::Evicted, Self::Link, Self::Prompt].get(number as usize).copied()
     }
 }
 

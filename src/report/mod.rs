@@ -3,6 +3,9 @@
 pub mod envelope;
 pub mod findings;
 pub mod fingerprints;
+pub mod graph;
+pub mod listing;
+pub mod mined;
 pub mod numbers;
 pub mod quality;
 pub mod replay;

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
+use crate::model::edge::EdgeThresholds;
+use crate::model::pattern::{Pattern, Patterns};
 use crate::model::savings::PaperClaim;
 
 /// Every data file that rules read, by name. A new file is one line here.
@@ -20,6 +23,9 @@ const SHIPPED: &[(&str, &str)] = &[
     ("r4_recursion_depth.toml", include_str!("../../rules/r4_recursion_depth.toml")),
     ("r5_min_body.toml", include_str!("../../rules/r5_min_body.toml")),
     ("r6_cost_models.toml", include_str!("../../rules/r6_cost_models.toml")),
+    ("edges.toml", include_str!("../../rules/edges.toml")),
+    ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
+    ("patterns.toml", include_str!("../../rules/patterns.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),
     ("formats.toml", include_str!("../../rules/formats.toml")),
@@ -99,8 +105,36 @@ impl Data {
     /// # Errors
     /// If `telemetry.toml` does not fit.
     pub fn telemetry(&self) -> Result<TelemetryRules> {
-        toml_edit::de::from_str(&self.text("telemetry.toml")?)
-            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("telemetry.toml"))))
+        self.parsed("telemetry.toml")
+    }
+
+    /// What makes an edge significant.
+    ///
+    /// # Errors
+    /// If `edges.toml` does not fit.
+    pub fn edges(&self) -> Result<EdgeThresholds> {
+        self.parsed("edges.toml")
+    }
+
+    /// How calls are turned into tokens where nothing better is known.
+    ///
+    /// # Errors
+    /// If `tool_use.toml` does not fit.
+    pub fn tool_use(&self) -> Result<ToolUseRules> {
+        self.parsed("tool_use.toml")
+    }
+
+    /// The patterns of Paper 3.
+    ///
+    /// # Errors
+    /// If `patterns.toml` does not fit.
+    pub fn patterns(&self) -> Result<Vec<Pattern>> {
+        self.parsed::<Patterns>("patterns.toml").map(|patterns| patterns.pattern)
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        let fault = |cause| Error::failed(format!("{}: {cause}", self.place(name)));
+        toml_edit::de::from_str(&self.text(name)?).map_err(fault)
     }
 
     /// The shipped model families.
@@ -128,6 +162,14 @@ pub struct TelemetryRules {
     pub recycled_gap_hours: u32,
     /// Tokens of a call's name in a hint.
     pub handle_tokens: u8,
+}
+
+/// How calls are turned into tokens where nothing better is known.
+#[derive(Deserialize, Debug, Clone, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ToolUseRules {
+    /// Bytes per token.
+    pub bytes_per_token: f64,
 }
 
 #[derive(Deserialize)]

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::model::names::Sym;
+use crate::model::significance::benjamini_hochberg;
 use crate::model::stats::{FollowUpCount, Share, ToolStats};
 use crate::model::tool_model::{CostModel, FollowUp};
 use crate::rules::annotations::{Annotation, is_plain_name};
@@ -34,7 +35,8 @@ is the *step*, one API message with all its calls: calls of one message are conc
 counts within the same chain (main thread or one subagent) and context partition, at lags 1 to 3.
 
 The probability of a link is the lower end of the 95 % Wilson interval of "steps with A that had B at the lag, of all
-steps with A", at the lag where it is largest. Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, 1 KiB is
+steps with A", at the lag where it is largest. A link is kept only where B follows A more often than it follows anything
+else: Fisher's exact test over steps, with the false discovery rate of all pairs held by Benjamini–Hochberg. Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, 1 KiB is
 1,024 bytes. Latency includes waiting for a permission. An answer
 of images or references only has no text size and is left out of the sizes.
 
@@ -64,6 +66,7 @@ struct Thresholds {
     steps_min: u64,
     sessions_min: u64,
     probability_min: f64,
+    q_max: f64,
     links_max: usize,
     lags: Vec<u32>,
 }
@@ -81,19 +84,31 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let mut tools: Vec<&ToolStats> = facts.tools.iter().collect();
     tools.sort_by_key(|stats| facts.names.text(stats.tool));
     let mut findings = Vec::new();
+    let chances = chances(facts.follow_ups, &thresholds);
     for stats in tools {
         let name = facts.names.text(stats.tool);
         let annotation = facts.annotations.of(name);
-        Judge { facts, sheet, thresholds: &thresholds, stats, name, annotation, findings: &mut findings }.run();
+        let thresholds = &thresholds;
+        Judge { facts, sheet, thresholds, chances: &chances, stats, name, annotation, findings: &mut findings }.run();
     }
     Ok(findings)
 }
+
+/// Of every edge that occurs in enough sessions, by its tools and lag, how likely it is chance, over all of them.
+fn chances(edges: &[FollowUpCount], thresholds: &Thresholds) -> Chances {
+    let often: Vec<&FollowUpCount> = edges.iter().filter(|edge| edge.sessions >= thresholds.sessions_min).collect();
+    let p: Vec<f64> = often.iter().map(|edge| edge.p_of_chance()).collect();
+    often.into_iter().map(|edge| (edge.from, edge.to, edge.lag)).zip(benjamini_hochberg(&p)).collect()
+}
+
+type Chances = BTreeMap<(Sym, Sym, u32), f64>;
 
 /// The judgement of one tool.
 struct Judge<'a> {
     facts: &'a Facts<'a>,
     sheet: &'a Sheet,
     thresholds: &'a Thresholds,
+    chances: &'a Chances,
     stats: &'a ToolStats,
     name: &'a str,
     annotation: Option<Annotation>,
@@ -230,19 +245,23 @@ impl Judge<'_> {
             }
             return;
         }
+        let sure = |edge: &FollowUpCount| self.chance(edge) <= self.thresholds.q_max;
         let often: Vec<&FollowUpCount> =
-            edges.into_iter().filter(|edge| edge.sessions >= self.thresholds.sessions_min).collect();
+            edges.into_iter().filter(|edge| edge.sessions >= self.thresholds.sessions_min && sure(edge)).collect();
         let mut best: Vec<(FollowUp, &FollowUpCount, Share)> =
             strongest_lags(&often).filter_map(|(edge, share)| self.link(edge, share)).collect();
         best.sort_by(|(a, _, x), (b, _, y)| y.lower.total_cmp(&x.lower).then_with(|| a.tool.cmp(&b.tool)));
         best.truncate(self.thresholds.links_max);
         if best.is_empty() {
-            let reason = format!("no follow-up is certain enough ({})", self.sheet.cite("probability_min"));
+            let cited = ["probability_min", "q_max"].map(|name| self.sheet.cite(name)).join(", ");
+            let reason = format!("no follow-up is certain enough ({cited})");
             let evidence = Evidence { counts: format!("{steps} steps"), n: steps, ..Evidence::default() };
             return self.conclude(Verdict::Skip(reason), evidence);
         }
         let told = |(link, edge, share): &(FollowUp, &FollowUpCount, Share)| {
-            link_words(&link.tool, share, &format!("lag {}", edge.lag))
+            let base = 100.0 * edge.arrivals as f64 / edge.steps.max(1) as f64;
+            let words = link_words(&link.tool, share, &format!("lag {}", edge.lag));
+            format!("{words}; after any step {base:.1} %, q {}", in_short(self.chance(edge)))
         };
         let evidence = Evidence {
             counts: best.iter().map(told).collect::<Vec<_>>().join("\n"),
@@ -252,6 +271,11 @@ impl Judge<'_> {
         };
         let links: Vec<FollowUp> = best.into_iter().map(|(link, _, _)| link).collect();
         self.propose(&["follow_up"], link_list(&links), evidence);
+    }
+
+    /// How likely an edge is chance; 1 where that was not asked.
+    fn chance(&self, edge: &FollowUpCount) -> f64 {
+        self.chances.get(&(edge.from, edge.to, edge.lag)).copied().unwrap_or(1.0)
     }
 
     /// The link of an edge that is certain enough, with the shipped projection where the pair has one.
@@ -269,6 +293,11 @@ impl Judge<'_> {
             (link, edge, share)
         })
     }
+}
+
+/// A small probability in few digits.
+fn in_short(q: f64) -> String {
+    if q < 0.001 { "< 0.001".to_owned() } else { format!("{q:.3}") }
 }
 
 /// Per following tool, its strongest lag.

@@ -670,7 +670,7 @@ fn a_tool_whose_prefetches_go_unused_is_flagged() {
 const A: Sym = Sym(1);
 
 fn edge(to: u32, lag: u32, support: u64, trials: u64, sessions: u64) -> FollowUpCount {
-    FollowUpCount { from: A, to: Sym(to), lag, support, sessions, trials }
+    FollowUpCount { from: A, to: Sym(to), lag, support, sessions, trials, arrivals: support, steps: trials }
 }
 
 /// What becomes of the link from A to B with some probability.

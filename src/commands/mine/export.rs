@@ -1,13 +1,18 @@
 //! The forms in which aggregates leave devboy, and the file they go to.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use serde_json::{Value, json};
 
 use crate::cli::OutputArgs;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::report::table::{Color, Format};
+use crate::frames::listing as parquet_listing;
+use crate::model::listing::Listing;
+use crate::report::table::{Color, Format, Table};
+use crate::report::{envelope, listing};
 use crate::settings::write_private_bytes;
 
 /// How an aggregate is written.
@@ -24,6 +29,38 @@ pub enum Form {
     Md,
     /// Parquet, all columns with their types.
     Parquet,
+    /// A graph for Graphviz (`mine edges`).
+    Dot,
+    /// A graph for Mermaid (`mine edges`).
+    Mermaid,
+}
+
+/// Which columns a CSV has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Layout {
+    /// All that devboy has.
+    #[default]
+    All,
+    /// Those of the published tables, for comparison with these; implies CSV.
+    Published,
+}
+
+/// An aggregate in all forms.
+pub struct Mined<'a> {
+    /// Name of the command in the envelope.
+    pub command: &'a str,
+    /// Name of the rows in the envelope.
+    pub rows: &'a str,
+    /// All columns.
+    pub listing: Listing,
+    /// What people are shown.
+    pub overview: Table,
+    /// Other fields of the envelope.
+    pub fields: Value,
+    /// The graph, if there is one: in the given form.
+    pub graph: Option<&'a dyn Fn(Form) -> String>,
+    /// What Parquet files say about themselves besides.
+    pub about: Vec<(&'static str, String)>,
 }
 
 /// How results are shown.
@@ -56,7 +93,27 @@ pub struct ExportArgs {
     pub reproducible: bool,
 }
 
+impl<'a> Mined<'a> {
+    /// An aggregate of which people are shown all columns.
+    pub fn listed(command: &'a str, rows: &'a str, listing: Listing) -> Self {
+        let overview = listing::table(&listing);
+        Self { command, rows, listing, overview, fields: json!({}), graph: None, about: Vec::new() }
+    }
+}
+
 impl ExportArgs {
+    /// The same for a layout: the published one is CSV.
+    ///
+    /// # Errors
+    /// If another form was asked for.
+    pub fn in_layout(&self, layout: Layout) -> Result<Self> {
+        match (layout, self.form()) {
+            (Layout::All, _) | (Layout::Published, Form::Csv) => Ok(self.clone()),
+            (Layout::Published, Form::Table) => Ok(Self { format: Form::Csv, ..self.clone() }),
+            (Layout::Published, _) => Err(Error::usage("the published layout is CSV").hint("leave out --format")),
+        }
+    }
+
     /// The form asked for.
     pub fn form(&self) -> Form {
         if self.json { Form::Json } else { self.format }
@@ -72,6 +129,28 @@ impl ExportArgs {
             verbose: self.verbose,
             reproducible: self.reproducible,
         }
+    }
+
+    /// Sends an aggregate in the form asked for.
+    ///
+    /// # Errors
+    /// As [`ExportArgs::send`]; a graph of what is none.
+    pub fn send_mined(&self, context: &mut Context<'_>, mut mined: Mined<'_>) -> Result<()> {
+        let stamp = self.shared().stamp(context);
+        self.send(context, |out, width| match self.form() {
+            Form::Table => mined.overview.write(out, Format::Table, width),
+            Form::Csv => listing::table(&mined.listing).write(out, Format::Csv, width),
+            Form::Md => listing::table(&mined.listing).write(out, Format::Md, width),
+            Form::Parquet => parquet_listing::write(out, &mined.listing, &mined.about),
+            Form::Dot | Form::Mermaid => match mined.graph {
+                Some(graph) => Ok(out.write_all(graph(self.form()).as_bytes())?),
+                None => Err(no_graph()),
+            },
+            Form::Json => {
+                mined.fields[mined.rows] = listing::json(&mined.listing);
+                envelope::write(out, &envelope::envelope(mined.command, stamp, mined.fields))
+            }
+        })
     }
 
     /// Sends what `write` writes to the file or to standard output.
@@ -99,4 +178,9 @@ impl ExportArgs {
             }
         }
     }
+}
+
+/// The refusal to draw what is no graph.
+pub fn no_graph() -> Error {
+    Error::usage("only `mine edges` is a graph").hint("--format dot and mermaid work there")
 }

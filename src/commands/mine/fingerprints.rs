@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::cli::{Exit, InputArgs, WindowArgs};
 use crate::commands::config::{config_path, load_config};
-use crate::commands::mine::export::{ExportArgs, Form};
+use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::window;
 use crate::context::Context;
@@ -57,6 +57,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Table => fingerprints::overview(&rows).write(out, Format::Table, width),
         Form::Csv => fingerprints::table(&rows).write(out, Format::Csv, width),
         Form::Md => fingerprints::table(&rows).write(out, Format::Md, width),
+        Form::Dot | Form::Mermaid => Err(no_graph()),
         Form::Parquet => endpoints::write(out, &rows, &responses.about()),
         Form::Json => envelope::write(
             out,

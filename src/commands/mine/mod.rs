@@ -1,13 +1,20 @@
 //! `devboy mine`: the aggregates themselves, in every form in which somebody may want them.
 
+mod compare;
+mod edges;
 mod export;
 mod fingerprints;
+mod logs;
+mod patterns;
+mod published;
+mod sessions;
+mod tools;
 
 use crate::cli::Exit;
 use crate::context::Context;
 use crate::error::Result;
 
-/// Print what devboy mines: endpoint fingerprints.
+/// Print what devboy mines: follow-up edges, tools, fingerprints, patterns, sessions.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -16,12 +23,22 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
+    Edges(edges::Args),
+    Tools(tools::Args),
     Fingerprints(fingerprints::Args),
+    Patterns(patterns::Args),
+    Sessions(sessions::Args),
+    Compare(compare::Args),
 }
 
 /// Runs a subcommand.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match &args.command {
+        Command::Edges(args) => edges::run(args, context),
+        Command::Tools(args) => tools::run(args, context),
         Command::Fingerprints(args) => fingerprints::run(args, context),
+        Command::Patterns(args) => patterns::run(args, context),
+        Command::Sessions(args) => sessions::run(args, context),
+        Command::Compare(args) => compare::run(args, context),
     }
 }

@@ -1,0 +1,166 @@
+//! `devboy mine compare`: two histories, two windows, or a published table side by side.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::commands::input::Input;
+use crate::commands::mine::edges::{ConcurrencyArg, sums};
+use crate::commands::mine::export::{ExportArgs, Form, Mined};
+use crate::commands::mine::{logs, published};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::mine::{compare, tools};
+use crate::model::change::{Change, Side, SizeSide};
+use crate::model::edge::{Concurrency, Turns};
+use crate::model::trace::ResultKind;
+use crate::report::mined;
+
+/// Hold two sides against each other: which follow-ups and answer sizes changed beyond chance.
+///
+/// A side is a directory of logs or a log file; a window of the logs of --input-dir, written SINCE..UNTIL (`2026-09-01..2026-09-30`,
+/// `60d..30d`, `30d..`); or a table of edges or volumes in the published layout (.csv). Every difference is tested with
+/// Fisher's exact test (two-sided) and Benjamini–Hochberg; tables have no counts below their k.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The first side.
+    a: String,
+    /// The second side.
+    b: String,
+    /// Lags of edges.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    lags: Vec<u32>,
+    /// How calls of one message are taken. Default: message; flat if a side is a table.
+    #[arg(long, value_enum)]
+    concurrency: Option<ConcurrencyArg>,
+    /// Only what changed beyond chance.
+    #[arg(long)]
+    changed: bool,
+    /// Rows of the table for people; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    top: usize,
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// What a side is.
+enum Named<'a> {
+    Table(&'a Path),
+    Logs(InputArgs, WindowArgs),
+}
+
+impl<'a> Named<'a> {
+    fn of(text: &'a str, args: &InputArgs) -> Self {
+        let path = Path::new(text);
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv")) {
+            return Self::Table(path);
+        }
+        // "../logs" is a path, "30d..7d" is none.
+        match text.split_once("..").filter(|_| !path.exists() && !text.contains(['/', '\\'])) {
+            Some((since, until)) => {
+                let bound = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+                let window = WindowArgs { since: bound(since), until: bound(until), days: None };
+                Self::Logs(args.clone(), window)
+            }
+            None => Self::Logs(InputArgs { input_dir: vec![path.into()], ..args.clone() }, WindowArgs::default()),
+        }
+    }
+}
+
+/// Reads both, compares, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let export = &args.export;
+    let sides = [Named::of(&args.a, &args.input), Named::of(&args.b, &args.input)];
+    let has_table = sides.iter().any(|side| matches!(side, Named::Table(_)));
+    let default = if has_table { Concurrency::Flat } else { Concurrency::Message };
+    let concurrency = args.concurrency.map_or(default, Into::into);
+    let mut thresholds = None;
+    let mut read = Vec::new();
+    for side in &sides {
+        read.push(match side {
+            Named::Table(path) => published::read(path, &args.lags)?,
+            Named::Logs(input, window) => {
+                let mut input = logs::read(input, window, 0, export, context)?;
+                logs::tell(&input, export, 0, context)?;
+                thresholds = Some(input.data.edges()?);
+                of_logs(&mut input, concurrency, args)?
+            }
+        });
+    }
+    let thresholds = match thresholds {
+        Some(thresholds) => thresholds,
+        None => crate::rules::data::Data::new(args.input.rules_dir.as_deref())?.edges()?,
+    };
+    let all = compare::changes(&read[0], &read[1], &thresholds);
+    if all.is_empty() && !args.input.allow_empty {
+        return Err(Error::failed("the two sides have nothing in common to compare")
+            .hint("a table of edges has no sizes and a table of volumes no edges"));
+    }
+    let shows = |row: &Change| row.changed || !args.changed;
+    let (rows, left_out) = logs::keep_k(all.into_iter().filter(shows).collect(), export, |row: &Change| {
+        row.sessions_min.unwrap_or(u64::MAX)
+    });
+    if left_out > 0 && !export.quiet {
+        writeln!(context.err, "# {left_out} rows left out: fewer than {} sessions", export.k_anonymity)?;
+    }
+    let top = if args.top == 0 { usize::MAX } else { args.top };
+    if export.form() == Form::Table && rows.len() > top && !export.quiet {
+        writeln!(context.err, "# the first {top} of {} rows; --top 0 shows all", rows.len())?;
+    }
+    let fields = json!({
+        "a": args.a,
+        "b": args.b,
+        "concurrency": concurrency.key(),
+        "lags": args.lags,
+        "test": "Fisher's exact test, two-sided (twice the smaller tail); Benjamini-Hochberg over edges and over sizes",
+        "thresholds": thresholds,
+        "changed": rows.iter().filter(|row| row.changed).count(),
+        "left_out": left_out,
+    });
+    let overview = mined::changes_overview(&rows, top);
+    export.send_mined(
+        context,
+        Mined { overview, fields, ..Mined::listed("mine compare", "changes", mined::changes(&rows)) },
+    )?;
+    Ok(Exit::Done)
+}
+
+/// A side from logs.
+fn of_logs(input: &mut Input, concurrency: Concurrency, args: &Args) -> Result<Side> {
+    let shown = |tool: &str| logs::shown(&args.export, tool);
+    let sums = sums(input, concurrency, &args.lags, false, Turns::All)?;
+    let name = |tool: crate::model::names::Sym| shown(&sums.names[tool.0 as usize]);
+    let edges = sums
+        .edges
+        .iter()
+        .filter_map(|sum| Some(((name(sum.from), name(sum.to), sum.lag?), (sum.count, Some(sum.sessions)))));
+    let sessions: BTreeMap<String, u64> = sums.ends.iter().map(|end| (name(end.tool), end.sessions)).collect();
+    let mut chars: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    if concurrency == Concurrency::Flat {
+        let window = input.window.clone();
+        let corpus = input.corpus();
+        for (tool, (_, sizes)) in tools::sizes(corpus, &window) {
+            chars.entry(shown(corpus.names.text(tool))).or_default().extend(sizes);
+        }
+    } else {
+        let (history, names) = logs::history(input);
+        for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
+            chars.entry(shown(names.text(call.tool))).or_default().push(call.chars);
+        }
+    }
+    let sizes = chars.into_iter().map(|(tool, mut chars)| {
+        chars.sort_unstable();
+        let side = SizeSide {
+            n: chars.len() as u64,
+            median: chars[(chars.len() - 1) / 2].into(),
+            sessions: sessions.get(&tool).copied(),
+            chars: Some(chars),
+        };
+        (tool, side)
+    });
+    Ok(Side { edges: edges.collect(), sizes: sizes.collect() })
+}

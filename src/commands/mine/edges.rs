@@ -1,0 +1,198 @@
+//! `devboy mine edges`: which tool follows which, how surely, and how soon.
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::commands::input::Input;
+use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
+use crate::commands::mine::logs;
+use crate::context::Context;
+use crate::error::Result;
+use crate::mine::edges;
+use crate::model::edge::{Concurrency, Edge, EdgeSums, EndSum, Turns};
+use crate::report::table::Table;
+use crate::report::{graph, listing, mined};
+
+/// How calls of one message are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ConcurrencyArg {
+    /// As concurrent: each is followed by every call of the next message, within a context.
+    Message,
+    /// As a sequence, one file being one session, nothing breaking it: the published definition.
+    Flat,
+}
+
+impl From<ConcurrencyArg> for Concurrency {
+    fn from(arg: ConcurrencyArg) -> Self {
+        match arg {
+            ConcurrencyArg::Message => Self::Message,
+            ConcurrencyArg::Flat => Self::Flat,
+        }
+    }
+}
+
+/// Which pairs count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum TurnsArg {
+    /// All.
+    All,
+    /// Only those without a prompt of a person between the calls.
+    Within,
+    /// Only those with one.
+    Across,
+}
+
+impl From<TurnsArg> for Turns {
+    fn from(arg: TurnsArg) -> Self {
+        match arg {
+            TurnsArg::All => Self::All,
+            TurnsArg::Within => Self::Within,
+            TurnsArg::Across => Self::Across,
+        }
+    }
+}
+
+/// Print which tool follows which: counts, intervals, lift, dependency, significance, time between.
+///
+/// Pairs are counted within a context (a chain between compactions). Names of MCP servers are pseudonyms unless --live-names
+/// is given. With --format dot or mermaid the edges are drawn.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// How many messages (with --concurrency flat: calls) later.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 3], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    lags: Vec<u32>,
+    /// Also count what follows at any time in the context.
+    #[arg(long)]
+    eventually: bool,
+    /// How calls of one message are taken. Default: message; with --layout published flat.
+    #[arg(long, value_enum)]
+    concurrency: Option<ConcurrencyArg>,
+    /// Which pairs count with regard to prompts between them.
+    #[arg(long, value_enum, default_value = "all", conflicts_with = "eventually")]
+    turns: TurnsArg,
+    /// Only edges that are more than chance.
+    #[arg(long)]
+    significant: bool,
+    /// Only edges with at least this many pairs.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_count: u64,
+    /// Print with which tools contexts begin and end instead.
+    #[arg(long)]
+    ends: bool,
+    /// Rows of the table for people; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    top: usize,
+    /// Columns of the CSV.
+    #[arg(long, value_enum, default_value_t)]
+    layout: Layout,
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+impl Args {
+    fn concurrency(&self) -> Concurrency {
+        let default = if self.layout == Layout::Published { Concurrency::Flat } else { Concurrency::Message };
+        self.concurrency.map_or(default, Into::into)
+    }
+
+    fn shows(&self, edge: &Edge) -> bool {
+        edge.sum.count >= self.min_count && (edge.significant || !self.significant)
+    }
+}
+
+/// Reads, counts, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let export = args.export.in_layout(args.layout)?;
+    let mut input = logs::read(&args.input, &args.window, 0, &export, context)?;
+    let mut lags = args.lags.clone();
+    lags.sort_unstable();
+    lags.dedup();
+    let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns.into())?;
+    if sums.ends.is_empty() && !args.input.allow_empty {
+        return Err(logs::no_calls());
+    }
+    let thresholds = input.data.edges()?;
+    // What is left out is tested all the same: the rate of false discoveries is that of all edges.
+    let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
+    let named = all.map(|edge| {
+        let (from, to) = (logs::shown(&export, &edge.from), logs::shown(&export, &edge.to));
+        Edge { from, to, ..edge }
+    });
+    let (rows, mut left_out) = logs::keep_k(named.collect(), &export, |edge: &Edge| edge.sum.sessions);
+    let named = |end: &EndSum| (logs::shown(&export, &sums.names[end.tool.0 as usize]), *end);
+    let (ends, ends_left_out) =
+        logs::keep_k(by_calls(sums.ends.iter().map(named).collect()), &export, |(_, end)| end.sessions);
+    if args.ends {
+        left_out = ends_left_out;
+    }
+    logs::tell(&input, &export, left_out, context)?;
+    let top = if args.top == 0 { usize::MAX } else { args.top };
+    if !args.ends && export.form() == Form::Table && rows.len() > top && !export.quiet {
+        writeln!(context.err, "# the first {top} of {} edges; --top 0 shows all", rows.len())?;
+    }
+    let (mut fields, ends) = (logs::fields(&input, left_out), mined::ends(&ends));
+    fields["concurrency"] = json!(args.concurrency().key());
+    fields["lags"] = json!(lags);
+    fields["turns"] = json!(Turns::from(args.turns).key());
+    fields["cases"] = json!(sums.cases);
+    fields["sessions"] = json!(sums.sessions);
+    fields["thresholds"] = json!(thresholds);
+    if !args.ends {
+        fields["ends"] = listing::json(&ends);
+    }
+    let all: Vec<&Edge> = rows.iter().collect();
+    let draw = |form: Form| if form == Form::Dot { graph::dot(&all) } else { graph::mermaid(&all) };
+    let about =
+        vec![("concurrency", args.concurrency().key().to_owned()), ("turns", Turns::from(args.turns).key().to_owned())];
+    let of_edges = if args.layout == Layout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
+    let overview: Table = if args.ends { listing::table(&ends) } else { mined::edges_overview(&rows, top) };
+    export.send_mined(
+        context,
+        Mined {
+            command: "mine edges",
+            rows: if args.ends { "ends" } else { "edges" },
+            listing: if args.ends { ends } else { of_edges },
+            overview,
+            fields,
+            graph: if args.ends { None } else { Some(&draw) },
+            about,
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+fn by_calls(mut ends: Vec<(String, EndSum)>) -> Vec<(String, EndSum)> {
+    ends.sort_by(|(a, x), (b, y)| y.calls.cmp(&x.calls).then_with(|| a.cmp(b)));
+    ends
+}
+
+/// The sums over an input, from the lake if they were made before.
+pub fn sums(
+    input: &mut Input,
+    concurrency: Concurrency,
+    lags: &[u32],
+    eventually: bool,
+    turns: Turns,
+) -> Result<EdgeSums> {
+    let aliases = &input.vocabulary.tool_aliases;
+    let question = format!("edges {concurrency:?} {lags:?} {eventually} {turns:?} {aliases:?}");
+    input.remember(&question, |input| {
+        let (activities, names) = match concurrency {
+            Concurrency::Message => {
+                let (history, names) = logs::history(input);
+                (edges::by_message(&history), names)
+            }
+            Concurrency::Flat => {
+                let window = input.window.clone();
+                let corpus = input.corpus();
+                (edges::by_file(corpus, &window), corpus.names.clone())
+            }
+        };
+        input.pool.install(|| edges::sums(&activities, &names, lags, eventually, turns))
+    })
+}

@@ -1,0 +1,80 @@
+//! What the aggregates of logs share: reading the input, merged histories, names that may leave the machine.
+
+use serde_json::{Value, json};
+
+use crate::cli::{InputArgs, WindowArgs};
+use crate::commands::input::Input;
+use crate::commands::mine::export::ExportArgs;
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::model::history::History;
+use crate::model::names::Names;
+use crate::report::numbers::counted;
+use crate::report::quality;
+use crate::telemetry::anonymous_tool;
+
+/// Finds the logs and brings them up to date; `tier` as in [`Input::read`].
+pub fn read(
+    args: &InputArgs,
+    of: &WindowArgs,
+    tier: u8,
+    export: &ExportArgs,
+    context: &mut Context<'_>,
+) -> Result<Input> {
+    let input = Input::read(args, window::of(of, context.now_ms)?, tier, &export.shared(), context)?;
+    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.allow_empty {
+        return Err(input.no_records());
+    }
+    Ok(input)
+}
+
+/// What happened, with renamed tools under their present name.
+pub fn history(input: &mut Input) -> (History, Names) {
+    let mut history = input.history();
+    let mut names = input.corpus().names.clone();
+    for (old, new) in &input.vocabulary.tool_aliases {
+        if let Some(old) = names.find(old) {
+            history.rename_tool(old, names.intern(new));
+        }
+    }
+    (history, names)
+}
+
+/// The name under which a tool is shown.
+pub fn shown(export: &ExportArgs, tool: &str) -> String {
+    if export.live_names { tool.to_owned() } else { anonymous_tool(tool) }
+}
+
+/// Keeps what at least k sessions have done; says how many rows are left out.
+pub fn keep_k<R>(rows: Vec<R>, export: &ExportArgs, sessions: impl Fn(&R) -> u64) -> (Vec<R>, u64) {
+    let before = rows.len();
+    let kept: Vec<R> = rows.into_iter().filter(|row| sessions(row) >= export.k_anonymity).collect();
+    let left_out = (before - kept.len()) as u64;
+    (kept, left_out)
+}
+
+/// Tells the notes of the input, and how many rows are left out.
+pub fn tell(input: &Input, export: &ExportArgs, left_out: u64, context: &mut Context<'_>) -> Result<()> {
+    input.tell(&export.shared(), context)?;
+    if left_out > 0 && !export.quiet {
+        let rows = counted(left_out, "row");
+        writeln!(context.err, "# {rows} left out: fewer than {} sessions", export.k_anonymity)?;
+    }
+    Ok(())
+}
+
+/// The fields of every report about logs.
+pub fn fields(input: &Input, left_out: u64) -> Value {
+    json!({
+        "window": input.window_json(),
+        "inputs": input.json(),
+        "data_quality": quality::json(&quality::of(&input.sources)),
+        "left_out": left_out,
+    })
+}
+
+/// Nothing to sum up.
+pub fn no_calls() -> Error {
+    Error::failed("no tool calls in the window").hint("widen --since, --until or --days, or pass --allow-empty")
+}

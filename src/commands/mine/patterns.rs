@@ -1,0 +1,69 @@
+//! `devboy mine patterns`: the nine habits that Paper 3 names, in one's own logs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::commands::mine::export::{ExportArgs, Mined};
+use crate::commands::mine::logs;
+use crate::commands::mine::tools::{self, Called};
+use crate::context::Context;
+use crate::error::Result;
+use crate::mine::patterns;
+use crate::model::pattern::PatternCount;
+use crate::report::mined;
+
+/// Print how often the nine patterns of Paper 3 occur, what they cost, and what answers them.
+///
+/// Definitions: rules/patterns.toml. Tokens are estimated from bytes.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Counted {
+    patterns: Vec<PatternCount>,
+    calls: u64,
+    response_tokens: u64,
+}
+
+/// Reads, searches, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let export = &args.export;
+    let mut input = logs::read(&args.input, &args.window, 0, export, context)?;
+    let wanted = input.data.patterns()?;
+    let bytes_per_token = input.data.tool_use()?.bytes_per_token;
+    let words = &input.vocabulary;
+    let question = format!(
+        "patterns {wanted:?} {bytes_per_token} {:?} {:?} {:?}",
+        words.tool_aliases, words.file_read_tools, words.file_mutate_tools
+    );
+    let counted: Counted = input.remember(&question, |input| {
+        let Called { history, names, calls, .. } = tools::called(input, false, bytes_per_token);
+        Ok(Counted {
+            patterns: patterns::count(&history, &calls, &names, &wanted),
+            calls: calls.len() as u64,
+            response_tokens: calls.iter().map(|call| u64::from(call.tokens)).sum(),
+        })
+    })?;
+    if counted.calls == 0 && !args.input.allow_empty {
+        return Err(logs::no_calls());
+    }
+    // A pattern that nobody has tells nothing about anybody.
+    let sessions = |row: &PatternCount| if row.matches == 0 { u64::MAX } else { row.sessions };
+    let (rows, left_out) = logs::keep_k(counted.patterns, export, sessions);
+    logs::tell(&input, export, left_out, context)?;
+    let mut fields = logs::fields(&input, left_out);
+    fields["tokens_basis"] = json!(format!("estimated: {bytes_per_token} bytes per token"));
+    fields["response_tokens"] = json!(counted.response_tokens);
+    let listing = mined::patterns(&rows, counted.response_tokens);
+    let overview = mined::patterns_overview(&rows, counted.response_tokens);
+    export.send_mined(context, Mined { overview, fields, ..Mined::listed("mine patterns", "patterns", listing) })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,53 @@
+//! `devboy mine sessions`: a row for each session, under a pseudonym.
+
+use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::commands::mine::export::{ExportArgs, Mined};
+use crate::commands::mine::logs;
+use crate::context::Context;
+use crate::error::Result;
+use crate::mine::sessions;
+use crate::model::tool_use::SessionSummary;
+use crate::report::mined;
+use crate::settings::classify_agent;
+
+/// Print one row per session: span, calls, chains, compactions, turns, models, tokens, class.
+///
+/// Sessions and projects are pseudonyms. A row is about one session, so --k-anonymity above 1 leaves none.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+/// Reads, sums up, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let export = &args.export;
+    let mut input = logs::read(&args.input, &args.window, 0, export, context)?;
+    let words = &input.vocabulary;
+    let question = format!("sessions {:?} {:?}", words.read_class_tools, words.tool_aliases);
+    let rows: Vec<SessionSummary> = input.remember(&question, |input| {
+        let (history, names) = logs::history(input);
+        Ok(sessions::sessions(&history, &names, &input.vocabulary.read_class_tools))
+    })?;
+    if rows.is_empty() && !args.input.allow_empty {
+        return Err(logs::no_calls());
+    }
+    let classed = rows.into_iter().map(|row| {
+        let read_share = row.read_calls as f64 / row.calls.max(1) as f64;
+        let class = classify_agent(row.calls as f64, row.compactions as f64, read_share).variant().to_owned();
+        SessionSummary { class, ..row }
+    });
+    let (rows, left_out) = logs::keep_k(classed.collect(), export, |_| 1);
+    logs::tell(&input, export, left_out, context)?;
+    let mined = Mined {
+        overview: mined::sessions_overview(&rows),
+        fields: logs::fields(&input, left_out),
+        ..Mined::listed("mine sessions", "sessions", mined::sessions(&rows))
+    };
+    export.send_mined(context, mined)?;
+    Ok(Exit::Done)
+}

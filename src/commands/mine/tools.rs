@@ -1,0 +1,150 @@
+//! `devboy mine tools`: how often each tool was called, what it answered, how long it took, what it cost.
+
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::commands::input::Input;
+use crate::commands::mine::export::{ExportArgs, Layout, Mined};
+use crate::commands::mine::logs;
+use crate::context::Context;
+use crate::error::Result;
+use crate::mine::tools::{self, BUILT_IN, Guide};
+use crate::model::history::History;
+use crate::model::id::{Id, IdMap};
+use crate::model::names::Names;
+use crate::model::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
+use crate::report::{listing, mined};
+
+/// The vocabulary in which `--exact` counts, as a tier: `o200k_base`.
+const EXACT_TIER: u8 = 1;
+
+/// Print what each tool answered: sizes, times, failures, repeats, tokens.
+///
+/// Tokens are estimated from bytes unless --exact is given. Names of MCP servers are pseudonyms unless --live-names is given.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Sum up by MCP server.
+    #[arg(long)]
+    servers: bool,
+    /// Count the tokens of answers (o200k_base); takes as long as the first replay.
+    #[arg(long)]
+    exact: bool,
+    /// Columns of the CSV.
+    #[arg(long, value_enum, default_value_t)]
+    layout: Layout,
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+/// Reads, sums up, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let export = args.export.in_layout(args.layout)?;
+    let tier = if args.exact { EXACT_TIER } else { 0 };
+    let mut input = logs::read(&args.input, &args.window, tier, &export, context)?;
+    if args.layout == Layout::Published {
+        return published(&mut input, &export, context);
+    }
+    let bytes_per_token = input.data.tool_use()?.bytes_per_token;
+    let words = &input.vocabulary;
+    let question = format!(
+        "tools {bytes_per_token} {:?} {:?} {:?}",
+        words.tool_aliases, words.file_read_tools, words.file_mutate_tools
+    );
+    let uses: ToolUses = input.remember(&question, |input| {
+        let Called { calls, servers, names, .. } = called(input, args.exact, bytes_per_token);
+        input.pool.install(|| tools::uses(&calls, &servers, &names))
+    })?;
+    if uses.tools.is_empty() && !args.input.allow_empty {
+        return Err(logs::no_calls());
+    }
+    let sum = |of: fn(&ToolUse) -> u64| uses.tools.iter().map(of).sum::<u64>();
+    let (all_tokens, counted, ran) = (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.ran));
+    let by_tool = |row: ToolUse| ToolUse { name: logs::shown(&export, &row.name), ..row };
+    let by_server = |row: ToolUse| ToolUse { name: server_shown(&export, &row.name), ..row };
+    let (tools, tools_out) = logs::keep_k(uses.tools.into_iter().map(by_tool).collect(), &export, |row| row.sessions);
+    let (servers, servers_out) =
+        logs::keep_k(uses.servers.into_iter().map(by_server).collect(), &export, |row| row.sessions);
+    let left_out = if args.servers { servers_out } else { tools_out };
+    logs::tell(&input, &export, left_out, context)?;
+    let estimate = format!("estimated: {bytes_per_token} bytes per token");
+    let basis = if args.exact {
+        format!("replayed: {counted} answers of {ran} counted with o200k_base, all other text {estimate}")
+    } else {
+        estimate.clone()
+    };
+    if !export.quiet {
+        writeln!(context.err, "# tokens of answers {basis}")?;
+    }
+    let of_tools = mined::tools(&tools, "tool", all_tokens, bytes_per_token);
+    let of_servers = mined::tools(&servers, "server", all_tokens, bytes_per_token);
+    let mut fields = logs::fields(&input, left_out);
+    fields["sessions"] = json!(uses.sessions);
+    fields["tokens_basis"] = json!({ "responses": basis, "inputs": estimate });
+    fields["response_tokens"] = json!(all_tokens);
+    if !args.servers {
+        fields["servers"] = listing::json(&of_servers);
+    }
+    let rows = if args.servers { (&servers, "server") } else { (&tools, "tool") };
+    export.send_mined(
+        context,
+        Mined {
+            command: "mine tools",
+            rows: if args.servers { "servers" } else { "tools" },
+            overview: mined::tools_overview(rows.0, rows.1, all_tokens),
+            listing: if args.servers { of_servers } else { of_tools },
+            fields,
+            graph: None,
+            about: vec![("tokens_basis", basis)],
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+/// A history with what is known of each of its calls.
+pub struct Called {
+    /// What happened.
+    pub history: History,
+    /// Names of its symbols.
+    pub names: Names,
+    /// Its calls, in its order.
+    pub calls: Vec<ToolCall>,
+    /// MCP servers, by number.
+    pub servers: Vec<String>,
+}
+
+/// Looks at every call of the input.
+pub fn called(input: &mut Input, exact: bool, bytes_per_token: f64) -> Called {
+    let (history, names) = logs::history(input);
+    let bodies = if exact { input.bodies() } else { Vec::new() };
+    let counted = bodies.iter().filter(|body| body.counted & EXACT_TIER != 0);
+    let exact: IdMap<Id, u32> = counted.map(|body| (body.body, body.raw.tokens[0])).collect();
+    let words = &input.vocabulary;
+    let guide =
+        Guide { reading: &words.file_read_tools, changing: &words.file_mutate_tools, exact: &exact, bytes_per_token };
+    let (calls, servers) = tools::calls(&history, &names, &guide);
+    Called { history, names, calls, servers }
+}
+
+/// The name under which a server is shown.
+fn server_shown(export: &ExportArgs, server: &str) -> String {
+    if server == BUILT_IN {
+        return server.to_owned();
+    }
+    let shown = logs::shown(export, &format!("mcp__{server}__tool"));
+    tools::server(&shown).unwrap_or_default().to_owned()
+}
+
+/// The published table of volumes.
+fn published(input: &mut Input, export: &ExportArgs, context: &mut Context<'_>) -> Result<Exit> {
+    let window = input.window.clone();
+    let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.corpus(), &window)))?;
+    let shown = |row: Volume| Volume { tool: logs::shown(export, &row.tool), ..row };
+    let (rows, left_out) = logs::keep_k(rows.into_iter().map(shown).collect(), export, |row| row.sessions);
+    logs::tell(input, export, left_out, context)?;
+    export.send_mined(context, Mined::listed("mine tools", "tools", mined::volumes(&rows)))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,122 @@
+//! Two sides held against each other: which follow-ups and answer sizes changed beyond chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::change::{Change, Side, SizeSide, What};
+use crate::model::edge::EdgeThresholds;
+use crate::model::significance::{Table, benjamini_hochberg};
+use crate::model::stats::Share;
+
+/// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
+/// pairs, sizes by the share of answers over one side's median (Mood's median test); both with Fisher's exact test,
+/// two-sided, and Benjamini–Hochberg over all tests of a kind.
+pub fn changes(a: &Side, b: &Side, thresholds: &EdgeThresholds) -> Vec<Change> {
+    let mut edges = edges(a, b);
+    let mut sizes = sizes(a, b);
+    for rows in [&mut edges, &mut sizes] {
+        let tested: Vec<usize> = (0..rows.len()).filter(|&index| rows[index].p.is_some()).collect();
+        let p: Vec<f64> = tested.iter().filter_map(|&index| rows[index].p).collect();
+        for (index, q) in tested.into_iter().zip(benjamini_hochberg(&p)) {
+            let row = &mut rows[index];
+            row.q = Some(q);
+            row.changed = q <= thresholds.q_max && row.a.k.max(row.b.k) >= thresholds.count_min;
+        }
+    }
+    let mut out = [edges, sizes].concat();
+    out.sort_by(|x, y| {
+        let surest = x.q.unwrap_or(2.0).total_cmp(&y.q.unwrap_or(2.0));
+        (x.what, surest).cmp(&(y.what, std::cmp::Ordering::Equal)).then(surest).then_with(|| {
+            let key = |row: &Change| (std::cmp::Reverse(row.a.k + row.b.k), row.name.clone(), row.to.clone(), row.lag);
+            key(x).cmp(&key(y))
+        })
+    });
+    out
+}
+
+fn tested(a: (u64, u64), b: (u64, u64)) -> Option<f64> {
+    (a.1 > 0 && b.1 > 0).then(|| Table::of_sides(a, b).p_two_sided())
+}
+
+fn edges(a: &Side, b: &Side) -> Vec<Change> {
+    let trials = |side: &Side| {
+        let mut trials: BTreeMap<(String, u32), u64> = BTreeMap::new();
+        for ((from, _, lag), (count, _)) in &side.edges {
+            *trials.entry((from.clone(), *lag)).or_default() += count;
+        }
+        trials
+    };
+    if a.edges.is_empty() || b.edges.is_empty() {
+        return Vec::new();
+    }
+    let (trials_a, trials_b) = (trials(a), trials(b));
+    let keys: BTreeSet<_> = a.edges.keys().chain(b.edges.keys()).collect();
+    let change = |key: &(String, String, u32)| {
+        let of = |side: &Side, trials: &BTreeMap<(String, u32), u64>| {
+            let n = trials.get(&(key.0.clone(), key.2)).copied().unwrap_or_default();
+            (side.edges.get(key).map_or(0, |(count, _)| *count), n)
+        };
+        let (of_a, of_b) = (of(a, &trials_a), of(b, &trials_b));
+        let sessions = |side: &Side| side.edges.get(key).and_then(|(_, sessions)| *sessions);
+        Change {
+            what: What::Edge,
+            name: key.0.clone(),
+            to: key.1.clone(),
+            lag: Some(key.2),
+            a: Share::new(of_a.0, of_a.1),
+            b: Share::new(of_b.0, of_b.1),
+            median_a: None,
+            median_b: None,
+            sessions_min: [sessions(a), sessions(b)].into_iter().flatten().min(),
+            p: tested(of_a, of_b),
+            q: None,
+            changed: false,
+        }
+    };
+    keys.into_iter().map(change).collect()
+}
+
+fn sizes(a: &Side, b: &Side) -> Vec<Change> {
+    let both = a.sizes.iter().filter_map(|(tool, of_a)| Some((tool, of_a, b.sizes.get(tool)?)));
+    both.map(|(tool, of_a, of_b)| {
+        let beyond = beyond_one_median(of_a, of_b);
+        Change {
+            what: What::Size,
+            name: tool.clone(),
+            to: String::new(),
+            lag: None,
+            a: Share::new(beyond.map_or(0, |(a, _)| a), of_a.n),
+            b: Share::new(beyond.map_or(0, |(_, b)| b), of_b.n),
+            median_a: Some(of_a.median),
+            median_b: Some(of_b.median),
+            sessions_min: [of_a.sessions, of_b.sessions].into_iter().flatten().min(),
+            p: beyond.and_then(|beyond| p_of_sizes(of_a, of_b, beyond)),
+            q: None,
+            changed: false,
+        }
+    })
+    .collect()
+}
+
+/// Answers of each side beyond one median: that of the first side if only a median is known of it, else that of the second.
+/// None if neither side has single sizes.
+///
+/// Beyond is above, where the single sizes of both are known. Of a side known by its median only, at most half lies above
+/// and at most half below (equal sizes lie on neither), so the other side is tested where it has more than that.
+fn beyond_one_median(a: &SizeSide, b: &SizeSide) -> Option<(u64, u64)> {
+    let above = |chars: &[u32], median: u64| (chars.len() - chars.partition_point(|&c| u64::from(c) <= median)) as u64;
+    let below = |chars: &[u32], median: u64| chars.partition_point(|&c| u64::from(c) < median) as u64;
+    let most = |chars: &[u32], median: u64| above(chars, median).max(below(chars, median));
+    match (&a.chars, &b.chars) {
+        (None, None) => None,
+        (None, Some(chars)) => Some((a.n / 2, most(chars, a.median))),
+        (Some(chars), None) => Some((most(chars, b.median), b.n / 2)),
+        (Some(of_a), Some(of_b)) => Some((above(of_a, b.median), above(of_b, b.median))),
+    }
+}
+
+/// The test of sizes. Half of the answers or fewer beyond a median that is only known as such is what may be.
+fn p_of_sizes(a: &SizeSide, b: &SizeSide, (k_a, k_b): (u64, u64)) -> Option<f64> {
+    let known = a.chars.is_some() && b.chars.is_some();
+    let more = if a.chars.is_none() { 2 * k_b > b.n } else { 2 * k_a > a.n };
+    if known || more { tested((k_a, a.n), (k_b, b.n)) } else { Some(1.0) }
+}

@@ -1,0 +1,87 @@
+//! The habits that Paper 3 names, looked for in a history.
+
+use std::collections::BTreeSet;
+
+use crate::model::history::{Call, History};
+use crate::model::names::Names;
+use crate::model::pattern::{Pattern, PatternCount, PatternKind};
+use crate::model::tool_use::ToolCall;
+
+/// Counts every pattern; `uses` are the calls of the history, in its order.
+pub fn count(history: &History, uses: &[ToolCall], names: &Names, patterns: &[Pattern]) -> Vec<PatternCount> {
+    patterns.iter().map(|pattern| Search::new(pattern, history, uses, names).run()).collect()
+}
+
+/// Whether a name fits one with `*` for anything.
+fn fits(name: &str, wanted: &str) -> bool {
+    let Some((head, rest)) = wanted.split_once('*') else { return name == wanted };
+    let Some(left) = name.strip_prefix(head) else { return false };
+    left.char_indices().map(|(at, _)| at).chain([left.len()]).any(|at| fits(&left[at..], rest))
+}
+
+struct Search<'a> {
+    pattern: &'a Pattern,
+    history: &'a History,
+    uses: &'a [ToolCall],
+    /// By symbol: whether the tool is one of `from`, of `to`.
+    from: Vec<bool>,
+    to: Vec<bool>,
+}
+
+impl<'a> Search<'a> {
+    fn new(pattern: &'a Pattern, history: &'a History, uses: &'a [ToolCall], names: &Names) -> Self {
+        let among = |list: &[String]| {
+            names.texts().iter().map(|name| list.iter().any(|wanted| fits(name, wanted))).collect::<Vec<bool>>()
+        };
+        Self { pattern, history, uses, from: among(&pattern.from), to: among(&pattern.to) }
+    }
+
+    fn run(&self) -> PatternCount {
+        let Pattern { number, id, published, answer, .. } = self.pattern.clone();
+        let about = if self.pattern.to.is_empty() { &self.from } else { &self.to };
+        let mut found = PatternCount { number, id, published, answer, ..PatternCount::default() };
+        let mut sessions = BTreeSet::new();
+        let context = |call: &Call| (call.chain, call.partition);
+        let mut start = 0;
+        for calls in self.history.calls.chunk_by(|a, b| context(a) == context(b)) {
+            for at in 0..calls.len() {
+                let use_of = &self.uses[start + at];
+                found.calls += u64::from(about[calls[at].tool.0 as usize]);
+                if self.matches(calls, at, use_of) {
+                    found.matches += 1;
+                    found.tokens += u64::from(use_of.tokens);
+                    sessions.insert(use_of.session);
+                }
+            }
+            start += calls.len();
+        }
+        found.sessions = sessions.len() as u64;
+        found
+    }
+
+    /// Whether the call at a place of its context is a match.
+    fn matches(&self, calls: &[Call], at: usize, use_of: &ToolCall) -> bool {
+        let tool = calls[at].tool.0 as usize;
+        match self.pattern.kind {
+            PatternKind::Follows => self.to[tool] && self.follows(calls, at),
+            _ if !self.from[tool] => false,
+            PatternKind::Calls => true,
+            PatternKind::Polls => self.is_unchanged_poll(calls, at),
+            PatternKind::Rereads => use_of.reread,
+            PatternKind::EmptyRun => use_of.empty_run > 1,
+            PatternKind::Large => use_of.bytes >= self.pattern.bytes_min,
+        }
+    }
+
+    fn follows(&self, calls: &[Call], at: usize) -> bool {
+        let step = calls[at].step;
+        let near = calls[..at].iter().rev().take_while(|call| step.abs_diff(call.step) <= self.pattern.lag_max);
+        near.filter(|call| call.step != step).any(|call| self.from[call.tool.0 as usize])
+    }
+
+    fn is_unchanged_poll(&self, calls: &[Call], at: usize) -> bool {
+        let (call, reach) = (&calls[at], self.pattern.between_max as usize + 1);
+        let before = calls[..at].iter().rev().take(reach).find(|before| before.tool == call.tool);
+        call.ran() && before.is_some_and(|before| before.ran() && before.body == call.body)
+    }
+}

@@ -1,0 +1,58 @@
+//! Sessions in a row each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::history::History;
+use crate::model::names::{Names, Sym};
+use crate::model::tool_use::SessionSummary;
+use crate::model::trace::{Millis, NO_TIME, Place};
+
+/// Hex digits of a session's pseudonym (published length of `session_hash`).
+const DIGITS: usize = 16;
+
+/// One row per session, by its first time, then by pseudonym; `read_class` lists the tools that only read.
+pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionSummary> {
+    let time = |ts: Millis| (ts != NO_TIME).then_some(ts);
+    let mut rows: Vec<SessionSummary> = history
+        .sessions
+        .iter()
+        .map(|session| SessionSummary {
+            session: session.id.to_string()[..DIGITS].to_owned(),
+            project: session.project.to_string()[..DIGITS].to_owned(),
+            first_ms: time(session.ts_first),
+            last_ms: time(session.ts_last),
+            ..SessionSummary::default()
+        })
+        .collect();
+    for chain in &history.chains {
+        let row = &mut rows[chain.session as usize];
+        let calls = &history.calls[chain.calls.clone()];
+        row.chains += 1;
+        row.subagents += u64::from(chain.place != Place::Main);
+        row.compactions += u64::from(chain.compactions);
+        row.calls += calls.len() as u64;
+        row.read_calls += calls.iter().filter(|call| read_class.contains(names.text(call.tool))).count() as u64;
+        row.response_bytes += calls.iter().map(|call| u64::from(call.bytes)).sum::<u64>();
+        if chain.place == Place::Main {
+            row.turns += calls.iter().map(|call| call.turn).collect::<BTreeSet<u32>>().len() as u64;
+        }
+    }
+    let mut models: Vec<BTreeMap<Sym, u64>> = vec![BTreeMap::new(); rows.len()];
+    for message in history.messages.iter().filter(|message| message.billed) {
+        let row = &mut rows[message.session as usize];
+        row.messages += 1;
+        row.input_tokens += message.usage.input;
+        row.output_tokens += message.usage.output;
+        row.cache_creation_tokens += message.usage.cache_creation;
+        row.cache_read_tokens += message.usage.cache_read;
+        *models[message.session as usize].entry(message.model).or_default() += 1;
+    }
+    for (row, models) in rows.iter_mut().zip(models) {
+        let mut models: Vec<(std::cmp::Reverse<u64>, &str)> =
+            models.into_iter().map(|(model, count)| (std::cmp::Reverse(count), names.text(model))).collect();
+        models.sort_unstable();
+        row.models = models.into_iter().map(|(_, model)| model.to_owned()).collect();
+    }
+    rows.sort_by(|a, b| (a.first_ms, &a.session).cmp(&(b.first_ms, &b.session)));
+    rows
+}

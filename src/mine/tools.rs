@@ -1,0 +1,190 @@
+//! What each call was like in its context, and what the calls of tools and servers add up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::frames::tools::ToolFrame;
+use crate::model::corpus::Corpus;
+use crate::model::history::{Call, History};
+use crate::model::id::{Id, IdMap, IdSet};
+use crate::model::names::{Names, Sym};
+use crate::model::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
+use crate::model::trace::{Millis, ResultKind, Status};
+
+/// The name under which tools of no MCP server are summed up.
+pub const BUILT_IN: &str = "(built-in)";
+
+/// What the reading of calls needs to know besides.
+pub struct Guide<'a> {
+    /// Tools whose answers come from files.
+    pub reading: &'a BTreeSet<String>,
+    /// Tools that change a file.
+    pub changing: &'a BTreeSet<String>,
+    /// Exact tokens of bodies, as far as they are known.
+    pub exact: &'a IdMap<Id, u32>,
+    /// Bytes per token for all others.
+    pub bytes_per_token: f64,
+}
+
+/// The name of the MCP server of a tool: all between `mcp__` and the last `__`.
+pub fn server(tool: &str) -> Option<&str> {
+    tool.strip_prefix("mcp__")?.rsplit_once("__").map(|(server, _)| server)
+}
+
+/// What a context has seen so far.
+#[derive(Default)]
+struct Seen {
+    context: Option<(u32, u32)>,
+    bodies: IdSet<Id>,
+    read: BTreeSet<(Id, Sym)>,
+    /// Calls with empty answers in a row, by tool.
+    empty: BTreeMap<Sym, Vec<usize>>,
+}
+
+/// Every call of a history, in its order; and the servers, by number.
+pub fn calls(history: &History, names: &Names, guide: &Guide<'_>) -> (Vec<ToolCall>, Vec<String>) {
+    let is_in = |tools: &BTreeSet<String>| names.texts().iter().map(|name| tools.contains(name)).collect::<Vec<bool>>();
+    let (reading, changing) = (is_in(guide.reading), is_in(guide.changing));
+    let (servers, server_of) = servers(names);
+    let mut seen = Seen::default();
+    let mut out: Vec<ToolCall> = Vec::with_capacity(history.calls.len());
+    for call in &history.calls {
+        if seen.context != Some((call.chain, call.partition)) {
+            seen = Seen { context: Some((call.chain, call.partition)), ..Seen::default() };
+        }
+        let tool = call.tool.0 as usize;
+        let mut row = plain(call, guide);
+        row.server = server_of[tool];
+        row.session = history.chains[call.chain as usize].session;
+        row.repeat = row.repeatable && !seen.bodies.insert(call.body);
+        let file = call.path.is_some() && call.status == Status::Ok;
+        row.reads = file && reading[tool];
+        row.reread = row.reads && !seen.read.insert((call.path, call.tool));
+        if file && changing[tool] {
+            seen.read.retain(|(path, _)| *path != call.path);
+        }
+        if row.empty {
+            let run = seen.empty.entry(call.tool).or_default();
+            run.push(out.len());
+            row.empty_run = run.len() as u32;
+            row.in_empty_run = run.len() > 1;
+            let first = run[0];
+            if let Some(first) = out.get_mut(first) {
+                first.in_empty_run = true;
+            }
+        } else if row.ran {
+            seen.empty.remove(&call.tool);
+        }
+        out.push(row);
+    }
+    (out, servers)
+}
+
+/// What a call says by itself.
+fn plain(call: &Call, guide: &Guide<'_>) -> ToolCall {
+    let exact = guide.exact.get(&call.body).copied();
+    let estimated = (f64::from(call.bytes) / guide.bytes_per_token).ceil() as u32;
+    let text = matches!(call.kind, ResultKind::Text | ResultKind::Mixed);
+    ToolCall {
+        tool: call.tool,
+        ran: call.ran(),
+        sized: call.ran() && call.kind != ResultKind::NonText,
+        failed: call.status == Status::Error,
+        rejected: call.status == Status::Rejected,
+        open: matches!(call.status, Status::Unanswered | Status::Cancelled),
+        empty: call.status == Status::Ok && call.kind == ResultKind::Empty,
+        repeatable: call.status == Status::Ok && text,
+        chars: call.chars,
+        bytes: call.bytes,
+        tokens: exact.unwrap_or(estimated),
+        counted: exact.is_some() && call.bytes > 0,
+        input_bytes: call.input_bytes,
+        latency_ms: call.latency_ms.filter(|_| call.ran()),
+        ..ToolCall::default()
+    }
+}
+
+/// The servers by number, and the number of each tool's.
+fn servers(names: &Names) -> (Vec<String>, Vec<u32>) {
+    let mut servers = vec![BUILT_IN.to_owned()];
+    let known: BTreeSet<&str> = names.texts().iter().filter_map(|name| server(name)).collect();
+    servers.extend(known.into_iter().map(str::to_owned));
+    let number = |name: &String| {
+        server(name).and_then(|server| servers.iter().position(|known| known == server)).unwrap_or_default() as u32
+    };
+    let of = names.texts().iter().map(number).collect();
+    (servers, of)
+}
+
+/// Tools and servers, the most called first.
+///
+/// # Errors
+/// If Polars refuses a query, which is a fault of devboy.
+pub fn uses(calls: &[ToolCall], servers: &[String], names: &Names) -> Result<ToolUses> {
+    if calls.is_empty() {
+        return Ok(ToolUses::default());
+    }
+    let frame = ToolFrame::new(calls)?;
+    let named = |rows: Vec<(u32, ToolUse)>, name: &dyn Fn(u32) -> String| {
+        let mut rows: Vec<ToolUse> =
+            rows.into_iter().map(|(number, row)| ToolUse { name: name(number), ..row }).collect();
+        rows.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
+        rows
+    };
+    let sessions: BTreeSet<u32> = calls.iter().map(|call| call.session).collect();
+    Ok(ToolUses {
+        tools: named(frame.uses("tool")?, &|number| names.text(Sym(number)).to_owned()),
+        servers: named(frame.uses("server")?, &|number| servers[number as usize].clone()),
+        sessions: sessions.len() as u64,
+    })
+}
+
+/// The published table of volumes: a file is a session, copies in other files count again, a call without an answer has
+/// size 0; the most called first.
+pub fn volumes(corpus: &Corpus, window: &Range<Millis>) -> Vec<Volume> {
+    let sizes = sizes(corpus, window);
+    let volume = |(tool, (sessions, mut chars)): (Sym, (u64, Vec<u32>))| {
+        chars.sort_unstable();
+        Volume {
+            tool: corpus.names.text(tool).to_owned(),
+            calls: chars.len() as u64,
+            sessions,
+            chars_median: interpolated(&chars, 0.5),
+            chars_p90: interpolated(&chars, 0.9),
+            chars_p99: interpolated(&chars, 0.99),
+        }
+    };
+    let mut rows: Vec<Volume> = sizes.into_iter().map(volume).collect();
+    rows.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool.cmp(&b.tool)));
+    rows
+}
+
+/// Of every tool the files with a call, and the sizes of all answers in code points.
+pub fn sizes(corpus: &Corpus, window: &Range<Millis>) -> BTreeMap<Sym, (u64, Vec<u32>)> {
+    let mut out: BTreeMap<Sym, (u64, Vec<u32>)> = BTreeMap::new();
+    for file in &corpus.files {
+        let recorded = || file.rows.calls.iter().filter(|row| !row.progress);
+        let mut answers: Vec<_> = recorded().filter_map(|row| Some((row.answered?, row.call))).collect();
+        answers.sort_by_key(|(answered, _)| answered.block);
+        // The last result of an id is the one that stands.
+        let chars: IdMap<Id, u32> = answers.into_iter().map(|(answered, call)| (call, answered.chars)).collect();
+        let asked = recorded().filter_map(|row| Some((row.asked?, row.call)));
+        let mut tools = BTreeSet::new();
+        for (asked, call) in asked.filter(|(asked, _)| window.contains(&asked.ts)) {
+            let row = out.entry(asked.tool).or_default();
+            row.0 += u64::from(tools.insert(asked.tool));
+            row.1.push(chars.get(&call).copied().unwrap_or_default());
+        }
+    }
+    out
+}
+
+/// The quantile between the two elements next to it, truncated to a whole number.
+fn interpolated(sorted: &[u32], share: f64) -> u64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0 };
+    let at = share * last as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    let (low, high) = (f64::from(sorted[low]), f64::from(sorted[high]));
+    (low + (high - low) * at.fract()) as u64
+}

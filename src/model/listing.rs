@@ -1,0 +1,76 @@
+//! Rows of any aggregate as named, typed columns: what CSV, JSON, Markdown and Parquet are all written from, so that the
+//! forms cannot disagree.
+
+/// The values of one column.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Values {
+    /// Text.
+    Texts(Vec<String>),
+    /// Whole numbers, or nothing.
+    Wholes(Vec<Option<i64>>),
+    /// Numbers, or nothing.
+    Reals(Vec<Option<f64>>),
+    /// Yes or no.
+    Flags(Vec<bool>),
+}
+
+/// A table of named columns of equal length.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Listing {
+    /// Rows.
+    pub rows: usize,
+    /// Columns in order.
+    pub columns: Vec<(&'static str, Values)>,
+}
+
+/// Makes a [`Listing`] of rows, column by column.
+pub struct Columns<'a, R> {
+    rows: &'a [R],
+    columns: Vec<(&'static str, Values)>,
+}
+
+impl<'a, R> Columns<'a, R> {
+    /// No columns yet.
+    pub fn of(rows: &'a [R]) -> Self {
+        Self { rows, columns: Vec::new() }
+    }
+
+    /// Adds a column of text.
+    #[must_use]
+    pub fn text(mut self, name: &'static str, value: impl Fn(&R) -> String) -> Self {
+        self.columns.push((name, Values::Texts(self.rows.iter().map(value).collect())));
+        self
+    }
+
+    /// Adds a column of counts.
+    #[must_use]
+    pub fn count(self, name: &'static str, value: impl Fn(&R) -> u64) -> Self {
+        self.whole(name, |row| i64::try_from(value(row)).ok())
+    }
+
+    /// Adds a column of whole numbers.
+    #[must_use]
+    pub fn whole(mut self, name: &'static str, value: impl Fn(&R) -> Option<i64>) -> Self {
+        self.columns.push((name, Values::Wholes(self.rows.iter().map(value).collect())));
+        self
+    }
+
+    /// Adds a column of numbers.
+    #[must_use]
+    pub fn real(mut self, name: &'static str, value: impl Fn(&R) -> Option<f64>) -> Self {
+        self.columns.push((name, Values::Reals(self.rows.iter().map(value).collect())));
+        self
+    }
+
+    /// Adds a column of yes and no.
+    #[must_use]
+    pub fn flag(mut self, name: &'static str, value: impl Fn(&R) -> bool) -> Self {
+        self.columns.push((name, Values::Flags(self.rows.iter().map(value).collect())));
+        self
+    }
+
+    /// The table.
+    pub fn finish(self) -> Listing {
+        Listing { rows: self.rows.len(), columns: self.columns }
+    }
+}

@@ -1,0 +1,112 @@
+//! Exact tests of association, and the control of false discoveries over many of them.
+//!
+//! All tests take trials as independent. Calls of one session are not quite, so read small numbers with care.
+
+/// A two-by-two table by its margins: of `total` trials `row` have the first property, `column` the second, and `both`
+/// have both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Trials with both properties.
+    pub both: u64,
+    /// Trials with the first property.
+    pub row: u64,
+    /// Trials with the second property.
+    pub column: u64,
+    /// All trials.
+    pub total: u64,
+}
+
+impl Table {
+    /// Successes `k` of `n` on two sides, as a table: the first property is the side, the second success.
+    pub fn of_sides(a: (u64, u64), b: (u64, u64)) -> Self {
+        Self { both: a.0, row: a.1, column: a.0 + b.0, total: a.1 + b.1 }
+    }
+
+    /// Smallest and largest count of both that the margins allow.
+    fn range(&self) -> (u64, u64) {
+        ((self.row + self.column).saturating_sub(self.total), self.row.min(self.column))
+    }
+
+    /// Logarithm of the probability of `both` given the margins (hypergeometric distribution).
+    fn ln_probability(&self, both: u64) -> f64 {
+        ln_choose(self.column, both) + ln_choose(self.total - self.column, self.row - both)
+            - ln_choose(self.total, self.row)
+    }
+
+    /// Fisher's exact test against "more of both than independence gives": the probability of at least as many.
+    pub fn p_greater(&self) -> f64 {
+        let (least, most) = self.range();
+        if self.both <= least {
+            return 1.0;
+        }
+        // The shorter tail is added up, the other one is what it leaves.
+        let expected = self.row as f64 * self.column as f64 / self.total as f64;
+        if self.both as f64 > expected { self.upper(self.both, most) } else { 1.0 - self.lower(self.both - 1, least) }
+    }
+
+    /// Fisher's exact test against "not what independence gives": twice the smaller tail, at most 1.
+    pub fn p_two_sided(&self) -> f64 {
+        let (least, most) = self.range();
+        let mirrored = Self { both: self.row - self.both, column: self.total - self.column, ..*self };
+        if least == most { 1.0 } else { (2.0 * self.p_greater().min(mirrored.p_greater())).min(1.0) }
+    }
+
+    /// Probability of `from` and more, up to `most`.
+    fn upper(&self, from: u64, most: u64) -> f64 {
+        let (mut term, mut sum) = (1.0, 1.0);
+        for both in from..most {
+            let left = (self.row - both) as f64 * (self.column - both) as f64;
+            // The margins bound `both` from below, so this does not wrap.
+            let right = (both + 1) as f64 * (self.total + both + 1 - self.row - self.column) as f64;
+            term *= left / right;
+            sum += term;
+            if term < sum * f64::EPSILON {
+                break;
+            }
+        }
+        (self.ln_probability(from) + f64::ln(sum)).exp().min(1.0)
+    }
+
+    /// Probability of `from` and fewer, down to `least`.
+    fn lower(&self, from: u64, least: u64) -> f64 {
+        let (mut term, mut sum) = (1.0, 1.0);
+        for both in (least + 1..=from).rev() {
+            let left = both as f64 * (self.total + both - self.row - self.column) as f64;
+            let right = (self.row - both + 1) as f64 * (self.column - both + 1) as f64;
+            term *= left / right;
+            sum += term;
+            if term < sum * f64::EPSILON {
+                break;
+            }
+        }
+        (self.ln_probability(from) + f64::ln(sum)).exp().min(1.0)
+    }
+}
+
+fn ln_choose(n: u64, k: u64) -> f64 {
+    ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
+}
+
+/// ln n!: a product while it is exact, then Stirling's series (error below 1e-12 from here on).
+fn ln_factorial(n: u64) -> f64 {
+    if n < 18 {
+        return ((1..=n).product::<u64>() as f64).ln();
+    }
+    let x = n as f64;
+    let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1260.0 * x.powi(5)) - 1.0 / (1680.0 * x.powi(7));
+    x * x.ln() - x + 0.5 * (std::f64::consts::TAU * x).ln() + series
+}
+
+/// Benjamini–Hochberg (1995): for each p-value the smallest false discovery rate at which it is a discovery, in the
+/// order given.
+pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
+    let mut q = vec![1.0; p.len()];
+    let mut least = 1.0_f64;
+    for (rank, &index) in order.iter().enumerate().rev() {
+        least = least.min(p[index] * p.len() as f64 / (rank + 1) as f64);
+        q[index] = least;
+    }
+    q
+}

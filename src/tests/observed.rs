@@ -1,0 +1,155 @@
+//! Follow-ups and repeats of recorded responses, against plain re-implementations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use crate::mine::observe::{Guide, observe};
+use crate::model::event::{Event, EventLog, NO_FORMAT, NO_STEP, Plan};
+use crate::model::id::Id;
+use crate::model::names::{Names, Sym};
+use crate::model::savings::LayerId;
+
+const TOOLS: [&str; 4] = ["", "A", "B", "C"];
+
+fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: usize) -> Event {
+    Event {
+        session: chain / 2,
+        chain,
+        partition,
+        step,
+        ts: place as i64,
+        call: place as u32,
+        tool: Sym(tool),
+        endpoint: Sym(tool),
+        path: 0,
+        body: if body == 0 { Id::NONE } else { Id([body; 16]) },
+        bytes: 100,
+        shape: 0,
+        inner_formats: 0,
+        depth: 0,
+        columns: 0,
+        rows: 0,
+        items: 0,
+        key_stability: f32::NAN,
+        layer: LayerId::L3,
+        format: NO_FORMAT,
+        baseline: 25,
+        sent: 25,
+        weight: 1.0,
+        mixed: false,
+        handle_tokens: 0,
+        plan: Plan::default(),
+        encodings: (0, 0),
+    }
+}
+
+/// A sorted log; steps grow within a chain, and several calls may share one.
+fn logs() -> impl Strategy<Value = EventLog> {
+    let row = (0_u32..4, 0_u32..3, 1_u32..4, 0_u8..6, any::<bool>());
+    (prop::collection::vec(row, 0..120), any::<bool>()).prop_map(|(mut rows, stepped)| {
+        rows.sort_by_key(|&(chain, partition, ..)| (chain, partition));
+        let (mut last, mut step) = (None, 0);
+        let mut events = Vec::new();
+        for (place, (chain, partition, tool, body, same_step)) in rows.into_iter().enumerate() {
+            step = match last {
+                Some(before) if before == chain => step + u32::from(!same_step),
+                _ => 0,
+            };
+            last = Some(chain);
+            events.push(event(chain, partition, if stepped { step } else { NO_STEP }, tool, body, place));
+        }
+        let names = Names::from_texts(TOOLS.map(str::to_owned).to_vec());
+        EventLog { names, sessions: vec!["s0".into(), "s1".into()], events, encodings: Vec::new() }
+    })
+}
+
+/// A step of a chain.
+type Step = (u32, u32);
+/// Tool, partition.
+type Use = (u32, u32);
+
+fn steps(log: &EventLog) -> BTreeMap<Step, BTreeSet<Use>> {
+    let mut steps: BTreeMap<Step, BTreeSet<Use>> = BTreeMap::new();
+    let mut places: BTreeMap<u32, u32> = BTreeMap::new();
+    for event in &log.events {
+        let place = places.entry(event.chain).or_insert(0);
+        let step = if event.step == NO_STEP { *place } else { event.step };
+        *place += 1;
+        steps.entry((event.chain, step)).or_default().insert((event.tool.0, event.partition));
+    }
+    steps
+}
+
+proptest! {
+    #![proptest_config(super::log_builder::cases(128))]
+
+    #[test]
+    fn follow_ups_are_those_of_a_plain_count(log in logs()) {
+        let guide = Guide {
+            inner_formats: &[],
+            sessions: &[],
+            pseudonym: &str::to_owned,
+            is_pseudonym: &|_| false,
+            classify: &|_| "default",
+            lags: &[1, 2, 3],
+        };
+        let found = observe(&log, &guide).unwrap().follow_ups;
+        let steps = steps(&log);
+        let mut expected: BTreeMap<(u32, u32, u32), (u64, BTreeSet<u32>)> = BTreeMap::new();
+        let mut arrivals: BTreeMap<(u32, u32), BTreeSet<Step>> = BTreeMap::new();
+        for (&(chain, step), uses) in &steps {
+            for lag in 1..=3 {
+                for &(to, there) in steps.get(&(chain, step + lag)).into_iter().flatten() {
+                    for &(from, _) in uses.iter().filter(|(_, here)| *here == there) {
+                        let row = expected.entry((from, to, lag)).or_default();
+                        row.0 += 1;
+                        row.1.insert(chain / 2);
+                        arrivals.entry((to, lag)).or_default().insert((chain, step));
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(found.len(), expected.len());
+        for edge in &found {
+            let (support, sessions) = &expected[&(edge.from.0, edge.to.0, edge.lag)];
+            let trials: u64 =
+                steps.values().map(|uses| uses.iter().filter(|(tool, _)| *tool == edge.from.0).count() as u64).sum();
+            prop_assert_eq!((edge.support, edge.sessions), (*support, sessions.len() as u64));
+            prop_assert_eq!((edge.trials, edge.steps), (trials, steps.len() as u64));
+            // A step that spans two partitions may be reached in both.
+            prop_assert!(edge.arrivals >= arrivals[&(edge.to.0, edge.lag)].len() as u64);
+        }
+    }
+
+    #[test]
+    fn the_distance_of_a_repeat_is_the_number_of_other_bodies_since(log in logs()) {
+        let guide = Guide {
+            inner_formats: &[],
+            sessions: &[],
+            pseudonym: &str::to_owned,
+            is_pseudonym: &|_| false,
+            classify: &|_| "default",
+            lags: &[],
+        };
+        let observed = observe(&log, &guide).unwrap();
+        let mut distances: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for (place, event) in log.events.iter().enumerate().filter(|(_, event)| event.body.is_some()) {
+            let context = |other: &Event| (other.chain, other.partition) == (event.chain, event.partition);
+            let before: Vec<&Event> = log.events[..place].iter().filter(|other| context(other)).collect();
+            let Some(last) = before.iter().rposition(|other| other.body == event.body) else { continue };
+            let between: BTreeSet<Id> =
+                before[last + 1..].iter().map(|other| other.body).filter(|body| body.is_some()).collect();
+            distances.entry(event.endpoint.0).or_default().push(between.len() as u64);
+        }
+        for row in &observed.endpoints {
+            let endpoint = TOOLS.iter().position(|name| *name == row.endpoint).unwrap() as u32;
+            let mut wanted = distances.remove(&endpoint).unwrap_or_default();
+            wanted.sort_unstable();
+            prop_assert_eq!(row.repeat_events, wanted.len() as u64);
+            // The smallest value that nine in ten do not exceed.
+            let rank = (wanted.len() * 9).div_ceil(10);
+            prop_assert_eq!(row.repeat_distance_p90, rank.checked_sub(1).map(|at| wanted[at]));
+        }
+    }
+}

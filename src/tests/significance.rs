@@ -1,0 +1,68 @@
+//! Statistics against values worked out by hand or by plain summation.
+
+use crate::model::significance::{Table, benjamini_hochberg};
+use crate::model::stats::Share;
+
+fn near(found: f64, wanted: f64) {
+    assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1e-12), "{found} is not {wanted}");
+}
+
+#[test]
+fn the_wilson_interval_of_25_in_100_is_the_published_one() {
+    let share = Share::new(25, 100);
+    assert_eq!(format!("{:.5} {:.5}", share.lower, share.upper), "0.17545 0.34305");
+}
+
+/// The tea tasting: 3 of 4 cups named right. P = (16 + 1) / 70.
+#[test]
+fn fishers_test_of_the_tea_tasting_is_17_in_70() {
+    near(Table { both: 3, row: 4, column: 4, total: 8 }.p_greater(), 17.0 / 70.0);
+    near(Table { both: 4, row: 4, column: 4, total: 8 }.p_greater(), 1.0 / 70.0);
+    near(Table { both: 0, row: 4, column: 4, total: 8 }.p_greater(), 1.0);
+    near(Table { both: 3, row: 4, column: 4, total: 8 }.p_two_sided(), 34.0 / 70.0);
+}
+
+fn choose(n: u64, k: u64) -> f64 {
+    (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
+}
+
+/// All tables of some small margins against a plain sum of binomials.
+#[test]
+fn tails_are_sums_of_all_tables_that_are_as_far_out() {
+    for (row, column, total) in
+        [(4_u64, 7_u64, 12_u64), (9, 9, 10), (1, 1, 30), (20, 6, 41), (30, 25, 60), (5, 0, 9), (6, 6, 6)]
+    {
+        let least = (row + column).saturating_sub(total);
+        let most = row.min(column);
+        let chance = |k: u64| choose(column, k) * choose(total - column, row - k) / choose(total, row);
+        for both in least..=most {
+            let table = Table { both, row, column, total };
+            let (upper, lower): (f64, f64) = ((both..=most).map(chance).sum(), (least..=both).map(chance).sum());
+            near(table.p_greater(), upper);
+            let two = if least == most { 1.0 } else { (2.0 * upper.min(lower)).min(1.0) };
+            near(table.p_two_sided(), two);
+        }
+    }
+}
+
+#[test]
+fn a_test_of_a_million_pairs_is_finite_and_says_the_obvious() {
+    let strong = Table { both: 90_000, row: 100_000, column: 120_000, total: 1_000_000 };
+    assert_eq!(strong.p_greater(), 0.0, "far below what a number can hold");
+    let even = Table { both: 12_000, row: 100_000, column: 120_000, total: 1_000_000 }.p_greater();
+    assert!((0.45..0.55).contains(&even), "{even}");
+}
+
+/// Ten values as in the textbook: q of rank i is the least p·10/j over all ranks j from i on.
+#[test]
+fn benjamini_hochberg_gives_the_values_worked_out_by_hand() {
+    let p = [0.041, 0.001, 0.216, 0.008, 0.039, 0.205, 0.042, 0.060, 0.074, 0.212];
+    let q = benjamini_hochberg(&p);
+    // Sorted: .001 .008 .039 .041 .042 .060 .074 .205 .212 .216; times 10 / rank:
+    // .01 .04 .13 .1025 .084 .1 .1057… .25625 .2355… .216; running least from the right.
+    let wanted = [0.084, 0.01, 0.216, 0.04, 0.084, 0.216, 0.084, 0.1, 0.74 / 7.0, 0.216];
+    for (found, wanted) in q.into_iter().zip(wanted) {
+        near(found, wanted);
+    }
+    assert!(benjamini_hochberg(&[]).is_empty());
+}
