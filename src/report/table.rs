@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, ContentArrangement, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 
 use crate::error::Result;
 
@@ -35,6 +35,11 @@ pub enum Color {
 
 /// Width of a table that does not go to a terminal.
 const PLAIN_WIDTH: u16 = 100;
+
+/// Characters of a name that are kept on one line where there is room.
+const NAME_WIDTH: usize = 12;
+/// Width that a column of text needs at least.
+const TEXT_WIDTH: u16 = 12;
 
 /// Columns and rows.
 pub struct Table {
@@ -81,12 +86,39 @@ impl Table {
             .set_width(width.unwrap_or(PLAIN_WIDTH))
             .set_header(&self.headers)
             .add_rows(&self.rows);
-        for (column, numeric) in table.column_iter_mut().zip(&self.numeric) {
+        let widths = self.widths_min(width.unwrap_or(PLAIN_WIDTH));
+        for (index, (column, numeric)) in table.column_iter_mut().zip(&self.numeric).enumerate() {
             if *numeric {
                 column.set_cell_alignment(CellAlignment::Right);
             }
+            if let Some(width) = widths.as_ref().and_then(|widths| widths[index]) {
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+            }
         }
         table
+    }
+
+    /// The widths below which numbers, and the names in the first column, would be broken; none where nothing has to be
+    /// broken, or where there is no room for them anyway.
+    fn widths_min(&self, width: u16) -> Option<Vec<Option<u16>>> {
+        let length = |text: &str| text.chars().count();
+        let cells = |index: usize| self.rows.iter().filter_map(move |row| row.get(index)).map(|cell| length(cell));
+        let words = |index: usize| self.headers[index].split(' ').map(length);
+        let padded = |chars: usize| u16::try_from(chars + 2).unwrap_or(u16::MAX);
+        let whole = |index: usize| cells(index).chain([length(&self.headers[index])]).max().map_or(2, padded);
+        // Every column has a line beside it.
+        let sum = |widths: &mut dyn Iterator<Item = u16>| widths.map(|width| u32::from(width) + 1).sum::<u32>();
+        if sum(&mut (0..self.headers.len()).map(whole)) < u32::from(width) {
+            return None;
+        }
+        let least = |(index, numeric): (usize, &bool)| match (index, numeric) {
+            (0, false) => cells(index).max().map(|chars| padded(chars.min(NAME_WIDTH))),
+            (_, true) => cells(index).chain(words(index)).max().map(padded),
+            _ => None,
+        };
+        let widths: Vec<Option<u16>> = self.numeric.iter().enumerate().map(least).collect();
+        let needed = sum(&mut widths.iter().map(|width| width.unwrap_or(TEXT_WIDTH)));
+        (needed < u32::from(width)).then_some(widths)
     }
 
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
