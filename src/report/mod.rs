@@ -1,9 +1,10 @@
-//! How results look: tables in four forms, the JSON envelope, numbers, findings.
+//! How results look: tables in four forms, the JSON envelope, numbers, findings, aggregates.
 
 pub mod envelope;
 pub mod findings;
 pub mod fingerprints;
 pub mod numbers;
+pub mod projections;
 pub mod quality;
 pub mod replay;
 pub mod table;

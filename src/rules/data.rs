@@ -20,6 +20,8 @@ const SHIPPED: &[(&str, &str)] = &[
     ("r4_recursion_depth.toml", include_str!("../../rules/r4_recursion_depth.toml")),
     ("r5_min_body.toml", include_str!("../../rules/r5_min_body.toml")),
     ("r6_cost_models.toml", include_str!("../../rules/r6_cost_models.toml")),
+    ("projections.toml", include_str!("../../rules/projections.toml")),
+    ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),
     ("formats.toml", include_str!("../../rules/formats.toml")),

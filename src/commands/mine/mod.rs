@@ -2,12 +2,13 @@
 
 mod export;
 mod fingerprints;
+pub mod projections;
 
 use crate::cli::Exit;
 use crate::context::Context;
 use crate::error::Result;
 
-/// Print what devboy mines: endpoint fingerprints.
+/// Print what devboy mines: endpoint fingerprints, projections.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -17,11 +18,13 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     Fingerprints(fingerprints::Args),
+    Projections(projections::Args),
 }
 
 /// Runs a subcommand.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match &args.command {
         Command::Fingerprints(args) => fingerprints::run(args, context),
+        Command::Projections(args) => projections::run(args, context),
     }
 }
