@@ -2,6 +2,7 @@
 //!
 //! They stand beside the rows of a file, not in them: only who looks for links between tools reads them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::model::id::{IdMap, IdSet};
@@ -127,7 +128,7 @@ impl Values {
         let asked = calls.iter().filter(|row| row.asked.is_some_and(|asked| is_data(asked.tool)));
         let data: IdSet<_> = asked.map(|row| row.call).collect();
         let answered = calls.iter().filter(|row| data.contains(&row.call)).filter_map(|row| row.answered);
-        let blocks: std::collections::BTreeSet<u32> = answered.map(|answered| answered.block).collect();
+        let blocks: BTreeSet<u32> = answered.map(|answered| answered.block).collect();
         if !self.lists.iter().any(|list| list.is_json() && blocks.contains(&list.block)) {
             return;
         }

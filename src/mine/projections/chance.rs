@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::mine::projections::{HashMap, HashSet, Key, Told};
+use crate::mine::projections::{ByValue, Key, Told, ValueSet};
 use crate::model::id::{Id, IdMap};
 use crate::model::names::Sym;
 
@@ -21,7 +21,7 @@ struct Frequencies {
     answers: u64,
     answers_by_session: IdMap<u32, u64>,
     /// By value.
-    listing: HashMap<u64>,
+    listing: ByValue<u64>,
     /// By value and session.
     listing_by_session: IdMap<(u64, u32), u64>,
 }
@@ -31,7 +31,7 @@ impl Donors {
     pub fn of(told: Told<'_>, donors_min: u64, keys: &BTreeSet<Key>) -> Self {
         let wanted: BTreeSet<(Sym, Sym)> = keys.iter().map(|key| (key.from, key.extractor)).collect();
         let calls = 0..told.history.calls.len();
-        let given: HashSet = calls.clone().flat_map(|call| told.values.given(call)).map(|given| given.value).collect();
+        let given: ValueSet = calls.clone().flat_map(|call| told.values.given(call)).map(|given| given.value).collect();
         let projects = told.history.sessions.iter().map(|session| session.project).collect();
         let mut donors = Self { scopes: BTreeMap::new(), projects, donors_min };
         for call in calls {

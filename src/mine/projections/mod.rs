@@ -9,7 +9,7 @@ mod passages;
 mod spelling;
 mod verdicts;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
 
@@ -74,7 +74,7 @@ pub fn mine(history: &History, values: &CallValues, tools: &Names, thresholds: &
 
 /// Combinations with enough hits to be looked at.
 fn frequent(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<Key> {
-    let mut hits: std::collections::HashMap<Key, u64> = std::collections::HashMap::new();
+    let mut hits: HashMap<Key, u64> = HashMap::new();
     each_passage(told, thresholds, Direction::Forward, &mut |chain, passage| {
         let wanted = passage.values();
         for (list, values) in told.values.lists(passage.answer) {
@@ -151,7 +151,7 @@ fn each_cell(told: Told<'_>, passage: &Passage, cells: &mut BTreeMap<Key, Cell>,
     }
 }
 
-/// A map by hash.
-type HashMap<V> = IdMap<u64, V>;
-/// A set of hashes.
-type HashSet = IdSet<u64>;
+/// A map by value.
+type ByValue<V> = IdMap<u64, V>;
+/// A set of values.
+type ValueSet = IdSet<u64>;

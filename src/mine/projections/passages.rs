@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::mine::projections::{HashMap, Told};
+use crate::mine::projections::{ByValue, Told};
 use crate::model::names::Sym;
 
 /// In which direction a chain is read.
@@ -18,9 +18,9 @@ pub(super) struct Chain {
     pub session: u32,
     direction: Direction,
     /// When a list first had a value.
-    born: HashMap<i64>,
+    born: ByValue<i64>,
     /// When a call first had it as an argument.
-    used: HashMap<i64>,
+    used: ByValue<i64>,
 }
 
 /// An answer, and the new values that calls of the next steps were given.
@@ -47,7 +47,7 @@ impl Chain {
         let mut read = Self { index, session: chain.session, direction, born, used };
         for call in chain.calls.clone() {
             let time = read.time(told, call);
-            let earliest = |times: &mut HashMap<i64>, value: u64| {
+            let earliest = |times: &mut ByValue<i64>, value: u64| {
                 times.entry(value).and_modify(|known| *known = time.min(*known)).or_insert(time);
             };
             told.values.given(call).iter().for_each(|given| earliest(&mut read.used, given.value));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::passages::{Chain, Passage, Use};
-use crate::mine::projections::{HashMap, Key, Thresholds, Told, spelling};
+use crate::mine::projections::{ByValue, Key, Thresholds, Told, spelling};
 use crate::model::names::{Names, Sym};
 use crate::model::projection::{Hold, MinedProjection};
 use crate::model::stats::{Share, wilson};
@@ -21,7 +21,7 @@ pub(super) struct Cell {
     /// By session: hits, and the probability of none.
     sessions: BTreeMap<u32, (u64, f64)>,
     /// Hits by value.
-    values: HashMap<u64>,
+    values: ByValue<u64>,
     /// Values by chain that passed, and those that passed backwards.
     forward: BTreeSet<(usize, u64)>,
     pub backward: BTreeSet<(usize, u64)>,
