@@ -8,6 +8,7 @@ use devboy::logs::assemble::assemble;
 use devboy::logs::endpoint::Endpoints;
 use devboy::logs::message::Guide;
 use devboy::logs::read;
+use devboy::logs::value_rules::ValueRules;
 use devboy::logs::vocabulary::Vocabulary;
 use devboy::mine::totals::totals;
 use devboy::model::corpus::{Corpus, Source};
@@ -15,9 +16,16 @@ use libfuzzer_sys::fuzz_target;
 
 static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);
 static ENDPOINTS: LazyLock<Endpoints> = LazyLock::new(Endpoints::shipped);
+static VALUES: LazyLock<ValueRules> = LazyLock::new(ValueRules::shipped);
 
 fuzz_target!(|bytes: &[u8]| {
-    let guide = Guide { vocabulary: &WORDS, endpoints: &ENDPOINTS, classify: shape::classify, study: None };
+    let guide = Guide {
+        vocabulary: &WORDS,
+        endpoints: &ENDPOINTS,
+        values: &VALUES,
+        classify: shape::classify,
+        study: None,
+    };
     let reading = read::read_stream(bytes, guide);
     let counters = reading.trace.counters.clone();
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);

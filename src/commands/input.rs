@@ -1,7 +1,7 @@
 //! The input of a command: which logs, what is known of them, and the rows behind it, loaded only when somebody needs
 //! them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -25,14 +25,18 @@ use crate::frames::tables::SCHEMA_VERSION;
 use crate::logs::assemble::assemble;
 use crate::logs::discover::{self, Listing, Root};
 use crate::logs::endpoint::Endpoints;
+use crate::logs::gather::gather;
 use crate::logs::message::Guide;
 use crate::logs::read;
+use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::body_facts::BodyFacts;
 use crate::model::corpus::{Corpus, Source, SourceRows};
 use crate::model::history::History;
 use crate::model::id::{Id, IdMap};
+use crate::model::names::Names;
 use crate::model::trace::{FileTrace, Millis};
+use crate::model::values::{CallValues, Values};
 use crate::report::numbers;
 use crate::rules::data::Data;
 
@@ -56,6 +60,8 @@ pub struct Input {
     pub endpoints: Endpoints,
     /// How bodies are written in other ways.
     pub formats: FormatRules,
+    /// What counts as a value.
+    value_rules: ValueRules,
     tier: u8,
     /// The data files.
     pub data: Data,
@@ -67,6 +73,10 @@ pub struct Input {
     corpus: Option<Corpus>,
     /// Facts about bodies, by name.
     bodies: Vec<BodyFacts>,
+    /// Values that the lake does not hold, by number of the source, and what their symbols mean.
+    fresh: (Names, BTreeMap<u32, Values>),
+    /// Those of standard input.
+    piped_values: (Names, Values),
     /// What came from standard input.
     piped: Option<(FileTrace, Vec<BodyFacts>)>,
     progress: bool,
@@ -97,6 +107,7 @@ impl Input {
             vocabulary: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
             endpoints: Endpoints::parse(&data.text("endpoints.toml")?, "rules/endpoints.toml")?,
             formats: FormatRules::parse(&data.text("formats.toml")?, "rules/formats.toml")?,
+            value_rules: ValueRules::parse(&data.text("projections.toml")?, "rules/projections.toml")?,
             tier,
             data,
             pool: thread_pool(args.threads)?,
@@ -104,6 +115,8 @@ impl Input {
             selected: Vec::new(),
             corpus: None,
             bodies: Vec::new(),
+            fresh: Default::default(),
+            piped_values: Default::default(),
             piped: None,
             progress: context.err_is_terminal && !output.quiet,
         };
@@ -121,8 +134,8 @@ impl Input {
     }
 
     fn guide(&self) -> Guide<'_> {
-        let Self { vocabulary, endpoints, .. } = self;
-        Guide { vocabulary, endpoints, classify: shape::classify, study: None }
+        let Self { vocabulary, endpoints, value_rules: values, .. } = self;
+        Guide { vocabulary, endpoints, values, classify: shape::classify, study: None }
     }
 
     fn read_pipe(&mut self, source: &mut dyn std::io::Read) {
@@ -144,8 +157,8 @@ impl Input {
             }
         };
         // Rows and facts made by other data files are outdated.
-        let texts =
-            ["logs.toml", "endpoints.toml", "formats.toml"].map(|name| self.data.text(name).unwrap_or_default());
+        let names = ["logs.toml", "endpoints.toml", "formats.toml", "projections.toml"];
+        let texts = names.map(|name| self.data.text(name).unwrap_or_default());
         let words = Id::pseudonym(texts.concat().as_bytes());
         match Lake::open(&dir, words, waiting) {
             Ok(lake) => {
@@ -203,6 +216,7 @@ impl Input {
 
     fn take(&mut self, mut loaded: Loaded) {
         self.bodies = std::mem::take(&mut loaded.bodies);
+        self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
         self.corpus = Some(self.corpus_of(loaded));
     }
 
@@ -236,7 +250,8 @@ impl Input {
             self.take(loaded);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
-        if let Some((trace, bodies)) = self.piped.take() {
+        if let Some((mut trace, bodies)) = self.piped.take() {
+            self.piped_values = (std::mem::take(&mut trace.value_names), std::mem::take(&mut trace.values));
             self.bodies.extend(bodies);
             self.bodies.sort_by_key(|facts| facts.body);
             self.bodies.dedup_by_key(|facts| facts.body);
@@ -244,6 +259,39 @@ impl Input {
             corpus.push(source, trace);
         }
         corpus
+    }
+
+    /// The values of every call of a history of this input.
+    pub fn values(&mut self, history: &History) -> CallValues {
+        self.corpus();
+        let mut names = Names::default();
+        let mut known = match self.load_values(&mut names) {
+            Ok(known) => known,
+            Err(why) => {
+                self.notes.push(format!("the lake was damaged ({why}) and is rebuilt"));
+                self.lake.iter_mut().for_each(Lake::forget);
+                self.corpus = None;
+                self.corpus();
+                names = Names::default();
+                self.load_values(&mut names).unwrap_or_default()
+            }
+        };
+        let symbols = names.absorb(&self.fresh.0);
+        for (number, values) in std::mem::take(&mut self.fresh.1) {
+            known.entry(number).or_default().append(values, &symbols, 0);
+        }
+        let mut values: Vec<Values> =
+            self.selected.iter().map(|stored| known.remove(&stored.number).unwrap_or_default()).collect();
+        let symbols = names.absorb(&self.piped_values.0);
+        let mut piped = Values::default();
+        piped.append(std::mem::take(&mut self.piped_values.1), &symbols, 0);
+        values.push(piped);
+        gather(self.corpus.as_ref().expect("it was just loaded"), history, names, values)
+    }
+
+    fn load_values(&self, names: &mut Names) -> std::result::Result<BTreeMap<u32, Values>, String> {
+        let Some(lake) = &self.lake else { return Ok(BTreeMap::new()) };
+        self.pool.install(|| lake.load_values(names))
     }
 
     /// The facts about bodies, by name. Some bodies of deleted logs may have none.
@@ -278,6 +326,15 @@ impl Input {
         self.corpus();
         let corpus = self.corpus.as_ref().expect("it was just loaded");
         self.pool.install(|| assemble(corpus)).within(&self.window)
+    }
+
+    /// Gives tools that were renamed their present names.
+    pub fn rename_aliases(&self, history: &mut History, names: &mut Names) {
+        for (old, new) in &self.vocabulary.tool_aliases {
+            if let Some(old) = names.find(old) {
+                history.rename_tool(old, names.intern(new));
+            }
+        }
     }
 
     /// What `make` says about this input: from the lake if it was asked before and nothing changed, else made and

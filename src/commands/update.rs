@@ -18,6 +18,7 @@ use crate::model::damage::Reason;
 use crate::model::id::Id;
 use crate::model::names::Names;
 use crate::model::trace::{Millis, Rows};
+use crate::model::values::Values;
 use crate::progress::Progress;
 
 /// How a file was brought up to date.
@@ -124,6 +125,10 @@ pub struct Loaded {
     pub rows: BTreeMap<u32, Rows>,
     /// The facts about bodies, by name; there if they were wanted.
     pub bodies: Vec<BodyFacts>,
+    /// What symbols in the values mean.
+    pub value_names: Names,
+    /// Values that were read in this run and that the lake does not hold.
+    pub values: BTreeMap<u32, Values>,
 }
 
 /// What is known now.
@@ -165,10 +170,11 @@ pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want: Wa
         let studies = Studies::new(tier, scope.knobs, counted.map(|facts| facts.body));
         let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
         let news = studies.finish();
-        if let Some(lake) = lake
-            && let Err(why) = scope.pool.install(|| commit(lake, &stored, &delta, &loaded, &news))
-        {
-            known.notes.push(format!("the lake was not updated: {why}"));
+        if let Some(lake) = lake {
+            match scope.pool.install(|| commit(lake, &stored, &delta, &loaded, &news)) {
+                Ok(()) => loaded.values.clear(),
+                Err(why) => known.notes.push(format!("the lake was not updated: {why}")),
+            }
         }
         loaded.take_over(news);
         known.loaded = Some(loaded);
@@ -337,7 +343,7 @@ fn read_into(
             if plan.action.fate() != Fate::Grown {
                 source.tier = tier;
             }
-            delta.push((source.number, take_over(reading, &mut source, plan, loaded)));
+            delta.push((source.number, take_over(reading, &mut source, plan, loaded, scope.guide)));
         }
         source.key = plan.key;
         source.directory = plan.directory;
@@ -365,7 +371,13 @@ fn unreadable(plan: &Plan<'_>, mut source: StoredSource, reading: Reading) -> Kn
 }
 
 /// Joins a reading to the rows of its source; returns what is new.
-fn take_over(reading: Reading, source: &mut StoredSource, plan: &Plan<'_>, loaded: &mut Loaded) -> Rows {
+fn take_over(
+    reading: Reading,
+    source: &mut StoredSource,
+    plan: &Plan<'_>,
+    loaded: &mut Loaded,
+    guide: Guide<'_>,
+) -> Rows {
     let symbols = loaded.names.absorb(&reading.trace.names);
     let rows = loaded.rows.entry(source.number).or_default();
     let known_chains = rows.chains.len();
@@ -377,6 +389,14 @@ fn take_over(reading: Reading, source: &mut StoredSource, plan: &Plan<'_>, loade
     rows.messages.extend_from_slice(&added.messages);
     rows.marks.extend_from_slice(&added.marks);
     rows.sessions.extend_from_slice(&added.sessions);
+    let symbols = loaded.value_names.absorb(&reading.trace.value_names);
+    let values = loaded.values.entry(source.number).or_default();
+    values.append(reading.trace.values, &symbols, source.counters.blocks);
+    if plan.action.fate() == Fate::Grown {
+        // The call of an answer may have been read in an earlier run.
+        let is_data = |tool| guide.values.data_tools.iter().any(|name| name == loaded.names.text(tool));
+        values.drop_data_keys(&rows.calls, is_data);
+    }
     source.counters.append(reading.trace.counters);
     source.open_tail = reading.open_tail;
     source.readings += 1;
@@ -402,7 +422,9 @@ fn commit(
     let delta: Vec<(u32, &Rows)> = delta.iter().map(|(number, rows)| (*number, rows)).collect();
     let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
     let all: Vec<(u32, &Rows)> = all.map(|(number, rows)| (*number, rows)).collect();
-    lake.commit(&delta, &all, &loaded.names, &News { facts: news, formats: &encode::ids() })
+    let formats = encode::ids();
+    let news = News { facts: news, formats: &formats, values: &loaded.values, value_names: &loaded.value_names };
+    lake.commit(&delta, &all, &loaded.names, &news)
 }
 
 /// What the lake knows of files.

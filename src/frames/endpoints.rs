@@ -6,13 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, ListBuilder, MapBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frames::columns::Outcome;
+use crate::frames::export;
 use crate::model::fingerprint::Fingerprint;
 
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
@@ -23,19 +20,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// # Errors
 /// Whatever the sink says.
 pub fn write(out: &mut (impl Write + Send), fingerprints: &[Fingerprint], about: &[(&str, String)]) -> Result<()> {
-    let failed = |cause: &dyn std::fmt::Display| Error::failed(format!("writing Parquet: {cause}"));
-    let batch = batch(fingerprints).map_err(|cause| failed(&cause))?;
-    let own = [("schema_version", SCHEMA_VERSION.to_string()), ("tool_version", env!("CARGO_PKG_VERSION").to_owned())];
-    let about = own.iter().chain(about).map(|(key, value)| KeyValue::new(format!("devboy.{key}"), value.clone()));
-    let level = ZstdLevel::try_new(3).map_err(|cause| failed(&cause))?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_key_value_metadata(Some(about.collect()))
-        .build();
-    let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties)).map_err(|cause| failed(&cause))?;
-    writer.write(&batch).map_err(|cause| failed(&cause))?;
-    writer.close().map_err(|cause| failed(&cause))?;
-    Ok(())
+    export::write(out, batch(fingerprints), SCHEMA_VERSION, about)
 }
 
 fn batch(rows: &[Fingerprint]) -> Outcome<RecordBatch> {

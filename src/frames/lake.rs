@@ -19,10 +19,12 @@ use rayon::prelude::*;
 use crate::frames::bodies;
 use crate::frames::manifest::{self, Manifest, Unusable};
 use crate::frames::tables::{self, SCHEMA_VERSION, TABLES, Tagged};
+use crate::frames::values;
 use crate::model::body_facts::BodyFacts;
 use crate::model::id::{Id, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::trace::Rows;
+use crate::model::values::Values;
 
 /// More segments than this are merged into one.
 const SEGMENTS_MAX: usize = 8;
@@ -31,14 +33,19 @@ const MEMOS_MAX: usize = 16;
 /// Rows per batch when reading.
 const BATCH_ROWS: usize = 1 << 16;
 /// Columns of hashes: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 9] = ["call", "message", "body", "id", "other", "sha", "path", "near", "lines"];
+const HASH_COLUMNS: [&str; 11] =
+    ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values"];
 
-/// Facts about bodies that were not known before, and the names of the formats by number.
+/// What a run found out besides the rows: facts about bodies that were not known before, and values.
 pub struct News<'a> {
     /// The facts.
     pub facts: &'a [BodyFacts],
     /// See [`crate::model::body_facts::Encoding::format`].
     pub formats: &'a [&'a str],
+    /// Values by source.
+    pub values: &'a BTreeMap<u32, Values>,
+    /// What symbols in the values mean.
+    pub value_names: &'a Names,
 }
 
 /// An opened and locked lake.
@@ -131,6 +138,34 @@ impl Lake {
         Ok(files)
     }
 
+    /// The values of all live sources, by number.
+    ///
+    /// # Errors
+    /// If a segment cannot be read; [`Lake::forget`] then makes room for reading everything anew.
+    pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, Values>, String> {
+        let live = self.manifest.sources.values().map(|source| (source.number, Values::default()));
+        let mut files: BTreeMap<u32, Values> = live.collect();
+        if self.manifest.schema < values::SINCE_SCHEMA {
+            return Ok(files);
+        }
+        let segments = self.manifest.segments.iter();
+        let parts: Vec<(&str, u32)> =
+            segments.flat_map(|&segment| values::TABLES.map(|table| (table, segment))).collect();
+        let read: Vec<Result<Vec<RecordBatch>, String>> =
+            parts.par_iter().map(|&(table, segment)| read_segment(&self.segment(segment, table))).collect();
+        let mut of = |source: u32, add: &mut dyn FnMut(&mut Values)| {
+            if let Some(file) = files.get_mut(&source) {
+                add(file);
+            }
+        };
+        for (&(table, _), batches) in parts.iter().zip(read) {
+            for batch in batches? {
+                values::read(table, &batch, names, &mut of).map_err(|cause| cause.to_string())?;
+            }
+        }
+        Ok(files)
+    }
+
     /// All facts about bodies, by name; `formats` are the names of the formats by number.
     ///
     /// # Errors
@@ -176,9 +211,21 @@ impl Lake {
     ) -> Result<(), String> {
         let live: u64 = all.iter().map(|(_, rows)| row_count(rows)).sum();
         let fresh: u64 = delta.iter().map(|(_, rows)| row_count(rows)).sum();
-        let merge = self.outdated
+        let mut merge = self.outdated
             || self.manifest.segments.len() >= SEGMENTS_MAX
             || self.manifest.rows + fresh > 2 * live.max(1);
+        let mut value_names = news.value_names.clone();
+        let mut kept = BTreeMap::new();
+        if merge {
+            match self.load_values(&mut value_names) {
+                Ok(known) => kept = known,
+                Err(why) if self.outdated => return Err(why),
+                // Whoever asks for them will have the lake rebuilt.
+                Err(_) => merge = false,
+            }
+        }
+        let values: Vec<(u32, &Values)> =
+            kept.iter().chain(news.values).map(|(&source, values)| (source, values)).collect();
         let mut next = self.manifest.clone();
         next.schema = SCHEMA_VERSION;
         if merge {
@@ -189,6 +236,7 @@ impl Lake {
         let count = if merge { live } else { fresh };
         if count > 0 {
             self.write_segment(next.next_segment, rows, names)?;
+            self.write_values(next.next_segment, &values, &value_names)?;
             next.segments.push(next.next_segment);
             next.next_segment += 1;
             next.rows += count;
@@ -275,16 +323,27 @@ impl Lake {
         })
     }
 
+    fn write_values(&self, segment: u32, files: &values::Tagged<'_>, names: &Names) -> Result<(), String> {
+        values::TABLES.par_iter().try_for_each(|table| {
+            let path = self.segment(segment, table);
+            let batch = values::batch(table, files, names).map_err(|cause| cause.to_string());
+            let written = batch.and_then(|batch| write_table(&path, &batch));
+            written.map_err(|cause| format!("writing {}: {cause}", path.display()))
+        })
+    }
+
     fn segment(&self, segment: u32, table: &str) -> PathBuf {
         self.dir.join(format!("{segment:06}-{table}.parquet"))
     }
 
     /// Removes what the manifest does not refer to. What cannot be removed now is tried again next time.
     fn sweep(&self) {
-        let rows = self.manifest.segments.iter().flat_map(|&segment| TABLES.map(|table| self.segment(segment, table)));
+        let segments = || self.manifest.segments.iter();
+        let rows = segments().flat_map(|&segment| TABLES.map(|table| self.segment(segment, table)));
+        let values = segments().flat_map(|&segment| values::TABLES.map(|table| self.segment(segment, table)));
         let facts = self.manifest.body_segments.iter();
         let facts = facts.flat_map(|&segment| bodies::TABLES.map(|table| self.segment(segment, table)));
-        let wanted: BTreeSet<PathBuf> = rows.chain(facts).collect();
+        let wanted: BTreeSet<PathBuf> = rows.chain(values).chain(facts).collect();
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let ours = path.file_name().is_some_and(|name| is_own_name(&name.to_string_lossy()));
@@ -302,7 +361,7 @@ fn is_own_name(name: &str) -> bool {
         let table = table.strip_suffix(".parquet");
         number.len() == 6
             && number.bytes().all(|b| b.is_ascii_digit())
-            && table.is_some_and(|t| TABLES.contains(&t) || bodies::TABLES.contains(&t))
+            && table.is_some_and(|t| TABLES.contains(&t) || values::TABLES.contains(&t) || bodies::TABLES.contains(&t))
     });
     let memo = || {
         name.rsplit_once('.')

@@ -10,6 +10,8 @@ use memchr::memmem;
 use crate::json::{self, Cursor, Fault, RawStr, Shape};
 use crate::logs::body::{Body, Measured, Study, WINDOW_BYTES};
 use crate::logs::endpoint::{Endpoints, Input};
+use crate::logs::value_draft::ValueDraft;
+use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::body_shape::BodyShape;
 use crate::model::damage::Reason;
@@ -29,6 +31,8 @@ pub struct Guide<'v> {
     pub vocabulary: &'v Vocabulary,
     /// Classes of endpoints.
     pub endpoints: &'v Endpoints,
+    /// What counts as a value.
+    pub values: &'v ValueRules,
     /// Tells the shape of a body.
     pub classify: fn(&[u8]) -> BodyShape,
     /// Whoever looks closer at bodies; nobody in a light reading.
@@ -72,6 +76,8 @@ pub struct Draft<'v> {
     pub asked: Vec<Ask>,
     /// Results with the calls that they answer.
     pub answered: Vec<(Id, Answered)>,
+    /// What the results list and the calls are given, by their places in the two lists above.
+    pub values: ValueDraft<'v>,
     /// What was odd in the record, the fields around the message included.
     pub damage: Vec<Reason>,
 }
@@ -94,6 +100,7 @@ impl<'v> Draft<'v> {
             typed: false,
             asked: Vec::new(),
             answered: Vec::new(),
+            values: ValueDraft::new(guide.values),
             damage: Vec::new(),
         }
     }
@@ -107,6 +114,7 @@ impl<'v> Draft<'v> {
         self.typed = false;
         self.asked.clear();
         self.answered.clear();
+        self.values.clear();
         self.damage.clear();
     }
 
@@ -217,6 +225,7 @@ impl<'v> Draft<'v> {
     fn content(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
         self.asked.clear();
         self.answered.clear();
+        self.values.clear();
         self.typed = false;
         match cursor.shape()? {
             Shape::Array => cursor.enter()?,
@@ -299,6 +308,7 @@ impl<'v> Draft<'v> {
             _ => Handle::default(),
         };
         let call = id.map(id_of).unwrap_or_default();
+        self.values.input(self.asked.len(), input);
         self.asked.push(Ask { call, tool, input_bytes: saturate(input.len() as u64), endpoint, path, handle });
     }
 
@@ -316,6 +326,9 @@ impl<'v> Draft<'v> {
         let Measured { id: body, chars, bytes } = self.body.measure();
         if let (Some(study), Some(text)) = (&mut self.study, self.body.whole()) {
             study.body(body, text);
+        }
+        if let (Status::Ok, Some(text)) = (status, self.body.whole()) {
+            self.values.answer(self.answered.len(), text);
         }
         let (chars, bytes) = (saturate(chars), saturate(bytes));
         let answered = Answered { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };

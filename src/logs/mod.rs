@@ -1,11 +1,15 @@
 //! Claude Code logs to rows: find the files, read their lines once in bounded memory, survive damage and count it,
 //! pair calls with results, and tell sessions, chains and partitions apart.
 
+pub mod arguments;
 pub mod assemble;
 pub mod body;
 pub mod discover;
 pub mod endpoint;
+pub mod gather;
 pub mod glue;
+pub mod leaves;
+pub mod listed;
 pub mod message;
 pub mod path;
 pub mod probe;
@@ -13,4 +17,6 @@ pub mod read;
 pub mod record;
 pub mod shell;
 pub mod time;
+pub mod value_draft;
+pub mod value_rules;
 pub mod vocabulary;

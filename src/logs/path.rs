@@ -22,6 +22,31 @@ pub fn normal_path(path: &[u8], cwd: Option<&[u8]>) -> Vec<u8> {
     }
 }
 
+/// Writes [`normal_path`] to `out`; most paths are normal as they stand, and nothing is allocated for them.
+pub fn normal_path_into(path: &[u8], cwd: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.clear();
+    match cwd.filter(|_| !is_rooted(path)) {
+        Some(cwd) if is_plain(cwd) && is_plain_relative(path) => {
+            out.extend_from_slice(cwd);
+            out.push(b'/');
+            out.extend_from_slice(path);
+        }
+        _ if is_plain(path) => out.extend_from_slice(path),
+        _ => out.append(&mut normal_path(path, cwd)),
+    }
+}
+
+/// Whether an absolute path surely is its own normal form.
+fn is_plain(path: &[u8]) -> bool {
+    path.first() == Some(&b'/') && is_plain_relative(&path[1..])
+}
+
+/// Whether a path without root has no part that is empty, `.` or `..`; one that begins with a dot may.
+fn is_plain_relative(path: &[u8]) -> bool {
+    let ends = matches!(path, [first, .., last] if !matches!(first, b'/' | b'.') && *last != b'/');
+    ends && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
+}
+
 fn normal(path: &[u8]) -> Vec<u8> {
     let style = style_of(path);
     let is_separator = |byte: &u8| *byte == b'/' || (*byte == b'\\' && style == Style::Windows);
@@ -43,12 +68,13 @@ fn style_of(path: &[u8]) -> Style {
     if path.starts_with(br"\\") || has_drive(path) { Style::Windows } else { Style::Posix }
 }
 
-/// `C:/` or `C:\`.
-fn has_drive(path: &[u8]) -> bool {
+/// Whether the path begins with a drive: `C:/` or `C:\`.
+pub fn has_drive(path: &[u8]) -> bool {
     matches!(path, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic())
 }
 
-fn is_rooted(path: &[u8]) -> bool {
+/// Whether a path says itself where it begins.
+pub fn is_rooted(path: &[u8]) -> bool {
     style_of(path) == Style::Windows || path.starts_with(b"/") || path == b"~" || path.starts_with(b"~/")
 }
 

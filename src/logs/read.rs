@@ -71,7 +71,7 @@ pub fn read_all(
     for (job, start, reading) in read.into_iter().flatten() {
         by_job[job].push((start, reading));
     }
-    pool.install(|| by_job.into_par_iter().map(join).collect())
+    pool.install(|| by_job.into_par_iter().map(|pieces| join(pieces, guide)).collect())
 }
 
 /// Reads one stream to its end, for instance standard input; how it is packed is told by its first bytes.
@@ -178,7 +178,7 @@ fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, on
 }
 
 /// Joins the pieces of one file in their order.
-fn join(mut pieces: Vec<(u64, Reading)>) -> Reading {
+fn join(mut pieces: Vec<(u64, Reading)>, guide: Guide<'_>) -> Reading {
     pieces.sort_by_key(|(start, _)| *start);
     if pieces.len() == 1 {
         return pieces.swap_remove(0).1;
@@ -188,7 +188,6 @@ fn join(mut pieces: Vec<(u64, Reading)>) -> Reading {
         whole.open_tail |= piece.open_tail;
         whole.trace.append(piece.trace);
     }
-    let FileTrace { names, rows, .. } = &mut whole.trace;
-    rows.fold(names);
+    whole.trace.fold(&guide.values.data_tools);
     whole
 }

@@ -13,6 +13,7 @@ use crate::logs::glue::{may_hold_another, record_at_end};
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
 use crate::logs::path::normal_path;
 use crate::logs::time::parse_millis;
+use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::damage::Reason;
 use crate::model::id::Id;
@@ -24,6 +25,7 @@ use crate::model::trace::{
 /// Turns lines into rows. One extractor reads one piece of one file.
 pub struct Extractor<'v> {
     vocabulary: &'v Vocabulary,
+    values: &'v ValueRules,
     trace: FileTrace,
     draft: Draft<'v>,
     session: Memo<Id>,
@@ -79,6 +81,7 @@ impl<'v> Extractor<'v> {
     pub fn new(guide: Guide<'v>) -> Self {
         Self {
             vocabulary: guide.vocabulary,
+            values: guide.values,
             trace: FileTrace::default(),
             draft: Draft::new(guide),
             session: Memo::default(),
@@ -117,7 +120,8 @@ impl<'v> Extractor<'v> {
 
     /// The rows collected so far.
     pub fn finish(mut self) -> FileTrace {
-        self.trace.rows.fold(&self.trace.names);
+        self.trace.value_names = std::mem::take(&mut self.draft.values.names);
+        self.trace.fold(&self.values.data_tools);
         self.trace
     }
 
@@ -346,7 +350,7 @@ impl<'v> Extractor<'v> {
         match envelope.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, envelope, false),
             _ => {
-                self.user_rows(record, ts, false);
+                self.user_rows(record, ts, envelope, false);
                 if self.draft.typed && !envelope.meta && !envelope.summary {
                     self.prompt(envelope, record);
                 }
@@ -381,6 +385,7 @@ impl<'v> Extractor<'v> {
             has_id: self.draft.message.is_some(),
             finished: self.draft.finished,
         });
+        let mut blocks = Vec::with_capacity(self.draft.asked.len());
         for ask in std::mem::take(&mut self.draft.asked) {
             let Ask { call, tool, input_bytes, endpoint, path, handle } = ask;
             if !tool.starts_with("mcp__") {
@@ -393,16 +398,29 @@ impl<'v> Extractor<'v> {
             let path = path.map_or(Id::NONE, |path| path_id(&path, envelope));
             let asked = Asked { record, block, message, tool, chain, ts, input_bytes, endpoint, path, handle };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
+            blocks.push(block);
+        }
+        self.value_rows(envelope, &[], &blocks);
+    }
+
+    /// Values of the blocks of a record.
+    fn value_rows(&mut self, envelope: &Envelope<'_>, answers: &[u32], calls: &[u32]) {
+        if !self.draft.values.is_empty() {
+            let cwd = envelope.cwd.and_then(RawStr::decode);
+            self.draft.values.commit(cwd.as_deref(), answers, calls, &mut self.trace.values);
         }
     }
 
-    fn user_rows(&mut self, record: u32, ts: Millis, progress: bool) {
+    fn user_rows(&mut self, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
+        let mut blocks = Vec::with_capacity(self.draft.answered.len());
         for (call, answered) in std::mem::take(&mut self.draft.answered) {
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;
             let answered = Answered { record, block, ts, ..answered };
             self.trace.rows.calls.push(CallRow { call, asked: None, answered: Some(answered), progress });
+            blocks.push(block);
         }
+        self.value_rows(envelope, &blocks, &[]);
     }
 
     fn system(&mut self, envelope: &Envelope<'_>, record: u32) {
@@ -439,6 +457,7 @@ impl<'v> Extractor<'v> {
         let Some(data) = envelope.data else { return };
         self.draft.clear();
         let Ok(Some(inner)) = self.agent_progress(data) else { return };
+        let inner = Envelope { cwd: inner.cwd.or(envelope.cwd), ..inner };
         for reason in std::mem::take(&mut self.draft.damage) {
             self.damage(reason);
         }
@@ -448,7 +467,7 @@ impl<'v> Extractor<'v> {
         let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
         match inner.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, &inner, true),
-            Some(b"user") => self.user_rows(record, ts, true),
+            Some(b"user") => self.user_rows(record, ts, &inner, true),
             _ => {}
         }
     }

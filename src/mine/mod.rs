@@ -1,4 +1,4 @@
-//! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges.
+//! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, mined projections.
 
 pub mod compare;
 pub mod contexts;
@@ -7,6 +7,7 @@ mod follow_ups;
 pub mod observe;
 pub mod overview;
 pub mod patterns;
+pub mod projections;
 mod quantile;
 mod repeats;
 pub mod sessions;

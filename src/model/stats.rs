@@ -117,15 +117,20 @@ impl Share {
         if n == 0 {
             return Self { k, n, lower: 0.0, upper: 1.0 };
         }
-        let (trials, p) = (n as f64, k as f64 / n as f64);
-        let z2 = Z * Z;
-        let centre = (p + z2 / (2.0 * trials)) / (1.0 + z2 / trials);
-        let half = Z / (1.0 + z2 / trials) * (p * (1.0 - p) / trials + z2 / (4.0 * trials * trials)).sqrt();
-        Self { k, n, lower: (centre - half).max(0.0), upper: (centre + half).min(1.0) }
+        let (lower, upper) = wilson(k as f64, n as f64);
+        Self { k, n, lower, upper }
     }
 
     /// The point estimate; 0 without trials.
     pub fn value(&self) -> f64 {
         if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
     }
+}
+
+/// Both ends of the interval; `k` may be an expected number.
+pub fn wilson(k: f64, n: f64) -> (f64, f64) {
+    let (p, z2) = (k / n, Z * Z);
+    let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+    ((centre - half).max(0.0), (centre + half).min(1.0))
 }

@@ -10,6 +10,7 @@ use crate::model::damage::Damage;
 use crate::model::id::{Id, IdMap};
 use crate::model::names::{Names, Sym};
 use crate::model::tokenizer::VOCABULARIES;
+use crate::model::values::Values;
 
 /// Milliseconds since 1970; [`NO_TIME`] when the record has none.
 pub type Millis = i64;
@@ -435,6 +436,10 @@ pub struct FileTrace {
     pub counters: Counters,
     /// The rows.
     pub rows: Rows,
+    /// Extractors and arguments.
+    pub value_names: Names,
+    /// What answers listed and calls were given.
+    pub values: Values,
 }
 
 impl FileTrace {
@@ -442,7 +447,16 @@ impl FileTrace {
     pub fn append(&mut self, later: Self) {
         let names = self.names.absorb(&later.names);
         self.rows.append(later.rows, &names, &self.counters);
+        let names = self.value_names.absorb(&later.value_names);
+        self.values.append(later.values, &names, self.counters.blocks);
         self.counters.append(later.counters);
+    }
+
+    /// Brings together what belongs together ([`Rows::fold`]). Of answers to `data_tools` the keys of JSON are not kept.
+    pub fn fold(&mut self, data_tools: &[String]) {
+        self.rows.fold(&self.names);
+        let is_data = |tool| data_tools.iter().any(|name| name == self.names.text(tool));
+        self.values.drop_data_keys(&self.rows.calls, is_data);
     }
 }
 

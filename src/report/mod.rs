@@ -1,4 +1,4 @@
-//! How results look: tables in four forms, the JSON envelope, numbers, findings.
+//! How results look: tables in four forms, the JSON envelope, numbers, findings, aggregates.
 
 pub mod envelope;
 pub mod findings;
@@ -7,6 +7,7 @@ pub mod graph;
 pub mod listing;
 pub mod mined;
 pub mod numbers;
+pub mod projections;
 pub mod quality;
 pub mod replay;
 pub mod table;

@@ -26,6 +26,8 @@ const SHIPPED: &[(&str, &str)] = &[
     ("edges.toml", include_str!("../../rules/edges.toml")),
     ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
     ("patterns.toml", include_str!("../../rules/patterns.toml")),
+    ("projections.toml", include_str!("../../rules/projections.toml")),
+    ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),
     ("formats.toml", include_str!("../../rules/formats.toml")),

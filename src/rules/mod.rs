@@ -28,6 +28,7 @@ use crate::model::finding::{Delta, Finding, Verdict};
 use crate::model::fingerprint::Observed;
 use crate::model::key_path::KeyPath;
 use crate::model::names::Names;
+use crate::model::projection::MinedProjection;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
@@ -85,6 +86,8 @@ pub struct Facts<'a> {
     pub tools: &'a [ToolStats],
     /// Follow-ups at the published lags.
     pub follow_ups: &'a [FollowUpCount],
+    /// Values that pass from answers to arguments.
+    pub projections: &'a [MinedProjection],
     /// Shipped annotations.
     pub annotations: &'a Annotations,
     /// Shipped model families.

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::model::names::Sym;
+use crate::model::projection::MinedProjection;
 use crate::model::significance::benjamini_hochberg;
 use crate::model::stats::{FollowUpCount, Share, ToolStats};
 use crate::model::tool_model::{CostModel, FollowUp};
@@ -39,6 +40,10 @@ steps with A", at the lag where it is largest. A link is kept only where B follo
 else: Fisher's exact test over steps, with the false discovery rate of all pairs held by Benjamini–Hochberg. Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, 1 KiB is
 1,024 bytes. Latency includes waiting for a permission. An answer
 of images or references only has no text size and is left out of the sizes.
+
+A link names its `projection` (what to take from the answer) and `projection_arg` where values were seen to pass from
+lists in answers of A to that argument of B more often than chance and habit explain (`devboy mine projections`); where
+that was not seen, those of the shipped annotation stay.
 
 `value_class`, `side_effect_class`, `invalidates`, `fail_fast_after_n` and `speculate` cannot be seen in a log. They come
 from the shipped annotation of the tool (`rules/annotations/`) where there is one.
@@ -261,7 +266,8 @@ impl Judge<'_> {
         let told = |(link, edge, share): &(FollowUp, &FollowUpCount, Share)| {
             let base = 100.0 * edge.arrivals as f64 / edge.steps.max(1) as f64;
             let words = link_words(&link.tool, share, &format!("lag {}", edge.lag));
-            format!("{words}; after any step {base:.1} %, q {}", in_short(self.chance(edge)))
+            let projection = self.projection_words(link).map(|words| format!("\n  {words}")).unwrap_or_default();
+            format!("{words}; after any step {base:.1} %, q {}{projection}", in_short(self.chance(edge)))
         };
         let evidence = Evidence {
             counts: best.iter().map(told).collect::<Vec<_>>().join("\n"),
@@ -278,19 +284,34 @@ impl Judge<'_> {
         self.chances.get(&(edge.from, edge.to, edge.lag)).copied().unwrap_or(1.0)
     }
 
-    /// The link of an edge that is certain enough, with the shipped projection where the pair has one.
+    /// The link of an edge that is certain enough, with the mined projection of the pair, else the shipped one.
     fn link<'e>(&self, edge: &'e FollowUpCount, share: Share) -> Option<(FollowUp, &'e FollowUpCount, Share)> {
         let tool = self.facts.names.text(edge.to);
         let wanted = share.lower >= self.thresholds.probability_min && is_plain_name(tool);
         let shipped = self.annotation.iter().flat_map(|a| &a.model.follow_up).find(|link| link.tool == tool);
+        let shipped = shipped.map(|link| (link.projection.clone(), link.projection_arg.clone()));
+        let mined = self.mined(tool).and_then(|row| row.spelling.clone());
+        let mined = mined.map(|link| (Some(link.projection), Some(link.projection_arg)));
+        let (projection, projection_arg) = mined.or(shipped).unwrap_or_default();
         wanted.then(|| {
-            let link = FollowUp {
-                tool: tool.to_owned(),
-                probability: rounded_down(share.lower),
-                projection: shipped.and_then(|link| link.projection.clone()),
-                projection_arg: shipped.and_then(|link| link.projection_arg.clone()),
-            };
-            (link, edge, share)
+            let probability = rounded_down(share.lower);
+            (FollowUp { tool: tool.to_owned(), probability, projection, projection_arg }, edge, share)
+        })
+    }
+
+    /// The mined projection onto a tool that names its argument best.
+    fn mined(&self, to: &str) -> Option<&MinedProjection> {
+        let links = self.facts.projections.iter().filter(|row| row.held.is_none() && row.spelling.is_some());
+        let here = links.filter(|row| row.from == self.name && row.to == to);
+        here.max_by(|a, b| (a.top3, a.hits).cmp(&(b.top3, b.hits)).then_with(|| b.extractor.cmp(&a.extractor)))
+    }
+
+    /// Where the projection of a link comes from.
+    fn projection_words(&self, link: &FollowUp) -> Option<String> {
+        let projection = link.projection.as_ref()?;
+        Some(match self.mined(&link.tool) {
+            Some(row) => format!("projection `{projection}` mined: {}", row.counts()),
+            None => format!("projection `{projection}` shipped, kept: not enough data"),
         })
     }
 }

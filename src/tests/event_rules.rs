@@ -65,6 +65,7 @@ fn judged(observed: &Observed, text: &str) -> Vec<Finding> {
         sessions: &[],
         tools: &[],
         follow_ups: &[],
+        projections: &[],
         annotations: &SHIPPED,
         families: &[],
         observed,

@@ -11,6 +11,7 @@ use crate::logs::assemble::assemble;
 use crate::logs::endpoint::Endpoints;
 use crate::logs::message::Guide;
 use crate::logs::read;
+use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::corpus::{Corpus, Source};
 use crate::model::history::{Call, Chain, History};
@@ -208,9 +209,11 @@ pub fn log(records: &[Record]) -> String {
 pub fn guide() -> Guide<'static> {
     static WORDS: OnceLock<Vocabulary> = OnceLock::new();
     static ENDPOINTS: OnceLock<Endpoints> = OnceLock::new();
+    static VALUES: OnceLock<ValueRules> = OnceLock::new();
     Guide {
         vocabulary: WORDS.get_or_init(Vocabulary::shipped),
         endpoints: ENDPOINTS.get_or_init(Endpoints::shipped),
+        values: VALUES.get_or_init(ValueRules::shipped),
         classify: shape::classify,
         study: None,
     }

@@ -6,6 +6,7 @@ mod export;
 mod fingerprints;
 mod logs;
 mod patterns;
+pub mod projections;
 mod published;
 mod sessions;
 mod tools;
@@ -14,7 +15,7 @@ use crate::cli::Exit;
 use crate::context::Context;
 use crate::error::Result;
 
-/// Print what devboy mines: follow-up edges, tools, fingerprints, patterns, sessions.
+/// Print what devboy mines: follow-up edges, tools, fingerprints, patterns, projections, sessions.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -29,6 +30,7 @@ enum Command {
     Patterns(patterns::Args),
     Sessions(sessions::Args),
     Compare(compare::Args),
+    Projections(projections::Args),
 }
 
 /// Runs a subcommand.
@@ -40,5 +42,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Command::Patterns(args) => patterns::run(args, context),
         Command::Sessions(args) => sessions::run(args, context),
         Command::Compare(args) => compare::run(args, context),
+        Command::Projections(args) => projections::run(args, context),
     }
 }

@@ -91,6 +91,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         sessions: &[],
         tools: &[],
         follow_ups: &[],
+        projections: &[],
         annotations: &Annotations::load(&responses.data)?,
         families: &[],
         observed: &responses.observed,

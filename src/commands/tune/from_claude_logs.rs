@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::config::config_path;
 use crate::commands::input::Input;
+use crate::commands::mine::projections;
 use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::commands::tune::record;
 use crate::commands::tune::warnings::{warn_unknown, warnings_json};
@@ -20,6 +21,7 @@ use crate::mine::uses;
 use crate::model::finding::Verdict;
 use crate::model::fingerprint::Observed;
 use crate::model::names::Names;
+use crate::model::projection::MinedProjection;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
@@ -68,6 +70,7 @@ struct Mined {
     sessions: Vec<SessionUse>,
     tools: Vec<ToolStats>,
     follow_ups: Vec<FollowUpCount>,
+    projections: Vec<MinedProjection>,
 }
 
 /// Reads, mines, judges, shows, writes.
@@ -82,7 +85,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
     let words = &input.vocabulary;
-    let question = format!("mined {lags:?} {:?} {:?}", words.read_class_tools, words.tool_aliases);
+    let sheet = projections::about(&input.data, &input)?;
+    let question = format!("mined {lags:?} {:?} {sheet}", words.read_class_tools);
     let mut mined = input.remember(&question, |input| mine(input, &lags))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
         return Err(Error::failed("no tool calls and no API messages in the window")
@@ -96,6 +100,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         sessions: &mined.sessions,
         tools: &mined.tools,
         follow_ups: &mined.follow_ups,
+        projections: &mined.projections,
         annotations: &Annotations::load(&input.data)?,
         families: &input.data.families()?,
         observed: &Observed::default(),
@@ -114,11 +119,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
     let mut history = input.history();
     let mut names = input.corpus().names.clone();
-    for (old, new) in &input.vocabulary.tool_aliases {
-        if let Some(old) = names.find(old) {
-            history.rename_tool(old, names.intern(new));
-        }
-    }
+    input.rename_aliases(&mut history, &mut names);
+    // Only links between tools ask for lags.
+    let projections = if lags.is_empty() { Vec::new() } else { projections::of_history(input, &history, &names)? };
     let frame = CallFrame::new(&history)?;
     let (stats, follow_ups) = input.pool.join(|| frame.tool_stats(), || frame.follow_ups(lags));
     Ok(Mined {
@@ -127,6 +130,7 @@ fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
         sessions: uses::sessions(&history, &names, &input.vocabulary.read_class_tools),
         tools: stats?,
         follow_ups: follow_ups?,
+        projections,
         names: names.texts().to_vec(),
     })
 }

@@ -1,0 +1,293 @@
+//! `devboy annotate`: say of every response that was fetched ahead whether the agent used it, in a copy of the file.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::cli::{Exit, OutputArgs};
+use crate::commands::config::{config_path, load_config};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::logs::vocabulary::Vocabulary;
+use crate::model::stats::Share;
+use crate::report::envelope;
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::{Format, Table};
+use crate::rules::data::Data;
+use crate::settings::{Effective, write_private_bytes};
+use crate::telemetry::{
+    self, Annotated, Citations, Definition, Pass, Place, StoredFile, Surroundings, annotate, annotated_path,
+    is_annotated, stored_files,
+};
+
+/// Say of every response that was fetched ahead whether the agent used it, in a copy of the telemetry.
+///
+/// Beside each file with such responses a file `<name>.annotated.jsonl` is written, in which their events have
+/// `cited_in_next_n_turns`. Every other byte is that of the original, which stays as it is. `devboy tune analyze` reads
+/// the annotated form where there is one, so run this again after more was recorded.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Files or directories of telemetry. Default: every place to which the live pipeline is known to write.
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Also look into the directories below those given.
+    #[arg(long)]
+    recursive: bool,
+    /// Events behind a prefetch that are looked at.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    lookahead: u32,
+    /// What counts as used. Both are counted and printed, one is written.
+    #[arg(long, value_enum, default_value_t)]
+    definition: Wanted,
+    /// Also judge events that say already whether they were used.
+    #[arg(long)]
+    overwrite: bool,
+    /// Print the same, write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Take data files (which tools change files) from here instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    rules_dir: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// A definition as it is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Wanted {
+    /// The agent itself soon got the same answer of the same tool, before the file was changed.
+    #[default]
+    Answer,
+    /// A tool of the same name was soon called, whatever it answered.
+    #[value(alias = "name")]
+    Published,
+}
+
+impl Wanted {
+    fn definition(self) -> Definition {
+        match self {
+            Self::Answer => Definition::Answer,
+            Self::Published => Definition::Name,
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Published => "published",
+        }
+    }
+}
+
+/// A file that was looked through.
+struct Done {
+    path: PathBuf,
+    /// Where its annotated form stands; none if it holds no prefetch.
+    output: Option<PathBuf>,
+    counts: Citations,
+}
+
+/// The files found, by what becomes of them.
+#[derive(Default)]
+struct Inputs {
+    files: Vec<PathBuf>,
+    annotated: u64,
+    packed: u64,
+}
+
+/// Judges file by file, then reports.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let places = places(args, context)?;
+    let inputs = inputs(args, &places);
+    if inputs.files.is_empty() {
+        return Err(nothing_found(&places, &inputs));
+    }
+    let data = Data::new(args.rules_dir.as_deref())?;
+    let words = Vocabulary::parse(&data.text("logs.toml")?, &data.place("logs.toml"))?;
+    let pass = Pass {
+        definition: args.definition.definition(),
+        lookahead: args.lookahead,
+        overwrite: args.overwrite,
+        mutates: &|tool| words.file_mutate_tools.contains(tool),
+    };
+    let done = inputs.files.iter().map(|path| file(path, &pass, args.dry_run)).collect::<Result<Vec<_>>>()?;
+    let mut total = Citations::default();
+    done.iter().for_each(|file| total += file.counts);
+    if !args.output.quiet {
+        tell(args, &inputs, &done, &total, context)?;
+    }
+    match args.output.form() {
+        Format::Json => {
+            let fields = json_fields(args, &inputs, &done, &total);
+            envelope::write(context.out, &envelope::envelope("annotate", args.output.stamp(context), fields))?;
+        }
+        form => {
+            let table = table(&done, &total);
+            if !table.is_empty() {
+                table.write(context.out, form, context.width)?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn places(args: &Args, context: &Context<'_>) -> Result<Vec<Place>> {
+    if let Some(missing) = args.paths.iter().find(|path| !path.exists()) {
+        return Err(Error::failed(format!("{} does not exist", missing.display()))
+            .hint("name a file or directory of telemetry, or none for the usual places"));
+    }
+    if !args.paths.is_empty() {
+        return Ok(telemetry::places(&args.paths, &Surroundings::default()));
+    }
+    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
+    let around = Surroundings {
+        home: context.env.places.home.clone(),
+        telemetry_dir: context.env.telemetry_dir.clone(),
+        configured: settings.telemetry.path.map(Into::into),
+    };
+    Ok(telemetry::places(&[], &around))
+}
+
+fn inputs(args: &Args, places: &[Place]) -> Inputs {
+    // The usual places are looked through to the bottom, as `tune analyze` does.
+    let deep = args.recursive || args.paths.is_empty();
+    let is_meant = |file: &StoredFile| {
+        deep || args.paths.iter().any(|path| file.path == *path || file.path.parent() == Some(path.as_path()))
+    };
+    let mut inputs = Inputs::default();
+    for file in stored_files(places.to_vec()).into_iter().filter(is_meant) {
+        if is_annotated(&file.path) {
+            inputs.annotated += 1;
+        } else if file.packed {
+            inputs.packed += 1;
+        } else {
+            inputs.files.push(file.path);
+        }
+    }
+    inputs
+}
+
+fn nothing_found(places: &[Place], inputs: &Inputs) -> Error {
+    let looked = places.iter().map(|place| {
+        let state = if place.path.exists() { "holds no file to annotate" } else { "does not exist" };
+        format!("looked at {} ({}): {state}", place.path.display(), origin(place))
+    });
+    let mut hints: Vec<String> = looked.collect();
+    let left = [(inputs.annotated, "annotated already"), (inputs.packed, "compressed: unpack it first")];
+    hints.extend(left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("left out, {why}: {count}")));
+    hints.push("--recursive also looks into the directories below those given".to_owned());
+    Error::failed("no telemetry found").hint(hints.join("\n"))
+}
+
+/// Who named a place. The flag of other commands is an argument here.
+fn origin(place: &Place) -> &'static str {
+    if place.origin == "--input-dir" { "given" } else { place.origin }
+}
+
+fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<Done> {
+    let text = std::fs::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let Annotated { text, counts } = annotate(&text, pass);
+    // A copy without any judgement would only keep readers from what is appended to the original.
+    let output = (counts.prefetches > 0).then(|| annotated_path(path));
+    if let Some(output) = output.as_deref().filter(|_| !dry_run) {
+        write_private_bytes(output, &text)?;
+    }
+    Ok(Done { path: path.to_owned(), output, counts })
+}
+
+fn tell(
+    args: &Args,
+    inputs: &Inputs,
+    done: &[Done],
+    total: &Citations,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let err = &mut context.err;
+    let written = done.iter().filter(|file| file.output.is_some()).count() as u64;
+    let verb = if args.dry_run { "would be annotated" } else { "annotated" };
+    let files = counted(inputs.files.len() as u64, "file");
+    writeln!(err, "# {verb}: {} of {files}, {}", thousands(written), counted(total.prefetches, "prefetch event"))?;
+    if args.output.verbose {
+        for output in done.iter().filter_map(|file| file.output.as_ref()) {
+            writeln!(err, "# → {}", output.display())?;
+        }
+    }
+    for (wanted, within) in [
+        (Wanted::Answer, format!("the same answer within {} of the agent", counted(args.lookahead.into(), "call"))),
+        (Wanted::Published, format!("the same tool within {}", counted(args.lookahead.into(), "event"))),
+    ] {
+        let mark = if wanted == args.definition { "written" } else { "for comparison" };
+        let share = share_words(&total.share(wanted.definition()));
+        writeln!(err, "# used by `{}` ({within}; {mark}): {share}", wanted.key())?;
+    }
+    let counts = [
+        (total.set, "set"),
+        (total.kept, "kept as they were (--overwrite judges them too)"),
+        (total.sampled, "recorded in a sample, which `answer` cannot judge"),
+        (total.untraced, "without content or file, which `answer` cannot judge"),
+        (total.cut_short, "not used by `answer` as far as their file goes, which ends within the lookahead"),
+        (total.uneditable, "on lines that cannot be edited safely: left as they are"),
+    ];
+    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        writeln!(err, "#   {} {what}", thousands(count))?;
+    }
+    let left = [
+        (total.damaged_lines, "damaged line"),
+        (inputs.annotated, "annotated file that was no input"),
+        (inputs.packed, "compressed file"),
+    ];
+    for (count, noun) in left.into_iter().filter(|(count, _)| *count > 0) {
+        writeln!(err, "# left as it is: {} {noun}", thousands(count))?;
+    }
+    Ok(())
+}
+
+fn share_words(share: &Share) -> String {
+    let counts = format!("{} of {}", thousands(share.k), thousands(share.n));
+    if share.n == 0 {
+        return counts;
+    }
+    let (lower, upper) = (100.0 * share.lower, 100.0 * share.upper);
+    format!("{counts} = {} (95 % interval {lower:.1}–{upper:.1} %)", percent(share.value()))
+}
+
+/// One row per file with prefetches, and their sum if there are several.
+fn table(done: &[Done], total: &Citations) -> Table {
+    let mut table = Table::new(&["file", "#prefetches", "#judged", "#used", "#same name", "#set", "#kept"]);
+    let mut row = |name: String, counts: &Citations| {
+        let Citations { prefetches, judged_by_answer, cited_by_answer, cited_by_name, set, kept, .. } = *counts;
+        let numbers = [prefetches, judged_by_answer, cited_by_answer, cited_by_name, set, kept];
+        table.row([name].into_iter().chain(numbers.map(thousands)));
+    };
+    let told: Vec<&Done> = done.iter().filter(|file| file.output.is_some()).collect();
+    told.iter().for_each(|file| row(file.path.display().to_string(), &file.counts));
+    if told.len() > 1 {
+        row("total".to_owned(), total);
+    }
+    table
+}
+
+fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -> Value {
+    let share = |wanted: Wanted| {
+        let Share { k, n, lower, upper } = total.share(wanted.definition());
+        json!({ "k": k, "n": n, "value": (n > 0).then(|| k as f64 / n as f64), "lower": lower, "upper": upper })
+    };
+    let file = |file: &Done| {
+        json!({
+            "path": file.path.display().to_string(),
+            "output": file.output.as_ref().map(|path| path.display().to_string()),
+            "counts": file.counts,
+        })
+    };
+    json!({
+        "definition": args.definition.key(),
+        "lookahead": args.lookahead,
+        "written": !args.dry_run,
+        "files": done.iter().map(file).collect::<Vec<_>>(),
+        "annotated_left_out": inputs.annotated,
+        "compressed_left_out": inputs.packed,
+        "total": total,
+        "used": { "answer": share(Wanted::Answer), "published": share(Wanted::Published) },
+    })
+}

@@ -1,0 +1,122 @@
+//! `devboy mine projections`: which values pass from the answer of one tool to an argument of the next.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::commands::input::Input;
+use crate::commands::mine::export::{ExportArgs, Form, no_graph};
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::frames;
+use crate::mine::projections::{self, Thresholds};
+use crate::model::history::History;
+use crate::model::names::Names;
+use crate::model::projection::{Hold, MinedProjection};
+use crate::report::table::Format;
+use crate::report::{envelope, projections as shown, quality};
+use crate::rules::data::Data;
+use crate::telemetry::anonymous_tool;
+
+/// The sheet with the thresholds.
+const SHEET: &str = "mined_projections.toml";
+
+/// Print which lists in the answers of one tool lead to which argument of the next.
+///
+/// A link is what stays after chance (lists of other sessions), time (every chain read backwards) and better lists are
+/// ruled out. Names of MCP servers are pseudonyms unless --live-names is given.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Also list what was held, and why.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+/// Reads, mines, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let output = args.export.shared();
+    let window = window::of(&args.window, context.now_ms)?;
+    let mut input = Input::read(&args.input, window, 0, &output, context)?;
+    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
+        return Err(input.no_records());
+    }
+    let question = format!("projections {}", about(&input.data, &input)?);
+    let mined = input.remember(&question, mine)?;
+    input.tell(&output, context)?;
+    let (rows, left_out) = chosen(args, mined);
+    if left_out > 0 && !output.quiet {
+        writeln!(context.err, "# {left_out} left out: fewer than {} sessions", args.export.k_anonymity)?;
+    }
+    let stamp = output.stamp(context);
+    args.export.send(context, |out, width| match args.export.form() {
+        Form::Table => {
+            shown::overview(&rows).write(out, Format::Table, width)?;
+            let links = rows.iter().filter(|row| row.held.is_none()).map(shown::words);
+            let said = links.chain(rows.iter().filter_map(shown::held));
+            said.filter(|_| args.explain).try_for_each(|line| Ok(writeln!(out, "{line}")?))
+        }
+        Form::Csv => shown::table(&rows).write(out, Format::Csv, width),
+        Form::Md => shown::table(&rows).write(out, Format::Md, width),
+        Form::Dot | Form::Mermaid => Err(no_graph()),
+        Form::Parquet => frames::projections::write(out, &rows, &[]),
+        Form::Json => envelope::write(
+            out,
+            &envelope::envelope(
+                "mine projections",
+                stamp,
+                json!({
+                    "window": input.window_json(),
+                    "inputs": input.json(),
+                    "data_quality": quality::json(&quality::of(&input.sources)),
+                    "left_out": left_out,
+                    "projections": shown::json(&rows),
+                }),
+            ),
+        ),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// What mined projections depend on besides the logs.
+pub fn about(data: &Data, input: &Input) -> Result<String> {
+    Ok(format!("{} {:?}", data.text(SHEET)?, input.vocabulary.tool_aliases))
+}
+
+/// Mines the input.
+fn mine(input: &mut Input) -> Result<Vec<MinedProjection>> {
+    let mut history = input.history();
+    let mut names = input.corpus().names.clone();
+    input.rename_aliases(&mut history, &mut names);
+    of_history(input, &history, &names)
+}
+
+/// Mines a history of the input; `names` are those of its tools.
+pub fn of_history(input: &mut Input, history: &History, names: &Names) -> Result<Vec<MinedProjection>> {
+    let thresholds: Thresholds = toml_edit::de::from_str(&input.data.text(SHEET)?).map_err(|cause| {
+        Error::failed(format!("{}: {cause}", input.data.place(SHEET)))
+            .hint("compare it with the sheet that devboy ships")
+    })?;
+    let values = input.values(history);
+    Ok(projections::mine(history, &values, names, &thresholds))
+}
+
+/// The rows to show, under the names to show, and how many are left out for being of too few sessions.
+fn chosen(args: &Args, mined: Vec<MinedProjection>) -> (Vec<MinedProjection>, usize) {
+    // Keys that only few sessions have may be data: they are not shown to anybody.
+    let is_known = |row: &MinedProjection| {
+        row.held != Some(Hold::Sessions) || !(row.extractor.starts_with('$') || row.to.starts_with("mcp__"))
+    };
+    let wanted = mined.into_iter().filter(|row| row.held.is_none() || args.explain && is_known(row));
+    let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.export.k_anonymity);
+    let name = |tool: String| if args.export.live_names { tool } else { anonymous_tool(&tool) };
+    let named = |row: MinedProjection| MinedProjection { from: name(row.from), to: name(row.to), ..row };
+    (rows.into_iter().map(named).collect(), few.len())
+}

@@ -1,0 +1,97 @@
+//! What a call is given: the scalars of its input, by path of keys.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::json::{Cursor, Shape};
+use crate::logs::message::Outcome;
+use crate::logs::value_draft::{Argument, Value, ValueDraft};
+
+/// Takes one scalar after another.
+type Take<'t, 'v> = &'t mut dyn FnMut(&mut ValueDraft<'v>, Argument);
+
+/// Hands over every scalar of an input that is an object; of any other input none. Those that are no values have no name.
+pub(super) fn walk<'v>(draft: &mut ValueDraft<'v>, input: &[u8], take: Take<'_, 'v>) {
+    if input.first() != Some(&b'{') {
+        return;
+    }
+    let mut walk = Walk { draft, take, path: String::new() };
+    // The span was walked before: what fails here are malformed escapes, which end it.
+    walk.value(&mut Cursor::new(input), b"", 0).unwrap_or_default();
+}
+
+struct Walk<'w, 'v> {
+    draft: &'w mut ValueDraft<'v>,
+    take: Take<'w, 'v>,
+    path: String,
+}
+
+impl Walk<'_, '_> {
+    /// `key` is the last key above the value.
+    fn value(&mut self, cursor: &mut Cursor<'_>, key: &[u8], depth: usize) -> Outcome<()> {
+        let shape = cursor.shape()?;
+        if depth > self.draft.rules.argument_depth_max {
+            return cursor.skip_value();
+        }
+        let length = self.path.len();
+        match shape {
+            Shape::Object => {
+                cursor.enter()?;
+                let mut first = true;
+                while let Some(key) = cursor.next_key(&mut first)? {
+                    if length > 0 {
+                        self.path.push('.');
+                    }
+                    self.path.push_str(self.draft.rules.key(key.0));
+                    self.value(cursor, key.0, depth + 1)?;
+                    self.path.truncate(length);
+                }
+            }
+            Shape::Array => {
+                cursor.enter()?;
+                let mut first = true;
+                self.path.push_str("[]");
+                while cursor.next_element(&mut first)? {
+                    self.value(cursor, key, depth + 1)?;
+                }
+                self.path.truncate(length);
+            }
+            Shape::String => {
+                let raw = cursor.string()?;
+                let decoded;
+                let text = match raw.plain() {
+                    Some(plain) => plain,
+                    // Of a long text the spelling in JSON tells as much.
+                    None if !self.draft.rules.may_be_value(raw.0) => raw.0,
+                    None => {
+                        decoded = raw.decode().unwrap_or_default();
+                        &decoded
+                    }
+                };
+                self.string(text, key);
+            }
+            Shape::Number => {
+                let literal = cursor.number()?;
+                let is_value = self.draft.rules.is_number_value(literal);
+                self.scalar(Value::of(literal), is_value);
+            }
+            Shape::Bool | Shape::Null => {
+                cursor.skip_space();
+                let start = cursor.pos();
+                cursor.skip_value()?;
+                self.scalar(Value::of(cursor.since(start)), false);
+            }
+        }
+        Ok(())
+    }
+
+    fn string(&mut self, text: &[u8], key: &[u8]) {
+        let value = if self.draft.rules.is_path_argument(key) { self.draft.path(text) } else { self.draft.value(text) };
+        self.scalar(value, self.draft.rules.is_value(text));
+    }
+
+    fn scalar(&mut self, value: Value, is_value: bool) {
+        let name = is_value.then(|| self.draft.names.intern(&self.path));
+        let name_hash = xxh3_64(self.path.as_bytes());
+        (self.take)(self.draft, Argument { name, name_hash, value });
+    }
+}

@@ -1,0 +1,209 @@
+//! What an answer in JSON lists: the scalars of each path of keys, in the order of the document.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
+use crate::logs::message::Outcome;
+use crate::logs::value_draft::ValueDraft;
+use crate::model::values::List;
+
+/// Branches of the tree of keys per path that is kept: the rest of a document with more is passed over.
+const BRANCHES_PER_PATH: usize = 4;
+
+/// Drafts the lists of one or more JSON documents, objects or arrays, which stand one after another; `None` if the text is
+/// anything else.
+pub(super) fn walk(draft: &mut ValueDraft<'_>, text: &[u8]) -> Option<()> {
+    let mut cursor = Cursor::new(text);
+    cursor.skip_space();
+    if !matches!(cursor.rest().first(), Some(b'{' | b'[')) {
+        return None;
+    }
+    let mut tree = Tree::new(draft);
+    while !cursor.at_end() {
+        let is_document = matches!(cursor.shape(), Ok(Shape::Object | Shape::Array));
+        if !is_document || tree.value(&mut cursor, ROOT, 0).is_err() {
+            return None;
+        }
+    }
+    tree.draft.flag(List::JSON);
+    Some(())
+}
+
+const ROOT: usize = 0;
+
+/// The paths of keys seen so far.
+struct Tree<'d, 'v> {
+    draft: &'d mut ValueDraft<'v>,
+    branches: Vec<Branch>,
+    text: Text,
+}
+
+struct Branch {
+    parent: usize,
+    /// Hash of the key as it may be kept.
+    key: u64,
+    name: String,
+    first: Option<usize>,
+    next: Option<usize>,
+    /// The child that was last asked for: keys come in the same order from object to object.
+    last: Option<usize>,
+    list: Option<usize>,
+}
+
+#[derive(Default)]
+struct Text(Vec<u8>);
+
+impl TextSink for Text {
+    fn push(&mut self, piece: &[u8]) {
+        self.0.extend_from_slice(piece);
+    }
+}
+
+impl<'d, 'v> Tree<'d, 'v> {
+    fn new(draft: &'d mut ValueDraft<'v>) -> Self {
+        let root =
+            Branch { parent: ROOT, key: 0, name: "$".to_owned(), first: None, next: None, last: None, list: None };
+        Self { draft, branches: vec![root], text: Text::default() }
+    }
+
+    fn value(&mut self, cursor: &mut Cursor<'_>, branch: usize, depth: usize) -> Outcome<()> {
+        let shape = cursor.shape()?;
+        if depth > self.draft.rules.json_depth_max {
+            return cursor.skip_value();
+        }
+        match shape {
+            Shape::Object => {
+                cursor.enter()?;
+                let mut first = true;
+                while let Some(key) = cursor.next_key(&mut first)? {
+                    self.member(cursor, self.draft.rules.key(key.0), branch, depth)?;
+                }
+            }
+            Shape::Array => {
+                cursor.enter()?;
+                let mut first = true;
+                while cursor.next_element(&mut first)? {
+                    self.member(cursor, "[]", branch, depth)?;
+                }
+            }
+            Shape::String => {
+                let raw = cursor.string()?;
+                self.string(raw, branch)?;
+            }
+            Shape::Number => {
+                let literal = cursor.number()?;
+                if self.draft.rules.is_number_value(literal) {
+                    self.leaf(literal, branch);
+                }
+            }
+            Shape::Bool | Shape::Null => cursor.skip_value()?,
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, cursor: &mut Cursor<'_>, key: &str, branch: usize, depth: usize) -> Outcome<()> {
+        match self.child(branch, key) {
+            Some(child) => self.value(cursor, child, depth + 1),
+            None => cursor.skip_value(),
+        }
+    }
+
+    fn string(&mut self, raw: RawStr<'_>, branch: usize) -> Result<(), Fault> {
+        if !self.draft.rules.may_be_value(raw.0) {
+            return Ok(());
+        }
+        let mut text = std::mem::take(&mut self.text);
+        text.0.clear();
+        let text_of = match raw.plain() {
+            Some(plain) => plain,
+            None => {
+                decode_into(raw.0, &mut text)?;
+                &text.0
+            }
+        };
+        if self.draft.rules.is_value(text_of) {
+            self.leaf(text_of, branch);
+        }
+        self.text = text;
+        Ok(())
+    }
+
+    fn leaf(&mut self, text: &[u8], branch: usize) {
+        if self.draft.kept() >= self.draft.rules.json_values_max {
+            return self.draft.flag(List::CUT);
+        }
+        let list = match self.branches[branch].list {
+            Some(list) => list,
+            None if self.draft.list_count() < self.draft.rules.json_paths_max => {
+                let path = self.path(branch);
+                let list = self.draft.list(&path, self.draft.rules.leaves_max);
+                *self.branches[branch].list.insert(list)
+            }
+            None => return self.draft.flag(List::CUT),
+        };
+        self.draft.add_leaf(list, text);
+    }
+
+    /// `$.data.issues[].id`
+    fn path(&self, branch: usize) -> String {
+        let mut names = Vec::new();
+        let mut at = branch;
+        while at != ROOT {
+            names.push(self.branches[at].name.as_str());
+            at = self.branches[at].parent;
+        }
+        let mut path = String::from("$");
+        for name in names.into_iter().rev() {
+            if name != "[]" {
+                path.push('.');
+            }
+            path.push_str(name);
+        }
+        path
+    }
+
+    fn child(&mut self, branch: usize, key: &str) -> Option<usize> {
+        let hash = xxh3_64(key.as_bytes());
+        let expected = match self.branches[branch].last {
+            Some(last) => self.branches[last].next.or(self.branches[branch].first),
+            None => self.branches[branch].first,
+        };
+        let mut found = expected.filter(|&child| self.branches[child].key == hash);
+        if found.is_none() {
+            let mut at = self.branches[branch].first;
+            while let Some(child) = at {
+                if self.branches[child].key == hash {
+                    found = at;
+                    break;
+                }
+                at = self.branches[child].next;
+            }
+        }
+        let child = found.or_else(|| self.grow(branch, key, hash))?;
+        self.branches[branch].last = Some(child);
+        Some(child)
+    }
+
+    fn grow(&mut self, parent: usize, key: &str, hash: u64) -> Option<usize> {
+        let child = self.branches.len();
+        if child > BRANCHES_PER_PATH * self.draft.rules.json_paths_max {
+            self.draft.flag(List::CUT);
+            return None;
+        }
+        let name = key.to_owned();
+        self.branches.push(Branch { parent, key: hash, name, first: None, next: None, last: None, list: None });
+        let mut at = self.branches[parent].first;
+        match at {
+            None => self.branches[parent].first = Some(child),
+            Some(_) => {
+                while let Some(sibling) = at {
+                    at = self.branches[sibling].next;
+                    if at.is_none() {
+                        self.branches[sibling].next = Some(child);
+                    }
+                }
+            }
+        }
+        Some(child)
+    }
+}

@@ -1,0 +1,184 @@
+//! What an answer in text lists: paths, addresses and ids, in the order in which they stand there.
+
+use memchr::{memchr, memmem, memrchr};
+
+use crate::logs::path::has_drive;
+use crate::logs::value_draft::ValueDraft;
+use crate::model::values::{List, ValueKind};
+
+/// Names of the lists.
+pub const EXTRACTORS: [&str; 3] = ["path", "url", "id"];
+const PATH: usize = 0;
+const URL: usize = 1;
+const ID: usize = 2;
+
+/// Bits of [`CLASSES`].
+const SLASH: u8 = 1;
+const DOT: u8 = 2;
+const DIGIT: u8 = 4;
+const COLON: u8 = 8;
+/// Ends a word.
+const SEPARATOR: u8 = 16;
+
+/// What each byte is to a word.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte <= b' ' as usize {
+        classes[byte] = SEPARATOR;
+        byte += 1;
+    }
+    let separators = b"\"'`<>|(){}[],;=*?!$&^\\";
+    let mut index = 0;
+    while index < separators.len() {
+        classes[separators[index] as usize] = SEPARATOR;
+        index += 1;
+    }
+    let mut digit = b'0';
+    while digit <= b'9' {
+        classes[digit as usize] = DIGIT;
+        digit += 1;
+    }
+    classes[b'/' as usize] = SLASH;
+    classes[b'.' as usize] = DOT;
+    classes[b':' as usize] = COLON;
+    classes
+};
+
+/// Drafts the lists of a text. A text with numbered lines is a file, not a list.
+pub(super) fn scan(draft: &mut ValueDraft<'_>, text: &[u8]) {
+    let rules = draft.rules;
+    let caps = [rules.paths_max, rules.urls_max, rules.ids_max];
+    for (name, cap) in EXTRACTORS.into_iter().zip(caps) {
+        draft.list(name, cap);
+    }
+    let mut text = text;
+    if text.len() > rules.scan_bytes {
+        text = &text[..rules.scan_bytes];
+        text = &text[..memrchr(b'\n', text).unwrap_or(text.len())];
+        draft.flag(List::CUT);
+    }
+    if is_numbered(text) {
+        return;
+    }
+    let mut head: &[u8] = b"";
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        line(draft, &rest[..end], &mut head);
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+}
+
+/// Whether the first line that is not blank begins with its number.
+fn is_numbered(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && (text[digits..].starts_with(b"\t") || text[digits..].starts_with("→".as_bytes()))
+}
+
+/// `head` is the file that the lines before were from.
+fn line<'t>(draft: &mut ValueDraft<'_>, line: &'t [u8], head: &mut &'t [u8]) {
+    if !head.is_empty() && line.starts_with(head) {
+        match line.get(head.len()) {
+            Some(b':') => return draft.add_path(PATH, head, ValueKind::Head),
+            Some(b'-') => return draft.flag(List::CONTEXT),
+            _ => {}
+        }
+    }
+    let bare = line.trim_ascii();
+    if bare.is_empty() {
+        return;
+    }
+    let start = if has_drive(bare) { 3 } else { 0 };
+    let stop = bare[start..].iter().position(|byte| matches!(byte, b' ' | b'\t' | b':')).map(|stop| start + stop);
+    match stop.map(|stop| (stop, bare[stop])) {
+        Some((stop, b':')) => {
+            let digits = bare[stop + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let ends = matches!(bare.get(stop + 1 + digits), None | Some(b':' | b' ' | b'\t'));
+            if stop > 0 && draft.rules.is_path_head(&bare[..stop], digits > 0 && ends) {
+                *head = &bare[..stop];
+                return draft.add_path(PATH, head, ValueKind::Head);
+            }
+        }
+        None if draft.rules.is_path_line(bare) => {
+            *head = b"";
+            return draft.add_path(PATH, bare, ValueKind::Line);
+        }
+        _ => {}
+    }
+    let is_diff = || [&b"diff --git "[..], b"--- ", b"+++ "].iter().any(|start| line.starts_with(start));
+    words(draft, bare, &is_diff);
+}
+
+fn words(draft: &mut ValueDraft<'_>, line: &[u8], is_diff: &dyn Fn() -> bool) {
+    let mut at = 0;
+    while at < line.len() {
+        let start = at;
+        let mut classes = 0;
+        let has_drive = has_drive(&line[at..]);
+        let goes_on = |byte: u8| CLASSES[byte as usize] & SEPARATOR == 0 || has_drive && byte == b'\\';
+        while at < line.len() && goes_on(line[at]) {
+            classes |= CLASSES[line[at] as usize];
+            at += 1;
+        }
+        let mut found = &line[start..at];
+        if classes & (COLON | SLASH) == COLON | SLASH
+            && let Some(url) = url_in(found)
+        {
+            let end =
+                line[start + url..].iter().position(|byte| ends_url(*byte)).map_or(line.len(), |end| start + url + end);
+            draft.add_url(URL, &line[start + url..end]);
+            found = &found[..url];
+            at = end;
+        }
+        if classes != 0 {
+            word(draft, found, classes, is_diff);
+        } else if draft.rules.is_known_name(found) {
+            draft.add_path(PATH, found, ValueKind::Token);
+        }
+        at += 1;
+    }
+}
+
+fn word(draft: &mut ValueDraft<'_>, word: &[u8], classes: u8, is_diff: &dyn Fn() -> bool) {
+    if word.len() < 3 {
+        return;
+    }
+    let word = without_place(word);
+    if draft.rules.is_path(word) {
+        let is_side = matches!(word, [b'a' | b'b', b'/', ..]) && is_diff();
+        return draft.add_path(PATH, if is_side { &word[2..] } else { word }, ValueKind::Token);
+    }
+    if classes & DIGIT != 0
+        && let Some(id) = draft.rules.id_in(word)
+    {
+        draft.add_word(ID, id);
+    }
+}
+
+/// Where an address begins in a word.
+fn url_in(word: &[u8]) -> Option<usize> {
+    let scheme = memmem::find(word, b"://").filter(|at| at + 3 < word.len())?;
+    let begins = |name: &[u8]| word[..scheme].ends_with(name).then(|| scheme - name.len());
+    begins(b"https").or_else(|| begins(b"http"))
+}
+
+fn ends_url(byte: u8) -> bool {
+    byte <= b' ' || b"<>\"'`\\^{}|".contains(&byte)
+}
+
+/// A word without the line and column behind it, and without punctuation.
+fn without_place(mut word: &[u8]) -> &[u8] {
+    loop {
+        while let [rest @ .., b'.' | b',' | b':'] = word {
+            word = rest;
+        }
+        match memrchr(b':', word) {
+            Some(colon) if colon > 1 && word[colon + 1..].iter().all(|byte| byte.is_ascii_digit() || *byte == b'-') => {
+                word = &word[..colon];
+            }
+            _ => return word,
+        }
+    }
+}

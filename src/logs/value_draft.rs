@@ -1,0 +1,359 @@
+//! The values of one record, drafted until the record around them is known to be whole: only then is it known where
+//! relative paths begin. Text ends at [`ValueDraft::commit`].
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::logs::body::WINDOW_BYTES;
+use crate::logs::path::{is_rooted, normal_path_into};
+use crate::logs::value_rules::{ValueRules, is_url, normal_url};
+use crate::logs::{arguments, leaves, listed};
+use crate::model::id::IdMap;
+use crate::model::names::{Names, Sym};
+use crate::model::values::{Given, List, ListedValue, ValueKind, Values};
+
+/// What the record at hand lists and gives.
+pub struct ValueDraft<'v> {
+    pub(super) rules: &'v ValueRules,
+    /// Extractors and arguments of all records.
+    pub names: Names,
+    /// Relative paths, one after the other.
+    texts: Vec<u8>,
+    lists: Vec<DraftList>,
+    found: Vec<Found>,
+    given: Vec<DraftGiven>,
+    sheet: Sheet,
+    pub(super) scratch: Vec<u8>,
+}
+
+struct DraftList {
+    /// Place of the answer among those of the record.
+    answer: usize,
+    list: List,
+    /// Whether two spellings of one path may stand in it.
+    has_spellings: bool,
+}
+
+/// A drafted argument: of the call at this place in the record. The first of each call stands for the whole input.
+struct DraftGiven {
+    call: usize,
+    argument: Argument,
+}
+
+/// One scalar of an input.
+pub(super) struct Argument {
+    /// Its name, if it is kept.
+    pub name: Option<Sym>,
+    /// Hash of its name.
+    pub name_hash: u64,
+    pub value: Value,
+}
+
+/// A value, or the text of a relative path whose value is not yet known.
+#[derive(Clone, Default)]
+pub(super) struct Value {
+    value: u64,
+    parent: u32,
+    text: Range<usize>,
+}
+
+struct Found {
+    /// Its list in the sheet.
+    list: usize,
+    kind: ValueKind,
+    count: u8,
+    value: Value,
+}
+
+/// The lists of the answer at hand.
+#[derive(Default)]
+pub(super) struct Sheet {
+    heads: Vec<Head>,
+    /// By list and raw text: the place in `found`.
+    seen: IdMap<u64, usize>,
+    kept: usize,
+    start: usize,
+    flags: u8,
+}
+
+struct Head {
+    extractor: Sym,
+    cap: u16,
+    kept: u16,
+    found: u16,
+    matches: u32,
+    has_spellings: bool,
+}
+
+/// No place: the value came after its list was full.
+const BEYOND: usize = usize::MAX;
+
+impl<'v> ValueDraft<'v> {
+    /// An empty draft.
+    pub fn new(rules: &'v ValueRules) -> Self {
+        Self {
+            rules,
+            names: Names::default(),
+            texts: Vec::new(),
+            lists: Vec::new(),
+            found: Vec::new(),
+            given: Vec::new(),
+            sheet: Sheet::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Forgets the record before.
+    pub fn clear(&mut self) {
+        self.texts.clear();
+        self.lists.clear();
+        self.found.clear();
+        self.given.clear();
+        self.sheet.start = 0;
+    }
+
+    /// Drafts what an answer lists; `answer` is its place in the record. Answers over a mebibyte are passed over, however
+    /// much of them is held.
+    pub fn answer(&mut self, answer: usize, text: &[u8]) {
+        if text.len() > WINDOW_BYTES {
+            return;
+        }
+        self.open_sheet();
+        if leaves::walk(self, text).is_none() {
+            self.open_sheet();
+            listed::scan(self, text);
+        }
+        self.close_sheet(answer);
+    }
+
+    /// Drafts what a call is given; `call` is its place in the record, `input` a JSON value.
+    pub fn input(&mut self, call: usize, input: &[u8]) {
+        let whole = Argument { name: None, name_hash: 0, value: Value::default() };
+        self.given.push(DraftGiven { call, argument: whole });
+        arguments::walk(self, input, &mut |draft, argument| draft.given.push(DraftGiven { call, argument }));
+    }
+
+    fn open_sheet(&mut self) {
+        // A walk that failed has left something.
+        self.found.truncate(self.sheet.start);
+        self.sheet.heads.clear();
+        self.sheet.seen.clear();
+        self.sheet.flags = 0;
+        self.sheet.kept = 0;
+        self.sheet.start = self.found.len();
+    }
+
+    fn close_sheet(&mut self, answer: usize) {
+        let Sheet { heads, start, flags, .. } = &mut self.sheet;
+        self.found[*start..].sort_by_key(|found| found.list);
+        for Head { extractor, kept, found, matches, has_spellings, .. } in heads.drain(..).filter(|head| head.kept > 0)
+        {
+            let values = *start..*start + usize::from(kept);
+            *start = values.end;
+            let all_lines = self.found[values].iter().all(|found| found.kind == ValueKind::Line);
+            let flags = *flags | if all_lines { List::FILES } else { 0 };
+            let list = List { block: 0, extractor, found, matches, flags, kept };
+            self.lists.push(DraftList { answer, list, has_spellings });
+        }
+    }
+
+    /// A new list of the answer at hand, of which `cap` values are kept.
+    pub(super) fn list(&mut self, extractor: &str, cap: u16) -> usize {
+        let extractor = self.names.intern(extractor);
+        self.sheet.heads.push(Head { extractor, cap, kept: 0, found: 0, matches: 0, has_spellings: false });
+        self.sheet.heads.len() - 1
+    }
+
+    /// Lists of the answer at hand.
+    pub(super) fn list_count(&self) -> usize {
+        self.sheet.heads.len()
+    }
+
+    /// Sets flags of all lists of the answer at hand.
+    pub(super) fn flag(&mut self, flags: u8) {
+        self.sheet.flags |= flags;
+    }
+
+    /// Values kept of the answer at hand.
+    pub(super) fn kept(&self) -> usize {
+        self.sheet.kept
+    }
+
+    /// Lists a path.
+    pub(super) fn add_path(&mut self, list: usize, path: &[u8], kind: ValueKind) {
+        self.sheet.heads[list].has_spellings = true;
+        let raw = xxh3_64(path);
+        if !self.count(list, raw) {
+            let value = self.path(path);
+            self.add(list, raw, kind, value);
+        }
+    }
+
+    /// Lists an address.
+    pub(super) fn add_url(&mut self, list: usize, url: &[u8]) {
+        normal_url(url, &mut self.scratch);
+        let value = xxh3_64(&self.scratch);
+        self.add(list, value, ValueKind::Token, Value { value, ..Value::default() });
+    }
+
+    /// Lists a word as it stands.
+    pub(super) fn add_word(&mut self, list: usize, word: &[u8]) {
+        let value = Value::of(word);
+        self.add(list, value.value, ValueKind::Token, value);
+    }
+
+    /// Counts a text that stands in the list already.
+    fn count(&mut self, list: usize, raw: u64) -> bool {
+        let Some(place) = self.sheet.seen.get(&seen_key(list, raw)) else { return false };
+        let head = &mut self.sheet.heads[list];
+        head.matches = head.matches.saturating_add(1);
+        if let Some(found) = self.found.get_mut(*place) {
+            found.count = found.count.saturating_add(1);
+        }
+        true
+    }
+
+    fn add(&mut self, list: usize, raw: u64, kind: ValueKind, value: Value) {
+        if self.count(list, raw) {
+            return;
+        }
+        let head = &mut self.sheet.heads[list];
+        head.matches = head.matches.saturating_add(1);
+        head.found = head.found.saturating_add(1);
+        let fits = head.kept < head.cap;
+        self.sheet.seen.insert(seen_key(list, raw), if fits { self.found.len() } else { BEYOND });
+        if fits {
+            head.kept += 1;
+            self.sheet.kept += 1;
+            self.found.push(Found { list, kind, count: 1, value });
+        }
+    }
+
+    /// The value of a text by its form: an address, a path, or itself.
+    pub(super) fn value(&mut self, text: &[u8]) -> Value {
+        let has_blank = || text.iter().any(u8::is_ascii_whitespace);
+        if is_url(text) && !has_blank() {
+            normal_url(text, &mut self.scratch);
+            return Value { value: xxh3_64(&self.scratch), ..Value::default() };
+        }
+        if self.rules.is_path(text) && !has_blank() {
+            return self.path(text);
+        }
+        Value::of(text)
+    }
+
+    /// Lists a scalar of JSON.
+    pub(super) fn add_leaf(&mut self, list: usize, text: &[u8]) {
+        let value = self.value(text);
+        let raw = xxh3_64(text);
+        self.sheet.heads[list].has_spellings |= value.value != raw;
+        self.add(list, raw, ValueKind::Leaf, value);
+    }
+
+    /// The value of a path, which is not known before [`ValueDraft::commit`] if it is relative.
+    pub(super) fn path(&mut self, path: &[u8]) -> Value {
+        if is_rooted(path) {
+            let (value, parent) = path_value(path, None, &mut self.scratch);
+            return Value { value, parent, text: 0..0 };
+        }
+        let start = self.texts.len();
+        self.texts.extend_from_slice(path);
+        Value { value: 0, parent: 0, text: start..self.texts.len() }
+    }
+
+    /// Whether the record lists or gives anything.
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty() && self.given.is_empty()
+    }
+
+    /// Turns the draft into rows. Relative paths begin at `cwd`; `answers` and `calls` are the numbers of the blocks of the
+    /// record, by place.
+    pub fn commit(&mut self, cwd: Option<&[u8]>, answers: &[u32], calls: &[u32], rows: &mut Values) {
+        let Self { texts, scratch, .. } = self;
+        let mut resolve = |value: &mut Value| {
+            if !value.text.is_empty() {
+                (value.value, value.parent) = path_value(&texts[value.text.clone()], cwd, scratch);
+            }
+        };
+        self.found.iter_mut().for_each(|found| resolve(&mut found.value));
+        self.given.iter_mut().for_each(|given| resolve(&mut given.argument.value));
+        let mut rest = &self.found[..];
+        for DraftList { answer, list, has_spellings } in &self.lists {
+            let (found, later) = rest.split_at(usize::from(list.kept));
+            rest = later;
+            let Some(&block) = answers.get(*answer) else { continue };
+            let start = rows.listed.len();
+            let value = |found: &Found| ListedValue {
+                value: found.value.value,
+                parent: found.value.parent,
+                count: found.count,
+                kind: found.kind,
+            };
+            rows.listed.extend(found.iter().map(value));
+            let doubles = if *has_spellings { merge_spellings(&mut rows.listed, start) } else { 0 };
+            rows.lists.push(List { block, kept: list.kept - doubles, found: list.found - doubles, ..*list });
+        }
+        for call in self.given.chunk_by(|a, b| a.call == b.call) {
+            let Some(&block) = calls.get(call[0].call) else { continue };
+            let (value, leaves) = whole_input(&call[1..]);
+            rows.given.push(Given { block, argument: Sym(0), value, parent: 0, leaves });
+            let kept = call[1..].iter().map(|given| &given.argument).filter_map(|argument| {
+                let Value { value, parent, .. } = argument.value;
+                Some(Given { block, argument: argument.name?, value, parent, leaves: 0 })
+            });
+            rows.given.extend(kept.take(self.rules.arguments_max));
+        }
+        self.clear();
+    }
+}
+
+impl Value {
+    /// A text that is nothing but itself.
+    pub(super) fn of(text: &[u8]) -> Self {
+        Self { value: xxh3_64(text), ..Self::default() }
+    }
+}
+
+/// The same text may stand in several lists.
+fn seen_key(list: usize, raw: u64) -> u64 {
+    raw ^ (list as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The value of a path, and that of its directory.
+fn path_value(path: &[u8], cwd: Option<&[u8]>, scratch: &mut Vec<u8>) -> (u64, u32) {
+    normal_path_into(path, cwd, scratch);
+    let directory = memchr::memrchr(b'/', scratch).unwrap_or(0);
+    (xxh3_64(scratch), xxh3_64(&scratch[..directory]) as u32)
+}
+
+/// Joins values that turned out to be one, as `a` and `./a`; returns how many went.
+fn merge_spellings(listed: &mut Vec<ListedValue>, start: usize) -> u16 {
+    let mut kept = start;
+    for index in start..listed.len() {
+        let value = listed[index];
+        match listed[start..kept].iter().position(|known| known.value == value.value) {
+            Some(known) => {
+                let known = &mut listed[start + known];
+                known.count = known.count.saturating_add(value.count);
+            }
+            None => {
+                listed[kept] = value;
+                kept += 1;
+            }
+        }
+    }
+    let doubles = listed.len() - kept;
+    listed.truncate(kept);
+    doubles as u16
+}
+
+/// The hash of all scalars of an input whatever their order, and their number.
+fn whole_input(scalars: &[DraftGiven]) -> (u64, u8) {
+    let pairs = scalars.iter().map(|given| (given.argument.name_hash, given.argument.value.value));
+    let mut pairs: Vec<(u64, u64)> = pairs.collect();
+    pairs.sort_unstable();
+    let bytes: Vec<u8> =
+        pairs.iter().flat_map(|(name, value)| [name.to_le_bytes(), value.to_le_bytes()]).flatten().collect();
+    (xxh3_64(&bytes), u8::try_from(pairs.len()).unwrap_or(u8::MAX))
+}

@@ -1,0 +1,157 @@
+//! Mined projections: which lists in the answers of one tool lead to which argument of the next.
+//!
+//! A value counts where it is born and where it is first used: only then can the answer have told it. How often that
+//! happens by chance is told by the lists of other sessions, exactly and without random numbers; whether it happens by
+//! habit, by reading every chain backwards as well.
+
+pub mod chance;
+mod passages;
+mod spelling;
+mod verdicts;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Deserialize;
+
+use crate::mine::projections::chance::Donors;
+use crate::mine::projections::passages::{Chain, Direction, Passage};
+use crate::mine::projections::verdicts::Cell;
+use crate::model::history::History;
+use crate::model::id::{IdMap, IdSet};
+use crate::model::names::{Names, Sym};
+use crate::model::projection::MinedProjection;
+use crate::model::values::{CallValues, ListedValue};
+
+/// `rules/mined_projections.toml`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Thresholds {
+    steps_max: u32,
+    hits_min: u64,
+    sessions_min: u64,
+    donors_min: u64,
+    fdr: f64,
+    chance_floor: f64,
+    lift_min: f64,
+    lower_end_min: f64,
+    distinct_min: u64,
+    top_value_share_max: f64,
+    constant_share_max: f64,
+    constant_lists_min: u64,
+    constant_chains_min: u64,
+    reversal_p_max: f64,
+    residual_share_min: f64,
+    equal_share_min: f64,
+    bare_share_min: f64,
+    path_names: BTreeMap<String, String>,
+}
+
+/// What a value may pass from and to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Key {
+    from: Sym,
+    extractor: Sym,
+    to: Sym,
+    argument: Sym,
+}
+
+/// The history with what its calls listed and were given.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    history: &'a History,
+    values: &'a CallValues,
+}
+
+/// Mines a history: all that was frequent enough to be tested, links first, then by tools. `tools` are the names of the
+/// calls' tools.
+pub fn mine(history: &History, values: &CallValues, tools: &Names, thresholds: &Thresholds) -> Vec<MinedProjection> {
+    let told = Told { history, values };
+    let keys = frequent(told, thresholds);
+    let mut cells = count(told, thresholds, &keys);
+    read_backwards(told, thresholds, &mut cells);
+    verdicts::judge(told, tools, thresholds, cells)
+}
+
+/// Combinations with enough hits to be looked at.
+fn frequent(told: Told<'_>, thresholds: &Thresholds) -> BTreeSet<Key> {
+    let mut hits: HashMap<Key, u64> = HashMap::new();
+    each_passage(told, thresholds, Direction::Forward, &mut |chain, passage| {
+        let wanted = passage.values();
+        for (list, values) in told.values.lists(passage.answer) {
+            let stand =
+                |value: &u64| values.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage);
+            let standing: Vec<u64> = wanted.iter().copied().filter(stand).collect();
+            if standing.is_empty() {
+                continue;
+            }
+            for (&(to, argument), uses) in &passage.uses {
+                if uses.iter().any(|used| standing.contains(&used.value)) {
+                    let from = told.history.calls[passage.answer].tool;
+                    *hits.entry(Key { from, extractor: list.extractor, to, argument }).or_default() += 1;
+                }
+            }
+        }
+    });
+    hits.into_iter().filter(|(_, hits)| *hits >= thresholds.hits_min).map(|(key, _)| key).collect()
+}
+
+/// Counts everything about these combinations.
+fn count(told: Told<'_>, thresholds: &Thresholds, keys: &BTreeSet<Key>) -> BTreeMap<Key, Cell> {
+    let donors = Donors::of(told, thresholds.donors_min, keys);
+    let mut cells: BTreeMap<Key, Cell> = keys.iter().map(|key| (*key, Cell::default())).collect();
+    each_passage(told, thresholds, Direction::Forward, &mut |chain, passage| {
+        each_cell(told, passage, &mut cells, &mut |key, cell, uses, list| {
+            let new: Vec<u64> =
+                list.iter().map(|listed| listed.value).filter(|value| chain.is_new(*value, passage)).collect();
+            if new.is_empty() {
+                return;
+            }
+            let values: BTreeSet<u64> = uses.iter().map(|used| used.value).collect();
+            let chance = donors.chance(key, chain.session, &values);
+            cell.add(chain, passage, uses, &new, chance, told.values);
+        });
+    });
+    cells
+}
+
+/// Counts the values that pass when every chain is read backwards.
+fn read_backwards(told: Told<'_>, thresholds: &Thresholds, cells: &mut BTreeMap<Key, Cell>) {
+    each_passage(told, thresholds, Direction::Backward, &mut |chain, passage| {
+        each_cell(told, passage, cells, &mut |_, cell, uses, list| {
+            let passed = uses
+                .iter()
+                .map(|used| used.value)
+                .filter(|value| list.iter().any(|listed| listed.value == *value) && chain.is_new(*value, passage));
+            cell.backward.extend(passed.map(|value| (chain.index, value)));
+        });
+    });
+}
+
+type EachPassage<'f> = &'f mut dyn FnMut(&Chain, &Passage);
+
+fn each_passage(told: Told<'_>, thresholds: &Thresholds, direction: Direction, see: EachPassage<'_>) {
+    for index in 0..told.history.chains.len() {
+        let chain = Chain::of(told, index, direction);
+        chain.each_passage(told, thresholds.steps_max, &mut |passage| see(&chain, passage));
+    }
+}
+
+type EachCell<'f> = &'f mut dyn FnMut(Key, &mut Cell, &[passages::Use], &[ListedValue]);
+
+/// The combinations of one answer that are counted.
+fn each_cell(told: Told<'_>, passage: &Passage, cells: &mut BTreeMap<Key, Cell>, see: EachCell<'_>) {
+    let from = told.history.calls[passage.answer].tool;
+    for (list, values) in told.values.lists(passage.answer) {
+        for (&(to, argument), uses) in &passage.uses {
+            let key = Key { from, extractor: list.extractor, to, argument };
+            if let Some(cell) = cells.get_mut(&key) {
+                see(key, cell, uses, values);
+            }
+        }
+    }
+}
+
+/// A map by value.
+type ByValue<V> = IdMap<u64, V>;
+/// A set of values.
+type ValueSet = IdSet<u64>;

@@ -1,0 +1,14 @@
+//! The host that a call goes to: what rate limits are counted by.
+
+/// The host of a URL in lower case, without user and port; IPv6 addresses keep their brackets. `None` without a scheme or a
+/// host.
+pub fn host_of(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let host = match place.find(']').filter(|_| place.starts_with('[')) {
+        Some(end) => &place[..=end],
+        None => place.rsplit_once(':').map_or(place, |(host, _)| host),
+    };
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}

@@ -1,0 +1,184 @@
+//! The numbers of `rules/planner.toml` as types.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::model::tool_model::ValueClass;
+
+static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {
+    let text = include_str!("../../rules/planner.toml");
+    Numbers::parse(text, "rules/planner.toml").expect("the shipped numbers fit their types; a test reads them")
+});
+
+/// All numbers of the planner; the file says where each comes from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Numbers {
+    /// Worth of the value classes.
+    pub class_scores: ClassScores,
+    /// Boost and penalties.
+    pub score: ScoreNumbers,
+    /// What becomes a candidate.
+    pub candidates: CandidateNumbers,
+    /// The published planner.
+    pub published: PublishedNumbers,
+    /// The search for the optimum.
+    pub exact: ExactNumbers,
+    /// Arguments out of answers.
+    pub projection: ProjectionNumbers,
+    /// The race.
+    pub race: RaceNumbers,
+    /// Refusals.
+    pub fail_fast: FailFastNumbers,
+    /// Hints.
+    pub texts: TextNumbers,
+}
+
+/// `[class_scores]`: worth before probability, 0 … 1.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassScores {
+    critical: f64,
+    supporting: f64,
+    optional: f64,
+    audit_only: f64,
+}
+
+impl ClassScores {
+    /// The worth of a class.
+    pub fn of(&self, class: ValueClass) -> f64 {
+        match class {
+            ValueClass::Critical => self.critical,
+            ValueClass::Supporting => self.supporting,
+            ValueClass::Optional => self.optional,
+            ValueClass::AuditOnly => self.audit_only,
+        }
+    }
+}
+
+/// `[score]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreNumbers {
+    /// Cap of the intent boost.
+    pub boost_max: f64,
+    /// Factor for a slow or a dear call.
+    pub penalty: f64,
+    /// From here on a call is slow, in milliseconds.
+    pub latency_knee_ms: u64,
+    /// From here on a call is dear, in dollars.
+    pub dollar_knee: f64,
+}
+
+/// `[candidates]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CandidateNumbers {
+    /// Probability below which a link is declined.
+    pub probability_min: f64,
+}
+
+/// `[published]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedNumbers {
+    /// Probability below which a link is dropped.
+    pub probability_min: f64,
+    /// Ratio of bytes to tokens.
+    pub bytes_per_token: u32,
+    /// Calls that it looks back on.
+    pub recent_tools_max: usize,
+}
+
+/// `[exact]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExactNumbers {
+    /// Largest set for which the optimum is searched.
+    pub items_max: usize,
+}
+
+/// `[projection]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectionNumbers {
+    /// Arguments per link.
+    pub arguments_max: usize,
+    /// The same after a web search.
+    pub search_arguments_max: usize,
+    /// Pairs of tools with a built-in extractor.
+    pub pairs: Vec<Pair>,
+}
+
+/// `[[projection.pairs]]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// The tool that answered.
+    pub from: String,
+    /// The tool that is called next.
+    pub to: String,
+    /// What reads the answer.
+    pub extractor: Extractor,
+    /// The argument that it fills, unless the link names one.
+    pub argument: String,
+}
+
+/// What an answer lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extractor {
+    /// Paths.
+    Glob,
+    /// Places in files.
+    Grep,
+    /// Hits of a web search.
+    Search,
+}
+
+/// `[race]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RaceNumbers {
+    /// Calls to one host at a time.
+    pub per_host_max: u32,
+    /// Latency of a tool of which nothing is known, in milliseconds.
+    pub latency_unknown_ms: u64,
+}
+
+/// `[fail_fast]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailFastNumbers {
+    /// Text of at most so many bytes counts as empty.
+    pub empty_bytes_max: u64,
+    /// Refusals of one question before it is let through again.
+    pub refusals_max: u32,
+}
+
+/// `[texts]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextNumbers {
+    /// Characters of an argument that a hint shows.
+    pub argument_chars_max: usize,
+}
+
+impl Numbers {
+    /// The numbers that devboy comes with.
+    pub fn shipped() -> &'static Self {
+        &SHIPPED
+    }
+
+    /// Reads a file of numbers; `place` is how errors cite it.
+    ///
+    /// # Errors
+    /// If a number is missing, misspelled or of the wrong kind.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| {
+            Error::failed(format!("{place}: {cause}")).hint("compare with the file of the same name that devboy comes with")
+        })
+    }
+}

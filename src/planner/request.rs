@@ -1,0 +1,57 @@
+//! A call that could be made ahead: the tool and the one argument that a projection fixes.
+
+/// What an argument is set to: its text, or its hash where the text is gone. The two never compare equal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ArgumentValue {
+    /// Canonical text: paths normalised, numbers in digits.
+    Text(String),
+    /// A hash of the canonical text, made by whoever read it.
+    Hash(u64),
+}
+
+/// A named argument and its value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Argument {
+    /// Name of the argument on the tool that is called.
+    pub name: String,
+    /// What it is set to.
+    pub value: ArgumentValue,
+}
+
+impl Argument {
+    /// An argument of which the text is known.
+    pub fn text(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: ArgumentValue::Text(value.into()) }
+    }
+
+    /// An argument of which only the hash is known.
+    pub fn hash(name: impl Into<String>, value: u64) -> Self {
+        Self { name: name.into(), value: ArgumentValue::Hash(value) }
+    }
+}
+
+/// A call: equal requests get equal answers as long as nothing changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Request {
+    /// Live name of the tool.
+    pub tool: String,
+    /// Its argument.
+    pub argument: Argument,
+}
+
+/// An argument made out of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Projected {
+    /// The argument.
+    pub argument: Argument,
+    /// Probability that it is this one, given that the tool comes next, 0 … 1.
+    pub share: f64,
+}
+
+impl Projected {
+    /// Arguments of which nobody knows which is likelier: they share the probability evenly.
+    pub fn evenly(arguments: Vec<Argument>) -> Vec<Self> {
+        let share = 1.0 / arguments.len().max(1) as f64;
+        arguments.into_iter().map(|argument| Self { argument, share }).collect()
+    }
+}

@@ -1,0 +1,266 @@
+//! R7: no longer fetch ahead for tools whose answers go unused, and switch the planner on where they are used.
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::model::fingerprint::ToolCosts;
+use crate::model::key_path::KeyPath;
+use crate::model::stats::Share;
+use crate::model::tool_model::{CostModel, ToolModel};
+use crate::rules::annotations::Annotation;
+use crate::rules::recorded::{EVERYTHING, Recorded};
+use crate::rules::tool_keys::{classes, link_list};
+use crate::rules::{Facts, Rule, Sheet, Speaks};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "R7",
+    file: "r7_speculation",
+    summary: "Forbids fetching ahead for tools whose prefetches go unused, and switches the planner on where they are used.",
+    docs: DOCS,
+    speaks: Speaks::AutoEnrichment,
+    judge,
+};
+
+const DOCS: &str = r#"
+Speaks with `--auto-enrichment` only.
+
+### What it looks at
+Responses that the planner fetched ahead, and whether the agent used them (`cited_in_next_n_turns`, which `devboy annotate`
+sets). A prefetch that nobody judged is no miss: shares are of the judged ones, and the evidence says how many were not.
+
+A tool with too small a share gets `speculate = false`. If all of them together have a large enough share, and no tool has
+too small a one, `enrichment.enabled` becomes `true`.
+
+### Why
+A prefetch that nobody asks for costs its tokens and its call. A block of its own hides the shipped annotation of a tool, so
+a tool without one gets a block that says all that the annotation says, and that one key more: no other value changes.
+
+The shares decide as published, by their point value. The evidence gives the 95 % interval, which is wide for few prefetches.
+
+### When it stays quiet
+Nothing was fetched ahead; too few prefetches were judged; the value holds already. It never switches the planner off and
+never takes a `speculate = false` back. Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for it: a
+block of its own would end that. The planner is not switched on while any tool has too small a share.
+
+### Example
+```toml
+[tools.WebFetch]
+speculate = false
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    prefetches_min: u64,
+    tool_share_min: f64,
+    global_share_min: f64,
+}
+
+/// The findings in the published words, one line for each tool that is no longer fetched ahead and one for the whole.
+pub fn lines(findings: &[Finding]) -> Vec<String> {
+    findings.iter().filter(|finding| finding.rule == RULE.id).filter_map(line).collect()
+}
+
+fn line(finding: &Finding) -> Option<String> {
+    let Finding { subject, verdict, evidence, .. } = finding;
+    let rates = evidence.counts.lines().next().unwrap_or_default();
+    match verdict {
+        _ if evidence.basis == Basis::Shipped => None,
+        Verdict::Propose(delta) if subject == EVERYTHING => Some(format!("R7 enabled: {} = true  ({rates})", delta.key)),
+        Verdict::Propose(_) => Some(format!("R7 disabled: [tools.\"{subject}\"].speculate = false  ({rates})")),
+        Verdict::Hold(reason) if subject == EVERYTHING => Some(format!("R7 hold: {reason}")),
+        Verdict::Hold(reason) => Some(format!("R7 hold: [tools.\"{subject}\"] {reason}  ({rates})")),
+        Verdict::Skip(reason) if reason.starts_with(ENABLED) => Some(format!("R7 ok: {reason}")),
+        Verdict::Skip(reason) if subject == EVERYTHING => Some(format!("R7 skip: {reason}")),
+        Verdict::Skip(_) => None,
+    }
+}
+
+/// How the reason begins if the planner is on (published words).
+const ENABLED: &str = "enrichment already enabled";
+/// What judges prefetches.
+const ANNOTATE: &str = "`devboy annotate`";
+/// Names the blocks of all tools.
+const TOOLS: &str = "tools";
+/// The block for tools that have none of their own.
+const ANY: &str = "*";
+
+/// Responses fetched ahead.
+#[derive(Clone, Copy, Default)]
+struct Prefetches {
+    all: u64,
+    judged: u64,
+    used: u64,
+}
+
+impl Prefetches {
+    fn of(seen: &ToolCosts) -> Self {
+        Self { all: seen.prefetches, judged: seen.prefetches_judged, used: seen.prefetches_cited }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { all: self.all + other.all, judged: self.judged + other.judged, used: self.used + other.used }
+    }
+
+    fn share(&self) -> Share {
+        Share::new(self.used, self.judged)
+    }
+
+    /// "12 prefetches", or how many of them were judged and what judges the others.
+    fn words(&self) -> String {
+        if self.judged == self.all {
+            return format!("{} prefetches", self.all);
+        }
+        format!("{} of {} prefetches judged, {ANNOTATE} judges the others", self.judged, self.all)
+    }
+
+    /// "hit_rate 25.0% < 50%"
+    fn rate_words(&self, least: f64) -> String {
+        let share = self.share().value();
+        let sign = if share < least { '<' } else { '≥' };
+        format!("hit_rate {:.1}% {sign} {:.0}%", 100.0 * share, 100.0 * least)
+    }
+
+    /// The evidence; its first line holds the published figures, and the last one the share.
+    fn evidence(&self, sheet: &Sheet, key: &str, least: f64) -> Evidence {
+        let rates = format!("{}, {}", self.words(), self.rate_words(least));
+        Evidence {
+            counts: format!("{rates}\n{} of {} judged prefetches were used", self.used, self.judged),
+            share: Some(self.share()),
+            n: self.judged,
+            threshold: Some(sheet.cite(key)),
+            ..Evidence::default()
+        }
+    }
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let fetched: Vec<&ToolCosts> = facts.observed.tools.iter().filter(|seen| seen.prefetches > 0).collect();
+    let judge = Judge { facts, sheet, thresholds: &thresholds };
+    let mut findings: Vec<Finding> = fetched.iter().flat_map(|seen| judge.tool(seen)).collect();
+    findings.extend(judge.whole(&fetched));
+    Ok(findings)
+}
+
+struct Judge<'a> {
+    facts: &'a Facts<'a>,
+    sheet: &'a Sheet,
+    thresholds: &'a Thresholds,
+}
+
+impl Judge<'_> {
+    /// Whether too few of a tool's prefetches were used.
+    fn is_unused(&self, prefetches: Prefetches) -> bool {
+        prefetches.judged >= self.thresholds.prefetches_min
+            && prefetches.share().value() < self.thresholds.tool_share_min
+    }
+
+    fn tool(&self, seen: &ToolCosts) -> Vec<Finding> {
+        let recorded = Recorded::of_tool(seen);
+        let prefetches = Prefetches::of(seen);
+        let evidence = prefetches.evidence(self.sheet, "tool_share_min", self.thresholds.tool_share_min);
+        let finding = |verdict| Finding::new(RULE.id, recorded.name(), verdict, evidence.clone());
+        if prefetches.judged < self.thresholds.prefetches_min {
+            let reason = format!("too few judged prefetches ({})", self.sheet.cite("prefetches_min"));
+            return vec![finding(Verdict::Skip(reason))];
+        }
+        if !self.is_unused(prefetches) {
+            return vec![finding(Verdict::Skip("used often enough; it stays as it is".to_owned()))];
+        }
+        if let Some(verdict) = recorded.unnamed() {
+            return vec![finding(verdict)];
+        }
+        self.forbid(recorded.name(), &finding)
+    }
+
+    /// Forbids speculation for a tool, and starts its block with what the annotation says if it has none.
+    fn forbid(&self, name: &str, finding: &dyn Fn(Verdict) -> Finding) -> Vec<Finding> {
+        let block = KeyPath::from([TOOLS, name]);
+        let blocks = self.facts.current.entries(&KeyPath::from([TOOLS]));
+        let is_new = !blocks.iter().any(|block| block == name);
+        let annotation = self.facts.annotations.of(name).filter(|_| is_new);
+        if annotation.as_ref().is_some_and(|annotation| annotation.model.speculate == Some(false)) {
+            return vec![finding(Verdict::Skip("its shipped annotation forbids it already".to_owned()))];
+        }
+        if is_new && annotation.is_none() && blocks.iter().any(|block| block == ANY) {
+            let reason = format!(
+                "`{TOOLS}.\"{ANY}\"` speaks for it, and a block of its own would end that; give it one with `speculate = \
+                 false`"
+            );
+            return vec![finding(Verdict::Hold(reason))];
+        }
+        let mut findings = vec![finding(self.facts.wants(block.child("speculate"), false.into()))];
+        findings.extend(annotation.iter().flat_map(|annotation| copied(name, &block, annotation)));
+        findings
+    }
+
+    /// Whether the planner should run at all; nothing to say where nothing was fetched ahead.
+    fn whole(&self, fetched: &[&ToolCosts]) -> Option<Finding> {
+        let of_tools = || fetched.iter().map(|seen| Prefetches::of(seen));
+        let all = of_tools().reduce(Prefetches::plus)?;
+        let least = self.thresholds.global_share_min;
+        let verdict = if all.judged < self.thresholds.prefetches_min {
+            Verdict::Skip(self.too_few(all))
+        } else if of_tools().any(|prefetches| self.is_unused(prefetches)) {
+            let unused = fetched.iter().filter(|seen| self.is_unused(Prefetches::of(seen)));
+            let names: Vec<&str> = unused.map(|seen| Recorded::of_tool(seen).name()).collect();
+            Verdict::Hold(format!("per-tool disables active: {} ({})", names.join(", "), all.words()))
+        } else if all.share().value() < least {
+            Verdict::Hold(format!("global {} ({})", all.rate_words(least), all.words()))
+        } else {
+            match self.facts.wants(KeyPath::from(["enrichment", "enabled"]), true.into()) {
+                Verdict::Skip(_) => Verdict::Skip(format!("{ENABLED} ({}, {})", all.words(), all.rate_words(least))),
+                wanted => wanted,
+            }
+        };
+        Some(Finding::new(RULE.id, EVERYTHING, verdict, all.evidence(self.sheet, "global_share_min", least)))
+    }
+
+    fn too_few(&self, all: Prefetches) -> String {
+        let need = self.thresholds.prefetches_min;
+        if all.judged == all.all {
+            return format!("only {} prefetches recorded (need ≥ {need})", all.all);
+        }
+        format!("only {} of {} prefetches judged (need ≥ {need}; {ANNOTATE} judges them)", all.judged, all.all)
+    }
+}
+
+/// What an annotation says, as proposals for a new block that would otherwise hide it.
+fn copied(name: &str, block: &KeyPath, annotation: &Annotation) -> Vec<Finding> {
+    let evidence = Evidence {
+        counts: "shipped annotation, which a block without it would hide".to_owned(),
+        threshold: Some(annotation.origin.clone()),
+        basis: Basis::Shipped,
+        ..Evidence::default()
+    };
+    let proposal = |(field, to): (Vec<&str>, Value)| {
+        let key = field.iter().fold(block.clone(), |key, segment| key.child(*segment));
+        Finding::new(RULE.id, name, Verdict::Propose(Delta { key, from: None, to }), evidence.clone())
+    };
+    model_keys(&annotation.model).into_iter().map(proposal).collect()
+}
+
+/// All keys of a value model except `speculate`.
+fn model_keys(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {
+    let mut keys = classes(model);
+    keys.retain(|(field, _)| field != &["speculate"]);
+    let CostModel { typical_kb, max_kb, latency_ms_p50, dollars, freshness_ttl_s } = model.cost_model;
+    let whole = |number: u64| Value::from(number as i64);
+    let costs = [
+        ("typical_kb", Some(typical_kb.into())),
+        ("max_kb", max_kb.map(Value::from)),
+        ("latency_ms_p50", latency_ms_p50.map(whole)),
+        ("dollars", dollars.map(Value::from)),
+        ("freshness_ttl_s", freshness_ttl_s.map(whole)),
+    ];
+    keys.extend(costs.into_iter().filter_map(|(field, value)| Some((vec!["cost_model", field], value?))));
+    if !model.follow_up.is_empty() {
+        keys.push((vec!["follow_up"], link_list(&model.follow_up)));
+    }
+    keys
+}

@@ -1,0 +1,366 @@
+//! The citation pass: which responses that were fetched ahead the agent went on to ask for, told by what was recorded
+//! behind them. One field of such an event is set; every other byte stays.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::{AddAssign, Range};
+use std::path::{Path, PathBuf};
+
+use memchr::memchr_iter;
+use serde::Serialize;
+
+use crate::json::{Cursor, Fault, RawStr, Shape};
+use crate::model::stats::Share;
+use crate::telemetry::field::{Field, Fields, Value};
+use crate::telemetry::places::split_name;
+
+/// What the name of an annotated file ends in, before `.jsonl`.
+const ANNOTATED: &str = ".annotated";
+/// The field that is set.
+const CITED: &str = "cited_in_next_n_turns";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What makes a response that was fetched ahead a used one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definition {
+    /// The agent was soon shown the same answer of the same tool in the same context (session, and main thread or
+    /// subagent), and the file was not changed in between. Answers are compared by their content; where one was recorded
+    /// without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of its
+    /// calls uses at most one response.
+    Answer,
+    /// One of the next events of the session, of whatever kind, is of the same tool and was not fetched ahead itself
+    /// (published).
+    Name,
+}
+
+/// What is looked for.
+#[derive(Clone, Copy)]
+pub struct Pass<'a> {
+    /// The definition by which the field is set.
+    pub definition: Definition,
+    /// How many events behind a prefetch are looked at; at least 1.
+    pub lookahead: u32,
+    /// Whether fields are set that say something already.
+    pub overwrite: bool,
+    /// Whether a tool changes the file that it names.
+    pub mutates: &'a dyn Fn(&str) -> bool,
+}
+
+/// What was counted on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Citations {
+    /// Lines, blank ones included.
+    pub lines: u64,
+    /// Of these, not (or not only) JSON or not UTF-8; they stay as they are.
+    pub damaged_lines: u64,
+    /// Events.
+    pub events: u64,
+    /// Of these, fetched ahead.
+    pub prefetches: u64,
+    /// Of these, used by [`Definition::Name`].
+    pub cited_by_name: u64,
+    /// Of [`Self::prefetches`], those that [`Definition::Answer`] can judge.
+    pub judged_by_answer: u64,
+    /// Of these, used.
+    pub cited_by_answer: u64,
+    /// Of these, not used as far as the file goes, which ends before the lookahead does.
+    pub cut_short: u64,
+    /// Of [`Self::prefetches`], those recorded in a sample: what came behind them is not all there.
+    pub sampled: u64,
+    /// Of [`Self::prefetches`], those of a whole recording with neither content nor file by which they could be found.
+    pub untraced: u64,
+    /// Events that have the field from this pass.
+    pub set: u64,
+    /// Events that had it and keep it.
+    pub kept: u64,
+    /// Events that stay without it because their line cannot be edited safely.
+    pub uneditable: u64,
+}
+
+impl Citations {
+    /// Share of the prefetches that were used, by a definition.
+    pub fn share(&self, definition: Definition) -> Share {
+        match definition {
+            Definition::Answer => Share::new(self.cited_by_answer, self.judged_by_answer),
+            Definition::Name => Share::new(self.cited_by_name, self.prefetches),
+        }
+    }
+}
+
+impl AddAssign for Citations {
+    fn add_assign(&mut self, other: Self) {
+        self.lines += other.lines;
+        self.damaged_lines += other.damaged_lines;
+        self.events += other.events;
+        self.prefetches += other.prefetches;
+        self.cited_by_name += other.cited_by_name;
+        self.judged_by_answer += other.judged_by_answer;
+        self.cited_by_answer += other.cited_by_answer;
+        self.cut_short += other.cut_short;
+        self.sampled += other.sampled;
+        self.untraced += other.untraced;
+        self.set += other.set;
+        self.kept += other.kept;
+        self.uneditable += other.uneditable;
+    }
+}
+
+/// A file with the field set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annotated {
+    /// Its bytes.
+    pub text: Vec<u8>,
+    /// What was counted.
+    pub counts: Citations,
+}
+
+/// Where the annotated form of a file stands: `x.jsonl` becomes `x.annotated.jsonl` beside it.
+pub fn annotated_path(original: &Path) -> PathBuf {
+    let mut name = original.file_stem().unwrap_or_default().to_owned();
+    name.push(ANNOTATED);
+    name.push(".jsonl");
+    original.with_file_name(name)
+}
+
+/// Whether this is an annotated file, by its name.
+pub fn is_annotated(path: &Path) -> bool {
+    split_name(path).is_some_and(|(name, _)| name.ends_with(ANNOTATED.as_bytes()))
+}
+
+/// Judges the prefetches of one file and sets the field. Windows end with the file.
+pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
+    let mut counts = Citations::default();
+    let records = records(text, &mut counts);
+    let by_name = cited_by_name(&records, pass.lookahead);
+    let by_answer = cited_by_answer(&records, pass, &mut counts);
+    let mut out = Vec::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, record) in records.iter().enumerate().filter(|(_, record)| record.prefetched) {
+        counts.tally(record, by_name[at], by_answer[at]);
+        let wanted = match pass.definition {
+            Definition::Answer => by_answer[at],
+            Definition::Name => Some(by_name[at]),
+        };
+        if record.cited.is_some() && (wanted.is_none() || !pass.overwrite) {
+            counts.kept += 1;
+            continue;
+        }
+        let Some(cited) = wanted else { continue };
+        let Some(place) = record.editable.then(|| place_of_field(&text[record.span.clone()])).flatten() else {
+            counts.uneditable += 1;
+            continue;
+        };
+        counts.set += 1;
+        let place = record.span.start + place.start..record.span.start + place.end;
+        out.extend_from_slice(&text[copied..place.start]);
+        // An empty place lies behind the last field of the object.
+        let field = if place.is_empty() { format!(",\"{CITED}\":{cited}") } else { cited.to_string() };
+        out.extend_from_slice(field.as_bytes());
+        copied = place.end;
+    }
+    out.extend_from_slice(&text[copied..]);
+    Annotated { text: out, counts }
+}
+
+impl Citations {
+    fn tally(&mut self, prefetch: &Record<'_>, by_name: bool, by_answer: Option<bool>) {
+        self.prefetches += 1;
+        self.cited_by_name += u64::from(by_name);
+        self.judged_by_answer += u64::from(by_answer.is_some());
+        self.cited_by_answer += u64::from(by_answer == Some(true));
+        if prefetch.sampled {
+            self.sampled += 1;
+        } else if prefetch.is_untraced() {
+            self.untraced += 1;
+        }
+    }
+}
+
+/// An event as far as citation goes. Texts are as they are spelled: one writer spells alike.
+struct Record<'a> {
+    /// The object in the file.
+    span: Range<usize>,
+    /// Whether its line is whole.
+    editable: bool,
+    session: &'a [u8],
+    /// The subagent's name, and whether there was one without a name.
+    reader: (&'a [u8], bool),
+    tool: RawStr<'a>,
+    /// Hash of the content; empty if it was not recorded.
+    body: &'a [u8],
+    /// Hash of the file named; empty without one.
+    path: &'a [u8],
+    sampled: bool,
+    prefetched: bool,
+    cited: Option<bool>,
+}
+
+impl<'a> Record<'a> {
+    /// None if these are not the fields of an event (published test: a session and a tool, and no summary).
+    fn new(fields: &Fields<'a>, span: Range<usize>) -> Option<Self> {
+        let (Value::Text(session), Value::Text(tool)) = (fields.get(Field::Session), fields.get(Field::Tool)) else {
+            return None;
+        };
+        let agent = fields.text(Field::Agent).0;
+        let sidechain = fields.flag(Field::Sidechain) == Some(true);
+        fields.summary().is_none().then(|| Self {
+            span,
+            editable: true,
+            session: session.0,
+            reader: (agent, agent.is_empty() && sidechain),
+            tool,
+            body: fields.text(Field::Content).0,
+            path: fields.text(Field::Path).0,
+            sampled: fields.real(Field::Rate).is_some_and(|rate| rate < 1.0),
+            prefetched: fields.flag(Field::Prefetched) == Some(true),
+            cited: fields.flag(Field::Cited),
+        })
+    }
+
+    /// Whether nothing says what was answered.
+    fn is_untraced(&self) -> bool {
+        self.body.is_empty() && self.path.is_empty()
+    }
+
+    /// Whether `other` gave the same answer. Another part of the same file is another answer, so the file only decides
+    /// where a content is not known.
+    fn is_same_answer(&self, other: &Self) -> bool {
+        let contents_known = !self.body.is_empty() && !other.body.is_empty();
+        let same = if contents_known { self.body == other.body } else { self.names_file_of(other) };
+        same && self.tool == other.tool
+    }
+
+    fn names_file_of(&self, other: &Self) -> bool {
+        !self.path.is_empty() && self.path == other.path
+    }
+
+    fn tool_name(&self) -> Cow<'a, str> {
+        match self.tool.plain() {
+            Some(plain) => String::from_utf8_lossy(plain),
+            None => Cow::Owned(String::from_utf8_lossy(&self.tool.decode().unwrap_or_default()).into_owned()),
+        }
+    }
+}
+
+/// All events of a file, in its order.
+fn records<'a>(text: &'a [u8], counts: &mut Citations) -> Vec<Record<'a>> {
+    let mut records = Vec::new();
+    let mut start = 0;
+    for end in memchr_iter(b'\n', text).chain([text.len()]) {
+        // Behind the last line feed there is no line, unless one was torn there.
+        if start < text.len() {
+            counts.lines += 1;
+            let first = records.len();
+            let whole = records_of_line(text, start..end, &mut records).is_ok();
+            if !whole || simdutf8::basic::from_utf8(&text[start..end]).is_err() {
+                counts.damaged_lines += 1;
+                records[first..].iter_mut().for_each(|record| record.editable = false);
+            }
+        }
+        start = end + 1;
+    }
+    counts.events = records.len() as u64;
+    records
+}
+
+/// The events on one line: mostly one, several where a writer forgot the line feed.
+fn records_of_line<'a>(text: &'a [u8], line: Range<usize>, records: &mut Vec<Record<'a>>) -> Result<(), Fault> {
+    let line = trimmed(text, line);
+    let mut cursor = Cursor::at(&text[..line.end], line.start);
+    while !cursor.at_end() {
+        let shape = cursor.shape()?;
+        let start = cursor.pos();
+        if shape == Shape::Object {
+            let fields = Fields::read(&mut cursor)?;
+            records.extend(Record::new(&fields, start..cursor.pos()));
+        } else {
+            cursor.skip_value()?;
+        }
+    }
+    Ok(())
+}
+
+/// A line without what may stand around its records.
+fn trimmed(text: &[u8], mut line: Range<usize>) -> Range<usize> {
+    if text[line.clone()].starts_with(BYTE_ORDER_MARK) {
+        line.start += BYTE_ORDER_MARK.len();
+    }
+    // A file system may have filled up with zeros what a crash left unwritten.
+    let padding = |byte: &&u8| **byte == 0 || byte.is_ascii_whitespace();
+    line.start += text[line.clone()].iter().take_while(padding).count();
+    line.end -= text[line.clone()].iter().rev().take_while(padding).count();
+    line
+}
+
+/// A prefetch whose lookahead is not over.
+struct Open {
+    record: usize,
+    /// Events still to be looked at.
+    left: u32,
+}
+
+/// Whether each prefetch was used, by [`Definition::Name`].
+fn cited_by_name(records: &[Record<'_>], lookahead: u32) -> Vec<bool> {
+    let mut cited = vec![false; records.len()];
+    let mut open: BTreeMap<&[u8], Vec<Open>> = BTreeMap::new();
+    for (at, record) in records.iter().enumerate() {
+        let windows = open.entry(record.session).or_default();
+        windows.retain_mut(|window| {
+            window.left -= 1;
+            let used = !record.prefetched && records[window.record].tool == record.tool;
+            cited[window.record] |= used;
+            !used && window.left > 0
+        });
+        if record.prefetched {
+            windows.push(Open { record: at, left: lookahead });
+        }
+    }
+    cited
+}
+
+/// Whether each prefetch was used, by [`Definition::Answer`]; none where that cannot be told.
+fn cited_by_answer(records: &[Record<'_>], pass: &Pass<'_>, counts: &mut Citations) -> Vec<Option<bool>> {
+    let mut cited = vec![None; records.len()];
+    let mut open: BTreeMap<_, Vec<Open>> = BTreeMap::new();
+    for (at, record) in records.iter().enumerate() {
+        let windows = open.entry((record.session, record.reader)).or_default();
+        if record.prefetched {
+            if !record.sampled && !record.is_untraced() {
+                cited[at] = Some(false);
+                windows.push(Open { record: at, left: pass.lookahead });
+            }
+            continue;
+        }
+        // The oldest one first: its lookahead is over first.
+        if let Some(used) = windows.iter().position(|window| records[window.record].is_same_answer(record)) {
+            cited[windows.remove(used).record] = Some(true);
+        }
+        let mutates = !record.path.is_empty() && (pass.mutates)(&record.tool_name());
+        windows.retain_mut(|window| {
+            window.left -= 1;
+            window.left > 0 && !(mutates && records[window.record].names_file_of(record))
+        });
+    }
+    counts.cut_short = open.values().map(|windows| windows.len() as u64).sum();
+    cited
+}
+
+/// The value of the field in an object, or the empty place behind its last field; none if it stands there twice, since
+/// readers disagree about which one holds.
+fn place_of_field(object: &[u8]) -> Option<Range<usize>> {
+    let mut cursor = Cursor::new(object);
+    let (mut first, mut found) = (true, None);
+    cursor.enter().ok()?;
+    loop {
+        let behind = cursor.pos();
+        let Some(key) = cursor.next_key(&mut first).ok()? else {
+            return Some(found.unwrap_or(behind..behind));
+        };
+        cursor.skip_space();
+        let start = cursor.pos();
+        cursor.skip_value().ok()?;
+        if key.decode()? == CITED.as_bytes() && found.replace(start..cursor.pos()).is_some() {
+            return None;
+        }
+    }
+}
