@@ -142,6 +142,21 @@ def replays(history, scratch):
     ]
 
 
+def mines(history, scratch):
+    """Aggregates over the rows of a lake that the warm-up fills: asked for the first time, and again."""
+    kept = {'XDG_CACHE_HOME': os.path.join(scratch, 'rows-' + os.path.basename(history))}
+
+    def first(what):
+        # The end of the window is another far day each run, so that no answer is remembered.
+        p = Program('`devboy mine %s`, first time' % what, None, kept)
+        p.problem = None if os.access(DEVBOY, os.X_OK) else 'absent'
+        p.make = lambda run: [DEVBOY, 'mine', what, '-q', '--json', '--input-dir', history, '--until', '%d-01-01' % (2400 + run)]
+        return p
+
+    again = [Program('the same, asked again', [DEVBOY, 'mine', what, '-q', '--json', '--input-dir', history], kept) for what in ('edges', 'tools')]
+    return [first('edges'), again[0], first('tools'), again[1]]
+
+
 def analyses(events, scratch):
     """Telemetry to proposals. devboy replays each of them besides; its fingerprints alone are what the published tool sums up."""
     config = os.path.join(scratch, 'analyzed', 'pipeline_config.toml')
@@ -219,7 +234,8 @@ def measure():
         single = programs(os.path.join(DIR, 'single'), scratch, config)
         replayed = replays(os.path.join(DIR, 'many'), scratch)
         analyzed = analyses(os.path.join(DIR, 'events'), scratch)
-        for group in (many, single, replayed, analyzed, [help_text, nothing]):
+        mined = mines(os.path.join(DIR, 'many'), scratch)
+        for group in (many, single, replayed, mined, analyzed, [help_text, nothing]):
             interleave(group, scratch)
         count = responses(os.path.join(DIR, 'many'), scratch)
         solved_ms, gap_pct = knapsack(scratch)
@@ -237,6 +253,7 @@ def measure():
         '', '**Many files** (' + facts(os.path.join(DIR, 'many')) + ')', '', head + '\n'.join(p.row(floor) for p in many),
         '', '**One file** (' + facts(os.path.join(DIR, 'single')) + ')', '', head + '\n'.join(p.row(floor) for p in single),
         '', '**Replay**, many files', '', head + '\n'.join(p.row(floor) for p in replayed),
+        '', '**Aggregates**, many files, lake up to date', '', head + '\n'.join(p.row(floor) for p in mined),
         '', '**Telemetry** ({:,} events)'.format(int(os.environ['BENCH_EVENTS'])), '', head + '\n'.join(p.row(floor) for p in analyzed),
         '', '**Start**', '', head + help_text.row(floor),
         '', '| bar | measured | limit | met |', '| --- | --: | --: | :-: |',
@@ -254,6 +271,8 @@ def measure():
         bar('knapsack of 1,000 parts, p99', solved_ms, 1, ' ms'),
         bar('its largest gap', gap_pct, 1, ' %'),
         bar('peak memory of a replay', most(*(p.median(2) for p in replayed[:4])), None, ' MB'),
+        bar('`mine edges`, lake up to date', mined[0].median(0), .5, ' s'),
+        bar('`mine tools`, lake up to date', mined[2].median(0), .5, ' s'),
         floor_bar('events per second of `tune analyze` ÷ published `tune analyze`', ratio(published, analyze), 3, 1),
         floor_bar('events per second of `mine fingerprints` ÷ published `tune analyze`', ratio(published, fingerprints), 3, 1),
         bar('peak memory of `tune analyze`', analyzed[0].median(2), 300, ' MB'),

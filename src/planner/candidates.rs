@@ -1,0 +1,215 @@
+//! What may be called next after an answer: one candidate per link and projected argument, and every refusal with its reason.
+//!
+//! Only links of the tool that has just answered count, since only its answer is there to project from. A link back to
+//! the same tool is a candidate like any other when its argument is new.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::event::Decline;
+use crate::model::tool_model::{FollowUp, ValueClass};
+use crate::planner::numbers::Numbers;
+use crate::planner::request::{Argument, Projected, Request};
+use crate::planner::score::{Cost, Knees, worth};
+use crate::planner::value_models::{ValueModel, ValueModels};
+
+/// The moment after an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'a> {
+    /// The tool that answered.
+    pub tool: &'a str,
+    /// Requests whose answer the agent has before it or that are on their way.
+    pub asked: &'a BTreeSet<Request>,
+    /// Tools that were called in this context.
+    pub called: &'a BTreeSet<String>,
+    /// What the agent is after, as words; empty if nobody knows.
+    pub intents: &'a BTreeSet<String>,
+    /// Arguments that each tool was seen to take. A tool that is not listed may take any; none at all checks nothing.
+    pub arguments_seen: Option<&'a BTreeMap<String, BTreeSet<String>>>,
+}
+
+/// How candidates are weighed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Probability below which a link is declined.
+    pub probability_min: f64,
+    /// Bytes per token of the session's tokenizer.
+    pub bytes_per_token: f64,
+    /// From where on a call is slow or dear.
+    pub knees: Knees,
+}
+
+/// A call that could be made ahead.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The call.
+    pub request: Request,
+    /// Probability that the tool comes next, 0 … 1.
+    pub probability: f64,
+    /// Probability that it comes with this argument, given that it comes, 0 … 1.
+    pub share: f64,
+    /// What it is expected to cost.
+    pub cost: Cost,
+    /// How much its answer matters.
+    pub class: ValueClass,
+    /// Published worth: class, intent, price.
+    pub worth: f64,
+    /// Tools that have to be called before.
+    pub requires: Vec<String>,
+}
+
+impl Candidate {
+    /// Tokens that a budget is charged for it.
+    pub fn charged_tokens(&self) -> u64 {
+        self.cost.charged(self.class)
+    }
+
+    /// Worth times the probability of exactly this call.
+    pub fn expected_value(&self) -> f64 {
+        self.worth * self.probability * self.share
+    }
+}
+
+/// Why a call is not made ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// Does not fit what is left of the budget.
+    Budget,
+    /// The link is too weak, or the call is worth nothing.
+    LowProbability,
+    /// Something better took its place, or the agent has the answer already.
+    Preempted,
+    /// A tool that has to come before can neither be found in the context nor be called ahead.
+    PrereqMissing,
+    /// The tool may change something.
+    NotSpeculatable,
+    /// The answer gives no argument.
+    NoArgument,
+    /// The tool was never seen to take the argument.
+    UnknownArgument,
+}
+
+impl Reason {
+    /// The name in telemetry and reports; the first five are published.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::NotSpeculatable => "not_speculatable",
+            Self::NoArgument => "no_argument",
+            Self::UnknownArgument => "unknown_argument",
+            Self::Budget | Self::LowProbability | Self::Preempted | Self::PrereqMissing => {
+                self.decline().map_or("", Decline::key)
+            }
+        }
+    }
+
+    /// The reason as telemetry records it, if it has a word for it.
+    pub fn decline(self) -> Option<Decline> {
+        match self {
+            Self::Budget => Some(Decline::Budget),
+            Self::LowProbability => Some(Decline::LowProbability),
+            Self::Preempted => Some(Decline::Preempted),
+            Self::PrereqMissing => Some(Decline::PrereqMissing),
+            Self::NotSpeculatable | Self::NoArgument | Self::UnknownArgument => None,
+        }
+    }
+}
+
+/// A call that is not made ahead.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declined {
+    /// The tool.
+    pub tool: String,
+    /// The argument it would have had, where one was found.
+    pub argument: Option<Argument>,
+    /// Why not.
+    pub reason: Reason,
+}
+
+/// What may be called next, and what may not.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Candidates {
+    /// Different requests, by tool and argument.
+    pub open: Vec<Candidate>,
+    /// The rest, in the order of the links.
+    pub declined: Vec<Declined>,
+}
+
+/// The candidates after an answer. `project` makes arguments out of it, best first; as many count as
+/// `projection.arguments_max` says.
+pub fn candidates(
+    models: &ValueModels,
+    turn: &Turn<'_>,
+    options: &Options,
+    numbers: &Numbers,
+    project: &dyn Fn(&FollowUp) -> Vec<Projected>,
+) -> Candidates {
+    let mut found = Finding { turn, options, numbers, open: BTreeMap::new(), declined: Vec::new() };
+    for link in models.get(turn.tool).into_iter().flat_map(ValueModel::links) {
+        let mut projected = project(link);
+        projected.truncate(numbers.projection.arguments_max);
+        found.link(link, models.get_or_default(&link.tool), projected);
+    }
+    Candidates { open: found.open.into_values().collect(), declined: found.declined }
+}
+
+struct Finding<'a> {
+    turn: &'a Turn<'a>,
+    options: &'a Options,
+    numbers: &'a Numbers,
+    open: BTreeMap<Request, Candidate>,
+    declined: Vec<Declined>,
+}
+
+impl Finding<'_> {
+    fn link(&mut self, link: &FollowUp, model: &ValueModel, projected: Vec<Projected>) {
+        let of_link = if !model.is_speculatable() {
+            Some(Reason::NotSpeculatable)
+        } else if link.probability < self.options.probability_min {
+            Some(Reason::LowProbability)
+        } else {
+            None
+        };
+        if projected.is_empty() {
+            let reason = of_link.unwrap_or(Reason::NoArgument);
+            self.declined.push(Declined { tool: link.tool.clone(), argument: None, reason });
+        }
+        for projected in projected {
+            match of_link.or_else(|| self.objection(&link.tool, &projected.argument)) {
+                Some(reason) => self.decline(link, projected.argument, reason),
+                None => self.offer(link, model, projected),
+            }
+        }
+    }
+
+    fn objection(&self, tool: &str, argument: &Argument) -> Option<Reason> {
+        let seen = self.turn.arguments_seen.and_then(|seen| seen.get(tool));
+        if seen.is_some_and(|names| !names.contains(&argument.name)) {
+            return Some(Reason::UnknownArgument);
+        }
+        let request = Request { tool: tool.to_owned(), argument: argument.clone() };
+        self.turn.asked.contains(&request).then_some(Reason::Preempted)
+    }
+
+    fn decline(&mut self, link: &FollowUp, argument: Argument, reason: Reason) {
+        self.declined.push(Declined { tool: link.tool.clone(), argument: Some(argument), reason });
+    }
+
+    /// Of two links to the same request the one that makes it likelier counts.
+    fn offer(&mut self, link: &FollowUp, model: &ValueModel, projected: Projected) {
+        let request = Request { tool: link.tool.clone(), argument: projected.argument };
+        let intents = self.turn.intents.iter().map(String::as_str).filter(|word| !word.is_empty());
+        let share = if projected.share.is_nan() { 0.0 } else { projected.share.clamp(0.0, 1.0) };
+        let candidate = Candidate {
+            probability: link.probability,
+            share,
+            cost: Cost::of(&model.model.cost_model, self.options.bytes_per_token),
+            class: model.model.value_class,
+            worth: worth(&model.model, intents, &self.options.knees, self.numbers),
+            requires: model.requires.clone(),
+            request: request.clone(),
+        };
+        let known = self.open.entry(request).or_insert_with(|| candidate.clone());
+        if candidate.probability * share > known.probability * known.share {
+            *known = candidate;
+        }
+    }
+}

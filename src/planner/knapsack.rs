@@ -1,0 +1,97 @@
+//! The knapsack of the planner: items with prerequisites, chosen greedily by value per cost.
+//!
+//! Without prerequisites the choice is worth at least half of the optimum: the items that fit before the first misfit, and
+//! that misfit alone, together are worth at least as much as the fractional optimum (Dantzig 1957), and the choice is worth
+//! no less than either. With prerequisites no such bound holds; `exact` measures what is lost.
+
+use std::collections::BTreeSet;
+
+/// Something to choose or leave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// What it costs, in tokens.
+    pub cost: u64,
+    /// What it is worth; finite, at least 0.
+    pub value: f64,
+    /// For each prerequisite the items of which one has to be chosen too.
+    pub needs: Vec<Vec<usize>>,
+}
+
+/// Items and what may be spent. The needs must not run in circles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// The items; earlier ones come first among equals.
+    pub items: Vec<Item>,
+    /// What the choice may cost.
+    pub budget: u64,
+}
+
+/// A choice.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Picks {
+    /// Indices of items in the order in which they were taken, prerequisites first.
+    pub items: Vec<usize>,
+    /// What they cost.
+    pub cost: u64,
+    /// What they are worth.
+    pub value: f64,
+    /// Items that were taken and then put back for a single better one.
+    pub displaced: Vec<usize>,
+}
+
+impl Problem {
+    /// By density, everything that still fits; if one item with its prerequisites is worth more than all that, it goes first.
+    pub fn greedy(&self) -> Picks {
+        let order = self.by_density();
+        let walked = self.fill(&order, Picks::default());
+        let fitting = order.iter().map(|&item| self.with(item, Picks::default()));
+        let single = fitting.filter(|picks| picks.cost <= self.budget).reduce(|best, other| {
+            if other.value > best.value { other } else { best }
+        });
+        match single.filter(|single| single.value > walked.value) {
+            None => walked,
+            Some(single) => {
+                let mut picks = self.fill(&order, single);
+                let kept: BTreeSet<_> = picks.items.iter().copied().collect();
+                picks.displaced = walked.items.into_iter().filter(|item| !kept.contains(item)).collect();
+                picks
+            }
+        }
+    }
+
+    /// Items by value per cost, each together with its prerequisites.
+    pub(super) fn by_density(&self) -> Vec<usize> {
+        let density = |item: usize| {
+            let bundle = self.with(item, Picks::default());
+            if bundle.cost == 0 { f64::INFINITY } else { bundle.value / bundle.cost as f64 }
+        };
+        let mut order: Vec<_> = (0..self.items.len()).map(|item| (density(item), item)).collect();
+        order.sort_by(|(a, left), (b, right)| b.total_cmp(a).then(left.cmp(right)));
+        order.into_iter().map(|(_, item)| item).collect()
+    }
+
+    fn fill(&self, order: &[usize], start: Picks) -> Picks {
+        order.iter().fold(start, |picks, &item| {
+            let wider = self.with(item, picks.clone());
+            if wider.cost <= self.budget { wider } else { picks }
+        })
+    }
+
+    /// The choice with an item and what it needs; of several that would do the cheapest is taken.
+    fn with(&self, item: usize, mut picks: Picks) -> Picks {
+        if picks.items.contains(&item) {
+            return picks;
+        }
+        let Item { cost, value, needs } = &self.items[item];
+        for choices in needs {
+            if !choices.iter().any(|choice| picks.items.contains(choice)) {
+                let wider = choices.iter().map(|&choice| self.with(choice, picks.clone()));
+                picks = wider.min_by_key(|wider| wider.cost).unwrap_or(picks);
+            }
+        }
+        picks.items.push(item);
+        picks.cost += cost;
+        picks.value += value;
+        picks
+    }
+}

@@ -1,0 +1,133 @@
+//! The planner of Paper 3 as it was published: the comparison arm. Its probability only gates, it knows no arguments, and
+//! whatever is not over the budget is admitted.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::model::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
+use crate::planner::numbers::Numbers;
+use crate::planner::score::{Cost, Knees, worth};
+use crate::planner::value_models::ValueModels;
+
+/// What it is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'a> {
+    /// Tools called so far, oldest first; its host passes the last `published.recent_tools_max`.
+    pub recent_tools: &'a [&'a str],
+    /// Tokens that may be spent.
+    pub budget_tokens: u32,
+    /// Words of the user. Its host passes none.
+    pub intent_keywords: &'a [&'a str],
+}
+
+/// Its settings in code.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Probability below which a link is dropped.
+    pub probability_min: f64,
+    /// Ratio of bytes to tokens.
+    pub bytes_per_token: u32,
+    /// From where on a call is slow or dear. Its host sets none.
+    pub knees: Knees,
+}
+
+impl Options {
+    /// The defaults of the library.
+    pub fn library(numbers: &Numbers) -> Self {
+        let published = &numbers.published;
+        Self {
+            probability_min: published.probability_min,
+            bytes_per_token: published.bytes_per_token,
+            knees: Knees::default(),
+        }
+    }
+}
+
+/// A call that it would make.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The tool.
+    pub tool: String,
+    /// Where its argument would come from.
+    pub projection: Option<String>,
+    /// Probability of the strongest link to it.
+    pub probability: f64,
+    /// Expected size. Bookkeeping is reported but not charged.
+    pub cost: Cost,
+    /// Class of the tool.
+    pub class: ValueClass,
+}
+
+/// What it would do.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// Calls in order of admission.
+    pub calls: Vec<Call>,
+    /// Tokens that are charged.
+    pub total_cost_tokens: u64,
+    /// What is left of the budget.
+    pub remaining_budget_tokens: u64,
+    /// Tools over the budget; it knows no other reason.
+    pub over_budget: Vec<String>,
+}
+
+/// Builds the published plan.
+pub fn plan(models: &ValueModels, turn: &Turn<'_>, options: &Options, numbers: &Numbers) -> Plan {
+    let default = ToolModel::default();
+    let mut open: Vec<(f64, Call)> = strongest_links(models, turn, options)
+        .into_values()
+        .map(|link| {
+            let model = models.get(&link.tool).map_or(&default, |found| &found.model);
+            let cost = Cost::of(&model.cost_model, options.bytes_per_token.into());
+            let class = model.value_class;
+            let worth = worth(model, turn.intent_keywords.iter().copied(), &options.knees, numbers);
+            let density =
+                if class == ValueClass::AuditOnly { f64::INFINITY } else { worth / cost.tokens.max(1) as f64 };
+            let (tool, projection) = (link.tool.clone(), link.projection.clone());
+            (density, Call { tool, projection, probability: link.probability, cost, class })
+        })
+        .collect();
+    // Stable: among equals the alphabet decides.
+    open.sort_by(|(a, _), (b, _)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
+    let mut plan = Plan { remaining_budget_tokens: turn.budget_tokens.into(), ..Plan::default() };
+    for (_, call) in open {
+        let charged = call.cost.charged(call.class);
+        if charged > plan.remaining_budget_tokens {
+            plan.over_budget.push(call.tool);
+            continue;
+        }
+        plan.remaining_budget_tokens -= charged;
+        plan.total_cost_tokens += charged;
+        plan.calls.push(call);
+    }
+    plan
+}
+
+/// Whether its host would call the tool ahead: an explicit `speculate` beats the class, even a mutating one.
+pub fn is_speculatable(model: &ToolModel) -> bool {
+    let by_class = matches!(model.side_effect_class, SideEffectClass::Pure | SideEffectClass::ReadOnly);
+    model.speculate.unwrap_or(by_class)
+}
+
+/// The link to every target that is not a recent tool; of equally strong ones the first.
+fn strongest_links<'m>(
+    models: &'m ValueModels,
+    turn: &Turn<'_>,
+    options: &Options,
+) -> BTreeMap<&'m str, &'m FollowUp> {
+    let mut strongest: BTreeMap<&str, &FollowUp> = BTreeMap::new();
+    for trigger in turn.recent_tools {
+        for link in models.get(trigger).into_iter().flat_map(|model| model.links()) {
+            // The published fields are single-precision numbers.
+            let likely = link.probability as f32 >= options.probability_min as f32;
+            if !likely || turn.recent_tools.contains(&link.tool.as_str()) {
+                continue;
+            }
+            let kept = strongest.entry(&link.tool).or_insert(link);
+            if link.probability > kept.probability {
+                *kept = link;
+            }
+        }
+    }
+    strongest
+}
