@@ -120,7 +120,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match args.output.form() {
         Format::Json => {
             let fields = json_fields(args, &inputs, &done, &total);
-            envelope::write(context.out, &envelope::envelope("annotate", args.output.stamp(context), fields))?;
+            let document = envelope::envelope("annotate", args.output.stamp(context), fields);
+            envelope::write(context.out, &document)?;
         }
         form => {
             let table = table(&done, &total);
@@ -196,13 +197,7 @@ fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<Done> {
     Ok(Done { path: path.to_owned(), output, counts })
 }
 
-fn tell(
-    args: &Args,
-    inputs: &Inputs,
-    done: &[Done],
-    total: &Citations,
-    context: &mut Context<'_>,
-) -> Result<()> {
+fn tell(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations, context: &mut Context<'_>) -> Result<()> {
     let err = &mut context.err;
     let written = done.iter().filter(|file| file.output.is_some()).count() as u64;
     let verb = if args.dry_run { "would be annotated" } else { "annotated" };
@@ -234,11 +229,11 @@ fn tell(
     }
     let left = [
         (total.damaged_lines, "damaged line"),
-        (inputs.annotated, "annotated file that was no input"),
+        (inputs.annotated, "annotated file"),
         (inputs.packed, "compressed file"),
     ];
     for (count, noun) in left.into_iter().filter(|(count, _)| *count > 0) {
-        writeln!(err, "# left as it is: {} {noun}", thousands(count))?;
+        writeln!(err, "# left as they are: {}", counted(count, noun))?;
     }
     Ok(())
 }

@@ -28,17 +28,20 @@ const DOCS: &str = r#"
 Speaks with `--auto-enrichment` only.
 
 ### What it looks at
-Responses that the planner fetched ahead, and whether the agent used them (`cited_in_next_n_turns`, which `devboy annotate`
-sets). A prefetch that nobody judged is no miss: shares are of the judged ones, and the evidence says how many were not.
+Responses that the planner fetched ahead, and whether the agent used them (`cited_in_next_n_turns`, which
+`devboy annotate` sets). A prefetch that nobody judged is no miss: shares are of the judged ones, and the evidence says
+how many were not.
 
-A tool with too small a share gets `speculate = false`. If all of them together have a large enough share, and no tool has
-too small a one, `enrichment.enabled` becomes `true`.
+A tool with too small a share gets `speculate = false`. If all of them together have a large enough share, and no tool
+has too small a one, `enrichment.enabled` becomes `true`.
 
 ### Why
-A prefetch that nobody asks for costs its tokens and its call. A block of its own hides the shipped annotation of a tool, so
-a tool without one gets a block that says all that the annotation says, and that one key more: no other value changes.
+A prefetch that nobody asks for costs its tokens and its call. A block of its own hides the shipped annotation of a tool,
+so a tool without one gets a block that says all that the annotation says, and that one key more: no other value
+changes.
 
-The shares decide as published, by their point value. The evidence gives the 95 % interval, which is wide for few prefetches.
+The shares decide as published, by their point value. The evidence gives the 95 % interval, which is wide for few
+prefetches.
 
 ### When it stays quiet
 Nothing was fetched ahead; too few prefetches were judged; the value holds already. It never switches the planner off and
@@ -70,7 +73,9 @@ fn line(finding: &Finding) -> Option<String> {
     let rates = evidence.counts.lines().next().unwrap_or_default();
     match verdict {
         _ if evidence.basis == Basis::Shipped => None,
-        Verdict::Propose(delta) if subject == EVERYTHING => Some(format!("R7 enabled: {} = true  ({rates})", delta.key)),
+        Verdict::Propose(delta) if subject == EVERYTHING => {
+            Some(format!("R7 enabled: {} = true  ({rates})", delta.key))
+        }
         Verdict::Propose(_) => Some(format!("R7 disabled: [tools.\"{subject}\"].speculate = false  ({rates})")),
         Verdict::Hold(reason) if subject == EVERYTHING => Some(format!("R7 hold: {reason}")),
         Verdict::Hold(reason) => Some(format!("R7 hold: [tools.\"{subject}\"] {reason}  ({rates})")),

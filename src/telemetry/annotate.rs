@@ -85,6 +85,18 @@ impl Citations {
             Definition::Name => Share::new(self.cited_by_name, self.prefetches),
         }
     }
+
+    fn tally(&mut self, prefetch: &Record<'_>, by_name: bool, by_answer: Option<bool>) {
+        self.prefetches += 1;
+        self.cited_by_name += u64::from(by_name);
+        self.judged_by_answer += u64::from(by_answer.is_some());
+        self.cited_by_answer += u64::from(by_answer == Some(true));
+        if prefetch.sampled {
+            self.sampled += 1;
+        } else if prefetch.is_untraced() {
+            self.untraced += 1;
+        }
+    }
 }
 
 impl AddAssign for Citations {
@@ -160,20 +172,6 @@ pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
     }
     out.extend_from_slice(&text[copied..]);
     Annotated { text: out, counts }
-}
-
-impl Citations {
-    fn tally(&mut self, prefetch: &Record<'_>, by_name: bool, by_answer: Option<bool>) {
-        self.prefetches += 1;
-        self.cited_by_name += u64::from(by_name);
-        self.judged_by_answer += u64::from(by_answer.is_some());
-        self.cited_by_answer += u64::from(by_answer == Some(true));
-        if prefetch.sampled {
-            self.sampled += 1;
-        } else if prefetch.is_untraced() {
-            self.untraced += 1;
-        }
-    }
 }
 
 /// An event as far as citation goes. Texts are as they are spelled: one writer spells alike.

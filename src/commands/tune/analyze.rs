@@ -1,8 +1,6 @@
 //! `devboy tune analyze`: sum up what the live pipeline recorded, let the rules speak, replay every proposal, write the
 //! configuration as a diff.
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
@@ -10,19 +8,18 @@ use crate::commands::config::{config_path, load_config};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::gate::Gate;
 use crate::commands::tune::proposal::{Proposal, View, settle};
-use crate::commands::tune::record;
 use crate::commands::tune::warnings::{warn_unknown, warnings_json};
+use crate::commands::tune::writing::{self, Settled, WriteArgs};
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::model::finding::Verdict;
 use crate::model::names::Names;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::report::{envelope, findings, fingerprints};
 use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
-use crate::settings::{Effective, SettingsFile, write_atomically};
+use crate::settings::{Effective, SettingsFile};
 
 /// Endpoints in the table (published number).
 const TOP_ENDPOINTS: usize = 10;
@@ -39,18 +36,8 @@ pub struct Args {
     /// Read Claude Code logs instead of telemetry; --input-dir then names logs.
     #[arg(long)]
     from_claude_logs: bool,
-    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
-    #[arg(long, short, value_name = "FILE", visible_alias = "config")]
-    output: Option<PathBuf>,
-    /// Print the same, write no configuration.
-    #[arg(long)]
-    dry_run: bool,
-    /// Write no configuration; exit with 4 if something would change.
-    #[arg(long)]
-    check: bool,
-    /// Also print what was held or skipped, and why.
-    #[arg(long)]
-    explain: bool,
+    #[command(flatten)]
+    write: WriteArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -69,7 +56,7 @@ struct Analysis<'a> {
 
 /// Reads, sums up, judges, replays, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let path = config_path(args.output.as_ref(), context)?;
+    let path = config_path(args.write.output.as_ref(), context)?;
     // A broken configuration ends the command before any work is done.
     let file = load_config(&path, false)?;
     let effective = Effective::resolve(&file)?;
@@ -115,21 +102,11 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
         warn_unknown(file, context)?;
         summarise(args, context, analysis)?;
     }
-    match args.report.form() {
-        Format::Json => {
-            let document = envelope::envelope("tune analyze", args.report.stamp(context), json_fields(analysis));
-            envelope::write(context.out, &document)
-        }
-        Format::Table => {
-            if proposal.is_change() {
-                let colored = context.colored(args.report.color);
-                findings::write_diff(context.out, &proposal.diff, colored)?;
-                writeln!(context.out, "\n# why, {} changed:", counted(proposal.count() as u64, "key"))?;
-            }
-            findings::write(context.out, &proposal.findings, args.explain)
-        }
-        form => findings::table(&proposal.findings).write(context.out, form, context.width),
+    if args.report.form() == Format::Json {
+        let document = envelope::envelope("tune analyze", args.report.stamp(context), json_fields(analysis));
+        return envelope::write(context.out, &document);
     }
+    writing::show(&args.write, &args.report, proposal, context)
 }
 
 /// What was read and how it was answered, in the order and with the labels of the published tool.
@@ -139,8 +116,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     for place in responses.places() {
         writeln!(err, "# input:  {place}")?;
     }
-    let dry = if args.dry_run || args.check { " (not written)" } else { "" };
-    writeln!(err, "# output: {}{dry}", file.path.display())?;
+    writeln!(err, "# output: {}{}", file.path.display(), args.write.state())?;
     let profile = &responses.observed.profile;
     writeln!(err, "# {}", fingerprints::summary(profile, responses.observed.endpoints.len()))?;
     if let Some((first, last)) = profile.span_ms {
@@ -202,36 +178,16 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
 /// Writes the file, or says why not.
 fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<Exit> {
     let Analysis { file, gate, proposal, responses } = analysis;
-    let told = !args.report.quiet;
-    let held = proposal.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
-    let aside =
-        if held > 0 && !args.explain { format!("; {} held, see --explain", thousands(held)) } else { String::new() };
     if gate.fails() {
         let lost = thousands((gate.saved_before - gate.saved_after).round() as u64);
+        let aside = writing::aside(&args.write, proposal);
         writeln!(context.err, "# together the proposals would save {lost} tokens less: nothing written{aside}")?;
         return Ok(Exit::Gate);
     }
-    if !args.dry_run && !args.check {
+    if args.write.writes() {
         responses.write_fingerprints(&file.path)?;
     }
-    if !proposal.is_change() {
-        if told {
-            writeln!(context.err, "# nothing to change{aside}")?;
-        }
-        return Ok(Exit::Done);
-    }
-    let changes = counted(proposal.count() as u64, "change");
-    if args.check || args.dry_run {
-        if told {
-            writeln!(context.err, "# {changes} pending, nothing written{aside}")?;
-        }
-        return Ok(if args.check { Exit::Pending } else { Exit::Done });
-    }
-    write_atomically(&file.path, file.existed.then_some(file.text.as_str()), &proposal.text)?;
-    if told {
-        writeln!(context.err, "# tuned config → {}", file.path.display())?;
-        writeln!(context.err, "# {changes} written{aside}")?;
-    }
-    record::note("tune analyze", file, proposal, Some(gate), responses.inputs(), context)?;
-    Ok(Exit::Done)
+    let inputs = responses.inputs();
+    let settled = Settled { command: "tune analyze", file, proposal, gate: Some(gate), inputs };
+    writing::conclude(&args.write, args.report.quiet, settled, context)
 }

@@ -1,7 +1,5 @@
 //! `devboy tune from-claude-logs`: mine the logs, let the rules speak, write the configuration as a diff.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -10,15 +8,14 @@ use crate::commands::config::config_path;
 use crate::commands::input::Input;
 use crate::commands::mine::projections;
 use crate::commands::tune::proposal::{Proposal, View, settle};
-use crate::commands::tune::record;
 use crate::commands::tune::warnings::{warn_unknown, warnings_json};
+use crate::commands::tune::writing::{self, Settled, WriteArgs};
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::frames::calls::CallFrame;
 use crate::mine::overview::Overview;
 use crate::mine::uses;
-use crate::model::finding::Verdict;
 use crate::model::fingerprint::Observed;
 use crate::model::names::Names;
 use crate::model::projection::MinedProjection;
@@ -28,7 +25,7 @@ use crate::report::table::Format;
 use crate::report::{envelope, findings, quality};
 use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
-use crate::settings::{Effective, SettingsFile, classify_agent, write_atomically};
+use crate::settings::{Effective, SettingsFile, classify_agent};
 
 /// Mine the logs, apply rules P1 to P3 (and T1 with --tools), write the configuration and print its diff.
 ///
@@ -40,18 +37,8 @@ pub struct Args {
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
     tools: bool,
-    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
-    #[arg(long, short, value_name = "FILE", visible_alias = "config")]
-    output: Option<PathBuf>,
-    /// Print the same, write no configuration.
-    #[arg(long)]
-    dry_run: bool,
-    /// Write no configuration; exit with 4 if something would change.
-    #[arg(long)]
-    check: bool,
-    /// Also print what was held or skipped, and why.
-    #[arg(long)]
-    explain: bool,
+    #[command(flatten)]
+    write: WriteArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -75,7 +62,7 @@ struct Mined {
 
 /// Reads, mines, judges, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let path = config_path(args.output.as_ref(), context)?;
+    let path = config_path(args.write.output.as_ref(), context)?;
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
@@ -113,7 +100,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
-    conclude(args, context, &input, &mined.overview, &file, &proposal)
+    let inputs = window::inputs("logs", mined.overview.calls, mined.overview.sessions, &input.window);
+    let settled = Settled { command: "tune from-claude-logs", file: &file, proposal: &proposal, gate: None, inputs };
+    writing::conclude(&args.write, args.report.quiet, settled, context)
 }
 
 fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
@@ -173,15 +162,7 @@ fn show(
         );
         return envelope::write(context.out, &document);
     }
-    if args.report.form() != Format::Table {
-        return findings::table(&proposal.findings).write(context.out, args.report.form(), context.width);
-    }
-    if proposal.is_change() {
-        let colored = context.colored(args.report.color);
-        findings::write_diff(context.out, &proposal.diff, colored)?;
-        writeln!(context.out, "\n# why, {} changed:", counted(proposal.count() as u64, "key"))?;
-    }
-    findings::write(context.out, &proposal.findings, args.explain)
+    writing::show(&args.write, &args.report, proposal, context)
 }
 
 /// What was read, in the order and with the labels of the published tool.
@@ -193,8 +174,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mine
     if let Some(project) = &args.input.project {
         writeln!(err, "# project: {project}")?;
     }
-    let dry = if args.dry_run || args.check { " (not written)" } else { "" };
-    writeln!(err, "# output:  {}{dry}", file.path.display())?;
+    writeln!(err, "# output:  {}{}", file.path.display(), args.write.state())?;
     let records: u64 = input.sources.iter().map(|source| source.counters.records).sum();
     writeln!(err, "# read {} records in {}", thousands(records), counted(input.sources.len() as u64, "file"))?;
     writeln!(err, "# claude logs scanned:")?;
@@ -219,39 +199,4 @@ fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mine
         writeln!(err, "#   odd input:   {} (`devboy doctor` says where)", words.collect::<Vec<_>>().join(", "))?;
     }
     Ok(())
-}
-
-/// Writes the file, or says why not.
-fn conclude(
-    args: &Args,
-    context: &mut Context<'_>,
-    input: &Input,
-    overview: &Overview,
-    file: &SettingsFile,
-    proposal: &Proposal,
-) -> Result<Exit> {
-    let told = !args.report.quiet;
-    let held = proposal.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
-    let aside =
-        if held > 0 && !args.explain { format!("; {} held, see --explain", thousands(held)) } else { String::new() };
-    if !proposal.is_change() {
-        if told {
-            writeln!(context.err, "# nothing to change{aside}")?;
-        }
-        return Ok(Exit::Done);
-    }
-    let changes = counted(proposal.count() as u64, "change");
-    if args.check || args.dry_run {
-        if told {
-            writeln!(context.err, "# {changes} pending, nothing written{aside}")?;
-        }
-        return Ok(if args.check { Exit::Pending } else { Exit::Done });
-    }
-    write_atomically(&file.path, file.existed.then_some(file.text.as_str()), &proposal.text)?;
-    if told {
-        writeln!(context.err, "# {changes} written → {}{aside}", file.path.display())?;
-    }
-    let inputs = window::inputs("logs", overview.calls, overview.sessions, &input.window);
-    record::note("tune from-claude-logs", file, proposal, None, inputs, context)?;
-    Ok(Exit::Done)
 }

@@ -6,11 +6,11 @@ mod gate;
 pub mod history;
 mod proposal;
 mod realised;
-mod record;
 mod rules;
 mod show;
 mod undo;
 mod warnings;
+mod writing;
 
 use crate::cli::Exit;
 use crate::context::Context;

@@ -1,0 +1,115 @@
+//! How a proposal becomes a file, or does not: the flags that decide, the writing, and the note in the journal.
+
+use std::path::PathBuf;
+
+use crate::cli::{Exit, OutputArgs};
+use crate::commands::tune::gate::Gate;
+use crate::commands::tune::proposal::Proposal;
+use crate::context::Context;
+use crate::error::Result;
+use crate::model::finding::Verdict;
+use crate::model::journal::{Inputs, JournalChange, Predicted};
+use crate::report::findings;
+use crate::report::numbers::{counted, thousands};
+use crate::report::table::Format;
+use crate::settings::{SettingsFile, append_entry, journal_entry, journal_path, write_atomically};
+
+/// Which configuration is written, and whether.
+#[derive(clap::Args, Debug)]
+pub struct WriteArgs {
+    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    #[arg(long, short, value_name = "FILE", visible_alias = "config")]
+    pub output: Option<PathBuf>,
+    /// Print the same, write no configuration.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write no configuration; exit with 4 if something would change.
+    #[arg(long)]
+    pub check: bool,
+    /// Also print what was held or skipped, and why.
+    #[arg(long)]
+    pub explain: bool,
+}
+
+impl WriteArgs {
+    /// Whether the configuration may be written.
+    pub fn writes(&self) -> bool {
+        !self.dry_run && !self.check
+    }
+
+    /// What to say behind the place of the configuration.
+    pub fn state(&self) -> &'static str {
+        if self.writes() { "" } else { " (not written)" }
+    }
+}
+
+/// Prints the diff and the evidence, or the changes as a table.
+pub fn show(args: &WriteArgs, report: &OutputArgs, proposal: &Proposal, context: &mut Context<'_>) -> Result<()> {
+    if report.form() != Format::Table {
+        return findings::table(&proposal.findings).write(context.out, report.form(), context.width);
+    }
+    if proposal.is_change() {
+        let colored = context.colored(report.color);
+        findings::write_diff(context.out, &proposal.diff, colored)?;
+        writeln!(context.out, "\n# why, {} changed:", counted(proposal.count() as u64, "key"))?;
+    }
+    findings::write(context.out, &proposal.findings, args.explain)
+}
+
+/// A proposal that is settled, and what goes into the journal with it.
+pub struct Settled<'a> {
+    /// The command that proposes.
+    pub command: &'a str,
+    /// The configuration as it is.
+    pub file: &'a SettingsFile,
+    /// What it should be.
+    pub proposal: &'a Proposal,
+    /// What a replay of it said.
+    pub gate: Option<&'a Gate>,
+    /// What it was made from.
+    pub inputs: Inputs,
+}
+
+/// Writes the file and notes it in the journal, or says why not.
+///
+/// # Errors
+/// If the file changed meanwhile, or whatever the disk says.
+pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &mut Context<'_>) -> Result<Exit> {
+    let Settled { file, proposal, .. } = settled;
+    let aside = aside(args, proposal);
+    let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
+    if !proposal.is_change() {
+        tell("nothing to change".to_owned())?;
+        return Ok(Exit::Done);
+    }
+    let changes = counted(proposal.count() as u64, "change");
+    if !args.writes() {
+        tell(format!("{changes} pending, nothing written"))?;
+        return Ok(if args.check { Exit::Pending } else { Exit::Done });
+    }
+    write_atomically(&file.path, file.existed.then_some(file.text.as_str()), &proposal.text)?;
+    tell(format!("tuned config → {}: {changes} written", file.path.display()))?;
+    note(settled, context)?;
+    Ok(Exit::Done)
+}
+
+/// How many proposals were held, if that was not printed.
+pub fn aside(args: &WriteArgs, proposal: &Proposal) -> String {
+    let held = proposal.findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
+    if held > 0 && !args.explain { format!("; {} held, see --explain", thousands(held)) } else { String::new() }
+}
+
+/// Notes a written proposal in the journal beside the configuration.
+fn note(settled: Settled<'_>, context: &Context<'_>) -> Result<()> {
+    let Settled { command, file, proposal, gate, inputs } = settled;
+    let changes = proposal.findings.iter().filter_map(JournalChange::of).collect();
+    let mut entry = journal_entry(context.now_ms, command, file, &proposal.text, changes)?;
+    entry.inputs = Some(inputs);
+    entry.predicted = gate.map(|gate| Predicted {
+        baseline: gate.baseline,
+        saved_before: gate.saved_before,
+        saved_after: gate.saved_after,
+    });
+    append_entry(&journal_path(&file.path), &entry)
+        .map_err(|cause| cause.hint("the configuration is written; only the journal does not know of it"))
+}
