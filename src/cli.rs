@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, doctor, encode, ingest, man, mine, replay, tune};
+use crate::commands::{annotate, completions, doctor, encode, ingest, man, mine, replay, tune};
 use crate::context::Context;
 use crate::error::Kind;
 use crate::model::trace::Millis;
@@ -39,6 +39,7 @@ enum Command {
     Tune(tune::Args),
     Replay(replay::Args),
     Mine(mine::Args),
+    Annotate(annotate::Args),
     Encode(encode::Args),
     Ingest(ingest::Args),
     Doctor(doctor::Args),
@@ -141,6 +142,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         Command::Tune(args) => tune::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),
+        Command::Annotate(args) => annotate::run(&args, context),
         Command::Encode(args) => encode::run(&args, context),
         Command::Ingest(args) => ingest::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),

@@ -1,6 +1,7 @@
 //! The imperative shell: one file per command, each a table of contents of what it does. Only here are files opened for
 //! output, the clock read and results printed.
 
+pub mod annotate;
 pub mod completions;
 pub mod config;
 pub mod doctor;

@@ -15,6 +15,7 @@ mod r3_lru_size;
 mod r4_recursion_depth;
 mod r5_min_body;
 pub mod r6_cost_models;
+pub mod r7_speculation;
 mod recorded;
 pub mod t1_tools;
 mod tool_keys;
@@ -58,10 +59,12 @@ pub enum Speaks {
     LogsWithTools,
     /// In `tune analyze`.
     Events,
+    /// There, with `--auto-enrichment`.
+    AutoEnrichment,
 }
 
 /// All rules, in the order in which they speak.
-pub static REGISTER: [&Rule; 10] = [
+pub static REGISTER: [&Rule; 11] = [
     &p1_model::RULE,
     &p2_agent::RULE,
     &p3_data::RULE,
@@ -72,6 +75,7 @@ pub static REGISTER: [&Rule; 10] = [
     &r4_recursion_depth::RULE,
     &r5_min_body::RULE,
     &r6_cost_models::RULE,
+    &r7_speculation::RULE,
 ];
 
 /// What rules may read.

@@ -18,7 +18,7 @@ use crate::rules::{Facts, Rule, Sheet, Speaks};
 pub static RULE: Rule = Rule {
     id: "R7",
     file: "r7_speculation",
-    summary: "Forbids fetching ahead for tools whose prefetches go unused, and switches the planner on where they are used.",
+    summary: "Stops prefetches that go unused, tool by tool, and switches the planner on where they are used.",
     docs: DOCS,
     speaks: Speaks::AutoEnrichment,
     judge,
@@ -36,17 +36,17 @@ A tool with too small a share gets `speculate = false`. If all of them together 
 has too small a one, `enrichment.enabled` becomes `true`.
 
 ### Why
-A prefetch that nobody asks for costs its tokens and its call. A block of its own hides the shipped annotation of a tool,
-so a tool without one gets a block that says all that the annotation says, and that one key more: no other value
+A prefetch that nobody asks for costs its tokens and its call. A block of its own hides the shipped annotation of a
+tool, so a tool without one gets a block that says all that the annotation says, and that one key more: no other value
 changes.
 
 The shares decide as published, by their point value. The evidence gives the 95 % interval, which is wide for few
 prefetches.
 
 ### When it stays quiet
-Nothing was fetched ahead; too few prefetches were judged; the value holds already. It never switches the planner off and
-never takes a `speculate = false` back. Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for it: a
-block of its own would end that. The planner is not switched on while any tool has too small a share.
+Nothing was fetched ahead; too few prefetches were judged; the value holds already. It never switches the planner off
+and never takes a `speculate = false` back. Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for
+it: a block of its own would end that. The planner is not switched on while any tool has too small a share.
 
 ### Example
 ```toml

@@ -158,15 +158,12 @@ pub fn annotate(text: &[u8], pass: &Pass<'_>) -> Annotated {
             continue;
         }
         let Some(cited) = wanted else { continue };
-        let Some(place) = record.editable.then(|| place_of_field(&text[record.span.clone()])).flatten() else {
+        let Some((place, field)) = edit(text, record, cited) else {
             counts.uneditable += 1;
             continue;
         };
         counts.set += 1;
-        let place = record.span.start + place.start..record.span.start + place.end;
         out.extend_from_slice(&text[copied..place.start]);
-        // An empty place lies behind the last field of the object.
-        let field = if place.is_empty() { format!(",\"{CITED}\":{cited}") } else { cited.to_string() };
         out.extend_from_slice(field.as_bytes());
         copied = place.end;
     }
@@ -341,6 +338,15 @@ fn cited_by_answer(records: &[Record<'_>], pass: &Pass<'_>, counts: &mut Citatio
     }
     counts.cut_short = open.values().map(|windows| windows.len() as u64).sum();
     cited
+}
+
+/// What has to stand where in the file so that an event says whether it was used; none if that is not safe.
+fn edit(text: &[u8], record: &Record<'_>, cited: bool) -> Option<(Range<usize>, String)> {
+    let Range { start, .. } = record.span;
+    let place = place_of_field(&text[record.span.clone()]).filter(|_| record.editable)?;
+    // An empty place lies behind the last field of the object.
+    let field = if place.is_empty() { format!(",\"{CITED}\":{cited}") } else { cited.to_string() };
+    Some((start + place.start..start + place.end, field))
 }
 
 /// The value of the field in an object, or the empty place behind its last field; none if it stands there twice, since

@@ -1,6 +1,7 @@
 //! What the live pipeline records: one event per response and one summary per session, in the published JSONL schema.
 //! Written by `event` and `summary`, read by the rest.
 
+mod annotate;
 mod event;
 mod field;
 mod gather;
@@ -13,6 +14,7 @@ mod runs;
 mod select;
 mod summary;
 
+pub use annotate::{Annotated, Citations, Definition, Pass, annotate, annotated_path, is_annotated};
 pub use event::PipelineEvent;
 pub use parse::{Counts, Vocabulary};
 pub use places::{Place, Surroundings, places};

@@ -231,3 +231,24 @@ fn old_telemetry_is_pruned_line_by_line_and_the_rest_stays_byte_for_byte() {
     assert!(outcome.err.contains("# pruned: 3 events older than 30 days, 2 summaries older than 90 days"));
     assert!(outcome.err.contains("left 1 file written to within 24 hours"), "{}", outcome.err);
 }
+
+#[test]
+fn prefetches_that_go_unused_forbid_their_tool_when_r7_is_asked() {
+    let home = Home::new();
+    let events: Vec<Value> = (0..12)
+        .map(|number| {
+            let mut event = event("Read", number, 1 + number, 100, 100, "L3");
+            event["enricher_prefetched"] = json!(true);
+            event["cited_in_next_n_turns"] = json!(number < 3);
+            event
+        })
+        .collect();
+    home.write(EVENTS, lines(&events));
+    assert!(!home.run(&["tune", "analyze", "--dry-run", "--explain"]).err.contains("R7"));
+    let told = home.run(&["tune", "analyze", "--auto-enrichment"]).err;
+    assert!(told.contains("# auto-enrichment: R7 active"), "{told}");
+    assert!(told.contains("# R7 disabled: [tools.\"Read\"].speculate = false  (12 prefetches, hit_rate 25.0% < 50%)"));
+    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
+    assert_eq!(tree["tools"]["Read"]["speculate"].as_bool(), Some(false));
+    assert!(tree["tools"]["Read"].get("follow_up").is_some());
+}

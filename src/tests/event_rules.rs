@@ -19,14 +19,14 @@ use crate::rules::{Facts, REGISTER, Sheet, Speaks, judge_all};
 use crate::settings::{AgentClass, Change, Effective, NewValue, Settings, SettingsFile, apply};
 
 /// A configuration text as the rules see it.
-struct Held {
-    file: SettingsFile,
-    settings: Settings,
+pub(super) struct Held {
+    pub(super) file: SettingsFile,
+    pub(super) settings: Settings,
     leaves: BTreeMap<KeyPath, Value>,
 }
 
 impl Held {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let file = SettingsFile::parse(Path::new("c.toml"), text).unwrap();
         let effective = Effective::resolve(&file).unwrap();
         let leaves = effective.leaves().into_iter().map(|(key, value, _)| (key, value)).collect();
@@ -54,10 +54,15 @@ impl Current for Held {
     }
 }
 
-static SHIPPED: LazyLock<Annotations> = LazyLock::new(|| Annotations::load(&Data::default()).unwrap());
+pub(super) static SHIPPED: LazyLock<Annotations> = LazyLock::new(|| Annotations::load(&Data::default()).unwrap());
 
 /// All findings, with a configuration.
 fn judged(observed: &Observed, text: &str) -> Vec<Finding> {
+    judged_when(&[Speaks::Events], observed, text)
+}
+
+/// The findings of the rules that are asked, with a configuration.
+pub(super) fn judged_when(asked: &[Speaks], observed: &Observed, text: &str) -> Vec<Finding> {
     let data = Data::default();
     let facts = Facts {
         names: &Names::default(),
@@ -71,7 +76,7 @@ fn judged(observed: &Observed, text: &str) -> Vec<Finding> {
         observed,
         current: &Held::new(text),
     };
-    judge_all(&facts, &data, &[Speaks::Events]).unwrap()
+    judge_all(&facts, &data, asked).unwrap()
 }
 
 /// The findings of one rule, with a configuration.
@@ -87,7 +92,7 @@ fn deltas(findings: &[Finding]) -> Vec<Delta> {
     proposed.collect()
 }
 
-fn changes(findings: &[Finding]) -> Vec<Change> {
+pub(super) fn changes(findings: &[Finding]) -> Vec<Change> {
     let change = |delta: Delta| Change { key: delta.key, value: NewValue::Scalar(delta.to) };
     deltas(findings).into_iter().map(change).collect()
 }

@@ -1,6 +1,7 @@
 //! The suite: one test binary, commands run in-process.
 
 mod analyze;
+mod annotate;
 mod body_shapes;
 mod budget;
 mod encode_deep;
@@ -8,6 +9,7 @@ mod encode_json;
 mod encode_text;
 mod endpoints;
 mod event_rules;
+mod event_rules_r7;
 mod fingerprints;
 mod harness;
 mod inner_formats;

@@ -18,13 +18,13 @@ use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::report::{envelope, findings, fingerprints};
 use crate::rules::annotations::Annotations;
-use crate::rules::{Facts, Speaks, judge_all, t1_tools};
+use crate::rules::{Facts, Speaks, judge_all, r7_speculation, t1_tools};
 use crate::settings::{Effective, SettingsFile};
 
 /// Endpoints in the table (published number).
 const TOP_ENDPOINTS: usize = 10;
 
-/// Sum up recorded responses, apply rules R1 to R6, replay every proposal, write the configuration and print its diff.
+/// Sum up recorded responses, apply rules R1 to R6 (and R7 with --auto-enrichment), replay every proposal, write the configuration and print its diff.
 ///
 /// Reads the telemetry of the live pipeline, or with --from-claude-logs the logs themselves. The diff and the evidence of
 /// every change go to stdout, everything else to stderr. A proposal that would save fewer tokens on these very responses
@@ -36,6 +36,9 @@ pub struct Args {
     /// Read Claude Code logs instead of telemetry; --input-dir then names logs.
     #[arg(long)]
     from_claude_logs: bool,
+    /// Also apply rule R7: stop prefetches that go unused, switch the planner on where they are used.
+    #[arg(long)]
+    auto_enrichment: bool,
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
@@ -84,7 +87,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         observed: &responses.observed,
         current: &view,
     };
-    let found = settle(&view, judge_all(&facts, &responses.data, &[Speaks::Events])?);
+    let asked: &[Speaks] =
+        if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
+    let found = settle(&view, judge_all(&facts, &responses.data, asked)?);
     let (gate, found) = Gate::pass(&file, &effective.settings, &responses, found)?;
     let proposal = Proposal::new(&file, found)?;
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal };
@@ -111,12 +116,15 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
 
 /// What was read and how it was answered, in the order and with the labels of the published tool.
 fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
-    let Analysis { file, responses, gate, .. } = analysis;
+    let Analysis { file, responses, gate, proposal } = analysis;
     let err = &mut context.err;
     for place in responses.places() {
         writeln!(err, "# input:  {place}")?;
     }
     writeln!(err, "# output: {}{}", file.path.display(), args.write.state())?;
+    if args.auto_enrichment {
+        writeln!(err, "# auto-enrichment: R7 active")?;
+    }
     let profile = &responses.observed.profile;
     writeln!(err, "# {}", fingerprints::summary(profile, responses.observed.endpoints.len()))?;
     if let Some((first, last)) = profile.span_ms {
@@ -145,6 +153,9 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     let effectiveness = responses.effectiveness();
     if effectiveness.is_active() {
         writeln!(err, "# enrichment: {effectiveness}")?;
+    }
+    for line in r7_speculation::lines(&proposal.findings) {
+        writeln!(err, "# {line}")?;
     }
     Ok(())
 }

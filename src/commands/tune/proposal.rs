@@ -6,7 +6,7 @@ use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 
 use crate::error::Result;
 use crate::model::current::Current;
-use crate::model::finding::{Delta, Finding, Verdict};
+use crate::model::finding::{Basis, Delta, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::settings::{Change, Effective, NewValue, Origin, SettingsFile, apply, unified_diff};
 
@@ -76,6 +76,7 @@ impl Proposal {
 
 /// Holds proposals that may not be made: of pinned keys, and of keys that two rules want.
 pub fn settle(view: &View<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
+    drop_fillers(&mut findings);
     hold_pinned(&mut findings, view);
     hold_conflicts(&mut findings);
     findings
@@ -87,6 +88,18 @@ pub fn proposed(finding: &Finding) -> Option<&Delta> {
         Verdict::Propose(delta) => Some(delta),
         Verdict::Hold(_) | Verdict::Skip(_) => None,
     }
+}
+
+/// A shipped value only fills a new block: it gives way to what another rule measured, and one of it is enough.
+fn drop_fillers(findings: &mut Vec<Finding>) {
+    let is_shipped = |finding: &Finding| finding.evidence.basis == Basis::Shipped;
+    let measured = findings.iter().filter(|finding| !is_shipped(finding)).filter_map(proposed);
+    let measured: BTreeSet<KeyPath> = measured.map(|delta| delta.key.clone()).collect();
+    let mut filled = BTreeSet::new();
+    findings.retain(|finding| match proposed(finding) {
+        Some(delta) if is_shipped(finding) => !measured.contains(&delta.key) && filled.insert(delta.key.clone()),
+        _ => true,
+    });
 }
 
 fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {
