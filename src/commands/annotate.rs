@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Exit, OutputArgs};
 use crate::commands::config::{config_path, load_config};
+use crate::commands::responses::surroundings;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::logs::vocabulary::Vocabulary;
@@ -142,12 +143,7 @@ fn places(args: &Args, context: &Context<'_>) -> Result<Vec<Place>> {
         return Ok(telemetry::places(&args.paths, &Surroundings::default()));
     }
     let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
-    let around = Surroundings {
-        home: context.env.places.home.clone(),
-        telemetry_dir: context.env.telemetry_dir.clone(),
-        configured: settings.telemetry.path.map(Into::into),
-    };
-    Ok(telemetry::places(&[], &around))
+    Ok(telemetry::places(&[], &surroundings(&settings, context)))
 }
 
 fn inputs(args: &Args, places: &[Place]) -> Inputs {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
+use crate::commands::responses::surroundings;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
@@ -15,7 +16,8 @@ use crate::mine::overview::Overview;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
-use crate::settings::SettingsFile;
+use crate::settings::{Effective, SettingsFile};
+use crate::telemetry::{Place, places as places_of_telemetry, stored_files};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -45,6 +47,7 @@ struct Line {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
+    lines.extend(recorded(args, context));
     let mut read = window::of(&args.window, context.now_ms)
         .and_then(|window| Input::read(&args.input, window, 0, &args.output, context));
     let mut damage = None;
@@ -156,6 +159,24 @@ fn configuration(args: &Args, context: &Context<'_>) -> Line {
             Line { state, what, told }
         }
     }
+}
+
+/// Where the live pipeline may have recorded, and what is there.
+fn recorded(args: &Args, context: &Context<'_>) -> Vec<Line> {
+    let file =
+        args.config.clone().or_else(|| context.env.config_file()).and_then(|path| SettingsFile::load(&path).ok());
+    let settings = file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings;
+    let place = |place: Place| {
+        let (path, origin) = (place.path.display().to_string(), place.origin);
+        let files = stored_files(vec![place.clone()]).len() as u64;
+        match (std::fs::metadata(&place.path), origin) {
+            (Ok(_), _) => ("ok", format!("{path} ({origin}): {}", counted(files, "file"))),
+            (Err(_), "default") => ("-", format!("{path} (default) is not there")),
+            (Err(cause), _) => ("warn", format!("{path} ({origin}): {cause}")),
+        }
+    };
+    let found = places_of_telemetry(&[], &surroundings(&settings, context)).into_iter().map(place);
+    found.map(|(state, told)| Line { state, what: "telemetry".into(), told }).collect()
 }
 
 fn found(input: &Input, overview: &Overview) -> Vec<Line> {

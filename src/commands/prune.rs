@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use crate::commands::config::{config_path, load_config};
+use crate::commands::responses::surroundings;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::model::trace::Millis;
 use crate::report::numbers::{counted, thousands};
 use crate::rules::data::{Data, TelemetryRules};
 use crate::settings::{Effective, write_private_bytes};
-use crate::telemetry::{Limits, Sifted, StoredFile, Surroundings, places, sift, stored_files};
+use crate::telemetry::{Limits, Sifted, StoredFile, places, sift, stored_files};
 
 const DAY_MS: Millis = 86_400_000;
 const HOUR_MS: Millis = 3_600_000;
@@ -36,13 +37,8 @@ pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> 
     let rules = data.telemetry()?;
     let limits = limits(&rules, context.now_ms);
     let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
-    let around = Surroundings {
-        home: context.env.places.home.clone(),
-        telemetry_dir: context.env.telemetry_dir.clone(),
-        configured: settings.telemetry.path.as_ref().map(Into::into),
-    };
     let mut pruned = Pruned::default();
-    for file in stored_files(places(&[], &around)) {
+    for file in stored_files(places(&[], &surroundings(&settings, context))) {
         let busy = file.modified_ms > context.now_ms - Millis::from(rules.quiet_hours) * HOUR_MS;
         prune_file(&file, busy, limits, &mut pruned)?;
     }

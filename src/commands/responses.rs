@@ -2,13 +2,11 @@
 //! recorded. Either can be summed up, and replayed under another configuration.
 
 mod live_names;
+mod said;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-
-use serde_json::{Value, json};
 
 use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::config::vocabularies;
@@ -24,7 +22,6 @@ use crate::frames::endpoints;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::observe::{Guide, observe};
 use crate::mine::uses::sessions_of_events;
-use crate::model::damage::Reason;
 use crate::model::effectiveness::Effectiveness;
 use crate::model::event::EventLog;
 use crate::model::fingerprint::Observed;
@@ -33,8 +30,6 @@ use crate::model::stats::SessionUse;
 use crate::model::tokenizer::Counting;
 use crate::model::trace::Millis;
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
-use crate::report::numbers::{bytes, counted, thousands};
-use crate::report::quality::{self, Quality};
 use crate::rules::data::{Data, TelemetryRules};
 use crate::settings::{AgentClass, Settings, classify_agent, write_private_bytes};
 use crate::telemetry::{self, Listing, Request, Surroundings, Telemetry, anonymous_tool, is_anonymous_tool};
@@ -88,12 +83,8 @@ impl Responses {
         }
         let data = Data::new(wanted.input.rules_dir.as_deref())?;
         let assumed = data.telemetry()?;
-        let around = Surroundings {
-            home: context.env.places.home.clone(),
-            telemetry_dir: context.env.telemetry_dir.clone(),
-            configured: wanted.settings.telemetry.path.as_ref().map(Into::into),
-        };
-        let listing = Listing::new(telemetry::places(&wanted.input.input_dir, &around), wanted.window.start);
+        let places = telemetry::places(&wanted.input.input_dir, &surroundings(wanted.settings, context));
+        let listing = Listing::new(places, wanted.window.start);
         let request = Request {
             window: wanted.window.clone(),
             recycled_gap_ms: u64::from(assumed.recycled_gap_hours) * 3_600_000,
@@ -221,55 +212,6 @@ impl Responses {
         sum
     }
 
-    /// What the figures rest on.
-    pub fn basis(&self) -> &'static str {
-        match self.origin {
-            Origin::Telemetry(_) => "as the live pipeline recorded them",
-            Origin::Logs(_) => "replayed from the logs, published formats",
-        }
-    }
-
-    /// Places that were looked at, in words.
-    pub fn places(&self) -> Vec<String> {
-        match &self.origin {
-            Origin::Telemetry(telemetry) => {
-                let found = telemetry.places.iter().filter(|place| place.found);
-                found.map(|place| format!("{} ({})", place.path.display(), place.origin)).collect()
-            }
-            Origin::Logs(origin) => {
-                let roots = origin.0.roots.iter();
-                roots.map(|root| format!("{} ({})", root.path.display(), root.origin)).collect()
-            }
-        }
-    }
-
-    /// The error that says where was looked.
-    pub fn nothing_found(&self) -> Error {
-        let Origin::Telemetry(telemetry) = &self.origin else {
-            return Error::failed("no answers of tools in the window")
-                .hint("widen --since, --until or --days, or pass --allow-empty");
-        };
-        let looked = telemetry.places.iter().map(|place| {
-            let state = if place.found { "holds no event" } else { "does not exist" };
-            format!("looked at {} ({}): {state}", place.path.display(), place.origin)
-        });
-        let mut hints: Vec<String> = looked.collect();
-        let outside: u64 = telemetry.files.iter().map(|file| file.counts.outside_window).sum();
-        let skipped: u64 = telemetry.files.iter().map(|file| file.counts.skipped).sum();
-        if telemetry.files_outside_window + outside > 0 {
-            let files = counted(telemetry.files_outside_window, "file");
-            hints.push(format!("{files} and {} outside the window", counted(outside, "event")));
-        }
-        if skipped > 0 {
-            hints.push(format!("{} could not be read as an event", counted(skipped, "line")));
-        }
-        hints.push(
-            "the live pipeline records with `telemetry.enabled = true`; --from-claude-logs reads the logs instead"
-                .to_owned(),
-        );
-        Error::failed("no telemetry found").hint(hints.join("\n"))
-    }
-
     /// Writes `telemetry/endpoints.parquet` beside the configuration.
     ///
     /// # Errors
@@ -302,87 +244,14 @@ impl Responses {
         let origin = if matches!(self.origin, Origin::Telemetry(_)) { "telemetry" } else { "logs" };
         window::inputs(origin, profile.events, profile.sessions, &self.window)
     }
+}
 
-    /// Tells the user what is worth knowing about the input.
-    pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
-        let telemetry = match &self.origin {
-            Origin::Logs(origin) => return origin.0.tell(output, context),
-            Origin::Telemetry(telemetry) => telemetry,
-        };
-        if output.quiet {
-            return Ok(());
-        }
-        let err = &mut context.err;
-        for note in &telemetry.notes {
-            writeln!(err, "# note: {note}")?;
-        }
-        if telemetry.copies > 0 {
-            writeln!(err, "# note: {} left out: another place holds the same", counted(telemetry.copies, "file"))?;
-        }
-        let damaged = self.damage();
-        if !damaged.is_empty() {
-            let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
-            writeln!(err, "# odd input: {}", words.collect::<Vec<_>>().join(", "))?;
-            if output.verbose {
-                for (reason, row) in &damaged {
-                    writeln!(err, "#   first {}: {}", reason.key(), row.first)?;
-                }
-            }
-        }
-        if output.verbose {
-            for file in &telemetry.files {
-                let events = counted(file.counts.events, "event");
-                writeln!(err, "# {}: {}, {events}", file.path.display(), bytes(file.bytes))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn damage(&self) -> BTreeMap<Reason, Quality> {
-        match &self.origin {
-            Origin::Logs(origin) => quality::of(&origin.0.sources),
-            Origin::Telemetry(telemetry) => {
-                let files = telemetry.files.iter().map(|file| (file.path.display().to_string(), &file.counts.damage));
-                quality::of_files(files)
-            }
-        }
-    }
-
-    /// Odd input for JSON.
-    pub fn quality_json(&self) -> Value {
-        quality::json(&self.damage())
-    }
-
-    /// Fields of every JSON report about the input.
-    pub fn json(&self) -> Value {
-        match &self.origin {
-            Origin::Logs(origin) => origin.0.json(),
-            Origin::Telemetry(telemetry) => {
-                let sum = |of: fn(&telemetry::Counts) -> u64| {
-                    telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>()
-                };
-                json!({
-                    "roots": telemetry.places.iter().map(|place| json!({
-                        "path": place.path.display().to_string(), "origin": place.origin, "found": place.found,
-                    })).collect::<Vec<_>>(),
-                    "files": telemetry.files.len(),
-                    "bytes": telemetry.files.iter().map(|file| file.bytes).sum::<u64>(),
-                    "lines": sum(|counts| counts.lines),
-                    "events": sum(|counts| counts.events),
-                    "summaries": sum(|counts| counts.summaries),
-                    "skipped": sum(|counts| counts.skipped),
-                    "events_outside_window": sum(|counts| counts.outside_window),
-                    "files_outside_window": telemetry.files_outside_window,
-                    "copies": telemetry.copies,
-                    "notes": telemetry.notes,
-                })
-            }
-        }
-    }
-
-    /// The window as text for JSON.
-    pub fn window_json(&self) -> Value {
-        window::json(&self.window)
+/// What decides where telemetry is looked for.
+pub fn surroundings(settings: &Settings, context: &Context<'_>) -> Surroundings {
+    Surroundings {
+        home: context.env.places.home.clone(),
+        telemetry_dir: context.env.telemetry_dir.clone(),
+        configured: settings.telemetry.path.as_ref().map(Into::into),
     }
 }
 

@@ -1,0 +1,148 @@
+//! What there is to say about the input of recorded responses: where it was looked for, what was odd, and the same as JSON.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Origin, Responses};
+use crate::cli::OutputArgs;
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::model::damage::Reason;
+use crate::report::numbers::{bytes, counted, thousands};
+use crate::report::quality::{self, Quality};
+use crate::telemetry;
+
+impl Responses {
+    /// What the figures rest on.
+    pub fn basis(&self) -> &'static str {
+        match self.origin {
+            Origin::Telemetry(_) => "as the live pipeline recorded them",
+            Origin::Logs(_) => "replayed from the logs, published formats",
+        }
+    }
+
+    /// Places that were looked at, in words.
+    pub fn places(&self) -> Vec<String> {
+        match &self.origin {
+            Origin::Telemetry(telemetry) => {
+                let found = telemetry.places.iter().filter(|place| place.found);
+                found.map(|place| format!("{} ({})", place.path.display(), place.origin)).collect()
+            }
+            Origin::Logs(origin) => {
+                let roots = origin.0.roots.iter();
+                roots.map(|root| format!("{} ({})", root.path.display(), root.origin)).collect()
+            }
+        }
+    }
+
+    /// The error that says where was looked.
+    pub fn nothing_found(&self) -> Error {
+        let Origin::Telemetry(telemetry) = &self.origin else {
+            return Error::failed("no answers of tools in the window")
+                .hint("widen --since, --until or --days, or pass --allow-empty");
+        };
+        let looked = telemetry.places.iter().map(|place| {
+            let state = if place.found { "holds no event" } else { "does not exist" };
+            format!("looked at {} ({}): {state}", place.path.display(), place.origin)
+        });
+        let mut hints: Vec<String> = looked.collect();
+        let outside: u64 = telemetry.files.iter().map(|file| file.counts.outside_window).sum();
+        let skipped: u64 = telemetry.files.iter().map(|file| file.counts.skipped).sum();
+        if telemetry.files_outside_window + outside > 0 {
+            let files = counted(telemetry.files_outside_window, "file");
+            hints.push(format!("{files} and {} outside the window", counted(outside, "event")));
+        }
+        if skipped > 0 {
+            hints.push(format!("{} could not be read as an event", counted(skipped, "line")));
+        }
+        hints.push(
+            "the live pipeline records with `telemetry.enabled = true`; --from-claude-logs reads the logs instead"
+                .to_owned(),
+        );
+        Error::failed("no telemetry found").hint(hints.join("\n"))
+    }
+
+    /// Tells the user what is worth knowing about the input.
+    pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
+        let telemetry = match &self.origin {
+            Origin::Logs(origin) => return origin.0.tell(output, context),
+            Origin::Telemetry(telemetry) => telemetry,
+        };
+        if output.quiet {
+            return Ok(());
+        }
+        let err = &mut context.err;
+        for note in &telemetry.notes {
+            writeln!(err, "# note: {note}")?;
+        }
+        if telemetry.copies > 0 {
+            writeln!(err, "# note: {} left out: another place holds the same", counted(telemetry.copies, "file"))?;
+        }
+        let damaged = self.damage();
+        if !damaged.is_empty() {
+            let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
+            writeln!(err, "# odd input: {}", words.collect::<Vec<_>>().join(", "))?;
+            if output.verbose {
+                for (reason, row) in &damaged {
+                    writeln!(err, "#   first {}: {}", reason.key(), row.first)?;
+                }
+            }
+        }
+        if output.verbose {
+            for file in &telemetry.files {
+                let events = counted(file.counts.events, "event");
+                writeln!(err, "# {}: {}, {events}", file.path.display(), bytes(file.bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn damage(&self) -> BTreeMap<Reason, Quality> {
+        match &self.origin {
+            Origin::Logs(origin) => quality::of(&origin.0.sources),
+            Origin::Telemetry(telemetry) => {
+                let files = telemetry.files.iter().map(|file| (file.path.display().to_string(), &file.counts.damage));
+                quality::of_files(files)
+            }
+        }
+    }
+
+    /// Odd input for JSON.
+    pub fn quality_json(&self) -> Value {
+        quality::json(&self.damage())
+    }
+
+    /// Fields of every JSON report about the input.
+    pub fn json(&self) -> Value {
+        match &self.origin {
+            Origin::Logs(origin) => origin.0.json(),
+            Origin::Telemetry(telemetry) => {
+                let sum = |of: fn(&telemetry::Counts) -> u64| {
+                    telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>()
+                };
+                json!({
+                    "roots": telemetry.places.iter().map(|place| json!({
+                        "path": place.path.display().to_string(), "origin": place.origin, "found": place.found,
+                    })).collect::<Vec<_>>(),
+                    "files": telemetry.files.len(),
+                    "bytes": telemetry.files.iter().map(|file| file.bytes).sum::<u64>(),
+                    "lines": sum(|counts| counts.lines),
+                    "events": sum(|counts| counts.events),
+                    "summaries": sum(|counts| counts.summaries),
+                    "skipped": sum(|counts| counts.skipped),
+                    "events_outside_window": sum(|counts| counts.outside_window),
+                    "files_outside_window": telemetry.files_outside_window,
+                    "copies": telemetry.copies,
+                    "notes": telemetry.notes,
+                })
+            }
+        }
+    }
+
+    /// The window as text for JSON.
+    pub fn window_json(&self) -> Value {
+        window::json(&self.window)
+    }
+}
