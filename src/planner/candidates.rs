@@ -1,4 +1,5 @@
-//! What may be called next after an answer: one candidate per link and projected argument, and every refusal with its reason.
+//! What may be called next after an answer: one candidate per link and projected argument, and every refusal with its
+//! reason.
 //!
 //! Only links of the tool that has just answered count, since only its answer is there to project from. A link back to
 //! the same tool is a candidate like any other when its argument is new.

@@ -1,4 +1,5 @@
-//! The optimum of a small knapsack with prerequisites, by branch and bound (Land and Doig 1960): what greedy is held against.
+//! The optimum of a small knapsack with prerequisites, by branch and bound (Land and Doig 1960): what greedy is held
+//! against.
 
 use crate::planner::knapsack::{Picks, Problem};
 

@@ -1,8 +1,8 @@
 //! The knapsack of the planner: items with prerequisites, chosen greedily by value per cost.
 //!
-//! Without prerequisites the choice is worth at least half of the optimum: the items that fit before the first misfit, and
-//! that misfit alone, together are worth at least as much as the fractional optimum (Dantzig 1957), and the choice is worth
-//! no less than either. With prerequisites no such bound holds; `exact` measures what is lost.
+//! Without prerequisites the choice is worth at least half of the optimum: the items that fit before the first misfit,
+//! and that misfit alone, together are worth at least as much as the fractional optimum (Dantzig 1957), and the choice
+//! is worth no less than either. With prerequisites no such bound holds; `exact` measures what is lost.
 
 use std::collections::BTreeSet;
 
@@ -40,14 +40,15 @@ pub struct Picks {
 }
 
 impl Problem {
-    /// By density, everything that still fits; if one item with its prerequisites is worth more than all that, it goes first.
+    /// By density, everything that still fits; if one item with its prerequisites is worth more than all that, it goes
+    /// first.
     pub fn greedy(&self) -> Picks {
         let order = self.by_density();
         let walked = self.fill(&order, Picks::default());
         let fitting = order.iter().map(|&item| self.with(item, Picks::default()));
-        let single = fitting.filter(|picks| picks.cost <= self.budget).reduce(|best, other| {
-            if other.value > best.value { other } else { best }
-        });
+        let single = fitting
+            .filter(|picks| picks.cost <= self.budget)
+            .reduce(|best, other| if other.value > best.value { other } else { best });
         match single.filter(|single| single.value > walked.value) {
             None => walked,
             Some(single) => {

@@ -178,7 +178,8 @@ impl Numbers {
     /// If a number is missing, misspelled or of the wrong kind.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare with the file of the same name that devboy comes with")
+            Error::failed(format!("{place}: {cause}"))
+                .hint("compare with the file of the same name that devboy comes with")
         })
     }
 }

@@ -69,13 +69,9 @@ pub fn knapsack(found: &Candidates, called: &BTreeSet<String>, budget_tokens: u3
     problem(&open, called, budget_tokens, scoring)
 }
 
-/// Candidates that are worth something, or free, and whose prerequisites can be met; all else is declined. Sorted, so that
-/// the plan does not depend on the order of the candidates.
-fn admissible(
-    found: Candidates,
-    called: &BTreeSet<String>,
-    scoring: Scoring,
-) -> (Vec<Candidate>, Vec<Declined>) {
+/// Candidates that are worth something, or free, and whose prerequisites can be met; all else is declined. Sorted, so
+/// that the plan does not depend on the order of the candidates.
+fn admissible(found: Candidates, called: &BTreeSet<String>, scoring: Scoring) -> (Vec<Candidate>, Vec<Declined>) {
     let Candidates { mut open, mut declined } = found;
     open.sort_by(|a, b| a.request.cmp(&b.request));
     let (open, worthless): (Vec<_>, Vec<_>) =
@@ -88,8 +84,8 @@ fn admissible(
     (open, declined)
 }
 
-/// Tools of the candidates whose prerequisites were called, or can be called before them. Tools that wait for each other are
-/// not among them.
+/// Tools of the candidates whose prerequisites were called, or can be called before them. Tools that wait for each
+/// other are not among them.
 fn grounded(open: &[Candidate], called: &BTreeSet<String>) -> BTreeSet<String> {
     let mut grounded = BTreeSet::new();
     loop {
@@ -107,9 +103,8 @@ fn grounded(open: &[Candidate], called: &BTreeSet<String>) -> BTreeSet<String> {
 }
 
 fn problem(open: &[Candidate], called: &BTreeSet<String>, budget_tokens: u32, scoring: Scoring) -> Problem {
-    let calls_of = |tool: &String| -> Vec<usize> {
-        (0..open.len()).filter(|&index| open[index].request.tool == *tool).collect()
-    };
+    let calls_of =
+        |tool: &String| -> Vec<usize> { (0..open.len()).filter(|&index| open[index].request.tool == *tool).collect() };
     let item = |candidate: &Candidate| Item {
         cost: candidate.charged_tokens(),
         value: scoring.of(candidate),

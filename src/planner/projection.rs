@@ -1,8 +1,9 @@
 //! Arguments out of answers: what an answer lists that the next call may be about.
 //!
-//! Reads the answer as the tool gave it, before any layer rewrote it. JSON is parsed; text is read line by line; what does
-//! not look like an argument (a heading, a hint, "no matches") is passed over.
+//! Reads the answer as the tool gave it, before any layer rewrote it. JSON is parsed; text is read line by line; what
+//! does not look like an argument (a heading, a hint, "no matches") is passed over.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -25,8 +26,8 @@ pub struct Projector<'a> {
 }
 
 impl Projector<'_> {
-    /// Different arguments of a link out of the answer of `tool`, in the order of the answer. The built-in extractor of a
-    /// known pair decides alone; any other link is followed as its `projection` says.
+    /// Different arguments of a link out of the answer of `tool`, in the order of the answer. The built-in extractor of
+    /// a known pair decides alone; any other link is followed as its `projection` says.
     pub fn project(&self, tool: &str, answer: &str, link: &FollowUp) -> Vec<Argument> {
         let answer = Answer::read(answer);
         let pair = self.numbers.pairs.iter().find(|pair| pair.from == tool && pair.to == link.tool);
@@ -55,14 +56,15 @@ impl Projector<'_> {
 /// An answer, parsed if it can be.
 enum Answer<'a> {
     Json(Value),
-    Text(&'a str),
+    Text(Cow<'a, str>),
 }
 
 impl<'a> Answer<'a> {
     fn read(answer: &'a str) -> Self {
         match serde_json::from_str(answer) {
-            Ok(Value::String(_)) | Err(_) => Self::Text(answer),
+            Ok(Value::String(text)) => Self::Text(text.into()),
             Ok(json) => Self::Json(json),
+            Err(_) => Self::Text(answer.into()),
         }
     }
 }
@@ -71,7 +73,8 @@ impl<'a> Answer<'a> {
 fn listed(answer: &Answer<'_>) -> Vec<String> {
     match answer {
         Answer::Json(Value::Array(items)) => {
-            let path = |item: &Value| item.as_str().or_else(|| string(item, &["path", "match_path"])).map(str::to_owned);
+            let path =
+                |item: &Value| item.as_str().or_else(|| string(item, &["path", "match_path"])).map(str::to_owned);
             items.iter().filter_map(path).filter(|path| is_path(path)).collect()
         }
         Answer::Json(_) => Vec::new(),
@@ -102,9 +105,9 @@ fn hits(answer: &Answer<'_>) -> Vec<String> {
     let items = match answer {
         Answer::Json(json) => json.get("results").unwrap_or(json),
         Answer::Text(text) => {
-            let list = text.find("[{").and_then(|at| {
-                serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok()
-            });
+            let list = text
+                .find("[{")
+                .and_then(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok());
             inside = list.unwrap_or_default();
             &inside
         }

@@ -1,5 +1,5 @@
-//! The planner of Paper 3 as it was published: the comparison arm. Its probability only gates, it knows no arguments, and
-//! whatever is not over the budget is admitted.
+//! The planner of Paper 3 as it was published: the comparison arm. Its probability only gates, it knows no arguments,
+//! and whatever is not over the budget is admitted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -110,11 +110,7 @@ pub fn is_speculatable(model: &ToolModel) -> bool {
 }
 
 /// The link to every target that is not a recent tool; of equally strong ones the first.
-fn strongest_links<'m>(
-    models: &'m ValueModels,
-    turn: &Turn<'_>,
-    options: &Options,
-) -> BTreeMap<&'m str, &'m FollowUp> {
+fn strongest_links<'m>(models: &'m ValueModels, turn: &Turn<'_>, options: &Options) -> BTreeMap<&'m str, &'m FollowUp> {
     let mut strongest: BTreeMap<&str, &FollowUp> = BTreeMap::new();
     for trigger in turn.recent_tools {
         for link in models.get(trigger).into_iter().flat_map(|model| model.links()) {

@@ -13,8 +13,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// `typical_kb` KiB in single precision, as the published schema holds it, cut to whole bytes and whole tokens. A ratio
-    /// below one byte per token counts as one.
+    /// `typical_kb` KiB in single precision, as the published schema holds it, cut to whole bytes and whole tokens. A
+    /// ratio below one byte per token counts as one.
     pub fn of(cost: &CostModel, bytes_per_token: f64) -> Self {
         let bytes = (cost.typical_kb as f32 * 1024.0) as u64;
         Self { bytes, tokens: (bytes as f64 / bytes_per_token.max(1.0)) as u64 }
@@ -49,13 +49,9 @@ impl Knees {
     }
 }
 
-/// 1 and the value of every group that is left out by default and has a field whose name contains a keyword, up to the cap.
-/// Letter case does not matter.
-pub fn intent_boost<'k>(
-    model: &ToolModel,
-    keywords: impl IntoIterator<Item = &'k str>,
-    numbers: &ScoreNumbers,
-) -> f64 {
+/// 1 and the value of every group that is left out by default and has a field whose name contains a keyword, up to the
+/// cap. Letter case does not matter.
+pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &ScoreNumbers) -> f64 {
     let keywords: Vec<_> = keywords.into_iter().map(str::to_ascii_lowercase).collect();
     let is_meant = |field: &String| keywords.iter().any(|word| field.to_ascii_lowercase().contains(word));
     let groups = model.field_groups.values().filter(|group| !group.default_include);

@@ -3,8 +3,8 @@
 use crate::planner::numbers::TextNumbers;
 use crate::planner::request::{ArgumentValue, Request};
 
-/// The line that announces what was fetched ahead, to stand behind an answer; empty if nothing was. Only true where these
-/// very requests are answered from what was fetched.
+/// The line that announces what was fetched ahead, to stand behind an answer; empty if nothing was. Only true where
+/// these very requests are answered from what was fetched.
 pub fn prefetch_hint<'r>(fetched: impl IntoIterator<Item = &'r Request>, numbers: &TextNumbers) -> String {
     let names: Vec<_> = fetched.into_iter().map(|request| short(request, numbers.argument_chars_max)).collect();
     if names.is_empty() {
@@ -17,7 +17,8 @@ pub fn prefetch_hint<'r>(fetched: impl IntoIterator<Item = &'r Request>, numbers
 /// The answer to a call that was refused because the same question came back empty.
 pub fn refusal(tool: &str) -> String {
     format!(
-        "> [enrichment: '{tool}' fail-fast — last calls returned 0 bytes; planner refuses to re-issue. Try a different query.]"
+        "> [enrichment: '{tool}' fail-fast — last calls returned 0 bytes; planner refuses to re-issue. \
+         Try a different query.]"
     )
 }
 

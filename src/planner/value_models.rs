@@ -1,7 +1,8 @@
-//! The effective value model of every tool: what devboy ships, what it ships for a provider, and what the user's file says,
-//! laid over each other field by field.
+//! The effective value model of every tool: what devboy ships, what it ships for a provider, and what the user's file
+//! says, laid over each other field by field.
 //!
-//! Provider models are held under live names (`mcp__<server>__<verb>`), so that equal verbs of two servers do not collide.
+//! Provider models are held under live names (`mcp__<server>__<verb>`), so that equal verbs of two servers do not
+//! collide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +84,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Takes in the annotations of these tools and of all that their links lead to. `of` gives the model of a live name and
-    /// its file; names of MCP servers are the provider layer, all others the shipped one.
+    /// Takes in the annotations of these tools and of all that their links lead to. `of` gives the model of a live name
+    /// and its file; names of MCP servers are the provider layer, all others the shipped one.
     ///
     /// # Errors
     /// If a model cannot be written as TOML.
@@ -267,7 +268,8 @@ impl ValueModels {
         let mut ways = vec![vec![start.to_owned()]];
         let mut seen = BTreeSet::new();
         while let Some(way) = ways.pop() {
-            for next in way.last().and_then(|last| self.models.get(last)).into_iter().flat_map(|model| &model.requires) {
+            for next in way.last().and_then(|last| self.models.get(last)).into_iter().flat_map(|model| &model.requires)
+            {
                 let longer = [way.as_slice(), std::slice::from_ref(next)].concat();
                 if next == start {
                     return Some(longer);

@@ -27,6 +27,8 @@ mod log_totals;
 mod mined;
 mod no_panic;
 mod observed;
+mod planner;
+mod planner_race;
 mod planted;
 mod projections;
 mod promises;

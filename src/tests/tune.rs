@@ -323,3 +323,13 @@ fn answers_without_text_have_no_text_size() {
     assert!(outcome.out.contains("25 of 25 answers are images or references"), "{}", outcome.out);
     assert!(!std::fs::read_to_string(home.config()).unwrap().contains("typical_kb"));
 }
+
+#[test]
+fn a_circle_of_prerequisites_is_named_with_its_line() {
+    let home = Home::new();
+    let text = "schema_version = 4\n\n[tools.Read]\nrequires = [\"Grep\"]\n\n[tools.Grep]\nrequires = [\"Read\"]\n";
+    home.write(".config/devboy/pipeline_config.toml", text);
+    let told = home.run(&["tune", "show"]).err;
+    assert!(told.contains("pipeline_config.toml:7: `tools.Grep.requires` leads back to itself"), "{told}");
+    assert!(!told.contains("means nothing"), "the key itself is known: {told}");
+}

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, findings};
+use crate::rules::data::Data;
 use crate::settings::{Effective, Origin, SettingsFile};
 
 /// Print the effective configuration and where each value comes from.
@@ -35,6 +36,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let state = if file.existed { "" } else { " (does not exist: built-in values)" };
         writeln!(context.err, "# config: {}{state}", path.display())?;
         super::warnings::warn_unknown(&file, context)?;
+        super::warnings::warn_models(&file, &Data::default(), context)?;
     }
     let rows = effective.leaves();
     match args.output.form() {

@@ -1,15 +1,40 @@
 //! Keys of the configuration that mean nothing to devboy: told to people and to programs.
 
 use serde_json::json;
+use toml_edit::Value;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::settings::SettingsFile;
+use crate::planner::value_models::{Layers, Precedence, Severity};
+use crate::rules::annotations::Annotations;
+use crate::rules::data::Data;
+use crate::settings::{KeyPath, SettingsFile};
 
 /// Tells about keys of the file that mean nothing to devboy.
 pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
     for warning in &file.warnings {
         writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
+    }
+    Ok(())
+}
+
+/// Tells what is wrong with the value models of `[tools]`, laid over the shipped ones: links that lead nowhere or to tools
+/// that change something, probabilities that are none, circles of prerequisites.
+pub fn warn_models(file: &SettingsFile, data: &Data, context: &mut Context<'_>) -> Result<()> {
+    let annotations = Annotations::load(data)?;
+    let tools = file.get(&KeyPath::from(["tools"]));
+    let named: Vec<&str> = tools.iter().filter_map(Value::as_inline_table).flatten().map(|(name, _)| name).collect();
+    let mut layers = Layers::default();
+    layers.annotate_reachable(named, |tool| {
+        annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
+    })?;
+    layers.user(file);
+    for problem in layers.resolve(Precedence::ByField)?.problems {
+        // A list that a person (or devboy) wrote is meant to stand in for the shipped one.
+        if problem.severity == Severity::Error {
+            let place = problem.source.as_ref().map_or_else(String::new, |source| format!("{}: ", source.place));
+            writeln!(context.err, "# warning: {place}`{}` {}", problem.key, problem.message)?;
+        }
     }
     Ok(())
 }
