@@ -60,14 +60,14 @@ impl Gathered {
         let (names, name_ranks) = sorted(&texts.names);
         let (sessions, session_ranks) = sorted(&texts.sessions);
         let (_, agent_ranks) = sorted(&texts.agents);
-        for event in &mut events {
+        events.par_iter_mut().for_each(|event| {
             event.tool = Sym(name_ranks[event.tool.0 as usize]);
             event.endpoint = Sym(name_ranks[event.endpoint.0 as usize]);
             event.session = session_ranks[event.session as usize];
             if event.chain > SIDE {
                 event.chain = agent_ranks[(event.chain - SIDE) as usize] + SIDE;
             }
-        }
+        });
         let sessions = number_sessions(&mut events, sessions.texts(), recycled_gap_ms);
         sort(&mut events, sessions.len(), &encodings);
         number_chains(&mut events);
@@ -176,6 +176,9 @@ fn number_chains(events: &mut [Event]) {
 /// The encodings in the order of their events.
 fn in_order(events: &mut [Event], encodings: &[EncodedTokens]) -> Vec<EncodedTokens> {
     let mut ordered = Vec::new();
+    if encodings.is_empty() {
+        return ordered;
+    }
     ordered.reserve_exact(encodings.len());
     for event in events.iter_mut().filter(|event| event.encodings.1 > 0) {
         let start = u32::try_from(ordered.len()).expect("as many encodings as before");

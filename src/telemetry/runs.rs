@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use crate::model::event::Event;
 use crate::model::trace::Millis;
 
@@ -24,9 +26,7 @@ pub(super) fn number_sessions(events: &mut [Event], names: &[String], gap_ms: u6
         sum
     });
     let first: Vec<u32> = behind.zip(&runs).map(|(behind, count)| behind - count).collect();
-    for event in &mut *events {
-        event.session = first[event.session as usize];
-    }
+    events.par_iter_mut().for_each(|event| event.session = first[event.session as usize]);
     for (row, run) in rows.into_iter().zip(run_of_row) {
         events[row as usize].session += run;
     }
