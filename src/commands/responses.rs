@@ -124,8 +124,7 @@ impl Responses {
         }
         let laid = Laid::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
-        let data = Data::new(wanted.input.rules_dir.as_deref())?;
-        let words = Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?;
+        let (data, words) = (input.data.clone(), input.vocabulary.clone());
         let log = laid.events(&scenario);
         Ok(Self {
             sessions: sessions_of_events(&log, &words.read_class_tools),

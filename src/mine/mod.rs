@@ -1,4 +1,5 @@
-//! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, mined projections.
+//! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
+//! and what recorded responses add up to.
 
 pub mod compare;
 pub mod contexts;

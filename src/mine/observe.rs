@@ -242,12 +242,12 @@ fn tool_costs(log: &EventLog, guide: &Guide<'_>, bytes: &[ValueCount]) -> Vec<To
     tools
 }
 
-/// Takes in what the planner foresaw; an overrun is 130 % of the prediction or more (published definition).
+/// Takes in what the planner foresaw.
 fn add_plan(costs: &mut ToolCosts, event: &Event) {
     let plan = &event.plan;
     if plan.predicted > 0 {
         costs.predictions += 1;
-        costs.overruns += u64::from(u64::from(event.baseline) * 10 >= u64::from(plan.predicted) * 13);
+        costs.overruns += u64::from(plan.is_overrun(event.baseline));
     }
     if plan.prefetched {
         costs.prefetches += 1;

@@ -3,10 +3,8 @@
 use std::fmt;
 
 use crate::model::event::Event;
+use crate::model::savings::LayerId;
 use crate::model::stats::Share;
-
-/// Assumed cost of a refused repeat in tokens, where nobody knows better (published constant).
-pub const FAIL_FAST_TOKENS: u64 = 40;
 
 /// The published counters (`EnrichmentEffectiveness`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,17 +46,16 @@ impl Effectiveness {
         let (plan, actual) = (&event.plan, u64::from(event.baseline));
         let used = plan.prefetched && plan.cited == Some(true);
         if plan.prefetched {
-            let predicted = u64::from(plan.predicted);
             self.total_prefetches += 1;
             self.total_predictions += 1;
-            self.net_prediction_error_tokens += actual as i64 - predicted as i64;
-            self.cost_overrun_count += u64::from(predicted > 0 && actual * 10 >= predicted * 13);
+            self.net_prediction_error_tokens += actual as i64 - i64::from(plan.predicted);
+            self.cost_overrun_count += u64::from(plan.is_overrun(event.baseline));
         }
         if used {
             self.cited_prefetches += 1;
             self.saved_prefetch += 1;
             self.tokens_saved += actual;
-        } else if event.layer == crate::model::savings::LayerId::L0 {
+        } else if event.layer == LayerId::L0 {
             self.saved_dedup += 1;
             self.tokens_saved += actual;
         }

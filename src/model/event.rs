@@ -83,6 +83,13 @@ pub struct Plan {
     pub declined: Option<Decline>,
 }
 
+impl Plan {
+    /// Whether a response cost 130 % of what was expected, or more (published definition).
+    pub fn is_overrun(&self, tokens: u32) -> bool {
+        self.predicted > 0 && u64::from(tokens) * 10 >= u64::from(self.predicted) * 13
+    }
+}
+
 /// Why the planner declined (published spellings).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decline {

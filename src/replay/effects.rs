@@ -63,27 +63,31 @@ pub fn effects<'t>(
 fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
     let tape: &Tape = &piece.tape;
     let lane = Lane::suits(tape, now).then(|| Lane::new(tape, now, &piece.weights));
-    let sessions = stretches(tape, |response| (response.session, 0, 0));
-    // References do not reach beyond a context, so that L0 alone can be looked at context by context.
-    let contexts = match lane {
-        Some(_) => stretches(tape, |response| (response.session, response.chain, response.partition)),
-        None => Vec::new(),
-    };
     let run = |scenario: &Scenario, lane: Option<&Lane<'_>>, stretch: &Stretch| match lane {
         Some(lane) => lane.replay(scenario, stretch.responses.clone()),
         None => replayed(piece, scenario, stretch),
     };
-    let of_all = |stretches: &[Stretch]| -> Vec<Present> {
-        stretches.iter().map(|stretch| run(now, lane.as_ref(), stretch)).collect()
+    let ground = |stretches: Vec<Stretch>| -> Vec<(Stretch, Present)> {
+        let with_present = |stretch: Stretch| {
+            let present = run(now, lane.as_ref(), &stretch);
+            (stretch, present)
+        };
+        stretches.into_iter().map(with_present).collect()
     };
-    let present = [of_all(&sessions), of_all(&contexts)];
+    let lane_for = |change: &Scenario| lane.as_ref().filter(|_| Lane::serves(now, change));
+    // References do not reach beyond a context, so that L0 alone can be looked at context by context.
+    let by_context = |response: &Response| (response.session, response.chain, response.partition);
+    let contexts = ground(if lane.is_some() { stretches(tape, by_context) } else { Vec::new() });
+    let needed = lane.is_none() || changes.iter().any(|change| lane_for(change).is_none());
+    let sessions = ground(if needed { stretches(tape, |response| (response.session, 0, 0)) } else { Vec::new() });
     let more = changes.par_iter().zip(scopes).map(|(change, scope)| {
-        let lane = lane.as_ref().filter(|_| Lane::serves(now, change));
-        let (stretches, present) = if lane.is_some() { (&contexts, &present[1]) } else { (&sessions, &present[0]) };
-        let concerned = stretches.iter().zip(present).filter(|(stretch, _)| scope.concerns(stretch));
+        let lane = lane_for(change);
+        let ground = if lane.is_some() { &contexts } else { &sessions };
+        let concerned = ground.iter().filter(|(stretch, _)| scope.concerns(stretch));
         concerned.map(|(stretch, present)| run(change, lane, stretch).saved - present.saved).sum()
     });
-    let sum = |of: fn(&Present) -> f64| present[0].iter().map(of).sum();
+    let whole = if lane.is_some() { &contexts } else { &sessions };
+    let sum = |of: fn(&Present) -> f64| whole.iter().map(|(_, present)| of(present)).sum();
     (Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }, more.collect())
 }
 

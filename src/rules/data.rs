@@ -45,7 +45,7 @@ const SHIPPED: &[(&str, &str)] = &[
 ];
 
 /// Where data files are taken from.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Data {
     dir: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ use crate::telemetry::field::{Field, Fields, Value};
 use crate::telemetry::places::split_name;
 
 /// What the name of an annotated file ends in, before `.jsonl`.
-const ANNOTATED: &str = ".annotated";
+pub(super) const ANNOTATED: &str = ".annotated";
 /// The field that is set.
 const CITED: &str = "cited_in_next_n_turns";
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

@@ -7,10 +7,9 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::model::trace::{Millis, NO_TIME};
+use crate::telemetry::annotate::ANNOTATED;
 use crate::telemetry::places::{EventFile, split_name};
 
-/// What the name of an annotated file ends in, before `.jsonl`.
-const ANNOTATED: &[u8] = b".annotated";
 /// Bytes at the start of a file by which most pairs are told apart without a second look.
 const HEAD_BYTES: u64 = 4096;
 /// Bytes compared at a time.
@@ -57,7 +56,7 @@ type Annotated = BTreeMap<usize, Vec<usize>>;
 
 /// The name of the original, without its ending, if this is an annotated file.
 fn original_name(file: &EventFile) -> Option<&[u8]> {
-    split_name(&file.path)?.0.strip_suffix(ANNOTATED)
+    split_name(&file.path)?.0.strip_suffix(ANNOTATED.as_bytes())
 }
 
 fn annotated_by(files: &[EventFile]) -> Annotated {
