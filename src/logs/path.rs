@@ -60,7 +60,12 @@ fn normal(path: &[u8]) -> Vec<u8> {
             _ => parts.push(part),
         }
     }
-    root.extend_from_slice(&parts.join(&b'/'));
+    let parts = parts.join(&b'/');
+    // A name that looks like a root, such as `~` or `C:`, stays what it is only behind `./`.
+    if !is_rooted(path) && is_rooted(&parts) {
+        root.extend_from_slice(b"./");
+    }
+    root.extend_from_slice(&parts);
     if root.is_empty() { b".".to_vec() } else { root }
 }
 

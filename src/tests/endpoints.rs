@@ -315,6 +315,15 @@ fn a_relative_path_stands_in_the_working_directory() {
     assert_eq!(normal_path(b"/\xFF//x", None), b"/\xFF/x");
 }
 
+#[test]
+fn a_name_that_looks_like_a_root_keeps_its_dot() {
+    for path in [r"./\\/C", "./a:/b", "./~/x", "./~"] {
+        assert_eq!(normal_path(path.as_bytes(), None), path.as_bytes());
+        let inside = normal_path(path.as_bytes(), Some(b"/w"));
+        assert_eq!(inside, [b"/w", &path.as_bytes()[1..]].concat());
+    }
+}
+
 proptest! {
     #![proptest_config(cases(256))]
 
