@@ -23,6 +23,7 @@ pub mod projection;
 pub mod savings;
 pub mod significance;
 pub mod stats;
+pub mod timeline;
 pub mod tokenizer;
 pub mod tool_model;
 pub mod tool_use;

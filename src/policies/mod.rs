@@ -1,0 +1,6 @@
+//! What another context policy would have saved, cost and broken: the requests of the log are sent again as the policy
+//! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
+//!
+//! [`view`] is a context as it is about to be sent and what a policy may change in it.
+
+pub mod view;
