@@ -1,0 +1,3 @@
+//! Outcomes of what-if policies: plain data, counts and integers.
+
+pub mod cost;
