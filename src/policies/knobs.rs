@@ -23,9 +23,9 @@ impl Setting {
     /// If there is no `=` or no key.
     pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
         let example = "for instance `--set ttl=5m`";
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| Error::usage(format!("`{text}` sets nothing")).hint(format!("write KEY=VALUE, {example}")))?;
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            Error::usage(format!("`{text}` sets nothing")).hint(format!("write KEY=VALUE, {example}"))
+        })?;
         let key: Vec<String> = key.trim().split('.').map(|part| part.trim().to_owned()).collect();
         if key.iter().any(String::is_empty) {
             return Err(Error::usage(format!("`{text}` names no knob")).hint(format!("write KEY=VALUE, {example}")));

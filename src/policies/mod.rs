@@ -1,7 +1,14 @@
 //! What another context policy would have saved, cost and broken: the requests of the log are sent again as the policy
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
-//! [`view`] is a context as it is about to be sent and what a policy may change in it, [`knobs`] are the settings of a policy.
+//! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its blocks
+//! are, [`drive`] sends every request again, [`cache_knobs`] is what can be set about the cache, [`money`] what tokens cost, [`outcome`]
+//! what the difference comes to. [`knobs`] reads the settings of a policy.
 
+pub mod cache_knobs;
+pub mod drive;
 pub mod knobs;
+pub mod money;
+pub mod outcome;
+pub mod sizes;
 pub mod view;
