@@ -34,6 +34,7 @@ mod projections;
 mod promises;
 mod replay;
 mod replay_command;
+mod selectivity;
 mod settings;
 mod settings_removal;
 mod significance;
