@@ -157,7 +157,7 @@ fn the_probability_of_the_exact_call_is_what_counts() {
 fn results_depend_neither_on_the_order_of_examples_nor_on_names_of_triggers() {
     let examples = planted(30, 12, 0.8, 0.2);
     let result = learned(&examples, 20);
-    let mut turned = examples.clone();
+    let mut turned: Vec<Example> = examples;
     turned.reverse();
     turned.rotate_left(77);
     turned.iter_mut().for_each(|example| example.trigger = u64::MAX - example.trigger);
