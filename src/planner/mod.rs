@@ -6,10 +6,13 @@
 //! what keeps coming back empty. [`published`] is the planner of Paper 3 as it was published, for comparison.
 
 pub mod candidates;
+pub mod contexts;
 pub mod exact;
 pub mod fail_fast;
 pub mod host;
 pub mod knapsack;
+pub mod known_tools;
+pub mod moments;
 pub mod numbers;
 pub mod plan;
 pub mod projection;

@@ -34,6 +34,8 @@ pub struct Numbers {
     pub fail_fast: FailFastNumbers,
     /// Hints.
     pub texts: TextNumbers,
+    /// The judgement.
+    pub judge: JudgeNumbers,
 }
 
 /// `[class_scores]`: worth before probability, 0 … 1.
@@ -164,6 +166,28 @@ pub struct FailFastNumbers {
 pub struct TextNumbers {
     /// Characters of an argument that a hint shows.
     pub argument_chars_max: usize,
+}
+
+/// `[judge]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JudgeNumbers {
+    /// Calls behind an answer that count, in the first column.
+    pub calls_near: u32,
+    /// The same in the second column.
+    pub calls_far: u32,
+    /// Steps behind an answer that count, in the third column.
+    pub steps_near: u32,
+    /// Calls within which a declined call counts as needed after all.
+    pub declined_calls: u32,
+    /// Arguments that name a file.
+    pub file_arguments: Vec<String>,
+    /// Of those, the ones by which a single file is opened or changed.
+    pub opened_arguments: Vec<String>,
+    /// How many of the last opened files are remembered.
+    pub opened_recent: usize,
+    /// Values of a list that are looked at.
+    pub ranks_max: usize,
 }
 
 impl Numbers {

@@ -10,6 +10,7 @@ pub mod bootstrap;
 pub mod curve;
 pub mod features;
 pub mod file;
+pub mod odds;
 pub mod table;
 
 use serde::Deserialize;
