@@ -23,6 +23,7 @@ pub mod published;
 pub mod race;
 pub mod request;
 pub mod score;
+pub mod selectivity;
 pub mod texts;
 pub mod value_models;
 pub mod walk;

@@ -35,6 +35,7 @@ mod projections;
 mod promises;
 mod replay;
 mod replay_command;
+mod selectivity;
 mod script;
 mod settings;
 mod settings_removal;

@@ -1,0 +1,92 @@
+//! Moments as examples, and a learned table as a source of probabilities for the planner.
+
+use crate::model::names::Names;
+use crate::model::values::List;
+use crate::planner::contexts::Told;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::moments::{Moment, Odds, Outcome};
+use crate::planner::selectivity::Numbers;
+use crate::planner::selectivity::features::{Features, ListKind};
+use crate::planner::selectivity::file::Selectivity;
+use crate::planner::selectivity::table::{Estimate, Example, Link};
+
+/// What stands behind the symbols of a moment.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    tools: &'a Names,
+    arguments: &'a Names,
+}
+
+impl<'a> Named<'a> {
+    /// The names of a history and its value models.
+    pub fn new(told: Told<'a>, known: &'a KnownTools<'_>) -> Self {
+        Self { tools: &known.names, arguments: &told.values.names }
+    }
+
+    fn link(&self, moment: &Moment) -> Link {
+        Link {
+            from: self.tools.text(moment.from).to_owned(),
+            to: self.tools.text(moment.to).to_owned(),
+            argument: self.arguments.text(moment.argument).to_owned(),
+        }
+    }
+}
+
+/// What a moment tells before the agent goes on.
+pub fn features(moment: &Moment) -> Features {
+    let has = |flag: u8| moment.flags & flag != 0;
+    let list = if has(List::CONTEXT) {
+        ListKind::Context
+    } else if has(List::FILES) {
+        ListKind::Files
+    } else {
+        ListKind::Lines
+    };
+    Features {
+        found: moment.found.into(),
+        list,
+        rank: moment.new_rank.into(),
+        same_directory: moment.same_parent,
+    }
+}
+
+/// The moments that are candidates, as examples: what the context has read already is L0's business, and a tool that may
+/// not be called ahead is nobody's. A call counts if it came within the next few steps: calls of one message are made in
+/// parallel, so three calls later may be the same step.
+pub fn examples(moments: &[Moment], named: &Named<'_>, known: &KnownTools<'_>) -> Vec<Example> {
+    let candidates = moments.iter().filter(|moment| !moment.already_read && known.get(moment.to).speculatable);
+    let example = |moment: &Moment| Example {
+        session: moment.session,
+        trigger: moment.trigger.into(),
+        link: named.link(moment),
+        features: features(moment),
+        exact: moment.outcomes.steps_near == Outcome::Exact,
+        target: moment.outcomes.steps_near >= Outcome::Target,
+    };
+    candidates.map(example).collect()
+}
+
+/// Probabilities for the planner: that of the cell, or none at all below the threshold.
+pub struct Selective<'a> {
+    /// What was learned.
+    pub learned: &'a Selectivity,
+    /// How.
+    pub numbers: &'a Numbers,
+    /// The names behind moments.
+    pub named: Named<'a>,
+}
+
+impl Selective<'_> {
+    /// What is known of a moment.
+    pub fn estimate(&self, moment: &Moment) -> Option<Estimate> {
+        self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
+    }
+}
+
+impl Odds for Selective<'_> {
+    fn of(&self, moment: &Moment) -> Option<f64> {
+        let admitted = |estimate: &Estimate| self.learned.threshold.is_some_and(|least| estimate.score() >= least);
+        let estimate = self.estimate(moment).filter(admitted);
+        Some(estimate.map_or(0.0, |estimate| estimate.counts.exact().value()))
+    }
+}
