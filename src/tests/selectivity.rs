@@ -137,8 +137,29 @@ fn a_session_is_not_judged_by_its_own_counts() {
     }));
     let table = Table::learn(&examples, &numbers());
     let own = table.estimate(&link("Glob"), &features(1, ListKind::Files), &numbers()).unwrap();
-    assert!(own.score() > 0.6, "by all counts together the cell is good: {}", own.score());
-    assert_eq!(learned(&examples, 6).threshold(), None);
+    assert_eq!(own.score(), 0.75, "by all counts together the cell is good");
+    let result = learned(&examples, 6);
+    assert_eq!(result.threshold(), None);
+    // At 0.6 the long session is judged by the others, and fetches nothing; each of the others is judged by it.
+    let at = result.training.iter().find(|point| point.threshold >= 0.6).unwrap();
+    assert_eq!((at.exact.k, at.exact.n), (0, 20));
+}
+
+#[test]
+fn one_long_session_does_not_choose_a_threshold_for_all() {
+    let of = |session: u32, n: u64, hits: u64| {
+        (0..n).map(move |at| {
+            let exact = at < hits;
+            Scored { session, trigger: u64::from(session) << 32 | at, score: Some(0.9), exact, target: exact }
+        })
+    };
+    let long: Vec<Scored> = of(0, 100, 97).chain((1..5).flat_map(|session| of(session, 3, 1))).collect();
+    let at = point(&long, 0.6, &RESAMPLING);
+    assert!(at.exact.lower > 0.8, "the interval over prefetches is sure of it: {at:?}");
+    assert!(at.exact_sessions.unwrap().0 < 0.6, "the one over sessions is not: {at:?}");
+    assert_eq!(operating_point(&[at], 0.6), None);
+    let spread: Vec<Scored> = (0..5).flat_map(|session| of(session, 20, 19)).collect();
+    assert!(operating_point(&[point(&spread, 0.6, &RESAMPLING)], 0.6).is_some());
 }
 
 #[test]
@@ -282,12 +303,9 @@ proptest! {
                 prop_assert!((0.0..=high).contains(&low) && high <= 1.0);
             }
         }
-        if let Some(chosen) = operating_point(&points, 0.3) {
-            prop_assert!(chosen.exact.lower >= 0.3);
-            let lower = points.iter().filter(|point| point.threshold < chosen.threshold);
-            let low = |point: &Point| point.exact_sessions.unwrap().0.min(point.exact.lower);
-            prop_assert!(lower.clone().all(|point| point.exact.n == 0 || low(point) < 0.3));
-        }
+        let low = |point: &Point| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
+        let passing = points.iter().find(|point| point.threshold >= 0.3 && low(point) >= 0.3);
+        prop_assert_eq!(operating_point(&points, 0.3), passing);
     }
 
     #[test]

@@ -42,12 +42,7 @@ pub fn features(moment: &Moment) -> Features {
     } else {
         ListKind::Lines
     };
-    Features {
-        found: moment.found.into(),
-        list,
-        rank: moment.new_rank.into(),
-        same_directory: moment.same_parent,
-    }
+    Features { found: moment.found.into(), list, rank: moment.new_rank.into(), same_directory: moment.same_parent }
 }
 
 /// The moments that are candidates, as examples: what the context has read already is L0's business, and a tool that may
