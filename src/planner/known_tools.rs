@@ -33,6 +33,11 @@ impl Link<'_> {
         input_value(&mut [(self.name_value, value)])
     }
 
+    /// Whether the built-in extractor of a listing or search of files reads it.
+    pub fn is_listing(&self) -> bool {
+        self.lines_only
+    }
+
     /// What an answer offers to the link: values with their lists, in the order of the answer.
     pub(super) fn offered<'v>(&self, told: Told<'v>, answer: usize, most: usize) -> Vec<(&'v List, ListedValue)> {
         let wanted = told.values.lists(answer).filter(|(list, _)| self.lists.contains(&list.extractor));

@@ -36,6 +36,10 @@ pub struct Numbers {
     pub texts: TextNumbers,
     /// The judgement.
     pub judge: JudgeNumbers,
+    /// Learning and judging.
+    pub backtest: BacktestNumbers,
+    /// What is to be reached.
+    pub targets: Targets,
 }
 
 /// `[class_scores]`: worth before probability, 0 … 1.
@@ -92,6 +96,10 @@ pub struct PublishedNumbers {
     pub bytes_per_token: u32,
     /// Calls that it looks back on.
     pub recent_tools_max: usize,
+    /// Tokens that it counts for a refused repeat.
+    pub refused_tokens: u64,
+    /// Events behind a prefetch in which the tool must be called.
+    pub cited_events: u32,
 }
 
 /// `[exact]`
@@ -188,6 +196,26 @@ pub struct JudgeNumbers {
     pub opened_recent: usize,
     /// Values of a list that are looked at.
     pub ranks_max: usize,
+}
+
+/// `[backtest]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BacktestNumbers {
+    /// Share of the sessions that is learned from.
+    pub train_share: f64,
+}
+
+/// `[targets]`: shares of 1.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Targets {
+    /// Prefetches that are asked for, at least.
+    pub hit_min: f64,
+    /// Declines that are needed after all, at most.
+    pub recall_loss_max: f64,
+    /// Predictions that are exceeded by 30 % or more, at most.
+    pub overrun_max: f64,
 }
 
 impl Numbers {
