@@ -10,4 +10,5 @@ pub mod numbers;
 pub mod projections;
 pub mod quality;
 pub mod replay;
+pub mod selectivity;
 pub mod table;
