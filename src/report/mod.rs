@@ -11,4 +11,5 @@ pub mod planner;
 pub mod projections;
 pub mod quality;
 pub mod replay;
+pub mod selectivity;
 pub mod table;

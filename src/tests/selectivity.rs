@@ -1,10 +1,8 @@
 //! The statistics of selectivity, held against planted truths.
 
-use std::collections::BTreeSet;
-
 use proptest::prelude::*;
 
-use crate::planner::selectivity::backtest::{Backtest, backtest, earliest};
+use crate::planner::selectivity::backtest::{Backtest, backtest};
 use crate::planner::selectivity::bootstrap::{Resampling, interval, next};
 use crate::planner::selectivity::curve::{Point, Scored, curve, operating_point, point, thresholds};
 use crate::planner::selectivity::features::{Cell, Feature, Features, ListKind};
@@ -56,7 +54,7 @@ fn planted(sessions: u32, answers: u32, single: f64, many: f64) -> Vec<Example> 
 }
 
 fn learned(examples: &[Example], training: u32) -> Backtest {
-    backtest(examples, &|session| session < training, &numbers(), &RESAMPLING)
+    backtest(examples, &|session| session < training, 0.6, &numbers(), &RESAMPLING)
 }
 
 #[test]
@@ -137,8 +135,29 @@ fn a_session_is_not_judged_by_its_own_counts() {
     }));
     let table = Table::learn(&examples, &numbers());
     let own = table.estimate(&link("Glob"), &features(1, ListKind::Files), &numbers()).unwrap();
-    assert!(own.score() > 0.6, "by all counts together the cell is good: {}", own.score());
-    assert_eq!(learned(&examples, 6).threshold(), None);
+    assert_eq!(own.score(), 0.75, "by all counts together the cell is good");
+    let result = learned(&examples, 6);
+    assert_eq!(result.threshold(), None);
+    // At 0.6 the long session is judged by the others, and fetches nothing; each of the others is judged by it.
+    let at = result.training.iter().find(|point| point.threshold >= 0.6).unwrap();
+    assert_eq!((at.exact.k, at.exact.n), (0, 20));
+}
+
+#[test]
+fn one_long_session_does_not_choose_a_threshold_for_all() {
+    let of = |session: u32, n: u64, hits: u64| {
+        (0..n).map(move |at| {
+            let exact = at < hits;
+            Scored { session, trigger: u64::from(session) << 32 | at, score: Some(0.9), exact, target: exact }
+        })
+    };
+    let long: Vec<Scored> = of(0, 100, 97).chain((1..5).flat_map(|session| of(session, 3, 1))).collect();
+    let at = point(&long, 0.6, &RESAMPLING);
+    assert!(at.exact.lower > 0.8, "the interval over prefetches is sure of it: {at:?}");
+    assert!(at.exact_sessions.unwrap().0 < 0.6, "the one over sessions is not: {at:?}");
+    assert_eq!(operating_point(&[at], 0.6), None);
+    let spread: Vec<Scored> = (0..5).flat_map(|session| of(session, 20, 19)).collect();
+    assert!(operating_point(&[point(&spread, 0.6, &RESAMPLING)], 0.6).is_some());
 }
 
 #[test]
@@ -163,15 +182,6 @@ fn results_depend_neither_on_the_order_of_examples_nor_on_names_of_triggers() {
     turned.iter_mut().for_each(|example| example.trigger = u64::MAX - example.trigger);
     assert_eq!(learned(&turned, 20), result);
     assert!(result.chosen.is_some());
-}
-
-#[test]
-fn earlier_sessions_are_those_that_began_first() {
-    let starts = [(0, 50), (1, 10), (2, 30), (3, 30)];
-    assert_eq!(earliest(&starts, 0.5), BTreeSet::from([1, 2]));
-    assert_eq!(earliest(&starts, 0.7), BTreeSet::from([1, 2, 3]));
-    assert_eq!(earliest(&starts, 0.0), BTreeSet::new());
-    assert_eq!(earliest(&[], 0.7), BTreeSet::new());
 }
 
 #[test]
@@ -217,7 +227,6 @@ fn the_sheet_is_checked() {
     let text = Data::default().text(SHEET).unwrap().into_owned();
     for (from, to) in [
         ("threshold_step = 0.05", "threshold_step = 0.0"),
-        ("target = 0.6", "target = 60"),
         ("found_ends = [1, 3]", "found_ends = [3, 1]"),
         ("trials_min = 10", "trials = 10"),
     ] {
@@ -282,12 +291,9 @@ proptest! {
                 prop_assert!((0.0..=high).contains(&low) && high <= 1.0);
             }
         }
-        if let Some(chosen) = operating_point(&points, 0.3) {
-            prop_assert!(chosen.exact.lower >= 0.3);
-            let lower = points.iter().filter(|point| point.threshold < chosen.threshold);
-            let low = |point: &Point| point.exact_sessions.unwrap().0.min(point.exact.lower);
-            prop_assert!(lower.clone().all(|point| point.exact.n == 0 || low(point) < 0.3));
-        }
+        let low = |point: &Point| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
+        let passing = points.iter().find(|point| point.threshold >= 0.3 && low(point) >= 0.3);
+        prop_assert_eq!(operating_point(&points, 0.3), passing);
     }
 
     #[test]

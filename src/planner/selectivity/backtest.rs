@@ -29,10 +29,12 @@ impl Backtest {
     }
 }
 
-/// Learns on the sessions that `is_training` names, and judges on the rest.
+/// Learns on the sessions that `is_training` names, and judges on the rest. `target` is the share of exact calls that the
+/// point to work at must reach.
 pub fn backtest(
     examples: &[Example],
     is_training: &dyn Fn(u32) -> bool,
+    target: f64,
     numbers: &Numbers,
     resampling: &Resampling,
 ) -> Backtest {
@@ -41,9 +43,8 @@ pub fn backtest(
     let table = Table::learn(training.iter().copied(), numbers);
     let tried = thresholds(numbers.threshold_step);
     let training = curve(&left_out(&training, &table, numbers), &tried, resampling);
-    let by_all = |example: &&Example| scored(example, &table, &Table::default(), numbers);
-    let held_out: Vec<Scored> = held_out.iter().map(by_all).collect();
-    let chosen = operating_point(&training, numbers.target).cloned();
+    let held_out = judged_by(&table, held_out, numbers);
+    let chosen = operating_point(&training, target).cloned();
     Backtest {
         judged: chosen.as_ref().map(|chosen| point(&held_out, chosen.threshold, resampling)),
         held_out: curve(&held_out, &tried, resampling),
@@ -51,6 +52,11 @@ pub fn backtest(
         training,
         chosen,
     }
+}
+
+/// Candidates with the scores that a table gives them, which must not have counted them.
+pub fn judged_by<'e>(table: &Table, examples: impl IntoIterator<Item = &'e Example>, numbers: &Numbers) -> Vec<Scored> {
+    examples.into_iter().map(|example| scored(example, table, &Table::default(), numbers)).collect()
 }
 
 /// Every session judged by what the others counted: judged by its own counts, each would look better than it is.
@@ -73,13 +79,4 @@ fn scored(example: &Example, table: &Table, own: &Table, numbers: &Numbers) -> S
         exact: example.exact,
         target: example.target,
     }
-}
-
-/// The sessions to learn from: the earliest by start, as many as the share says, rounded up. `starts` are the sessions
-/// with the times at which they began; equal times stand in the order of the sessions.
-pub fn earliest(starts: &[(u32, i64)], share: f64) -> std::collections::BTreeSet<u32> {
-    let mut order: Vec<(i64, u32)> = starts.iter().map(|(session, start)| (*start, *session)).collect();
-    order.sort_unstable();
-    let count = (order.len() as f64 * share).ceil() as usize;
-    order.into_iter().take(count).map(|(_, session)| session).collect()
 }

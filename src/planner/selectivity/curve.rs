@@ -81,9 +81,10 @@ pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Poin
 
 /// The point to work at: the smallest threshold at which the exact share reaches the target even at the lower end of both
 /// its intervals, over prefetches and over sessions; none if there is none. Either alone can be too sure: one over
-/// prefetches where a single session has most of them, the other where only few sessions have any.
+/// prefetches where a single session has most of them, the other where only few sessions have any. Below the target
+/// itself no threshold is tried: there the good cells would pay for bad ones.
 pub fn operating_point(curve: &[Point], target: f64) -> Option<&Point> {
     let low = |point: &Point| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
-    let reaching = curve.iter().filter(|point| point.exact.n > 0 && low(point) >= target);
+    let reaching = curve.iter().filter(|point| point.threshold >= target && low(point) >= target);
     reaching.min_by(|a, b| a.threshold.total_cmp(&b.threshold))
 }

@@ -10,6 +10,7 @@ pub mod bootstrap;
 pub mod curve;
 pub mod features;
 pub mod file;
+pub mod learned;
 pub mod odds;
 pub mod table;
 
@@ -31,16 +32,10 @@ pub struct Numbers {
     pub found_ends: Vec<u32>,
     /// Upper ends of the groups of ranks.
     pub rank_ends: Vec<u32>,
-    /// File arguments whose directories count as worked in.
-    pub recent_files: usize,
     /// Trials before a cell is believed.
     pub trials_min: u64,
-    /// Share of prefetches that must be exactly the call that was made.
-    pub target: f64,
     /// Distance of the thresholds that are tried.
     pub threshold_step: f64,
-    /// Share of the sessions that are learned from.
-    pub training_share: f64,
 }
 
 impl Numbers {
@@ -54,8 +49,6 @@ impl Numbers {
             toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")).hint(hint))?;
         let wrong = [
             ("threshold_step", !(0.001..=1.0).contains(&numbers.threshold_step)),
-            ("training_share", !(0.0..=1.0).contains(&numbers.training_share)),
-            ("target", !(0.0..=1.0).contains(&numbers.target)),
             ("found_ends", !numbers.found_ends.is_sorted()),
             ("rank_ends", !numbers.rank_ends.is_sorted()),
         ];

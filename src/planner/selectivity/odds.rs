@@ -45,20 +45,48 @@ pub fn features(moment: &Moment) -> Features {
     Features { found: moment.found.into(), list, rank: moment.new_rank.into(), same_directory: moment.same_parent }
 }
 
-/// The moments that are candidates, as examples: what the context has read already is L0's business, and a tool that may
-/// not be called ahead is nobody's. A call counts if it came within the next few steps: calls of one message are made in
-/// parallel, so three calls later may be the same step.
-pub fn examples(moments: &[Moment], named: &Named<'_>, known: &KnownTools<'_>) -> Vec<Example> {
-    let candidates = moments.iter().filter(|moment| !moment.already_read && known.get(moment.to).speculatable);
+/// How long the planner waits for a call before its prefetch counts as unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// The next few steps. Cells are counted by it: calls of one message are made in parallel, so that the third call
+    /// and the tenth may be one and the same step.
+    Steps,
+    /// The next few calls of later steps.
+    Calls,
+    /// More calls.
+    MoreCalls,
+}
+
+impl Window {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Steps, Self::Calls, Self::MoreCalls];
+
+    fn outcome(self, moment: &Moment) -> Outcome {
+        match self {
+            Self::Steps => moment.outcomes.steps_near,
+            Self::Calls => moment.outcomes.calls_near,
+            Self::MoreCalls => moment.outcomes.calls_far,
+        }
+    }
+}
+
+/// The moments that are candidates, as examples judged within a window. What the context has read already is L0's
+/// business, a tool that may not be called ahead is nobody's, and of a list only as many values count as are projected.
+pub fn examples(moments: &[Moment], window: Window, named: &Named<'_>, known: &KnownTools<'_>) -> Vec<Example> {
+    let is_candidate = |moment: &&Moment| {
+        let link = &known.get(moment.from).links[usize::from(moment.link)];
+        let is_projected = !moment.already_read && usize::from(moment.new_rank) <= link.arguments_max;
+        is_projected && known.get(moment.to).speculatable
+    };
     let example = |moment: &Moment| Example {
         session: moment.session,
         trigger: moment.trigger.into(),
         link: named.link(moment),
         features: features(moment),
-        exact: moment.outcomes.steps_near == Outcome::Exact,
-        target: moment.outcomes.steps_near >= Outcome::Target,
+        exact: window.outcome(moment) == Outcome::Exact,
+        target: window.outcome(moment) >= Outcome::Target,
     };
-    candidates.map(example).collect()
+    moments.iter().filter(is_candidate).map(example).collect()
 }
 
 /// Probabilities for the planner: that of the cell, or none at all below the threshold.

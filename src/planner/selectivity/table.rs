@@ -88,9 +88,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// What is held against the threshold: the lower end of the interval of the exact share.
+    /// What is held against the threshold: the share of exact calls.
     pub fn score(&self) -> f64 {
-        self.counts.exact().lower
+        self.counts.exact().value()
     }
 }
 

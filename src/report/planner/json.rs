@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::prefetches::{Asked, End, Held, Tally};
 use crate::report::planner::{Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, effectiveness};
+use crate::report::selectivity;
 
 /// The fields of the report.
 pub fn json(report: &PlannerReport) -> Value {
@@ -18,6 +19,7 @@ pub fn json(report: &PlannerReport) -> Value {
         },
         "arms": report.arms.iter().map(arm).collect::<Vec<_>>(),
         "bound": report.bound,
+        "selectivity": report.selectivity.as_ref().map(|(learned, numbers)| selectivity::json(learned, numbers)),
         "advice": report.advice,
         "notes": report.notes,
     })

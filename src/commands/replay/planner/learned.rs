@@ -11,9 +11,9 @@ use crate::mine::projections::{self, Thresholds};
 use crate::model::fingerprint::Observed;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::moments::moments;
-use crate::planner::selectivity::backtest::backtest;
+use crate::planner::numbers::Numbers;
 use crate::planner::selectivity::file::Selectivity;
-use crate::planner::selectivity::odds::{Named, examples};
+use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::rules::annotations::Annotations;
@@ -42,7 +42,7 @@ pub struct Planner {
 pub enum Kind {
     Published,
     ByLink,
-    ByTable { learned: Selectivity, numbers: SelectivityNumbers },
+    ByTable { learned: Box<Learned>, table: Selectivity, numbers: SelectivityNumbers },
 }
 
 /// All planners.
@@ -86,7 +86,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             name: SELECTIVE,
             about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
             models: selective,
-            kind: Kind::ByTable { learned, numbers },
+            kind: Kind::ByTable { table: learned.selectivity(), learned: Box::new(learned), numbers },
         },
     ])
 }
@@ -133,11 +133,10 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
 }
 
 /// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.
-fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers) -> Selectivity {
+fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers) -> Learned {
     let told = stage.told();
     let known = KnownTools::new(models, told, &stage.numbers);
-    let found = moments(told, &known, &stage.numbers.judge, &stage.split.trains);
-    let examples = examples(&found, &Named::new(told, &known), &known);
-    let backtest = backtest(&examples, &|_| true, numbers, &stage.numbers.resampling);
-    Selectivity { threshold: backtest.threshold(), table: backtest.table }
+    let found = moments(told, &known, &stage.numbers.judge, &[]);
+    let Numbers { targets, resampling, .. } = &stage.numbers;
+    Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
 }
