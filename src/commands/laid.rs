@@ -97,7 +97,7 @@ impl Laid {
                 events.push(Event { encodings: place, ..self.event(&mut names, scenario, index, decision) });
             }
         });
-        let mut log = EventLog { names, sessions, events, encodings };
+        let mut log = EventLog { names, sessions, events, encodings, planned: Vec::new() };
         log.sort();
         log
     }

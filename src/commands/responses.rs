@@ -98,6 +98,7 @@ impl Responses {
         let mut log = std::mem::take(&mut telemetry.log);
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
         live_names::restore(&mut log, wanted.settings, lake.as_deref());
+        log.set_aside();
         let words = Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?;
         Ok(Self {
             sessions: sessions_of_events(&log, &words.read_class_tools),
@@ -207,7 +208,7 @@ impl Responses {
     /// How much the planner and L0 spared.
     pub fn effectiveness(&self) -> Effectiveness {
         let mut sum = Effectiveness::default();
-        self.log.events.iter().for_each(|event| sum.add(event));
+        self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
         sum
     }
 

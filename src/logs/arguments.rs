@@ -1,10 +1,9 @@
 //! What a call is given: the scalars of its input, by path of keys.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::json::{Cursor, Shape};
 use crate::logs::message::Outcome;
 use crate::logs::value_draft::{Argument, Value, ValueDraft};
+use crate::model::values::name_value;
 
 /// Takes one scalar after another.
 type Take<'t, 'v> = &'t mut dyn FnMut(&mut ValueDraft<'v>, Argument);
@@ -91,7 +90,7 @@ impl Walk<'_, '_> {
 
     fn scalar(&mut self, value: Value, is_value: bool) {
         let name = is_value.then(|| self.draft.names.intern(&self.path));
-        let name_hash = xxh3_64(self.path.as_bytes());
+        let name_hash = name_value(&self.path);
         (self.take)(self.draft, Argument { name, name_hash, value });
     }
 }

@@ -11,7 +11,7 @@ use crate::logs::value_rules::{ValueRules, is_url, normal_url};
 use crate::logs::{arguments, leaves, listed};
 use crate::model::id::IdMap;
 use crate::model::names::{Names, Sym};
-use crate::model::values::{Given, List, ListedValue, ValueKind, Values};
+use crate::model::values::{Given, List, ListedValue, ValueKind, Values, input_value};
 
 /// What the record at hand lists and gives.
 pub struct ValueDraft<'v> {
@@ -352,8 +352,5 @@ fn merge_spellings(listed: &mut Vec<ListedValue>, start: usize) -> u16 {
 fn whole_input(scalars: &[DraftGiven]) -> (u64, u8) {
     let pairs = scalars.iter().map(|given| (given.argument.name_hash, given.argument.value.value));
     let mut pairs: Vec<(u64, u64)> = pairs.collect();
-    pairs.sort_unstable();
-    let bytes: Vec<u8> =
-        pairs.iter().flat_map(|(name, value)| [name.to_le_bytes(), value.to_le_bytes()]).flatten().collect();
-    (xxh3_64(&bytes), u8::try_from(pairs.len()).unwrap_or(u8::MAX))
+    (input_value(&mut pairs), u8::try_from(pairs.len()).unwrap_or(u8::MAX))
 }

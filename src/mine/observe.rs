@@ -122,6 +122,9 @@ fn fingerprints(
         let (endpoint, key) = guide.names(log.names.text(span.endpoint));
         let sums: Vec<&EndpointSum> = sums.iter().filter(|sum| sum.endpoint == span.endpoint).collect();
         let distances = weighted(distances.iter().filter(|count| count.group == span.endpoint));
+        let fetched = || log.planned.iter().filter(|event| event.plan.prefetched && event.endpoint == span.endpoint);
+        let used = fetched().filter(|event| event.plan.cited == Some(true)).count() as u64;
+        let summed = summed(&sums, guide.inner_formats);
         Fingerprint {
             endpoint,
             key,
@@ -129,7 +132,9 @@ fn fingerprints(
             first_ms: span.first_ms,
             last_ms: span.last_ms,
             sessions: span.sessions,
-            ..summed(&sums, guide.inner_formats)
+            prefetches: summed.prefetches + fetched().count() as u64,
+            prefetches_cited: summed.prefetches_cited + used,
+            ..summed
         }
     };
     let mut out: Vec<Fingerprint> = spans.iter().map(of_span).collect();
@@ -232,9 +237,11 @@ fn tool_costs(log: &EventLog, guide: &Guide<'_>, bytes: &[ValueCount]) -> Vec<To
         };
         tools.insert(counts[0].group, costs);
     }
-    for event in log.events.iter().filter(|event| event.plan.prefetched || event.plan.predicted > 0) {
-        if let Some(costs) = tools.get_mut(&event.tool) {
-            add_plan(costs, event);
+    for event in log.events.iter().chain(&log.planned) {
+        if event.plan.prefetched || event.plan.predicted > 0 {
+            let (tool, key) = guide.names(log.names.text(event.tool));
+            let unseen = || ToolCosts { tool, key, ..ToolCosts::default() };
+            add_plan(tools.entry(event.tool).or_insert_with(unseen), event);
         }
     }
     let mut tools: Vec<ToolCosts> = tools.into_values().collect();

@@ -70,6 +70,13 @@ pub struct Event {
     pub encodings: (u32, u8),
 }
 
+impl Event {
+    /// Whether the planner did this: fetched a response ahead, or declined to and so got none.
+    pub fn is_planned(&self) -> bool {
+        self.plan.prefetched || self.plan.declined.is_some() && self.bytes == 0
+    }
+}
+
 /// What the planner recorded about a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Plan {
@@ -138,6 +145,9 @@ pub struct EventLog {
     pub sessions: Vec<String>,
     /// Responses.
     pub events: Vec<Event>,
+    /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it fetched ahead, and
+    /// what it declined to fetch.
+    pub planned: Vec<Event>,
     /// Known encodings; see [`Event::encodings`].
     pub encodings: Vec<EncodedTokens>,
 }
@@ -151,11 +161,25 @@ impl EventLog {
         }
     }
 
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.planned.is_empty()
+    }
+
+    /// Takes what the planner did out of the responses: nobody asked for it, so it repeats nothing, follows nothing and
+    /// is no example of how large an answer is.
+    pub fn set_aside(&mut self) {
+        if self.events.iter().any(Event::is_planned) {
+            self.planned.extend(self.events.iter().filter(|event| event.is_planned()));
+            self.events.retain(|event| !event.is_planned());
+        }
+    }
+
     /// Gives tools and endpoints other names; names that become equal become one.
     pub fn rename(&mut self, name: impl Fn(&str) -> String) {
         let mut names = Names::default();
         let place: Vec<Sym> = self.names.texts().iter().map(|text| names.intern(&name(text))).collect();
-        for event in &mut self.events {
+        for event in self.events.iter_mut().chain(&mut self.planned) {
             event.tool = place[event.tool.0 as usize];
             event.endpoint = place[event.endpoint.0 as usize];
         }

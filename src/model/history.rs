@@ -203,6 +203,23 @@ impl History {
         self
     }
 
+    /// The calls of the chosen sessions, and where each stood. Messages and evictions stay behind.
+    #[must_use]
+    pub fn of_sessions(&self, chosen: &[bool]) -> (Self, Vec<usize>) {
+        let is_chosen = |call: &Call| chosen[self.chains[call.chain as usize].session as usize];
+        let places_of: Vec<usize> = (0..self.calls.len()).filter(|&call| is_chosen(&self.calls[call])).collect();
+        let place = places(&self.calls.iter().map(is_chosen).collect::<Vec<_>>());
+        let chain = |chain: &Chain| Chain { calls: place[chain.calls.start]..place[chain.calls.end], ..chain.clone() };
+        let mut part = Self {
+            sessions: self.sessions.clone(),
+            chains: self.chains.iter().map(chain).collect(),
+            calls: places_of.iter().map(|&call| self.calls[call]).collect(),
+            ..Self::default()
+        };
+        part.drop_empty();
+        (part, places_of)
+    }
+
     /// Drops chains without calls and sessions without chains and messages; spans are those of what is left.
     fn drop_empty(&mut self) {
         let keep: Vec<bool> = self.chains.iter().map(|chain| !chain.calls.is_empty()).collect();

@@ -20,6 +20,7 @@ pub mod model_id;
 pub mod names;
 pub mod pattern;
 pub mod policy;
+pub mod prefetches;
 pub mod projection;
 pub mod savings;
 pub mod significance;

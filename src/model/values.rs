@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::model::id::{IdMap, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::trace::CallRow;
@@ -89,6 +91,19 @@ pub struct Given {
     pub parent: u32,
     /// Of the whole input: its scalars, up to 255. Otherwise 0.
     pub leaves: u8,
+}
+
+/// The value of a whole input: a hash over the hashed names and the values of all its scalars, whatever their order.
+pub fn input_value(pairs: &mut [(u64, u64)]) -> u64 {
+    pairs.sort_unstable();
+    let bytes: Vec<u8> =
+        pairs.iter().flat_map(|(name, value)| [name.to_le_bytes(), value.to_le_bytes()]).flatten().collect();
+    xxh3_64(&bytes)
+}
+
+/// What a name counts as in [`input_value`].
+pub fn name_value(name: &str) -> u64 {
+    xxh3_64(name.as_bytes())
 }
 
 /// The values of one file. Symbols refer to a [`Names`] table kept beside them.
@@ -181,6 +196,18 @@ impl CallValues {
         let answers = answers.iter().map(|copy| find(&lists, copy)).collect();
         let inputs = inputs.iter().map(|copy| find(&given, copy)).collect();
         Self { names, files, answers, inputs }
+    }
+
+    /// The values of these calls alone, in this order.
+    #[must_use]
+    pub fn select(&self, calls: &[usize]) -> Self {
+        let of = |places: &[Place]| calls.iter().map(|&call| places[call].clone()).collect();
+        Self {
+            names: self.names.clone(),
+            files: self.files.clone(),
+            answers: of(&self.answers),
+            inputs: of(&self.inputs),
+        }
     }
 
     /// The lists in the answer of a call, each with its values.

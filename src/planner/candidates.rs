@@ -162,18 +162,21 @@ struct Finding<'a> {
 
 impl Finding<'_> {
     fn link(&mut self, link: &FollowUp, model: &ValueModel, projected: Vec<Projected>) {
-        let of_link = if !model.is_speculatable() {
-            Some(Reason::NotSpeculatable)
-        } else if link.probability < self.options.probability_min {
-            Some(Reason::LowProbability)
-        } else {
-            None
+        let objection = |probability: f64| {
+            if !model.is_speculatable() {
+                Some(Reason::NotSpeculatable)
+            } else if probability < self.options.probability_min {
+                Some(Reason::LowProbability)
+            } else {
+                None
+            }
         };
         if projected.is_empty() {
-            let reason = of_link.unwrap_or(Reason::NoArgument);
+            let reason = objection(link.probability).unwrap_or(Reason::NoArgument);
             self.declined.push(Declined { tool: link.tool.clone(), argument: None, reason });
         }
         for projected in projected {
+            let of_link = objection(projected.probability.unwrap_or(link.probability));
             match of_link.or_else(|| self.objection(&link.tool, &projected.argument)) {
                 Some(reason) => self.decline(link, projected.argument, reason),
                 None => self.offer(link, model, projected),
@@ -200,7 +203,7 @@ impl Finding<'_> {
         let intents = self.turn.intents.iter().map(String::as_str).filter(|word| !word.is_empty());
         let share = if projected.share.is_nan() { 0.0 } else { projected.share.clamp(0.0, 1.0) };
         let candidate = Candidate {
-            probability: link.probability,
+            probability: projected.probability.unwrap_or(link.probability),
             share,
             cost: Cost::of(&model.model.cost_model, self.options.bytes_per_token),
             class: model.model.value_class,
@@ -209,7 +212,7 @@ impl Finding<'_> {
             request: request.clone(),
         };
         let known = self.open.entry(request).or_insert_with(|| candidate.clone());
-        if candidate.probability * share > known.probability * known.share {
+        if candidate.probability * candidate.share > known.probability * known.share {
             *known = candidate;
         }
     }

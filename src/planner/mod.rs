@@ -5,11 +5,17 @@
 //! chooses within the budget, [`race`] lets the chosen run against the agent in simulated time, [`fail_fast`] refuses
 //! what keeps coming back empty. [`published`] is the planner of Paper 3 as it was published, for comparison.
 
+pub mod bound;
 pub mod candidates;
+pub mod contexts;
+pub mod control;
 pub mod exact;
 pub mod fail_fast;
 pub mod host;
 pub mod knapsack;
+pub mod known_tools;
+pub mod latencies;
+pub mod moments;
 pub mod numbers;
 pub mod plan;
 pub mod projection;
@@ -17,5 +23,8 @@ pub mod published;
 pub mod race;
 pub mod request;
 pub mod score;
+pub mod selectivity;
 pub mod texts;
 pub mod value_models;
+pub mod walk;
+mod watch;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::model::tool_model::ValueClass;
+use crate::planner::selectivity::bootstrap::Resampling;
 
 static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {
     let text = include_str!("../../rules/planner.toml");
@@ -34,6 +35,14 @@ pub struct Numbers {
     pub fail_fast: FailFastNumbers,
     /// Hints.
     pub texts: TextNumbers,
+    /// The judgement.
+    pub judge: JudgeNumbers,
+    /// Learning and judging.
+    pub backtest: BacktestNumbers,
+    /// What is to be reached.
+    pub targets: Targets,
+    /// Intervals over sessions.
+    pub resampling: Resampling,
 }
 
 /// `[class_scores]`: worth before probability, 0 … 1.
@@ -90,6 +99,10 @@ pub struct PublishedNumbers {
     pub bytes_per_token: u32,
     /// Calls that it looks back on.
     pub recent_tools_max: usize,
+    /// Tokens that it counts for a refused repeat.
+    pub refused_tokens: u64,
+    /// Events behind a prefetch in which the tool must be called.
+    pub cited_events: u32,
 }
 
 /// `[exact]`
@@ -164,6 +177,48 @@ pub struct FailFastNumbers {
 pub struct TextNumbers {
     /// Characters of an argument that a hint shows.
     pub argument_chars_max: usize,
+}
+
+/// `[judge]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JudgeNumbers {
+    /// Calls behind an answer that count, in the first column.
+    pub calls_near: u32,
+    /// The same in the second column.
+    pub calls_far: u32,
+    /// Steps behind an answer that count, in the third column.
+    pub steps_near: u32,
+    /// Calls within which a declined call counts as needed after all.
+    pub declined_calls: u32,
+    /// Arguments that name a file.
+    pub file_arguments: Vec<String>,
+    /// Of those, the ones by which a single file is opened or changed.
+    pub opened_arguments: Vec<String>,
+    /// How many of the last opened files are remembered.
+    pub opened_recent: usize,
+    /// Values of a list that are looked at.
+    pub ranks_max: usize,
+}
+
+/// `[backtest]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BacktestNumbers {
+    /// Share of the sessions that is learned from.
+    pub train_share: f64,
+}
+
+/// `[targets]`: shares of 1.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Targets {
+    /// Prefetches that are asked for, at least.
+    pub hit_min: f64,
+    /// Declines that are needed after all, at most.
+    pub recall_loss_max: f64,
+    /// Predictions that are exceeded by 30 % or more, at most.
+    pub overrun_max: f64,
 }
 
 impl Numbers {

@@ -46,12 +46,19 @@ pub struct Projected {
     pub argument: Argument,
     /// Probability that it is this one, given that the tool comes next, 0 … 1.
     pub share: f64,
+    /// Probability of exactly this call, where more is known than the link says; then the share is 1.
+    pub probability: Option<f64>,
 }
 
 impl Projected {
+    /// An argument with the probability of exactly this call.
+    pub fn certain(argument: Argument, probability: f64) -> Self {
+        Self { argument, share: 1.0, probability: Some(probability) }
+    }
+
     /// Arguments of which nobody knows which is likelier: they share the probability evenly.
     pub fn evenly(arguments: Vec<Argument>) -> Vec<Self> {
         let share = 1.0 / arguments.len().max(1) as f64;
-        arguments.into_iter().map(|argument| Self { argument, share }).collect()
+        arguments.into_iter().map(|argument| Self { argument, share, probability: None }).collect()
     }
 }

@@ -72,7 +72,7 @@ impl Gathered {
         sort(&mut events, sessions.len(), &encodings);
         number_chains(&mut events);
         let encodings = in_order(&mut events, &encodings);
-        let mut log = EventLog { names, sessions, events, encodings };
+        let mut log = EventLog { names, sessions, events, encodings, planned: Vec::new() };
         log.sort();
         log
     }

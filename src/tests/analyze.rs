@@ -252,3 +252,43 @@ fn prefetches_that_go_unused_forbid_their_tool_when_r7_is_asked() {
     assert_eq!(tree["tools"]["Read"]["speculate"].as_bool(), Some(false));
     assert!(tree["tools"]["Read"].get("follow_up").is_some());
 }
+
+#[test]
+fn what_was_fetched_ahead_is_no_example_of_how_the_agent_works() {
+    let organic = || -> Vec<Value> {
+        (0..40)
+            .map(|number: usize| {
+                let tool = if number.is_multiple_of(2) { "Grep" } else { "Read" };
+                event(tool, number, 1 + number % 23, 400 + 10 * number as u64, 300, "L3")
+            })
+            .collect()
+    };
+    let planned = |number: usize| {
+        let mut event = event("Read", 100 + number, 1 + number % 23, 9_000, 9_000, "L3");
+        event["ts_ms"] = organic()[number]["ts_ms"].clone();
+        if number.is_multiple_of(3) {
+            event["response_chars"] = json!(0);
+            event["enricher_decline_reason"] = json!("budget");
+        } else {
+            event["enricher_prefetched"] = json!(true);
+            event["cited_in_next_n_turns"] = json!(true);
+        }
+        event
+    };
+    let with: Vec<Value> = (0..40).flat_map(|number| [organic()[number].clone(), planned(number)]).collect();
+    let report = |events: &[Value]| {
+        let home = Home::new();
+        home.write(EVENTS, lines(events));
+        home.json(&["tune", "analyze", "--dry-run", "--reproducible"])
+    };
+    let (plain, fetched) = (report(&organic()), report(&with));
+    assert_eq!(fetched["profile"], plain["profile"]);
+    assert_eq!(fetched["fingerprints"], plain["fingerprints"]);
+    assert_eq!(fetched["gate"], plain["gate"]);
+    assert_eq!(fetched["findings"], plain["findings"]);
+    let home = Home::new();
+    home.write(EVENTS, lines(&with));
+    let told = home.run(&["tune", "analyze", "--dry-run"]).err;
+    assert!(told.contains("# besides 40 events of the planner"), "{told}");
+    assert!(told.contains("prefetches=26 dispatched=0 declines=14"), "{told}");
+}

@@ -60,7 +60,7 @@ fn logs() -> impl Strategy<Value = EventLog> {
             events.push(event(chain, partition, if stepped { step } else { NO_STEP }, tool, body, place));
         }
         let names = Names::from_texts(TOOLS.map(str::to_owned).to_vec());
-        EventLog { names, sessions: vec!["s0".into(), "s1".into()], events, encodings: Vec::new() }
+        EventLog { names, sessions: vec!["s0".into(), "s1".into()], events, ..EventLog::default() }
     })
 }
 

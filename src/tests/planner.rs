@@ -520,7 +520,8 @@ fn of_two_links_to_the_same_call_the_likelier_counts() {
 #[test]
 fn hashes_serve_as_arguments_and_are_told_apart_from_text() {
     let models = shipped(&published_tools());
-    let project = |_: &FollowUp| vec![Projected { argument: Argument::hash("file_path", 7), share: 0.5 }];
+    let project =
+        |_: &FollowUp| vec![Projected { argument: Argument::hash("file_path", 7), share: 0.5, probability: None }];
     let moment = Moment { asked: [request("Read", "file_path", "7")].into(), ..Moment::default() };
     let found = candidates(&models, &moment.turn("Glob"), &options(), Numbers::shipped(), &project);
     let read = found.open.iter().find(|open| open.request.tool == "Read").unwrap();
@@ -632,7 +633,7 @@ fn a_single_better_item_takes_the_place_of_dense_ones() {
 #[test]
 fn worthless_links_are_declined_as_improbable() {
     let models = targets(&[("T", 0.9, 1.0, "")]);
-    let project = |_: &FollowUp| vec![Projected { argument: Argument::text("it", "x"), share: 0.0 }];
+    let project = |_: &FollowUp| vec![Projected { argument: Argument::text("it", "x"), share: 0.0, probability: None }];
     let moment = Moment::default();
     let found = candidates(&models, &moment.turn("A"), &options(), Numbers::shipped(), &project);
     let plan = plan(found, &moment.called, 8000, Scoring::ExpectedValue);

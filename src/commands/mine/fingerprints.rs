@@ -44,7 +44,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Responses::from_logs(&wanted, context)?
     };
     responses.observe(&[])?;
-    if responses.log.events.is_empty() && !args.input.allow_empty {
+    if responses.log.is_empty() && !args.input.allow_empty {
         return Err(responses.nothing_found());
     }
     responses.tell(&output, context)?;

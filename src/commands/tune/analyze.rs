@@ -71,7 +71,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Responses::from_telemetry(&wanted, context)?
     };
     responses.observe(&t1_tools::lags(&responses.data)?)?;
-    if responses.log.events.is_empty() && !args.input.allow_empty {
+    if responses.log.is_empty() && !args.input.allow_empty {
         return Err(responses.nothing_found());
     }
     let view = View::new(&file, &effective);
@@ -135,6 +135,10 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
         };
         let events = counted(profile.events, "event");
         writeln!(err, "# {} … {}: {events}{standing}, {}", date(first), date(last), responses.basis())?;
+    }
+    if !responses.log.planned.is_empty() {
+        let planned = counted(responses.log.planned.len() as u64, "event");
+        writeln!(err, "# besides {planned} of the planner (fetched ahead, or declined): nobody asked for these")?;
     }
     if let Some((before, after)) = gate.shares() {
         let baseline = thousands(gate.baseline.round() as u64);

@@ -1,0 +1,100 @@
+//! What nobody can beat: the prefetches of a planner that knows the next calls, from what the answers list.
+
+use rayon::prelude::*;
+
+use crate::model::id::{IdMap, IdSet};
+use crate::model::prefetches::Bound;
+use crate::model::trace::Status;
+use crate::planner::contexts::{Context, Told};
+use crate::planner::known_tools::KnownTools;
+use crate::planner::numbers::Numbers;
+use crate::planner::score::Cost;
+use crate::settings::Enrichment;
+
+/// The bound over the sessions wanted.
+pub fn bound(
+    told: Told<'_>,
+    known: &KnownTools<'_>,
+    enrichment: &Enrichment,
+    numbers: &Numbers,
+    wanted: &[bool],
+) -> Bound {
+    let sessions = Context::of_sessions(told.history);
+    let of_session = |(session, contexts): (usize, &Vec<Context>)| {
+        let contexts = contexts.iter().filter(|_| wanted[session]);
+        contexts.map(|context| of_context(told, known, enrichment, numbers, context)).fold(Bound::default(), sum)
+    };
+    sessions.par_iter().enumerate().map(of_session).reduce(Bound::default, sum)
+}
+
+fn sum(mut a: Bound, b: Bound) -> Bound {
+    a += b;
+    a
+}
+
+/// What one answer may still set off.
+#[derive(Clone, Copy)]
+struct Room {
+    tokens: u64,
+    calls: u32,
+}
+
+fn of_context(
+    told: Told<'_>,
+    known: &KnownTools<'_>,
+    enrichment: &Enrichment,
+    numbers: &Numbers,
+    context: &Context,
+) -> Bound {
+    let mut bound = Bound::default();
+    // By value: the last answer that lists it, as the number of its call, and calls made when it was there.
+    let mut listed: IdMap<u64, (usize, u32)> = IdMap::default();
+    let mut asked: IdSet<u64> = IdSet::default();
+    let whole = Room { tokens: enrichment.prefetch_budget_tokens.into(), calls: enrichment.max_parallel_prefetches };
+    let mut rooms = vec![whole; context.calls.len()];
+    let (mut made, mut place) = (0, 0);
+    for step in context.steps(told.history) {
+        for &call in step {
+            let row = &told.history.calls[call as usize];
+            made += 1;
+            if !row.ran() {
+                continue;
+            }
+            bound.calls += 1;
+            let tool = known.get(row.tool);
+            let Some(input) = told.values.input(call as usize).filter(|_| tool.speculatable) else { continue };
+            bound.speculatable += 1;
+            if !asked.insert(input.value ^ u64::from(row.tool.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
+                bound.repeats += 1;
+                continue;
+            }
+            let sources = told.values.given(call as usize).iter().filter_map(|given| listed.get(&given.value));
+            let Some(&(answer, then)) = sources.max() else { continue };
+            bound.listed += 1;
+            if input.leaves != 1 {
+                continue;
+            }
+            bound.listed_whole += 1;
+            if made - then > numbers.judge.calls_near {
+                continue;
+            }
+            bound.near += 1;
+            let cost = Cost::of(&tool.model.model.cost_model, numbers.published.bytes_per_token.into());
+            let tokens = cost.charged(tool.model.model.value_class);
+            let room = &mut rooms[answer];
+            if room.calls > 0 && room.tokens >= tokens {
+                room.calls -= 1;
+                room.tokens -= tokens;
+                bound.reachable += 1;
+            }
+        }
+        for &call in step {
+            if told.history.calls[call as usize].status == Status::Ok {
+                let values = told.values.lists(call as usize).flat_map(|(_, values)| values);
+                listed.extend(values.map(|value| (value.value, (place, made))));
+            }
+            place += 1;
+        }
+    }
+    bound
+}

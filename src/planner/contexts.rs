@@ -1,0 +1,95 @@
+//! The contexts of a history: what one reader had before it between two compactions, step by step.
+
+use std::collections::BTreeMap;
+
+use crate::model::history::History;
+use crate::model::names::Names;
+use crate::model::trace::{Millis, NO_TIME};
+use crate::model::values::CallValues;
+
+/// What happened, and what its calls listed and were given.
+#[derive(Clone, Copy)]
+pub struct Told<'a> {
+    /// Sessions and their calls.
+    pub history: &'a History,
+    /// Values of the calls, by their place in the history.
+    pub values: &'a CallValues,
+    /// Names of the calls' tools.
+    pub tools: &'a Names,
+}
+
+/// A chain between two compactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Index of the session.
+    pub session: u32,
+    /// Its calls in order, as indices into the history.
+    pub calls: Vec<u32>,
+}
+
+impl Context {
+    /// The contexts of every session, by session and chain.
+    pub fn of_sessions(history: &History) -> Vec<Vec<Self>> {
+        let mut sessions = vec![Vec::new(); history.sessions.len()];
+        for chain in &history.chains {
+            // A message that straddles a compaction may go back to the partition before.
+            let mut partitions: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for call in chain.calls.clone() {
+                partitions.entry(history.calls[call].partition).or_default().push(call as u32);
+            }
+            let contexts = partitions.into_values().map(|calls| Self { session: chain.session, calls });
+            sessions[chain.session as usize].extend(contexts);
+        }
+        sessions
+    }
+
+    /// The calls of one message at a time.
+    pub fn steps<'c>(&'c self, history: &'c History) -> impl Iterator<Item = &'c [u32]> {
+        self.calls.chunk_by(|a, b| history.calls[*a as usize].step == history.calls[*b as usize].step)
+    }
+}
+
+/// Which sessions a model is learned from, and which it is judged on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// By session: whether it is learned from.
+    pub trains: Vec<bool>,
+    /// Start of the first session that is judged; none if there is no such time.
+    pub judged_from: Option<Millis>,
+}
+
+impl Split {
+    /// The earlier sessions, as many as `train_share` says, are learned from.
+    pub fn by_share(history: &History, train_share: f64) -> Self {
+        let mut order: Vec<usize> = (0..history.sessions.len()).collect();
+        order.sort_by_key(|&session| (history.sessions[session].ts_first, history.sessions[session].id));
+        let trained = (train_share * order.len() as f64).floor() as usize;
+        let mut trains = vec![false; order.len()];
+        order[..trained].iter().for_each(|&session| trains[session] = true);
+        Self::new(history, trains)
+    }
+
+    /// Sessions that began before `until` are learned from; those without a time as well.
+    pub fn by_time(history: &History, until: Millis) -> Self {
+        Self::new(history, history.sessions.iter().map(|session| session.ts_first < until).collect())
+    }
+
+    fn new(history: &History, trains: Vec<bool>) -> Self {
+        let judged =
+            history.sessions.iter().zip(&trains).filter(|(session, trains)| !**trains && session.ts_first != NO_TIME);
+        let judged_from = judged.map(|(session, _)| session.ts_first).min();
+        Self { trains, judged_from }
+    }
+
+    /// Sessions that are judged.
+    pub fn judged(&self) -> u64 {
+        self.trains.iter().filter(|trains| !**trains).count() as u64
+    }
+
+    /// The part of a history that is learned from, with its values.
+    pub fn training(&self, told: Told<'_>) -> (History, CallValues) {
+        let (history, calls) = told.history.of_sessions(&self.trains);
+        let values = told.values.select(&calls);
+        (history, values)
+    }
+}

@@ -1,0 +1,266 @@
+//! The moments of a history at which something could be called ahead: an answer, a link and one value that the answer
+//! lists, with everything that is known by then, and whether that very call came.
+
+use rayon::prelude::*;
+
+use crate::model::id::IdSet;
+use crate::model::names::Sym;
+use crate::model::trace::{Millis, Status};
+use crate::model::values::ValueKind;
+use crate::planner::contexts::{Context, Told};
+use crate::planner::known_tools::{Change, KnownTools, Link};
+use crate::planner::numbers::JudgeNumbers;
+
+/// What came of a call that could be made ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Outcome {
+    /// Nothing, or something changed first.
+    #[default]
+    None,
+    /// The tool was called with this value, and with other arguments than planned.
+    Target,
+    /// Exactly this call was made.
+    Exact,
+}
+
+/// The same within each window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcomes {
+    /// Within the next few calls of later steps.
+    pub calls_near: Outcome,
+    /// Within more calls.
+    pub calls_far: Outcome,
+    /// Within the next few steps.
+    pub steps_near: Outcome,
+}
+
+/// A value of an answer that a link could pass on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moment {
+    /// The call that answered, as an index into the history.
+    pub trigger: u32,
+    /// Its session, as an index into the history.
+    pub session: u32,
+    /// Start of that session.
+    pub session_start: Millis,
+    /// The tool that answered.
+    pub from: Sym,
+    /// Number of the link among those of that tool.
+    pub link: u16,
+    /// The tool that would be called.
+    pub to: Sym,
+    /// The argument, among the names of values; 0 if no call was ever given it.
+    pub argument: Sym,
+    /// The list, among the names of values.
+    pub extractor: Sym,
+    /// The value.
+    pub value: u64,
+    /// Whether it is a path.
+    pub is_path: bool,
+    /// Its place among the values that the link takes, from 1 on.
+    pub rank: u16,
+    /// The same without values that the tool was already given; 0 for one of those.
+    pub new_rank: u16,
+    /// Distinct values in the list, those that were not kept included.
+    pub found: u16,
+    /// How often it stands in the list, up to 255.
+    pub matches: u8,
+    /// Occurrences of all values of the list.
+    pub list_matches: u32,
+    /// Flags of the list ([`crate::model::values::List`]).
+    pub flags: u8,
+    /// How it stands in the answer.
+    pub kind: ValueKind,
+    /// Whether it lies in the directory of one of the files that were opened last.
+    pub same_parent: bool,
+    /// Whether a call of the tool with this value was answered before, in this context.
+    pub already_read: bool,
+    /// Probability of the link: that the tool comes next, with whatever argument.
+    pub probability: f64,
+    /// What came of it. A look into the future: unknown when the plan is made.
+    pub outcomes: Outcomes,
+}
+
+/// Where the probability of a moment comes from.
+pub trait Odds: Sync {
+    /// Probability of exactly this call, 0 … 1, from what is known at the moment ([`Moment::outcomes`] is not); none
+    /// leaves it to the link.
+    fn of(&self, moment: &Moment) -> Option<f64>;
+}
+
+/// Every moment of the sessions wanted (all for an empty list), session by session in the order of the calls.
+pub fn moments(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, wanted: &[bool]) -> Vec<Moment> {
+    let sessions = Context::of_sessions(told.history);
+    let is_wanted = |session: usize| wanted.is_empty() || wanted[session];
+    let of_session = |(session, contexts): (usize, &Vec<Context>)| -> Vec<Moment> {
+        let contexts = contexts.iter().filter(|_| is_wanted(session));
+        contexts.flat_map(|context| of_context(told, known, numbers, context)).collect()
+    };
+    sessions.par_iter().enumerate().flat_map_iter(of_session).collect()
+}
+
+fn of_context(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, context: &Context) -> Vec<Moment> {
+    let mut reader = Reader::new(told, known, numbers, context.session);
+    let (mut found, mut later) = (Vec::new(), 0);
+    for step in context.steps(told.history) {
+        later += step.len();
+        step.iter().for_each(|&call| reader.see(call));
+        for &trigger in step {
+            for (number, link) in reader.links(trigger) {
+                let start = found.len();
+                reader.offers(trigger, number, link, numbers.ranks_max, &mut found);
+                for moment in &mut found[start..] {
+                    moment.outcomes = outcomes(told, known, numbers, link, moment, &context.calls[later..]);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What came of a moment in the calls of later steps.
+fn outcomes(
+    told: Told<'_>,
+    known: &KnownTools<'_>,
+    numbers: &JudgeNumbers,
+    link: &Link<'_>,
+    moment: &Moment,
+    later: &[u32],
+) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    let (mut steps, mut last) = (0, None);
+    for (call, &index) in (1..).zip(later) {
+        let row = &told.history.calls[index as usize];
+        steps += u32::from(last.replace(row.step) != Some(row.step));
+        if call > numbers.calls_far && steps > numbers.steps_near {
+            break;
+        }
+        let came = came(told, link, moment.value, index as usize);
+        let windows = [
+            (call <= numbers.calls_near, &mut outcomes.calls_near),
+            (call <= numbers.calls_far, &mut outcomes.calls_far),
+            (steps <= numbers.steps_near, &mut outcomes.steps_near),
+        ];
+        windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, outcome)| *outcome = came.max(*outcome));
+        if makes_stale(told, known, index as usize, moment.to, moment.value, moment.is_path) {
+            break;
+        }
+    }
+    outcomes
+}
+
+/// Whether a call is what a link with this value would have called ahead. A call that did not run asked for nothing.
+pub(super) fn came(told: Told<'_>, link: &Link<'_>, value: u64, call: usize) -> Outcome {
+    let row = &told.history.calls[call];
+    if row.tool != link.to || !row.ran() {
+        return Outcome::None;
+    }
+    if told.values.input(call).is_some_and(|input| input.value == link.sole_input(value)) {
+        return Outcome::Exact;
+    }
+    let given = told.values.given(call).iter();
+    let is_target = given.into_iter().any(|given| given.argument == link.argument && given.value == value);
+    if is_target { Outcome::Target } else { Outcome::None }
+}
+
+/// Whether a call changes what a call of `to` with this value would answer: the very file, or by the value model any
+/// answer of the tool. A shell may change anything; that is not counted as a change.
+pub(super) fn makes_stale(
+    told: Told<'_>,
+    known: &KnownTools<'_>,
+    call: usize,
+    to: Sym,
+    value: u64,
+    is_path: bool,
+) -> bool {
+    let row = &told.history.calls[call];
+    let tool = known.get(row.tool);
+    if tool.changes != Change::Surely && tool.invalidates.is_empty() || row.status != Status::Ok {
+        return false;
+    }
+    let mut files = told.values.given(call).iter().filter(|given| known.file_arguments.contains(&given.argument));
+    let names_a_file = files.clone().next().is_some();
+    if names_a_file && is_path {
+        return files.any(|given| given.value == value);
+    }
+    tool.invalidates.contains(&to)
+}
+
+/// Reads a context call by call and knows what was asked so far.
+pub(super) struct Reader<'a, 'm> {
+    told: Told<'a>,
+    known: &'a KnownTools<'m>,
+    numbers: &'a JudgeNumbers,
+    session: u32,
+    /// Tools with an argument and its value that were answered.
+    asked: IdSet<u64>,
+    /// Directories of the files that were opened last.
+    parents: Vec<u32>,
+}
+
+impl<'a, 'm> Reader<'a, 'm> {
+    pub fn new(told: Told<'a>, known: &'a KnownTools<'m>, numbers: &'a JudgeNumbers, session: u32) -> Self {
+        Self { told, known, numbers, session, asked: IdSet::default(), parents: Vec::new() }
+    }
+
+    /// Takes in a call and its answer.
+    pub fn see(&mut self, call: u32) {
+        let row = &self.told.history.calls[call as usize];
+        if row.status != Status::Ok {
+            return;
+        }
+        for given in self.told.values.given(call as usize) {
+            self.asked.insert(asked_key(row.tool, given.argument, given.value));
+            if given.parent != 0 && self.known.opened_arguments.contains(&given.argument) {
+                if self.parents.len() == self.numbers.opened_recent {
+                    self.parents.remove(0);
+                }
+                self.parents.push(given.parent);
+            }
+        }
+    }
+
+    /// The links that an answer sets off, with their numbers; a call that failed sets off none.
+    pub fn links(&self, trigger: u32) -> impl Iterator<Item = (u16, &'a Link<'m>)> + use<'a, 'm> {
+        let row = &self.told.history.calls[trigger as usize];
+        let links = if row.status == Status::Ok { self.known.get(row.tool).links.as_slice() } else { &[] };
+        (0..).zip(links)
+    }
+
+    /// What an answer offers to a link.
+    pub fn offers(&self, trigger: u32, number: u16, link: &Link<'_>, most: usize, found: &mut Vec<Moment>) {
+        let row = &self.told.history.calls[trigger as usize];
+        let mut new_rank = 0;
+        for (rank, (list, value)) in (1..).zip(link.offered(self.told, trigger as usize, most)) {
+            let already_read = self.asked.contains(&asked_key(link.to, link.argument, value.value));
+            new_rank += u16::from(!already_read);
+            found.push(Moment {
+                trigger,
+                session: self.session,
+                session_start: self.told.history.sessions[self.session as usize].ts_first,
+                from: row.tool,
+                link: number,
+                to: link.to,
+                argument: link.argument,
+                extractor: list.extractor,
+                value: value.value,
+                is_path: value.parent != 0,
+                rank,
+                new_rank: if already_read { 0 } else { new_rank },
+                found: list.found,
+                matches: value.count,
+                list_matches: list.matches,
+                flags: list.flags,
+                kind: value.kind,
+                same_parent: value.parent != 0 && self.parents.contains(&value.parent),
+                already_read,
+                probability: link.follow_up.probability,
+                outcomes: Outcomes::default(),
+            });
+        }
+    }
+}
+
+fn asked_key(tool: Sym, argument: Sym, value: u64) -> u64 {
+    value ^ (u64::from(tool.0) << 32 | u64::from(argument.0)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}

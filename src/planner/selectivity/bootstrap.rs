@@ -1,0 +1,56 @@
+//! Intervals over sessions: what would have come out had other sessions of the same kind been recorded.
+//!
+//! Prefetches of one session are not independent, so a binomial interval over prefetches is too narrow. The bootstrap
+//! draws whole sessions (Efron 1979, percentile interval). It is deterministic: the generator is SplitMix64 (Steele, Lea
+//! and Flood 2014) with a given seed, and sessions stand in a fixed order.
+
+/// How it is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resampling {
+    /// Where the generator begins.
+    pub seed: u64,
+    /// Samples.
+    pub samples: u32,
+}
+
+/// Successes and trials of one session.
+pub type Tally = (u64, u64);
+
+/// Both ends of the 95 % interval of the share of successes; none without trials. Sessions without trials do not count:
+/// they say nothing about the share.
+pub fn interval(sessions: &[Tally], resampling: &Resampling) -> Option<(f64, f64)> {
+    let sessions: Vec<Tally> = sessions.iter().copied().filter(|(_, trials)| *trials > 0).collect();
+    if sessions.is_empty() || resampling.samples == 0 {
+        return None;
+    }
+    let mut state = resampling.seed;
+    let mut shares: Vec<f64> = (0..resampling.samples).map(|_| share(&sessions, &mut state)).collect();
+    shares.sort_by(f64::total_cmp);
+    let end = |quantile: f64| shares[((shares.len() - 1) as f64 * quantile).round() as usize];
+    Some((end(0.025), end(0.975)))
+}
+
+/// The share in as many sessions, drawn with replacement.
+fn share(sessions: &[Tally], state: &mut u64) -> f64 {
+    let (mut successes, mut trials) = (0, 0);
+    for _ in sessions {
+        let (session_successes, session_trials) = sessions[below(sessions.len(), state)];
+        successes += session_successes;
+        trials += session_trials;
+    }
+    successes as f64 / trials as f64
+}
+
+/// A number below `end`, which is at least 1: the high half of a product, with a bias far below anything that counts here.
+fn below(end: usize, state: &mut u64) -> usize {
+    ((u128::from(next(state)) * end as u128) >> 64) as usize
+}
+
+/// The next number of SplitMix64.
+pub(crate) fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

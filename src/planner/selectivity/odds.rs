@@ -1,0 +1,115 @@
+//! Moments as examples, and a learned table as a source of probabilities for the planner.
+
+use crate::model::names::Names;
+use crate::model::values::List;
+use crate::planner::contexts::Told;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::moments::{Moment, Odds, Outcome};
+use crate::planner::selectivity::Numbers;
+use crate::planner::selectivity::features::{Features, ListKind};
+use crate::planner::selectivity::file::Selectivity;
+use crate::planner::selectivity::table::{Estimate, Example, Link};
+
+/// What stands behind the symbols of a moment.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    tools: &'a Names,
+    arguments: &'a Names,
+}
+
+impl<'a> Named<'a> {
+    /// The names of a history and its value models.
+    pub fn new(told: Told<'a>, known: &'a KnownTools<'_>) -> Self {
+        Self { tools: &known.names, arguments: &told.values.names }
+    }
+
+    fn link(&self, moment: &Moment) -> Link {
+        Link {
+            from: self.tools.text(moment.from).to_owned(),
+            to: self.tools.text(moment.to).to_owned(),
+            argument: self.arguments.text(moment.argument).to_owned(),
+        }
+    }
+}
+
+/// What a moment tells before the agent goes on.
+pub fn features(moment: &Moment) -> Features {
+    let has = |flag: u8| moment.flags & flag != 0;
+    let list = if has(List::CONTEXT) {
+        ListKind::Context
+    } else if has(List::FILES) {
+        ListKind::Files
+    } else {
+        ListKind::Lines
+    };
+    Features { found: moment.found.into(), list, rank: moment.new_rank.into(), same_directory: moment.same_parent }
+}
+
+/// How long the planner waits for a call before its prefetch counts as unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// The next few steps. Cells are counted by it: calls of one message are made in parallel, so that the third call
+    /// and the tenth may be one and the same step.
+    Steps,
+    /// The next few calls of later steps.
+    Calls,
+    /// More calls.
+    MoreCalls,
+}
+
+impl Window {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Steps, Self::Calls, Self::MoreCalls];
+
+    fn outcome(self, moment: &Moment) -> Outcome {
+        match self {
+            Self::Steps => moment.outcomes.steps_near,
+            Self::Calls => moment.outcomes.calls_near,
+            Self::MoreCalls => moment.outcomes.calls_far,
+        }
+    }
+}
+
+/// The moments that are candidates, as examples judged within a window. What the context has read already is L0's
+/// business, a tool that may not be called ahead is nobody's, and of a list only as many values count as are projected.
+pub fn examples(moments: &[Moment], window: Window, named: &Named<'_>, known: &KnownTools<'_>) -> Vec<Example> {
+    let is_candidate = |moment: &&Moment| {
+        let link = &known.get(moment.from).links[usize::from(moment.link)];
+        let is_projected = !moment.already_read && usize::from(moment.new_rank) <= link.arguments_max;
+        is_projected && known.get(moment.to).speculatable
+    };
+    let example = |moment: &Moment| Example {
+        session: moment.session,
+        trigger: moment.trigger.into(),
+        link: named.link(moment),
+        features: features(moment),
+        exact: window.outcome(moment) == Outcome::Exact,
+        target: window.outcome(moment) >= Outcome::Target,
+    };
+    moments.iter().filter(is_candidate).map(example).collect()
+}
+
+/// Probabilities for the planner: that of the cell, or none at all below the threshold.
+pub struct Selective<'a> {
+    /// What was learned.
+    pub learned: &'a Selectivity,
+    /// How.
+    pub numbers: &'a Numbers,
+    /// The names behind moments.
+    pub named: Named<'a>,
+}
+
+impl Selective<'_> {
+    /// What is known of a moment.
+    pub fn estimate(&self, moment: &Moment) -> Option<Estimate> {
+        self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
+    }
+}
+
+impl Odds for Selective<'_> {
+    fn of(&self, moment: &Moment) -> Option<f64> {
+        let admitted = |estimate: &Estimate| self.learned.threshold.is_some_and(|least| estimate.score() >= least);
+        let estimate = self.estimate(moment).filter(admitted);
+        Some(estimate.map_or(0.0, |estimate| estimate.counts.exact().value()))
+    }
+}

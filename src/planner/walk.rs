@@ -1,0 +1,624 @@
+//! The planner replayed: a plan after every answer of every session, raced against the clock of the log, and judged by
+//! what the agent did next. A planner in the walk sees the past only.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rayon::prelude::*;
+
+use crate::model::event;
+use crate::model::history::Call;
+use crate::model::names::Sym;
+use crate::model::prefetches::{Asked, Books, Edge, End, Held, Tally};
+use crate::model::tool_model::FollowUp;
+use crate::model::trace::{NO_TIME, ResultKind, Status};
+use crate::model::values::List;
+use crate::planner::candidates::{self, Candidates, Reason, Turn, candidates};
+use crate::planner::contexts::{Context, Told};
+use crate::planner::control::Donors;
+use crate::planner::exact::gap;
+use crate::planner::fail_fast::{Answer, FailFast, Verdict};
+use crate::planner::host::host_for;
+use crate::planner::known_tools::{KnownTools, Link};
+use crate::planner::latencies::Latencies;
+use crate::planner::moments::{Moment, Odds, Reader};
+use crate::planner::numbers::Numbers;
+use crate::planner::plan::{Scoring, knapsack, plan};
+use crate::planner::published;
+use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, latency_ms};
+use crate::planner::request::{Argument, ArgumentValue, Projected, Request};
+use crate::planner::score::{Cost, Knees};
+use crate::planner::texts::prefetch_hint;
+use crate::planner::value_models::ValueModels;
+use crate::planner::watch::{Match, Sent, Watch};
+use crate::settings::Enrichment;
+
+/// How plans are made.
+#[derive(Clone, Copy)]
+pub enum Wiring<'a> {
+    /// As published: names of tools instead of arguments, whatever fits the budget, the first values of a list.
+    Published {
+        /// Probability below which a link is dropped.
+        probability_min: f64,
+    },
+    /// Per call and arguments, charged one by one.
+    Improved {
+        /// What a call counts for.
+        scoring: Scoring,
+        /// Probability below which nothing is called ahead.
+        probability_min: f64,
+        /// Where probabilities come from; none takes those of the links.
+        odds: Option<&'a dyn Odds>,
+    },
+}
+
+/// A planner to be judged.
+#[derive(Clone, Copy)]
+pub struct Policy<'a> {
+    /// Value models.
+    pub models: &'a ValueModels,
+    /// The same in the symbols of the history.
+    pub known: &'a KnownTools<'a>,
+    /// How plans are made.
+    pub wiring: Wiring<'a>,
+    /// Budget and limits.
+    pub enrichment: &'a Enrichment,
+    /// How long calls take.
+    pub latencies: &'a Latencies,
+    /// Arguments that each tool was seen to take.
+    pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
+    /// Values of other sessions to put in place of the planned ones.
+    pub control: Option<&'a Donors>,
+    /// All other numbers.
+    pub numbers: &'a Numbers,
+}
+
+/// The books of every session wanted, in the order of the history; those of the others are empty.
+pub fn judge(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<Books> {
+    let sessions = Context::of_sessions(told.history);
+    let books = |(session, contexts): (usize, &Vec<Context>)| {
+        let mut books = Books::default();
+        for context in contexts.iter().filter(|_| wanted[session]) {
+            Walk::new(told, policy, context.session).run(context, &mut books);
+        }
+        books
+    };
+    sessions.par_iter().enumerate().map(books).collect()
+}
+
+/// Arguments that each tool was given in the sessions wanted.
+pub fn arguments_seen(told: Told<'_>, wanted: &[bool]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut seen: BTreeSet<(Sym, Sym)> = BTreeSet::new();
+    for (index, call) in told.history.calls.iter().enumerate() {
+        if wanted[told.history.chains[call.chain as usize].session as usize] {
+            seen.extend(told.values.given(index).iter().map(|given| (call.tool, given.argument)));
+        }
+    }
+    let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (tool, argument) in seen {
+        let arguments = names.entry(told.tools.text(tool).to_owned()).or_default();
+        arguments.insert(told.values.names.text(argument).to_owned());
+    }
+    names
+}
+
+/// One planned call.
+struct Planned {
+    moment: Moment,
+    predicted_tokens: u64,
+}
+
+/// The walk over one context.
+struct Walk<'a> {
+    told: Told<'a>,
+    policy: &'a Policy<'a>,
+    reader: Reader<'a, 'a>,
+    watch: Watch<'a, 'a>,
+    race: Race,
+    now_ms: u64,
+    start_ms: i64,
+    called: BTreeSet<String>,
+    recent: VecDeque<Sym>,
+    refusals: Refusals<'a>,
+    total: Tally,
+    edges: BTreeMap<Edge, Tally>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(told: Told<'a>, policy: &'a Policy<'a>, session: u32) -> Self {
+        let numbers = policy.numbers;
+        Self {
+            told,
+            policy,
+            reader: Reader::new(told, policy.known, &numbers.judge, session),
+            watch: Watch::new(told, policy.known, numbers),
+            race: Race::new(Limits::new(policy.enrichment, &numbers.race)),
+            now_ms: 0,
+            start_ms: NO_TIME,
+            called: BTreeSet::new(),
+            recent: VecDeque::new(),
+            refusals: Refusals::new(policy),
+            total: Tally::default(),
+            edges: BTreeMap::new(),
+        }
+    }
+
+    fn run(mut self, context: &Context, books: &mut Books) {
+        for step in context.steps(self.told.history) {
+            self.watch.clock.step += 1;
+            step.iter().for_each(|&call| self.call(call));
+            step.iter().for_each(|&call| self.reader.see(call));
+            for (answered_ms, trigger) in self.answers(step) {
+                self.now_ms = self.now_ms.max(answered_ms);
+                self.answer(trigger);
+            }
+        }
+        self.finish(context, books);
+    }
+
+    /// Answers of a step in the order in which they came, with their times.
+    fn answers(&self, step: &[u32]) -> Vec<(u64, u32)> {
+        let calls = step.iter().map(|&call| (call, &self.told.history.calls[call as usize]));
+        let answered = calls.filter(|(_, row)| row.status == Status::Ok);
+        let mut answers: Vec<(u64, u32)> = answered
+            .map(|(call, row)| (self.log_ms(row) + u64::from(row.latency_ms.unwrap_or_default()), call))
+            .collect();
+        answers.sort_unstable();
+        answers
+    }
+
+    /// When a call was made, from the first call of the context on; one without a time is made when the last thing
+    /// happened.
+    fn log_ms(&self, row: &Call) -> u64 {
+        if row.ts == NO_TIME || self.start_ms == NO_TIME {
+            return self.now_ms;
+        }
+        u64::try_from(row.ts - self.start_ms).unwrap_or_default()
+    }
+
+    /// The agent calls.
+    fn call(&mut self, call: u32) {
+        let index = call as usize;
+        let row = &self.told.history.calls[index];
+        if self.start_ms == NO_TIME {
+            self.start_ms = row.ts;
+        }
+        self.now_ms = self.now_ms.max(self.log_ms(row));
+        self.total.calls += 1;
+        self.refusals.call(self.told, index, &mut self.total);
+        let mut is_served = false;
+        if let Some(claim) = self.watch.call(index) {
+            let sent = &self.watch.sent[claim.sent];
+            let request = self.race.records()[sent.record].prefetch.request.clone();
+            match self.race.claim(self.now_ms, &request) {
+                Some(Fate::Stale) | None => self.watch.revoke(claim.sent),
+                fate => is_served = fate == Some(Fate::Won),
+            }
+        }
+        let host = &self.policy.known.get(row.tool).model.model.rate_limit_host;
+        if let Some(host) = host.as_ref().filter(|_| row.ran() && !is_served) {
+            self.race.occupy(self.now_ms, host, row.latency_ms.unwrap_or_default().into());
+        }
+        let stale = self.watch.change(index);
+        if !stale.is_empty() {
+            let records = self.race.records();
+            let requests: BTreeSet<Request> =
+                stale.iter().map(|&place| records[self.watch.sent[place].record].prefetch.request.clone()).collect();
+            self.race.invalidate(self.now_ms, |request| requests.contains(request));
+        }
+    }
+
+    /// An answer is there: plan and send.
+    fn answer(&mut self, trigger: u32) {
+        let row = self.told.history.calls[trigger as usize];
+        let name = self.policy.known.names.text(row.tool);
+        if !self.called.contains(name) {
+            self.called.insert(name.to_owned());
+        }
+        self.recent.push_back(row.tool);
+        if self.recent.len() > self.policy.numbers.published.recent_tools_max {
+            self.recent.pop_front();
+        }
+        let mut planned = match self.policy.wiring {
+            Wiring::Published { probability_min } => self.published(trigger, row.tool, probability_min),
+            Wiring::Improved { scoring, probability_min, odds } => {
+                self.improved(trigger, name, scoring, probability_min, odds)
+            }
+        };
+        if let Some(donors) = self.policy.control {
+            planned.retain_mut(|planned| match donors.other(&planned.moment) {
+                Some(value) => {
+                    planned.moment.value = value;
+                    true
+                }
+                None => false,
+            });
+        }
+        if !planned.is_empty() {
+            self.send(planned);
+        }
+    }
+
+    fn improved(
+        &mut self,
+        trigger: u32,
+        tool: &str,
+        scoring: Scoring,
+        probability_min: f64,
+        odds: Option<&dyn Odds>,
+    ) -> Vec<Planned> {
+        let numbers = self.policy.numbers;
+        let (mut offered, mut ranges) = (Vec::new(), Vec::new());
+        for (number, link) in self.reader.links(trigger) {
+            let start = offered.len();
+            self.reader.offers(trigger, number, link, numbers.judge.ranks_max, &mut offered);
+            let edge = (self.told.history.calls[trigger as usize].tool, link.to);
+            let read = offered[start..].iter().filter(|moment| moment.already_read).count() as u64;
+            self.hold(edge, Held::AlreadyRead, read);
+            let mut fresh: Vec<Moment> = offered.drain(start..).filter(|moment| !moment.already_read).collect();
+            fresh.truncate(link.arguments_max);
+            offered.extend(fresh);
+            if offered.len() == start {
+                self.hold(edge, Held::NoArgument, u64::from(read == 0));
+            }
+            ranges.push((link.follow_up, link, start..offered.len()));
+        }
+        if offered.is_empty() {
+            return Vec::new();
+        }
+        self.total.plans += 1;
+        let project = |follow_up: &FollowUp| -> Vec<Projected> {
+            let range = ranges.iter().find(|(known, ..)| std::ptr::eq(*known, follow_up));
+            let Some((_, link, range)) = range else { return Vec::new() };
+            let argument = |moment: &Moment| Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
+            let mut projected = Projected::evenly(offered[range.clone()].iter().map(argument).collect());
+            for (projected, moment) in projected.iter_mut().zip(&offered[range.clone()]) {
+                if let Some(probability) = odds.and_then(|odds| odds.of(moment)) {
+                    *projected = Projected::certain(projected.argument.clone(), probability);
+                }
+            }
+            projected
+        };
+        let nothing = BTreeSet::new();
+        let turn = Turn {
+            tool,
+            // What was read before is not offered; what is on its way the race knows.
+            asked: &BTreeSet::new(),
+            called: &self.called,
+            intents: &nothing,
+            arguments_seen: Some(self.policy.arguments_seen),
+        };
+        let options =
+            candidates::Options { probability_min, bytes_per_token: self.bytes_per_token(), knees: Knees::default() };
+        let found = candidates(self.policy.models, &turn, &options, numbers, &project);
+        let budget = self.policy.enrichment.prefetch_budget_tokens;
+        if !found.open.is_empty() {
+            self.compare(&found, budget, scoring);
+        }
+        let plan = plan(found, &self.called, budget, scoring);
+        let find = |tool: &str, argument: &Argument| {
+            let ArgumentValue::Hash(value) = argument.value else { return None };
+            let known = &self.policy.known.names;
+            offered.iter().find(|moment| moment.value == value && known.text(moment.to) == tool).copied()
+        };
+        for declined in &plan.declined {
+            let Some(moment) = declined.argument.as_ref().and_then(|argument| find(&declined.tool, argument)) else {
+                continue;
+            };
+            let (edge, held) = ((moment.from, moment.to), held(declined.reason));
+            self.hold(edge, held, 1);
+            if held.is_decline() {
+                let input = self.link(&moment).sole_input(moment.value);
+                self.watch.decline(edge, held, input);
+            }
+        }
+        let calls = plan.calls.iter();
+        let planned = calls.filter_map(|call| {
+            let moment = find(&call.request.tool, &call.request.argument)?;
+            Some(Planned { moment, predicted_tokens: call.cost.tokens })
+        });
+        planned.collect()
+    }
+
+    /// The published planner, in the wiring of its host: it reads the answer as text whatever it is, so that only the
+    /// built-in extractors for listings find something.
+    fn published(&mut self, trigger: u32, tool: Sym, probability_min: f64) -> Vec<Planned> {
+        let Policy { known, models, numbers, enrichment, .. } = *self.policy;
+        let mut offered = Vec::new();
+        for (number, link) in self.reader.links(trigger).filter(|(_, link)| link.is_listing()) {
+            let start = offered.len();
+            self.reader.offers(trigger, number, link, link.arguments_max, &mut offered);
+            let is_json = offered[start..].iter().any(|moment| moment.flags & List::JSON != 0);
+            offered.truncate(if is_json { start } else { offered.len() });
+        }
+        offered.retain(|moment| published::is_speculatable(&known.get(moment.to).model.model));
+        if offered.is_empty() {
+            return Vec::new();
+        }
+        self.total.plans += 1;
+        let recent: Vec<&str> = self.recent.iter().map(|&tool| known.names.text(tool)).collect();
+        let turn = published::Turn {
+            recent_tools: &recent,
+            budget_tokens: enrichment.prefetch_budget_tokens,
+            intent_keywords: &[],
+        };
+        let options = published::Options { probability_min, ..published::Options::library(numbers) };
+        let plan = published::plan(models, &turn, &options, numbers);
+        let of_tool =
+            |name: &str| offered.iter().filter(|moment| known.names.text(moment.to) == name).copied().collect();
+        for name in &plan.over_budget {
+            let moments: Vec<Moment> = of_tool(name);
+            for moment in moments {
+                self.hold((tool, moment.to), Held::Budget, 1);
+                let input = self.link(&moment).sole_input(moment.value);
+                self.watch.decline((tool, moment.to), Held::Budget, input);
+            }
+        }
+        let calls = plan.calls.iter().flat_map(|call| {
+            let moments: Vec<Moment> = of_tool(&call.tool);
+            moments.into_iter().map(|moment| Planned { moment, predicted_tokens: call.cost.tokens })
+        });
+        calls.collect()
+    }
+
+    fn hold(&mut self, edge: Edge, held: Held, count: u64) {
+        if count > 0 {
+            self.edges.entry(edge).or_default().held[held] += count;
+        }
+    }
+
+    fn link(&self, moment: &Moment) -> &'a Link<'a> {
+        &self.policy.known.get(moment.from).links[moment.link as usize]
+    }
+
+    fn bytes_per_token(&self) -> f64 {
+        self.policy.numbers.published.bytes_per_token.into()
+    }
+
+    fn compare(&mut self, found: &Candidates, budget: u32, scoring: Scoring) {
+        let problem = knapsack(found, &self.called, budget, scoring);
+        let Some(gap) = gap(&problem, self.policy.numbers.exact.items_max) else { return };
+        let share = if gap.optimum > 0.0 { (gap.greedy / gap.optimum).min(1.0) } else { 1.0 };
+        let compared = Tally {
+            greedy_value: gap.greedy,
+            best_value: gap.optimum,
+            plans_compared: 1,
+            plans_behind: u64::from(gap.share() > f64::EPSILON),
+            worst_ppm: (share * 1e6) as u64,
+            ..Tally::default()
+        };
+        self.total += &compared;
+    }
+
+    fn send(&mut self, planned: Vec<Planned>) {
+        let Policy { known, latencies, numbers, .. } = *self.policy;
+        let prefetch = |planned: &Planned| {
+            let (moment, link) = (&planned.moment, self.link(&planned.moment));
+            let model = &known.get(moment.to).model.model;
+            let argument = Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
+            let request = Request { tool: known.names.text(moment.to).to_owned(), argument };
+            Prefetch {
+                host: host_for(&request, model),
+                latency_ms: latency_ms(latencies.median_ms(moment.to), &model.cost_model, &numbers.race),
+                fails: false,
+                fresh_ms: model.cost_model.freshness_ttl_s.map(|seconds| seconds * 1000),
+                predicted_tokens: planned.predicted_tokens,
+                request,
+            }
+        };
+        let prefetches: Vec<Prefetch> = planned.iter().map(prefetch).collect();
+        let round = self.race.dispatch(self.now_ms, prefetches);
+        self.total.waited_ms += round.waited_ms;
+        if matches!(self.policy.wiring, Wiring::Published { .. }) {
+            self.total.hint_tokens += self.hint_tokens(&round.in_time);
+        }
+        for (planned, record) in planned.into_iter().zip(round.records) {
+            let Planned { moment, predicted_tokens } = planned;
+            match self.race.records()[record].fate {
+                Fate::Refused(refusal) => {
+                    let tally = self.edges.entry((moment.from, moment.to)).or_default();
+                    tally.ends[refused(refusal)] += 1;
+                }
+                _ => {
+                    let input = self.link(&moment).sole_input(moment.value);
+                    self.watch.send(moment, input, record, predicted_tokens);
+                }
+            }
+        }
+    }
+
+    /// What the published line costs; arguments count as long as it shows them, since their text is gone.
+    fn hint_tokens(&self, records: &[usize]) -> u64 {
+        let numbers = self.policy.numbers;
+        let text = "x".repeat(numbers.texts.argument_chars_max);
+        let named = |&record: &usize| Request {
+            tool: self.race.records()[record].prefetch.request.tool.clone(),
+            argument: Argument::text("", text.as_str()),
+        };
+        let requests: Vec<Request> = records.iter().map(named).collect();
+        (prefetch_hint(&requests, &numbers.texts).len() as f64 / self.bytes_per_token()).round() as u64
+    }
+
+    fn finish(mut self, context: &Context, books: &mut Books) {
+        self.race.end(self.now_ms);
+        let bytes_per_token = self.bytes_per_token();
+        let mut chances = Chances::new(self.told, context, self.policy.numbers.judge.calls_near);
+        for sent in &self.watch.sent {
+            let fate = self.race.records()[sent.record].fate;
+            let tally = self.edges.entry((sent.moment.from, sent.moment.to)).or_default();
+            tally.name_by_chance += chances.share(sent.moment.to);
+            record(tally, sent, fate, bytes_per_token);
+        }
+        for left in &self.watch.left {
+            let tally = self.edges.entry(left.edge).or_default();
+            tally.late_exact[left.held] += u64::from(left.exact);
+            tally.late_name[left.held] += u64::from(left.name);
+        }
+        let of_context = Books { total: self.total, edges: BTreeMap::new() };
+        books.absorb(&of_context);
+        for tally in self.edges.values() {
+            books.total += tally;
+        }
+        books.absorb(&Books { total: Tally::default(), edges: self.edges });
+        debug_assert!(books.balance(), "every planned call ends in one way");
+    }
+}
+
+/// Enters one prefetch.
+fn record(tally: &mut Tally, sent: &Sent, fate: Fate, bytes_per_token: f64) {
+    let end = match fate {
+        _ if sent.failed => End::Failed,
+        Fate::Won => End::Won,
+        Fate::Late => End::Late,
+        _ if sent.ever == Match::Target => End::Target,
+        Fate::Stale => End::Stale,
+        Fate::Cancelled | Fate::InFlight => End::Cancelled,
+        Fate::Failed => End::Failed,
+        Fate::Settled | Fate::Unclaimed | Fate::Refused(_) => End::Wasted,
+    };
+    tally.ends[end] += 1;
+    let windows = [(&mut tally.near, sent.near), (&mut tally.far, sent.far), (&mut tally.steps, sent.steps)];
+    windows.into_iter().for_each(|(asked, found)| enter(asked, found));
+    tally.across_shell += u64::from(sent.across_shell && sent.ever == Match::Exact);
+    tally.cited += u64::from(sent.cited);
+    tally.predicted_tokens += sent.predicted_tokens;
+    if end == End::Won {
+        tally.spared_ms += sent.own_ms;
+    } else {
+        tally.unused_tokens += sent.predicted_tokens;
+    }
+    let actual = sent.bytes.map(|bytes| (bytes as f64 / bytes_per_token) as u64);
+    if sent.cited {
+        tally.cited_tokens += actual.unwrap_or(sent.predicted_tokens);
+    }
+    if let Some(actual) = actual {
+        tally.answers_known += 1;
+        let predicted = u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX);
+        let plan = event::Plan { predicted, ..event::Plan::default() };
+        tally.overruns += u64::from(plan.is_overrun(u32::try_from(actual).unwrap_or(u32::MAX)));
+        tally.error_tokens += actual as i64 - sent.predicted_tokens as i64;
+    }
+}
+
+fn enter(asked: &mut Asked, found: Match) {
+    asked.exact += u64::from(found == Match::Exact);
+    asked.target += u64::from(found >= Match::Target);
+    asked.name_only += u64::from(found >= Match::Name);
+}
+
+fn held(reason: Reason) -> Held {
+    match reason {
+        Reason::Budget => Held::Budget,
+        Reason::LowProbability => Held::LowProbability,
+        Reason::Preempted => Held::Preempted,
+        Reason::PrereqMissing => Held::PrereqMissing,
+        Reason::NotSpeculatable => Held::NotSpeculatable,
+        Reason::NoArgument => Held::NoArgument,
+        Reason::UnknownArgument => Held::UnknownArgument,
+    }
+}
+
+fn refused(refusal: Refusal) -> End {
+    match refusal {
+        Refusal::HostSaturated => End::HostSaturated,
+        Refusal::MaxParallelReached => End::MaxParallelReached,
+        Refusal::AlreadyFetched => End::AlreadyFetched,
+        Refusal::SessionEnded => End::Cancelled,
+    }
+}
+
+/// How often a window of the context, wherever it begins, has a call of a tool.
+struct Chances<'a> {
+    told: Told<'a>,
+    context: &'a Context,
+    calls_near: usize,
+    known: BTreeMap<Sym, f64>,
+}
+
+impl<'a> Chances<'a> {
+    fn new(told: Told<'a>, context: &'a Context, calls_near: u32) -> Self {
+        Self { told, context, calls_near: calls_near as usize, known: BTreeMap::new() }
+    }
+
+    fn share(&mut self, tool: Sym) -> f64 {
+        if let Some(&share) = self.known.get(&tool) {
+            return share;
+        }
+        let (calls, mut behind, mut with) = (&self.context.calls, 0, 0);
+        for step in self.context.steps(self.told.history) {
+            behind += step.len();
+            let window = calls[behind..].iter().take(self.calls_near);
+            let has = window.into_iter().any(|&call| self.told.history.calls[call as usize].tool == tool);
+            with += step.len() * usize::from(has);
+        }
+        let share = with as f64 / calls.len().max(1) as f64;
+        self.known.insert(tool, share);
+        share
+    }
+}
+
+/// Repeats of a question that keeps coming back empty.
+enum Refusals<'a> {
+    /// As published: by tool, whatever is asked; once armed, for the rest of the context.
+    Published { policy: &'a Policy<'a>, empties: BTreeMap<Sym, u32> },
+    /// By tool and arguments, bounded, on evidence.
+    Improved { policy: &'a Policy<'a>, fail_fast: FailFast<'a> },
+}
+
+impl<'a> Refusals<'a> {
+    fn new(policy: &'a Policy<'a>) -> Self {
+        match policy.wiring {
+            Wiring::Published { .. } => Self::Published { policy, empties: BTreeMap::new() },
+            Wiring::Improved { .. } => Self::Improved { policy, fail_fast: FailFast::new(&policy.numbers.fail_fast) },
+        }
+    }
+
+    fn call(&mut self, told: Told<'_>, index: usize, total: &mut Tally) {
+        let row = &told.history.calls[index];
+        let policy = match self {
+            Self::Published { policy, .. } | Self::Improved { policy, .. } => *policy,
+        };
+        let model = &policy.known.get(row.tool).model.model;
+        let Some(after_n) = model.fail_fast_after_n.filter(|_| row.ran()) else { return };
+        let empty_max = policy.numbers.fail_fast.empty_bytes_max;
+        let predicted = Cost::of(&model.cost_model, policy.numbers.published.bytes_per_token.into());
+        let (is_refused, tokens) = match self {
+            Self::Published { empties, .. } => {
+                let streak = empties.entry(row.tool).or_default();
+                let is_refused = *streak >= after_n;
+                // Nothing that a refused call comes back with resets the streak: it never ran.
+                if !is_refused && row.status == Status::Ok {
+                    *streak = if u64::from(row.bytes) <= empty_max { *streak + 1 } else { 0 };
+                }
+                (is_refused, policy.numbers.published.refused_tokens)
+            }
+            Self::Improved { fail_fast, .. } => {
+                let (tool, input) = (policy.known.names.text(row.tool), told.values.input(index));
+                let Some(input) = input else { return };
+                let tokens = predicted.charged(model.value_class);
+                let verdict = fail_fast.call(tool, input.value, Some(after_n), tokens);
+                if verdict == Verdict::Run {
+                    fail_fast.answered(tool, input.value, answer(row));
+                }
+                (verdict == Verdict::Refused, tokens)
+            }
+        };
+        if is_refused {
+            let has_answer = match answer(row) {
+                Answer::Text { bytes } => bytes > empty_max,
+                Answer::NonText => true,
+                Answer::Failed => false,
+            };
+            total.refused += 1;
+            total.refused_wrongly += u64::from(has_answer);
+            total.refused_tokens += tokens;
+        }
+    }
+}
+
+fn answer(row: &Call) -> Answer {
+    match (row.status, row.kind) {
+        (Status::Ok, ResultKind::NonText | ResultKind::Mixed) => Answer::NonText,
+        (Status::Ok, _) => Answer::Text { bytes: row.bytes.into() },
+        _ => Answer::Failed,
+    }
+}

@@ -1,0 +1,271 @@
+//! Prefetches and declines of one context, held against the calls that the agent makes afterwards.
+
+use crate::model::history::Call;
+use crate::model::id::IdMap;
+use crate::model::names::Sym;
+use crate::model::prefetches::{Edge, Held};
+use crate::model::trace::Status;
+use crate::planner::contexts::Told;
+use crate::planner::known_tools::{Change, KnownTools};
+use crate::planner::moments::{Moment, makes_stale};
+use crate::planner::numbers::Numbers;
+
+/// How close a call came to a prefetch: not at all, by name, by value, exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Match {
+    #[default]
+    None,
+    Name,
+    Target,
+    Exact,
+}
+
+/// Where in its context something happened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Clock {
+    pub call: u32,
+    pub step: u32,
+    /// Calls and prefetches.
+    pub event: u32,
+    /// Calls that may have changed something.
+    pub shell: u32,
+}
+
+/// A prefetch that was sent out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent {
+    pub moment: Moment,
+    /// Its place in the race.
+    pub record: usize,
+    pub predicted_tokens: u64,
+    at: Clock,
+    pub near: Match,
+    pub far: Match,
+    pub steps: Match,
+    /// At any time.
+    pub ever: Match,
+    pub cited: bool,
+    /// The agent's own call failed.
+    pub failed: bool,
+    pub across_shell: bool,
+    /// Bytes of the answer, where the log shows it.
+    pub bytes: Option<u64>,
+    /// How long the agent's own call took.
+    pub own_ms: u64,
+    /// Nothing can hit it any more.
+    closed: bool,
+}
+
+/// A call that was declined.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Left {
+    pub edge: Edge,
+    pub held: Held,
+    input: u64,
+    at: u32,
+    pub exact: bool,
+    pub name: bool,
+}
+
+/// What the watch of a context knows.
+pub(super) struct Watch<'a, 'm> {
+    told: Told<'a>,
+    known: &'a KnownTools<'m>,
+    numbers: &'a Numbers,
+    pub clock: Clock,
+    pub sent: Vec<Sent>,
+    pub left: Vec<Left>,
+    /// Prefetches by tool and input, and by tool, argument and value.
+    by_input: IdMap<u64, Vec<u32>>,
+    by_value: IdMap<u64, Vec<u32>>,
+    /// Prefetches within the widest window.
+    recent: Vec<u32>,
+    /// Prefetches that can still be hit.
+    live: Vec<u32>,
+    recent_left: Vec<u32>,
+}
+
+/// A prefetch that a call asked for exactly.
+pub(super) struct Claim {
+    pub sent: usize,
+}
+
+impl<'a, 'm> Watch<'a, 'm> {
+    pub fn new(told: Told<'a>, known: &'a KnownTools<'m>, numbers: &'a Numbers) -> Self {
+        Self {
+            told,
+            known,
+            numbers,
+            clock: Clock::default(),
+            sent: Vec::new(),
+            left: Vec::new(),
+            by_input: IdMap::default(),
+            by_value: IdMap::default(),
+            recent: Vec::new(),
+            live: Vec::new(),
+            recent_left: Vec::new(),
+        }
+    }
+
+    /// A prefetch goes out.
+    pub fn send(&mut self, moment: Moment, input: u64, record: usize, predicted_tokens: u64) {
+        self.clock.event += 1;
+        let place = self.sent.len() as u32;
+        self.by_input.entry(key(moment.to, input)).or_default().push(place);
+        let value = key(moment.to, moment.value ^ u64::from(moment.argument.0));
+        self.by_value.entry(value).or_default().push(place);
+        self.recent.push(place);
+        self.live.push(place);
+        self.sent.push(Sent {
+            moment,
+            record,
+            predicted_tokens,
+            at: self.clock,
+            near: Match::None,
+            far: Match::None,
+            steps: Match::None,
+            ever: Match::None,
+            cited: false,
+            failed: false,
+            across_shell: false,
+            bytes: None,
+            own_ms: 0,
+            closed: false,
+        });
+    }
+
+    /// A call is declined.
+    pub fn decline(&mut self, edge: Edge, held: Held, input: u64) {
+        self.recent_left.push(self.left.len() as u32);
+        self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });
+    }
+
+    /// The agent calls: credits one prefetch and one decline at most; tells whether a prefetch is asked for exactly.
+    pub fn call(&mut self, index: usize) -> Option<Claim> {
+        let row = &self.told.history.calls[index];
+        self.clock.call += 1;
+        self.clock.event += 1;
+        self.forget();
+        if !row.ran() {
+            return None;
+        }
+        self.cite(row.tool);
+        self.credit_declined(row.tool, index);
+        let (place, found) = self.closest(row, index)?;
+        self.credit(place, found, row);
+        (found == Match::Exact).then_some(Claim { sent: place })
+    }
+
+    /// What a call changes: prefetches that it makes stale.
+    pub fn change(&mut self, index: usize) -> Vec<usize> {
+        let tool = self.known.get(self.told.history.calls[index].tool);
+        self.clock.shell += u32::from(tool.changes == Change::Perhaps);
+        if self.live.is_empty() || tool.changes != Change::Surely && tool.invalidates.is_empty() {
+            return Vec::new();
+        }
+        let (told, known, sent) = (self.told, self.known, &mut self.sent);
+        let mut stale = Vec::new();
+        self.live.retain(|&place| {
+            let Sent { moment, closed, .. } = &mut sent[place as usize];
+            if !*closed && makes_stale(told, known, index, moment.to, moment.value, moment.is_path) {
+                *closed = true;
+                stale.push(place as usize);
+            }
+            !*closed
+        });
+        stale
+    }
+
+    /// The answer could not be used after all: nothing was hit.
+    pub fn revoke(&mut self, place: usize) {
+        let sent = &mut self.sent[place];
+        (sent.near, sent.far, sent.steps, sent.ever) = Default::default();
+    }
+
+    /// Drops what lies behind every window.
+    fn forget(&mut self) {
+        let (clock, judge, sent) = (self.clock, &self.numbers.judge, &self.sent);
+        self.recent.retain(|&place| {
+            let at = sent[place as usize].at;
+            clock.call - at.call <= judge.calls_far || clock.step - at.step <= judge.steps_near
+        });
+        let left = &self.left;
+        self.recent_left.retain(|&place| clock.call - left[place as usize].at <= judge.declined_calls);
+    }
+
+    fn cite(&mut self, tool: Sym) {
+        let (event, reach) = (self.clock.event, self.numbers.published.cited_events);
+        for &place in &self.recent {
+            let sent = &mut self.sent[place as usize];
+            sent.cited |= sent.moment.to == tool && event - sent.at.event <= reach;
+        }
+    }
+
+    fn credit_declined(&mut self, tool: Sym, index: usize) {
+        let input = self.told.values.input(index).map(|input| input.value);
+        let of_tool =
+            || self.recent_left.iter().map(|&place| place as usize).filter(|&place| self.left[place].edge.1 == tool);
+        let exact = of_tool().find(|&place| !self.left[place].exact && input == Some(self.left[place].input));
+        let name = exact.filter(|&place| !self.left[place].name);
+        let name = name.or_else(|| of_tool().find(|&place| !self.left[place].name));
+        if let Some(place) = exact {
+            self.left[place].exact = true;
+        }
+        if let Some(place) = name {
+            self.left[place].name = true;
+        }
+    }
+
+    /// The prefetch that a call came closest to, the earliest of equals.
+    fn closest(&self, row: &Call, index: usize) -> Option<(usize, Match)> {
+        let open = |place: &&u32| !self.sent[**place as usize].closed;
+        let input = self.told.values.input(index)?.value;
+        let exact = self.by_input.get(&key(row.tool, input)).and_then(|places| places.iter().find(open));
+        if let Some(&place) = exact {
+            return Some((place as usize, Match::Exact));
+        }
+        let of_value = |place: &&u32| open(place) && self.sent[**place as usize].ever < Match::Target;
+        let target = self.told.values.given(index).iter().find_map(|given| {
+            let value = key(row.tool, given.value ^ u64::from(given.argument.0));
+            let fits = |place: &&u32| of_value(place) && self.sent[**place as usize].moment.argument == given.argument;
+            self.by_value.get(&value)?.iter().find(fits)
+        });
+        if let Some(&place) = target {
+            return Some((place as usize, Match::Target));
+        }
+        let unnamed = |place: &&u32| {
+            let sent = &self.sent[**place as usize];
+            sent.moment.to == row.tool && sent.ever == Match::None && !sent.closed
+        };
+        self.recent.iter().find(unnamed).map(|&place| (place as usize, Match::Name))
+    }
+
+    fn credit(&mut self, place: usize, found: Match, row: &Call) {
+        let (clock, judge) = (self.clock, &self.numbers.judge);
+        let sent = &mut self.sent[place];
+        if found == Match::Exact {
+            sent.closed = true;
+            sent.across_shell = clock.shell > sent.at.shell;
+            sent.own_ms = row.latency_ms.unwrap_or_default().into();
+            if row.status == Status::Error {
+                sent.failed = true;
+                return;
+            }
+        }
+        if found >= Match::Target && row.status == Status::Ok {
+            sent.bytes = Some(row.bytes.into());
+        }
+        sent.ever = sent.ever.max(found);
+        let (calls, steps) = (clock.call - sent.at.call, clock.step - sent.at.step);
+        let windows = [
+            (calls <= judge.calls_near, &mut sent.near),
+            (calls <= judge.calls_far, &mut sent.far),
+            (steps <= judge.steps_near, &mut sent.steps),
+        ];
+        windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, best)| *best = found.max(*best));
+    }
+}
+
+fn key(tool: Sym, hash: u64) -> u64 {
+    hash ^ u64::from(tool.0).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}

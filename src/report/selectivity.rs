@@ -1,0 +1,193 @@
+//! Selectivity in words, tables and JSON: the cells that were counted, the curve, and the point that was chosen.
+
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::Result;
+use crate::model::stats::Share;
+use crate::planner::selectivity::Numbers;
+use crate::planner::selectivity::curve::Point;
+use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::odds::Window;
+use crate::report::table::{Format, Table};
+
+/// Rows of the table of cells that are shown; JSON and the file have all.
+const CELLS_MAX: usize = 12;
+
+/// The answer first: what is fetched, and how often that is what was asked for.
+pub fn words(learned: &Learned) -> Vec<String> {
+    let target = 100.0 * learned.target;
+    let Some((chosen, judged)) = learned.backtest.chosen.as_ref().zip(learned.judged.as_ref()) else {
+        return vec![format!(
+            "selective: no threshold keeps {target:.0} % exact on the training sessions at the lower ends of both \
+             intervals, so nothing is fetched ahead"
+        )];
+    };
+    let mut lines = vec![
+        format!(
+            "selective: a call is fetched ahead where at least {:.0} % of its kind were exactly what came next; chosen on \
+             the training sessions, each judged by the others: {}, {} of the answers with a candidate",
+            100.0 * chosen.threshold,
+            shares(chosen.exact, chosen.exact_sessions),
+            percent(chosen.coverage),
+        ),
+        format!("on the judged sessions: {} of the answers with a candidate", percent(judged[0].coverage)),
+    ];
+    for (window, point) in Window::ALL.into_iter().zip(judged) {
+        let exact = shares(point.exact, point.exact_sessions);
+        let same = percent(point.target);
+        lines.push(format!("  exact within {}: {exact}; the same value, whatever else: {same}", within(window)));
+    }
+    if judged[0].sessions < 10 {
+        lines.push(format!("  from {} sessions only: read the interval, not the share", judged[0].sessions));
+    }
+    lines
+}
+
+/// Words, the curve, the cells.
+pub fn write(
+    out: &mut dyn Write,
+    learned: &Learned,
+    numbers: &Numbers,
+    format: Format,
+    width: Option<u16>,
+) -> Result<()> {
+    let bullet = if format == Format::Md { "- " } else { "" };
+    words(learned).iter().try_for_each(|line| writeln!(out, "{bullet}{}", line.trim_start()))?;
+    writeln!(out)?;
+    curve(learned).write(out, format, width)?;
+    writeln!(out)?;
+    cells(learned, numbers).write(out, format, width)
+}
+
+/// The curve on training and judged sessions; thresholds that change nothing are left out.
+fn curve(learned: &Learned) -> Table {
+    let columns = ["#threshold", "#coverage", "training: exact", "#coverage", "judged: exact", "same value", ""];
+    let mut table = Table::new(&columns);
+    let backtest = &learned.backtest;
+    let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
+    for (place, (training, judged)) in pairs.iter().enumerate() {
+        let is_chosen = backtest.threshold() == Some(training.threshold);
+        let later = pairs.get(place + 1);
+        let same = |next: &(&Point, &Point)| next.0.exact.n == training.exact.n && next.1.exact.n == judged.exact.n;
+        if !is_chosen && later.is_none_or(same) {
+            continue;
+        }
+        table.row([
+            format!("{:.2}", training.threshold),
+            percent(training.coverage),
+            shares(training.exact, training.exact_sessions),
+            percent(judged.coverage),
+            shares(judged.exact, judged.exact_sessions),
+            percent(judged.target),
+            if is_chosen { "chosen" } else { "" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+/// The cells that were believed, those with most exact calls first.
+fn cells(learned: &Learned, numbers: &Numbers) -> Table {
+    let mut table = Table::new(&["after", "call", "where", "#candidates", "exact", "same value"]);
+    let mut rows: Vec<_> = learned.backtest.table.believed(numbers).collect();
+    // The finest cells are those in use; coarser ones repeat what stands in them.
+    rows.sort_by(|a, b| b.2.exact().lower.total_cmp(&a.2.exact().lower).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
+    for (link, cell, counts) in rows.into_iter().take(CELLS_MAX) {
+        table.row([
+            link.from.clone(),
+            format!("{} {}", link.to, link.argument),
+            cell.words(numbers),
+            counts.trials.to_string(),
+            interval(counts.exact()),
+            interval(counts.target()),
+        ]);
+    }
+    table
+}
+
+/// Everything as JSON.
+pub fn json(learned: &Learned, numbers: &Numbers) -> Value {
+    let backtest = &learned.backtest;
+    let cells = backtest.table.believed(numbers).map(|(link, cell, counts)| {
+        let groups: Map<String, Value> =
+            cell.named(numbers).into_iter().map(|(feature, group)| (feature.key().to_owned(), json!(group))).collect();
+        json!({
+            "after": link.from,
+            "tool": link.to,
+            "argument": link.argument,
+            "where": groups,
+            "candidates": counts.trials,
+            "exact": share_json(counts.exact(), None),
+            "target": share_json(counts.target(), None),
+        })
+    });
+    let points = |points: &[Point]| points.iter().map(point_json).collect::<Vec<_>>();
+    let judged = learned.judged.as_ref().map(|judged| {
+        let of_window = |(window, point): (Window, &Point)| (key(window).to_owned(), point_json(point));
+        Window::ALL.into_iter().zip(judged).map(of_window).collect::<Map<String, Value>>()
+    });
+    json!({
+        "target": learned.target,
+        "threshold": backtest.threshold(),
+        "chosen_on_training": backtest.chosen.as_ref().map(point_json),
+        "judged": judged,
+        "curve": { "training": points(&backtest.training), "judged": points(&backtest.held_out) },
+        "cells": cells.collect::<Vec<_>>(),
+    })
+}
+
+fn point_json(point: &Point) -> Value {
+    json!({
+        "threshold": point.threshold,
+        "coverage": share_json(point.coverage, None),
+        "sessions": point.sessions,
+        "exact": share_json(point.exact, point.exact_sessions),
+        "target": share_json(point.target, point.target_sessions),
+    })
+}
+
+fn share_json(share: Share, sessions: Option<(f64, f64)>) -> Value {
+    let known = share.n > 0;
+    json!({
+        "k": share.k,
+        "n": share.n,
+        "value": known.then(|| share.value()),
+        "wilson_95": known.then_some([share.lower, share.upper]),
+        "sessions_95": sessions.map(|(low, high)| [low, high]),
+    })
+}
+
+/// The name of a window in JSON.
+fn key(window: Window) -> &'static str {
+    match window {
+        Window::Steps => "steps_near",
+        Window::Calls => "calls_near",
+        Window::MoreCalls => "calls_far",
+    }
+}
+
+fn within(window: Window) -> &'static str {
+    match window {
+        Window::Steps => "three steps",
+        Window::Calls => "three calls",
+        Window::MoreCalls => "ten calls",
+    }
+}
+
+/// "14 of 18 = 78 % [55–91], by sessions [0–93]"
+fn shares(share: Share, sessions: Option<(f64, f64)>) -> String {
+    if share.n == 0 {
+        return "–".to_owned();
+    }
+    let by_sessions = sessions.map(|(low, high)| format!(", by sessions [{:.0}–{:.0}]", 100.0 * low, 100.0 * high));
+    format!("{} of {} = {}{}", share.k, share.n, interval(share), by_sessions.unwrap_or_default())
+}
+
+fn interval(share: Share) -> String {
+    format!("{:.0} % [{:.0}–{:.0}]", 100.0 * share.value(), 100.0 * share.lower, 100.0 * share.upper)
+}
+
+fn percent(share: Share) -> String {
+    if share.n == 0 { "–".to_owned() } else { format!("{:.0} %", 100.0 * share.value()) }
+}
