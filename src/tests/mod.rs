@@ -38,6 +38,7 @@ mod settings;
 mod settings_removal;
 mod significance;
 mod telemetry_reading;
+mod timeline_corpus;
 mod tokens;
 mod tune;
 mod values;
