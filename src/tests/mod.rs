@@ -41,3 +41,4 @@ mod telemetry_reading;
 mod tokens;
 mod tune;
 mod values;
+mod words;
