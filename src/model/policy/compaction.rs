@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::model::policy::breakage::Breakage;
+use crate::model::policy::cost::Cost;
 use crate::model::stats::Share;
 
 /// What became of an attempt to compact.
@@ -194,7 +195,7 @@ pub struct RealCompactions {
 }
 
 /// One threshold of a sweep.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SweepRow {
     /// Context at which to compact; none: never.
     pub trigger_tokens: Option<u64>,
@@ -204,11 +205,11 @@ pub struct SweepRow {
     pub firings: u64,
     /// Whether they follow each other too fast.
     pub is_thrashing: bool,
-    /// Input-equivalent tokens of everything, the summarisers included.
-    pub iet: f64,
-    /// Of these, the summarisers' part.
-    pub summariser_iet: f64,
-    /// Tokens of files to be read again: not in `iet`.
+    /// All requests and the summarisers.
+    pub cost: Cost,
+    /// Of these, the summarisers.
+    pub summariser: Cost,
+    /// Tokens of files to be read again: not in `cost`.
     pub reread_tokens: u64,
     /// Edits that lost their source.
     pub edit_source_lost: u64,

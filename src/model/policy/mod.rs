@@ -1,4 +1,5 @@
-//! What the replays of policies find out, as plain data: integers, counts and shares.
+//! Outcomes of what-if policies: plain data, counts and integers.
 
 pub mod breakage;
 pub mod compaction;
+pub mod cost;

@@ -4,7 +4,7 @@
 //! [`detect`] compares the log's context with the one that was sent, [`kept`] is the lookup it needs, [`files`] knows
 //! which file a call is about and when it was last read, [`tally`] adds the breaks up, [`ages`] says how old the sources
 //! of edits are, [`rereads`] how often files are read again without any policy, [`dangling`] which hints lost their
-//! targets.
+//! targets; [`watch`] is what the driver takes along.
 
 pub mod ages;
 pub mod dangling;
@@ -14,6 +14,8 @@ pub mod kept;
 pub mod rereads;
 pub mod sheet;
 pub mod tally;
+pub mod watch;
 
 pub use detect::Detectors;
 pub use sheet::Sheet;
+pub use watch::Watch;

@@ -1,13 +1,15 @@
 //! What can be set about compaction (policies.md 3.2).
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::{Error, Result};
 
 use super::sheet::Sheet;
 
 /// The knobs; defaults stand in `rules/policies/compaction.toml`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knobs {
     /// Which contexts are made smaller.
@@ -49,7 +51,7 @@ pub struct Knobs {
 }
 
 /// `tier`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
     /// Compaction.
@@ -59,7 +61,7 @@ pub enum Tier {
 }
 
 /// `mode`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Window less the reserve less the buffer.
@@ -69,7 +71,7 @@ pub enum Mode {
 }
 
 /// `reserve_output`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reserve {
     /// So many tokens.
@@ -79,7 +81,7 @@ pub enum Reserve {
 }
 
 /// What `reserve_output` may say besides a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReserveWord {
     /// By client version.
@@ -87,7 +89,7 @@ pub enum ReserveWord {
 }
 
 /// `align`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Align {
     /// Where a person wrote.
@@ -97,7 +99,7 @@ pub enum Align {
 }
 
 /// `real`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Real {
     /// They happen, and the virtual run starts anew.
@@ -107,7 +109,7 @@ pub enum Real {
 }
 
 /// `micro.*`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MicroKnobs {
     /// Smaller results stay.
@@ -143,6 +145,21 @@ impl TryFrom<String> for Style {
             "clear" => Ok(Self::Clear),
             other => head(other).ok_or_else(|| format!("style is `{other}`; it can be `clear` or `head(<characters>)`")),
         }
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clear => f.write_str("clear"),
+            Self::Head(chars) => write!(f, "head({chars})"),
+        }
+    }
+}
+
+impl Serialize for Style {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Sheet {
     pub knobs: Knobs,
     /// What is known of the client.
     pub client: Client,
-    /// Lifetimes of caches.
+    /// Lifetime of the summariser's cache.
     pub warm: Warm,
     /// What is pointed out.
     pub report: ReportNumbers,
@@ -78,11 +78,7 @@ pub struct Growth {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warm {
-    /// Lifetime of a five-minute entry.
-    pub seconds_5m: i64,
-    /// Lifetime of a one-hour entry.
-    pub seconds_1h: i64,
-    /// By how much both are exceeded in logs.
+    /// By how much a lifetime is exceeded in logs.
     pub slack_seconds: i64,
 }
 

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::model::policy::breakage::Class;
+use crate::model::policy::breakage;
 use crate::model::policy::compaction::{Attempt, Outcome};
 use crate::model::timeline::{Marks, NONE, Timeline};
 use crate::model::trace::{Millis, NO_TIME};
+use crate::policies::cache_knobs::Class;
 use crate::policies::journal::Journal;
 use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Stage, View};
 
@@ -171,7 +172,7 @@ impl Compaction {
     fn watch_window(&mut self, moment: &Moment<'_>, context_tokens: u64, aside: &mut Aside) {
         let is_over = self.knobs.real == Real::Ignore && context_tokens > self.knobs.window;
         if is_over && !self.chain.is_over {
-            aside.noticed.push(Noticed { class: Class::Overflow.word(), call: NONE });
+            aside.noticed.push(Noticed { class: breakage::Class::Overflow.word(), call: NONE });
             self.journal.push(Attempt {
                 request: moment.request,
                 outcome: Outcome::Overflow,
@@ -243,11 +244,11 @@ pub fn is_warm(timeline: &Timeline, request: u32, warm: &Warm) -> bool {
     if this.marks.has(Marks::MODEL_CHANGE) || this.start == NO_TIME || last.end == NO_TIME {
         return false;
     }
-    let is_long = before.iter().rev().find_map(|request| match request.usage {
-        usage if usage.cache_creation_1h > 0 => Some(true),
-        usage if usage.cache_creation > 0 => Some(false),
+    let class = before.iter().rev().find_map(|request| match request.usage {
+        usage if usage.cache_creation_1h > 0 => Some(Class::Hour),
+        usage if usage.cache_creation > 0 => Some(Class::FiveMinutes),
         _ => None,
     });
-    let seconds = if is_long == Some(true) { warm.seconds_1h } else { warm.seconds_5m };
-    this.start - last.end <= (seconds + warm.slack_seconds) * MILLIS_PER_SECOND
+    let lifetime = class.unwrap_or(Class::FiveMinutes).millis();
+    this.start - last.end <= lifetime + warm.slack_seconds * MILLIS_PER_SECOND
 }

@@ -1,8 +1,24 @@
 //! The thresholds and carries that are tried beside each other.
 
+use std::sync::Arc;
+
+use crate::model::policy::breakage::Class;
+use crate::model::policy::compaction::{Outcome, SweepRow};
+use crate::model::policy::cost::Cost;
+use crate::model::timeline::Timeline;
+use crate::policies::breakage::tally::tally;
+use crate::policies::breakage::{self, Detectors, Watch};
+use crate::policies::cache_knobs::Oracle;
+use crate::policies::drive::{Extra, run_watched};
+use crate::policies::journal::Journal;
+use crate::policies::money::Prices;
+use crate::policies::sizes::Sizes;
+use crate::policies::view::Stage;
+
 use super::knobs::Knobs;
 use super::sheet::Sheet;
-use super::stage::Trigger;
+use super::stage::{Compaction, SUMMARY_CALL, Trigger};
+use super::summary::compactions;
 
 /// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,4 +58,49 @@ fn with_carry(knobs: &Knobs, sheet: &Sheet, carry: u32) -> Knobs {
     let tail = (free * knobs.tail_keep_tokens).checked_div(both).unwrap_or(free);
     let reattach = u32::try_from(free - tail).expect("a part of a carry, which is a u32");
     Knobs { tail_keep_tokens: tail, reattach_tokens: reattach, ..knobs.clone() }
+}
+
+/// What a sweep runs on.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// The log.
+    pub timeline: &'a Timeline,
+    /// Its sizes.
+    pub sizes: &'a Sizes,
+    /// The cache.
+    pub oracle: &'a Oracle,
+    /// The prices.
+    pub prices: &'a Prices,
+    /// The detectors.
+    pub detectors: &'a Detectors<'a>,
+    /// Their numbers.
+    pub breakage: &'a breakage::Sheet,
+}
+
+/// Replays one setting.
+pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
+    let Ground { timeline, sizes, oracle, prices, detectors, breakage } = *ground;
+    let journal = Journal::default();
+    let tokens: Arc<[u32]> = sizes.tokens.as_slice().into();
+    let mut watch = Watch::new(detectors);
+    let mut stages = || -> Vec<Box<dyn Stage>> {
+        let stage = Compaction::new(point.knobs.clone(), sheet.clone(), Arc::clone(&tokens), journal.clone());
+        vec![Box::new(stage.at(point.trigger))]
+    };
+    let run = run_watched(timeline, sizes, oracle, prices, &mut stages, &mut watch);
+    let calls = run.extra.iter().map(|extra| extra.call);
+    let done = compactions(timeline, &journal.take(), calls, watch.contexts, None, sheet);
+    let broken = tally(detectors, timeline, &watch.breaks, run.requests.len() as u64, breakage);
+    let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
+    SweepRow {
+        trigger_tokens: point.trigger_tokens(),
+        carry_tokens: point.carry_tokens,
+        firings: done.outcomes.get(&Outcome::Ok).copied().unwrap_or_default(),
+        is_thrashing: done.is_thrashing,
+        cost: run.cost(),
+        summariser: run.extra.iter().filter(is_summary).map(|extra| extra.cost).sum::<Cost>(),
+        reread_tokens: broken.reread_tokens,
+        edit_source_lost: broken.events(Class::EditSourceLost),
+        ref_lost: broken.events(Class::RefLost),
+    }
 }
