@@ -1,4 +1,6 @@
 //! Outcomes of what-if policies: plain data, counts and integers.
 
+pub mod breakage;
+pub mod compaction;
 pub mod cost;
 pub mod outcome;
