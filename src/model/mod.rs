@@ -19,6 +19,7 @@ pub mod listing;
 pub mod model_id;
 pub mod names;
 pub mod pattern;
+pub mod policy;
 pub mod projection;
 pub mod savings;
 pub mod significance;

@@ -3,4 +3,9 @@
 //!
 //! [`view`] is a context as it is about to be sent and what a policy may change in it.
 
+pub mod arg_check;
+pub mod catalog;
+pub mod predictors;
+pub mod tool_filter;
+pub mod tools;
 pub mod view;
