@@ -4,3 +4,6 @@ pub mod breakage;
 pub mod compaction;
 pub mod cost;
 pub mod outcome;
+pub mod arg_check;
+//pub mod pick_tools;
+pub mod tool_filter;
