@@ -177,7 +177,10 @@ impl Checker {
         if self.knobs.coerce && coerces(validator, &arguments) {
             return Verdict::of(Class::Coercible);
         }
-        Verdict { class: Class::Invalid, errors: validator.iter_errors(&arguments).map(|error| misfit(&error)).collect() }
+        Verdict {
+            class: Class::Invalid,
+            errors: validator.iter_errors(&arguments).map(|error| misfit(&error)).collect(),
+        }
     }
 
     /// The definition in force; where none covers the version, the newest.

@@ -54,7 +54,8 @@ impl Files {
                 _ => Access::Other,
             })
             .collect();
-        let mut files = Self { access, before: vec![NONE; timeline.calls.len()], reading: vec![NONE; timeline.calls.len()] };
+        let mut files =
+            Self { access, before: vec![NONE; timeline.calls.len()], reading: vec![NONE; timeline.calls.len()] };
         files.link(timeline);
         files
     }

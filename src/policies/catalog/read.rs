@@ -186,7 +186,10 @@ pub(super) fn provider_walk(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<S
     for (keyword, value) in keywords.iter_mut() {
         match (keyword.as_str(), value) {
             ("enum" | "const" | "default" | "examples" | "required", _) => {}
-            ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas", Value::Object(named)) => {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(named),
+            ) => {
                 named.values_mut().for_each(|schema| provider_walk(schema, visit));
             }
             (_, Value::Array(schemas)) => schemas.iter_mut().for_each(|schema| provider_walk(schema, visit)),

@@ -28,9 +28,8 @@ pub fn compactions(
         *outcomes.entry(attempt.outcome).or_default() += 1;
     }
     let fired: Vec<&Attempt> = attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok).collect();
-    let session = |attempt: &&Attempt| {
-        timeline.chains[timeline.requests[attempt.request as usize].chain as usize].session
-    };
+    let session =
+        |attempt: &&Attempt| timeline.chains[timeline.requests[attempt.request as usize].chain as usize].session;
     let (requests_between_p50, turns_between_p50) = between(timeline, &fired);
     Compactions {
         sessions: fired.iter().map(session).collect::<BTreeSet<_>>().len() as u64,
@@ -77,10 +76,8 @@ fn of_soon_after(
     breaks: &[Break],
     numbers: &breakage::Sheet,
 ) -> (Vec<Break>, u64) {
-    let soon: BTreeSet<u32> = fired
-        .iter()
-        .flat_map(|attempt| soon_after(timeline, attempt.request, numbers.report.calls_after))
-        .collect();
+    let soon: BTreeSet<u32> =
+        fired.iter().flat_map(|attempt| soon_after(timeline, attempt.request, numbers.report.calls_after)).collect();
     let inside = breaks.iter().filter(|event| soon.contains(&event.request)).copied().collect();
     (inside, soon.len() as u64)
 }

@@ -43,7 +43,8 @@ pub fn points(knobs: &Knobs, sheet: &Sheet) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for &carry in &sheet.sweep.carries {
         let knobs = with_carry(knobs, sheet, carry);
-        let point = |&tokens| Point { trigger: Trigger::Tokens(tokens), carry_tokens: carry.into(), knobs: knobs.clone() };
+        let point =
+            |&tokens| Point { trigger: Trigger::Tokens(tokens), carry_tokens: carry.into(), knobs: knobs.clone() };
         points.extend(sheet.sweep.triggers.iter().map(point));
     }
     points.push(Point { trigger: Trigger::Never, carry_tokens: 0, knobs: knobs.clone() });

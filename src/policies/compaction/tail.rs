@@ -52,7 +52,8 @@ fn begins_message(timeline: &Timeline, items: &[Item], index: usize, align: Alig
     if is_continued {
         return false;
     }
-    let message = items[index..].iter().map_while(of).take_while(|block| block == &here || is_same_message(&here, block));
+    let message =
+        items[index..].iter().map_while(of).take_while(|block| block == &here || is_same_message(&here, block));
     match align {
         Align::Message => true,
         Align::Turn => message.into_iter().any(|block| block.kind == BlockKind::Human),

@@ -45,7 +45,11 @@ fn check(
     let sizes: Vec<ResultSize> = results
         .iter()
         .enumerate()
-        .map(|(place, &(_, tokens))| ResultSize { tokens, cleared_tokens: 0, is_free: place < protected && tokens >= least })
+        .map(|(place, &(_, tokens))| ResultSize {
+            tokens,
+            cleared_tokens: 0,
+            is_free: place < protected && tokens >= least,
+        })
         .collect();
     let chosen = plan(&sizes, knobs.target_tokens, knobs.min_saving_tokens);
     let predicted: BTreeSet<Id> = chosen.iter().map(|&place| results[place].0).collect();

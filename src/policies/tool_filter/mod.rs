@@ -126,9 +126,7 @@ impl Filter {
             Predictor::None => Box::new(Nobody),
             Predictor::Recency => Box::new(Recency { inventory, turns: self.knobs.recency_turns }),
             Predictor::Oracle => Box::new(Oracle { inventory }),
-            Predictor::Markov => {
-                Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.knobs.top_k))
-            }
+            Predictor::Markov => Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.knobs.top_k)),
             Predictor::Replay(_) => Box::new(Replay { timeline, inventory, predictions: &self.predictions }),
             Predictor::TfCosine => Box::new(TfCosine {
                 inventory,
@@ -175,7 +173,8 @@ impl Chains for Filter {
         if head.len() == self.inventory.tools.len() && self.trimmed.iter().all(|tokens| *tokens == 0) {
             return 0;
         }
-        let mut names = head.iter().map(|tool| self.inventory.tools[*tool as usize].definition.name.as_str()).collect::<Vec<_>>();
+        let mut names =
+            head.iter().map(|tool| self.inventory.tools[*tool as usize].definition.name.as_str()).collect::<Vec<_>>();
         if self.knobs.order == Order::Name {
             names.sort_unstable();
         }
