@@ -1,6 +1,5 @@
 //! The knobs of a policy: the defaults of its sheet with what the user sets laid over them.
 
-use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use crate::error::{Error, Result};
@@ -103,26 +102,24 @@ impl Sheet {
         names
     }
 
-    /// The knobs as the policy reads them.
-    ///
-    /// # Errors
-    /// If a value is of the wrong kind; the message names the knob.
-    pub fn knobs<T: DeserializeOwned>(&self) -> Result<T> {
-        self.table("knobs")
+    /// The sheet with what was set, for the policy's own reading.
+    pub fn text(&self) -> String {
+        self.document.to_string()
     }
 
-    /// Another table of the sheet.
+    /// How it is cited.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The knobs as they are set, for reports.
     ///
     /// # Errors
-    /// If it does not fit.
-    pub fn table<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+    /// If a value has no form in JSON.
+    pub fn settings(&self) -> Result<serde_json::Value> {
         let mut alone = DocumentMut::new();
-        let table = self.document.get(name).and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
-        *alone.as_table_mut() = table;
-        // Parsed anew, so that a message shows the line and the value.
-        toml_edit::de::from_str(&alone.to_string()).map_err(|cause| {
-            Error::usage(format!("{} of {}: {cause}", name, self.policy)).hint(format!("defaults: {}", self.place))
-        })
+        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        toml_edit::de::from_document(alone).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
 }
 
