@@ -34,6 +34,15 @@ pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
     Ok(start..end)
 }
 
+/// The end of the day (or the instant) that a flag names.
+///
+/// # Errors
+/// If it is no time.
+pub fn end_of(flag: &str, text: &str, now_ms: Millis) -> Result<Millis> {
+    let now = Timestamp::from_millisecond(now_ms).map_err(|cause| Error::failed(format!("the clock says {cause}")))?;
+    parse(flag, text, now, &TimeZone::system()).map(|(_, end)| end)
+}
+
 /// First and last-plus-one millisecond of what a text names: a day, an instant, or "so long ago".
 fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<(Millis, Millis)> {
     let odd = || {

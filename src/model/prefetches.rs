@@ -200,6 +200,8 @@ pub struct Tally {
     pub predicted_tokens: u64,
     /// Of these, those of prefetches that were not won.
     pub unused_tokens: u64,
+    /// Tokens of prefetches that the published pass would call cited: the actual ones where they are known.
+    pub cited_tokens: u64,
     /// Tokens of hints that would have been shown (published wiring only), estimated.
     pub hint_tokens: u64,
     /// Prefetches whose answer the log shows, since the agent asked for it or for another part of it.
@@ -298,6 +300,7 @@ impl AddAssign<&Self> for Tally {
         }
         self.predicted_tokens += other.predicted_tokens;
         self.unused_tokens += other.unused_tokens;
+        self.cited_tokens += other.cited_tokens;
         self.hint_tokens += other.hint_tokens;
         self.answers_known += other.answers_known;
         self.overruns += other.overruns;

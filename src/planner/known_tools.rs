@@ -151,10 +151,14 @@ impl<'m> Resolve<'_, 'm> {
         let numbers = &self.numbers.projection;
         let pair = numbers.pairs.iter().find(|pair| pair.from == from && pair.to == follow_up.tool);
         let named = follow_up.projection_arg.as_deref();
-        let (argument, wanted): (_, Box<dyn Fn(&str) -> bool>) = match (pair, &follow_up.projection) {
-            (Some(pair), _) => (named.or(Some(&pair.argument)), Box::new(|list| is_of(pair.extractor, list))),
-            (None, Some(projection)) => (named, Box::new(|list| is_under(projection, list))),
-            (None, None) => (None, Box::new(|_| false)),
+        // The built-in extractor of a pair decides alone.
+        let argument = match (pair, &follow_up.projection) {
+            (Some(pair), _) => named.or(Some(&pair.argument)),
+            (None, projection) => named.filter(|_| projection.is_some()),
+        };
+        let wanted = |list: &str| match (pair, &follow_up.projection) {
+            (Some(pair), _) => is_of(pair.extractor, list),
+            (None, projection) => projection.as_ref().is_some_and(|projection| is_under(projection, list)),
         };
         let values = &self.told.values.names;
         let lists = (0..).zip(values.texts()).filter(|(_, text)| argument.is_some() && wanted(text));

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::model::tool_model::ValueClass;
+use crate::planner::selectivity::bootstrap::Resampling;
 
 static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {
     let text = include_str!("../../rules/planner.toml");
@@ -40,6 +41,8 @@ pub struct Numbers {
     pub backtest: BacktestNumbers,
     /// What is to be reached.
     pub targets: Targets,
+    /// Intervals over sessions.
+    pub resampling: Resampling,
 }
 
 /// `[class_scores]`: worth before probability, 0 … 1.

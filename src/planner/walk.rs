@@ -36,7 +36,10 @@ use crate::settings::Enrichment;
 #[derive(Clone, Copy)]
 pub enum Wiring<'a> {
     /// As published: names of tools instead of arguments, whatever fits the budget, the first values of a list.
-    Published,
+    Published {
+        /// Probability below which a link is dropped.
+        probability_min: f64,
+    },
     /// Per call and arguments, charged one by one.
     Improved {
         /// What a call counts for.
@@ -216,7 +219,7 @@ impl<'a> Walk<'a> {
             self.recent.pop_front();
         }
         let mut planned = match self.policy.wiring {
-            Wiring::Published => self.published(trigger, row.tool),
+            Wiring::Published { probability_min } => self.published(trigger, row.tool, probability_min),
             Wiring::Improved { scoring, probability_min, odds } => {
                 self.improved(trigger, name, scoring, probability_min, odds)
             }
@@ -244,8 +247,7 @@ impl<'a> Walk<'a> {
         odds: Option<&dyn Odds>,
     ) -> Vec<Planned> {
         let numbers = self.policy.numbers;
-        let (mut offered, mut ranges): (Vec<Moment>, Vec<(&FollowUp, &Link<'_>, std::ops::Range<usize>)>) =
-            Default::default();
+        let (mut offered, mut ranges) = (Vec::new(), Vec::new());
         for (number, link) in self.reader.links(trigger) {
             let start = offered.len();
             self.reader.offers(trigger, number, link, numbers.judge.ranks_max, &mut offered);
@@ -319,7 +321,7 @@ impl<'a> Walk<'a> {
 
     /// The published planner, in the wiring of its host: it reads the answer as text whatever it is, so that only the
     /// built-in extractors for listings find something.
-    fn published(&mut self, trigger: u32, tool: Sym) -> Vec<Planned> {
+    fn published(&mut self, trigger: u32, tool: Sym, probability_min: f64) -> Vec<Planned> {
         let Policy { known, models, numbers, enrichment, .. } = *self.policy;
         let mut offered = Vec::new();
         for (number, link) in self.reader.links(trigger).filter(|(_, link)| link.is_listing()) {
@@ -339,8 +341,6 @@ impl<'a> Walk<'a> {
             budget_tokens: enrichment.prefetch_budget_tokens,
             intent_keywords: &[],
         };
-        // The host asks for less than the library does.
-        let probability_min = numbers.candidates.probability_min;
         let options = published::Options { probability_min, ..published::Options::library(numbers) };
         let plan = published::plan(models, &turn, &options, numbers);
         let of_tool =
@@ -408,7 +408,7 @@ impl<'a> Walk<'a> {
         let prefetches: Vec<Prefetch> = planned.iter().map(prefetch).collect();
         let round = self.race.dispatch(self.now_ms, prefetches);
         self.total.waited_ms += round.waited_ms;
-        if matches!(self.policy.wiring, Wiring::Published) {
+        if matches!(self.policy.wiring, Wiring::Published { .. }) {
             self.total.hint_tokens += self.hint_tokens(&round.in_time);
         }
         for (planned, record) in planned.into_iter().zip(round.records) {
@@ -486,8 +486,11 @@ fn record(tally: &mut Tally, sent: &Sent, fate: Fate, bytes_per_token: f64) {
     } else {
         tally.unused_tokens += sent.predicted_tokens;
     }
-    if let Some(bytes) = sent.bytes {
-        let actual = (bytes as f64 / bytes_per_token) as u64;
+    let actual = sent.bytes.map(|bytes| (bytes as f64 / bytes_per_token) as u64);
+    if sent.cited {
+        tally.cited_tokens += actual.unwrap_or(sent.predicted_tokens);
+    }
+    if let Some(actual) = actual {
         tally.answers_known += 1;
         let predicted = u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX);
         let plan = event::Plan { predicted, ..event::Plan::default() };
@@ -564,7 +567,7 @@ enum Refusals<'a> {
 impl<'a> Refusals<'a> {
     fn new(policy: &'a Policy<'a>) -> Self {
         match policy.wiring {
-            Wiring::Published => Self::Published { policy, empties: BTreeMap::new() },
+            Wiring::Published { .. } => Self::Published { policy, empties: BTreeMap::new() },
             Wiring::Improved { .. } => Self::Improved { policy, fail_fast: FailFast::new(&policy.numbers.fail_fast) },
         }
     }

@@ -50,6 +50,18 @@ impl Annotations {
         Ok(Self { files: Data::annotation_files().map(parse).collect::<Result<_>>()? })
     }
 
+    /// The annotations as they were published, for comparison: those of Claude Code's own tools, since the published host
+    /// never took in a provider's.
+    ///
+    /// # Errors
+    /// Never, as long as the shipped file fits the schema.
+    pub fn published() -> Result<Self> {
+        let origin = "rules/annotations/claude_code_published.toml".to_owned();
+        let text = include_str!("../../rules/annotations/claude_code_published.toml");
+        let file = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
+        Ok(Self { files: vec![(origin, file)] })
+    }
+
     /// The annotation of a live tool name, if one is shipped.
     pub fn of(&self, tool: &str) -> Option<Annotation> {
         match split_mcp(tool) {

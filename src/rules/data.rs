@@ -29,6 +29,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("patterns.toml", include_str!("../../rules/patterns.toml")),
     ("projections.toml", include_str!("../../rules/projections.toml")),
     ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
+    ("planner.toml", include_str!("../../rules/planner.toml")),
     ("selectivity.toml", include_str!("../../rules/selectivity.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),

@@ -3,6 +3,7 @@
 mod compare;
 mod emit;
 mod gate;
+mod planner;
 mod scenarios;
 mod study;
 
@@ -26,6 +27,9 @@ use scenarios::Scenarios;
 /// counts, once with the published formats and once with the extended ones. An encoding counts only if reading it gives
 /// back what the body says. With --sweep or --against several configurations are compared. With --baseline the savings
 /// are held against a file that you keep in your repository: exit code 3 means that they got worse.
+///
+/// With --planner it is the planner that is replayed: what it would have fetched ahead in the later sessions, after
+/// learning from the earlier ones, and whether the agent asked for exactly that.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
@@ -55,6 +59,15 @@ pub struct Args {
     /// Write the events that the live pipeline would have recorded, names made anonymous.
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
     emit_telemetry: Option<PathBuf>,
+    /// Replay the planner instead: what would have been fetched ahead, and would the agent have asked for it?
+    #[arg(long, conflicts_with_all = ["against", "baseline", "emit_telemetry", "agent_profile", "model"])]
+    planner: bool,
+    /// Learn from sessions up to this day, judge the later ones. Default: the first 70 % of the sessions.
+    #[arg(long, value_name = "WHEN", requires = "planner")]
+    train_until: Option<String>,
+    /// The planner whose sessions `--format csv` lists: published, configured, mined or selective.
+    #[arg(long, value_name = "NAME", requires = "planner")]
+    arm: Option<String>,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -65,6 +78,9 @@ pub struct Args {
 
 /// Reads, replays, compares, shows, gates.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    if args.planner {
+        return planner::run(args, context);
+    }
     let scenarios = Scenarios::load(args, context)?;
     let window = window::of(&args.window, context.now_ms)?;
     let mut input = Input::read(&args.input, window, scenarios.tier(), &args.output, context)?;

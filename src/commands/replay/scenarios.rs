@@ -44,18 +44,14 @@ impl Scenarios {
         if let Some(path) = &args.against {
             files.push(load_config(path, true)?);
         }
-        let axes = args.sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
-        let count: usize = axes.iter().map(|(_, values)| values.len()).product();
-        if count > CELLS_MAX {
-            return Err(Error::usage(format!("the grid has {count} cells; {CELLS_MAX} are run at most")));
-        }
+        let axes = axes(&args.sweep)?;
         let mut base = Vec::new();
         if let Some(name) = &args.agent_profile {
             base.push((KeyPath::from(["profiles", "agent", "active"]), Value::from(name.as_str())));
         }
         let mut cells = Vec::new();
         for file in &files {
-            for values in grid(&axes) {
+            for values in grid(&axes)? {
                 let keys = axes.iter().map(|(key, _)| key.clone());
                 let changes: Vec<_> = base.iter().cloned().chain(keys.zip(values.iter().cloned())).collect();
                 let settings = what_if(file, &changes)?;
@@ -115,8 +111,19 @@ fn check_profile(args: &Args, cells: &[Cell]) -> Result<()> {
     }
 }
 
+/// A key that is swept, and the values that it takes.
+pub type Axis = (KeyPath, Vec<Value>);
+
+/// Reads `--sweep`.
+///
+/// # Errors
+/// If one is not `KEY=a,b,c`.
+pub fn axes(texts: &[String]) -> Result<Vec<Axis>> {
+    texts.iter().map(|text| axis(text)).collect()
+}
+
 /// `KEY=a,b,c`: a key and the values that it takes.
-fn axis(text: &str) -> Result<(KeyPath, Vec<Value>)> {
+fn axis(text: &str) -> Result<Axis> {
     let odd =
         || Error::usage(format!("--sweep {text}: not KEY=A,B,…")).hint("for example --sweep dedup.lru_size=3,5,10");
     let (key, values) = text.split_once('=').ok_or_else(odd)?;
@@ -151,7 +158,14 @@ fn split_outside_brackets(text: &str) -> Vec<&str> {
 }
 
 /// All combinations, the last axis changing fastest.
-fn grid(axes: &[(KeyPath, Vec<Value>)]) -> Vec<Vec<Value>> {
+///
+/// # Errors
+/// If there are too many of them.
+pub fn grid(axes: &[Axis]) -> Result<Vec<Vec<Value>>> {
+    let count: usize = axes.iter().map(|(_, values)| values.len()).product();
+    if count > CELLS_MAX {
+        return Err(Error::usage(format!("the grid has {count} cells; {CELLS_MAX} are run at most")));
+    }
     let mut cells = vec![Vec::new()];
     for (_, values) in axes {
         let with = |cell: &Vec<Value>, value: &Value| {
@@ -161,5 +175,5 @@ fn grid(axes: &[(KeyPath, Vec<Value>)]) -> Vec<Vec<Value>> {
         };
         cells = cells.iter().flat_map(|cell| values.iter().map(|value| with(cell, value))).collect();
     }
-    cells
+    Ok(cells)
 }

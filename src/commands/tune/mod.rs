@@ -4,7 +4,7 @@ mod analyze;
 mod from_claude_logs;
 mod gate;
 pub mod history;
-mod proposal;
+pub mod proposal;
 mod realised;
 mod rules;
 mod show;

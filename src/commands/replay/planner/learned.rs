@@ -1,0 +1,143 @@
+//! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
+//! teach.
+
+use std::path::Path;
+
+use crate::commands::replay::planner::Stage;
+use crate::commands::tune::proposal::{Proposal, View, settle};
+use crate::error::{Error, Result};
+use crate::frames::calls::CallFrame;
+use crate::mine::projections::{self, Thresholds};
+use crate::model::fingerprint::Observed;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::moments::moments;
+use crate::planner::numbers::Numbers;
+use crate::planner::selectivity::file::Selectivity;
+use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
+use crate::planner::value_models::{Layers, Precedence, ValueModels};
+use crate::rules::annotations::Annotations;
+use crate::rules::data::Data;
+use crate::rules::{Facts, Speaks, judge_all, t1_tools};
+use crate::settings::{Effective, SettingsFile};
+
+/// As Paper 3 and its host have it.
+pub const PUBLISHED: &str = "published";
+/// As the file of the user says.
+pub const CONFIGURED: &str = "configured";
+/// With links mined on the training sessions.
+pub const MINED: &str = "mined";
+/// The same, one call at a time by what the answer looks like.
+pub const SELECTIVE: &str = "selective";
+
+/// A planner and what it believes.
+pub struct Planner {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub models: ValueModels,
+    pub kind: Kind,
+}
+
+/// How it plans.
+pub enum Kind {
+    Published,
+    ByLink,
+    ByTable { selectivity: Selectivity, learned: Learned, numbers: SelectivityNumbers },
+}
+
+/// All planners.
+///
+/// # Errors
+/// If a data file or the user's value models do not fit the schema.
+pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
+    let annotations = Annotations::load(data)?;
+    let shipped = || layers(stage, &annotations);
+    let mut configured = shipped()?;
+    configured.user(&stage.file);
+    let mined_file = mined(stage, data, &annotations)?;
+    let with_mined = || {
+        let mut mined = shipped()?;
+        mined.user(&mined_file);
+        mined.resolve(Precedence::ByField)
+    };
+    let selective = with_mined()?;
+    let numbers = SelectivityNumbers::parse(&data.text(SHEET)?, &data.place(SHEET))?;
+    let learned = selectivity(stage, &selective, &numbers);
+    Ok(vec![
+        Planner {
+            name: PUBLISHED,
+            about: "published annotations, scoring and wiring",
+            models: layers(stage, &Annotations::published()?)?.resolve(Precedence::WholeModel)?,
+            kind: Kind::Published,
+        },
+        Planner {
+            name: CONFIGURED,
+            about: "your configuration over the shipped annotations, expected value",
+            models: configured.resolve(Precedence::ByField)?,
+            kind: Kind::ByLink,
+        },
+        Planner {
+            name: MINED,
+            about: "links, sizes and projections mined on the training sessions, expected value",
+            models: with_mined()?,
+            kind: Kind::ByLink,
+        },
+        Planner {
+            name: SELECTIVE,
+            about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
+            models: selective,
+            kind: Kind::ByTable { selectivity: learned.selectivity(), learned, numbers },
+        },
+    ])
+}
+
+fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
+    let mut layers = Layers::default();
+    let tools = || stage.tools.texts().iter().map(String::as_str);
+    layers.annotate_reachable(tools(), |tool| {
+        annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
+    })?;
+    layers.know(tools());
+    Ok(layers)
+}
+
+/// What `devboy tune from-claude-logs --tools` would have written after the training sessions.
+fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<SettingsFile> {
+    let place = Path::new("mined");
+    let empty = SettingsFile::parse(place, "schema_version = 4\n")?;
+    let (history, values) = stage.split.training(stage.told());
+    if history.calls.is_empty() {
+        return Ok(empty);
+    }
+    let sheet = "mined_projections.toml";
+    let thresholds: Thresholds = toml_edit::de::from_str(&data.text(sheet)?)
+        .map_err(|cause| Error::failed(format!("{}: {cause}", data.place(sheet))))?;
+    let frame = CallFrame::new(&history)?;
+    let effective = Effective::resolve(&empty)?;
+    let view = View::new(&empty, &effective);
+    let facts = Facts {
+        names: &stage.tools,
+        models: &[],
+        sessions: &[],
+        tools: &frame.tool_stats()?,
+        follow_ups: &frame.follow_ups(&t1_tools::lags(data)?)?,
+        projections: &projections::mine(&history, &values, &stage.tools, &thresholds),
+        annotations,
+        families: &[],
+        observed: &Observed::default(),
+        current: &view,
+    };
+    let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
+    let proposal = Proposal::new(&empty, settle(&view, found))?;
+    SettingsFile::parse(place, &proposal.text)
+}
+
+/// Probabilities by what an answer looks like, counted on the training sessions, the threshold that they set, and how
+/// both do on the judged ones.
+fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers) -> Learned {
+    let told = stage.told();
+    let known = KnownTools::new(models, told, &stage.numbers);
+    let found = moments(told, &known, &stage.numbers.judge, &[]);
+    let Numbers { targets, resampling, .. } = &stage.numbers;
+    Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
+}

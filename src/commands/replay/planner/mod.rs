@@ -1,0 +1,151 @@
+//! `devboy replay --planner`: would prefetching have paid? Plans after every answer of the later sessions, judged by what
+//! the agent did next.
+
+mod judged;
+mod learned;
+mod sweep;
+
+use serde_json::json;
+
+use crate::cli::Exit;
+use crate::commands::config::{config_path, load_config};
+use crate::commands::input::Input;
+use crate::commands::replay::Args;
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::model::history::History;
+use crate::model::names::Names;
+use crate::model::values::CallValues;
+use crate::planner::contexts::{Split, Told};
+use crate::planner::numbers::Numbers;
+use crate::planner::value_models::{Severity, ValueModels};
+use crate::report::planner::{self as report, PlannerReport};
+use crate::report::table::Format;
+use crate::report::{envelope, quality};
+use crate::settings::{Settings, SettingsFile, what_if};
+
+/// The file with the numbers of the planner.
+const NUMBERS: &str = "planner.toml";
+
+/// Everything that planners are judged on.
+pub(super) struct Stage {
+    pub file: SettingsFile,
+    pub settings: Settings,
+    pub numbers: Numbers,
+    pub history: History,
+    pub values: CallValues,
+    pub tools: Names,
+    pub split: Split,
+    /// By session: whether it is judged.
+    pub judged: Vec<bool>,
+}
+
+impl Stage {
+    fn new(args: &Args, file: SettingsFile, numbers: Numbers, input: &mut Input, now_ms: i64) -> Result<Self> {
+        let mut history = input.history();
+        let mut tools = input.corpus().names.clone();
+        input.rename_aliases(&mut history, &mut tools);
+        let values = input.values(&history);
+        let split = match &args.train_until {
+            Some(text) => Split::by_time(&history, window::end_of("--train-until", text, now_ms)?),
+            None => Split::by_share(&history, numbers.backtest.train_share),
+        };
+        if split.judged() == 0 && !args.input.allow_empty {
+            return Err(Error::failed("no session is left to be judged")
+                .hint("name an earlier day with --train-until, or read more logs"));
+        }
+        let judged = split.trains.iter().map(|trains| !trains).collect();
+        Ok(Self { settings: what_if(&file, &[])?, file, numbers, history, values, tools, split, judged })
+    }
+
+    pub fn told(&self) -> Told<'_> {
+        Told { history: &self.history, values: &self.values, tools: &self.tools }
+    }
+}
+
+/// Reads, learns on the earlier sessions, judges on the later ones, shows.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let path = config_path(args.config.as_ref(), context)?;
+    let file = load_config(&path, args.config.is_some())?;
+    let grid = sweep::Grid::parse(&args.sweep, &file)?;
+    let window = window::of(&args.window, context.now_ms)?;
+    let mut input = Input::read(&args.input, window, 0, &args.output, context)?;
+    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
+        return Err(input.no_records());
+    }
+    let numbers = Numbers::parse(&input.data.text(NUMBERS)?, &input.data.place(NUMBERS))?;
+    let stage = Stage::new(args, file, numbers, &mut input, context.now_ms)?;
+    let planners = learned::planners(&stage, &input.data)?;
+    input.tell(&args.output, context)?;
+    tell(args, &stage, &planners, context)?;
+    for planner in &planners {
+        planner.models.accept()?;
+    }
+    if grid.is_empty() {
+        let report = input.pool.install(|| judged::report(&stage, &planners, &input.data))?;
+        show(args, &report, &input, context)?;
+    } else {
+        let rows = input.pool.install(|| grid.run(&stage, &planners));
+        grid.show(args, &rows, &input, context)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Tells which file holds, and what is odd about it and its value models.
+fn tell(args: &Args, stage: &Stage, planners: &[learned::Planner], context: &mut Context<'_>) -> Result<()> {
+    if args.output.quiet {
+        return Ok(());
+    }
+    let file = &stage.file;
+    let state = if file.existed { "" } else { " (does not exist: built-in values)" };
+    writeln!(context.err, "# config: {}{state}", file.path.display())?;
+    for warning in &file.warnings {
+        writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
+    }
+    let configured = planners.iter().find(|planner| planner.name == learned::CONFIGURED);
+    configured.map_or(Ok(()), |planner| warn(&planner.models, context))
+}
+
+/// Warns about value models of the user; what is odd about shipped ones is known.
+fn warn(models: &ValueModels, context: &mut Context<'_>) -> Result<()> {
+    use crate::planner::value_models::Level;
+    let of_user = models.problems.iter().filter(|problem| {
+        let level = problem.source.as_ref().map(|source| source.level);
+        problem.severity == Severity::Warning && matches!(level, Some(Level::User | Level::Wildcard))
+    });
+    for problem in of_user {
+        let place = problem.source.as_ref().map(|source| format!("{}: ", source.place)).unwrap_or_default();
+        writeln!(context.err, "# warning: {place}`{}` {}", problem.key, problem.message)?;
+    }
+    Ok(())
+}
+
+fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    match args.output.form() {
+        Format::Json => {
+            let fields = json!({
+                "window": input.window_json(),
+                "inputs": input.json(),
+                "data_quality": quality::json(&quality::of(&input.sources)),
+                "planner": report::json(planned),
+            });
+            let document = envelope::envelope("replay --planner", args.output.stamp(context), fields);
+            envelope::write(context.out, &document)
+        }
+        Format::Csv => {
+            let name = args.arm.as_deref().unwrap_or(learned::CONFIGURED);
+            let arm = planned.arms.iter().find(|arm| arm.name == name).ok_or_else(|| {
+                let names = planned.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(", ");
+                Error::usage(format!("there is no planner \"{name}\"")).hint(format!("planners: {names}"))
+            })?;
+            report::sessions(arm).write(context.out, Format::Csv, context.width)
+        }
+        form => {
+            if form == Format::Md {
+                writeln!(context.out, "## devboy replay --planner\n")?;
+            }
+            report::write(context.out, planned, form, context.width)
+        }
+    }
+}

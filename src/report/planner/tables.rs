@@ -1,0 +1,229 @@
+//! The report for people: the answer in words, the metrics by arm, the edges, what to do.
+
+use std::io::Write;
+
+use crate::error::Result;
+use crate::model::prefetches::{End, Held, Tally};
+use crate::model::stats::Share;
+use crate::report::numbers::thousands;
+use crate::report::planner::words::{answer, ends, interval, seconds};
+use crate::report::planner::{Arm, EdgeRow, PlannerReport, SweepRow, Verdict, by_tool, effectiveness};
+use crate::report::selectivity;
+use crate::report::table::{Format, Table};
+
+/// Rows of a table of edges or tools that are shown.
+const ROWS_MAX: usize = 12;
+
+/// Writes the report for people (or as Markdown).
+pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width: Option<u16>) -> Result<()> {
+    let heading = |out: &mut dyn Write, text: &str| -> Result<()> {
+        let mark = if format == Format::Md { "### " } else { "" };
+        writeln!(out, "\n{mark}{text}")?;
+        if format == Format::Md {
+            writeln!(out)?;
+        }
+        Ok(())
+    };
+    for line in answer(report) {
+        writeln!(out, "{line}")?;
+    }
+    heading(out, "targets and figures, by planner")?;
+    metrics(report).write(out, format, width)?;
+    let edges = edges(report);
+    if !edges.is_empty() {
+        heading(out, "by edge: sent ahead, and asked for within three calls")?;
+        edges.write(out, format, width)?;
+        heading(out, "by tool that is called ahead")?;
+        tools(report).write(out, format, width)?;
+    }
+    if let Some((learned, numbers)) = &report.selective {
+        heading(out, "selective: how often a call is exactly what comes next, by what the answer looks like")?;
+        selectivity::write(out, learned, numbers, format, width)?;
+    }
+    heading(out, "why calls were not sent ahead, and how many were needed within five calls after all")?;
+    declines(report).write(out, format, width)?;
+    heading(out, "every planned call ends in one way")?;
+    for arm in &report.arms {
+        writeln!(
+            out,
+            "{}{}: {}",
+            bullet(format),
+            arm.name,
+            if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
+        )?;
+    }
+    heading(out, "the published line, by its own definitions (cited = same tool by name within three events)")?;
+    for arm in &report.arms {
+        writeln!(out, "{}{}: {}", bullet(format), arm.name, effectiveness(&arm.total))?;
+    }
+    heading(out, "what to do")?;
+    for line in &report.advice {
+        writeln!(out, "{}{line}", bullet(format))?;
+    }
+    heading(out, "to be read beside these figures")?;
+    for line in &report.notes {
+        writeln!(out, "{}{line}", bullet(format))?;
+    }
+    Ok(())
+}
+
+fn bullet(format: Format) -> &'static str {
+    if format == Format::Md { "- " } else { "" }
+}
+
+/// A row of the table of figures: what it says of an arm.
+type Row = (&'static str, fn(&Arm) -> String);
+
+fn metrics(report: &PlannerReport) -> Table {
+    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
+    let headers: Vec<&str> = std::iter::once("figure").chain(names.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&headers);
+    for place in 0..report.arms.first().map_or(0, |arm| arm.metrics.len()) {
+        let name = report.arms[0].metrics[place].name.clone();
+        let cell = |arm: &Arm| {
+            let metric = &arm.metrics[place];
+            match metric.verdict() {
+                Verdict::NotApplicable if metric.target.is_some() || metric.share.n == 0 => "n/a".to_owned(),
+                Verdict::NotApplicable => {
+                    format!("{} of {}", thousands(metric.share.k), thousands(metric.share.n))
+                }
+                verdict => format!("{} n {} {}", interval(metric), thousands(metric.share.n), verdict.key()),
+            }
+        };
+        table.row(std::iter::once(name).chain(report.arms.iter().map(cell)));
+    }
+    let of_sent = |arm: &Arm, count: u64| percent(Share::new(count, arm.total.sent()));
+    let rows: [Row; 17] = [
+        ("calls added", |arm| thousands(arm.calls_added())),
+        ("sent ahead", |arm| thousands(arm.total.sent())),
+        ("exact within 10 calls", |arm| percent(Share::new(arm.total.far.exact, arm.total.sent()))),
+        ("exact within 3 steps", |arm| percent(Share::new(arm.total.steps.exact, arm.total.sent()))),
+        ("same value within 3 calls", |arm| percent(Share::new(arm.total.near.target, arm.total.sent()))),
+        ("same value within 3 steps", |arm| percent(Share::new(arm.total.steps.target, arm.total.sent()))),
+        ("same tool within 3 calls", |arm| percent(Share::new(arm.total.near.name_only, arm.total.sent()))),
+        ("the same by chance", |arm| by_chance(&arm.total)),
+        ("published \"cited\"", |arm| percent(Share::new(arm.total.cited, arm.total.sent()))),
+        ("exact with other sessions' values", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
+        ("won the race (claimed: 58 %)", |arm| percent(Share::new(arm.total.ends[End::Won], arm.total.sent()))),
+        ("exact, a shell call between", |arm| thousands(arm.total.across_shell)),
+        ("waited for prefetches", |arm| seconds(arm.total.waited_ms)),
+        ("own calls spared", |arm| seconds(arm.total.spared_ms)),
+        ("tokens fetched unused, predicted", |arm| thousands(arm.total.unused_tokens)),
+        ("hint tokens in the context", |arm| thousands(arm.total.hint_tokens)),
+        ("repeats refused, wrongly", |arm| format!("{}, {}", arm.total.refused, arm.total.refused_wrongly)),
+    ];
+    for (name, cell) in rows {
+        table.row(std::iter::once(name.to_owned()).chain(report.arms.iter().map(cell)));
+    }
+    let wasted = report.arms.iter().map(|arm| of_sent(arm, arm.total.wasted()));
+    table.row(std::iter::once("wasted (claimed: 12 %)".to_owned()).chain(wasted));
+    table.row(std::iter::once("greedy of the best choice".to_owned()).chain(report.arms.iter().map(greedy)));
+    table
+}
+
+/// "99.8 %, worst 91 %, n 120": what the greedy choice reaches.
+fn greedy(arm: &Arm) -> String {
+    let total = &arm.total;
+    if total.plans_compared == 0 || total.best_value <= 0.0 {
+        return "n/a".to_owned();
+    }
+    let (share, worst) = (100.0 * total.greedy_value / total.best_value, total.worst_ppm as f64 / 1e4);
+    format!("{share:.1} %, worst {worst:.0} %, n {}", total.plans_compared)
+}
+
+fn percent(share: Share) -> String {
+    if share.n == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share.value()) }
+}
+
+fn by_chance(tally: &Tally) -> String {
+    let sent = tally.sent();
+    if sent == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * tally.name_by_chance / sent as f64) }
+}
+
+const COLUMNS: [&str; 9] = ["planner", "edge", "#sent", "#exact", "#value", "#tool", "#by chance", "#won", "#unused"];
+
+fn edges(report: &PlannerReport) -> Table {
+    let mut table = Table::new(&COLUMNS);
+    for arm in &report.arms {
+        let mut rows: Vec<&EdgeRow> = arm.edges.iter().filter(|edge| edge.tally.sent() > 0).collect();
+        rows.sort_by_key(|edge| std::cmp::Reverse(edge.tally.sent()));
+        for edge in rows.into_iter().take(ROWS_MAX) {
+            table.row(judged(arm, format!("{} → {}", edge.from, edge.to), &edge.tally));
+        }
+    }
+    table
+}
+
+fn tools(report: &PlannerReport) -> Table {
+    let mut columns = COLUMNS;
+    columns[1] = "tool";
+    let mut table = Table::new(&columns);
+    for arm in &report.arms {
+        let mut rows = by_tool(&arm.edges);
+        rows.retain(|(_, tally)| tally.sent() > 0);
+        rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sent()));
+        for (tool, tally) in rows.into_iter().take(ROWS_MAX) {
+            table.row(judged(arm, tool, &tally));
+        }
+    }
+    table
+}
+
+fn judged(arm: &Arm, name: String, tally: &Tally) -> Vec<String> {
+    let share = |count: u64| percent(Share::new(count, tally.sent()));
+    let exact = Share::new(tally.near.exact, tally.sent());
+    let (lower, upper) = (100.0 * exact.lower, 100.0 * exact.upper);
+    vec![
+        arm.name.clone(),
+        name,
+        thousands(tally.sent()),
+        format!("{} [{lower:.0}–{upper:.0}]", share(tally.near.exact)),
+        share(tally.near.target),
+        share(tally.near.name_only),
+        by_chance(tally),
+        thousands(tally.ends[End::Won]),
+        thousands(tally.sent() - tally.ends[End::Won]),
+    ]
+}
+
+fn declines(report: &PlannerReport) -> Table {
+    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
+    let headers: Vec<&str> = std::iter::once("reason").chain(names.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&headers);
+    for held in Held::ALL {
+        let cell = |arm: &Arm| {
+            let Tally { held: all, late_exact, late_name, .. } = &arm.total;
+            match (all[held], held.is_decline()) {
+                (0, _) => "–".to_owned(),
+                (count, false) => thousands(count),
+                (count, true) => {
+                    format!("{}: {} exactly, {} by name", thousands(count), late_exact[held], late_name[held])
+                }
+            }
+        };
+        table.row(std::iter::once(held.key().to_owned()).chain(report.arms.iter().map(cell)));
+    }
+    table
+}
+
+/// What each value of the swept keys would do.
+pub fn sweep(keys: &[String], rows: &[SweepRow]) -> Table {
+    let figures = ["planner", "#sent", "#exact", "#exact%", "#saved", "#added", "#declined", "#needed", "#waited ms"];
+    let headers: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
+    let mut table = Table::new(&headers);
+    for SweepRow { values, arm, tally } in rows {
+        let figures = [
+            arm.clone(),
+            thousands(tally.sent()),
+            thousands(tally.near.exact),
+            percent(Share::new(tally.near.exact, tally.sent())),
+            thousands(tally.calls_saved()),
+            thousands(tally.calls_added()),
+            thousands(tally.declined()),
+            thousands(tally.declined_needed()),
+            thousands(tally.waited_ms),
+        ];
+        table.row(values.iter().cloned().chain(figures));
+    }
+    table
+}
