@@ -20,6 +20,7 @@ pub fn json(report: &PlannerReport) -> Value {
         "arms": report.arms.iter().map(arm).collect::<Vec<_>>(),
         "selective": report.selective.as_ref().map(|(learned, numbers)| selectivity::json(learned, numbers)),
         "bound": report.bound,
+        "selectivity": report.selectivity.as_ref().map(|(learned, numbers)| selectivity::json(learned, numbers)),
         "advice": report.advice,
         "notes": report.notes,
     })

@@ -9,8 +9,7 @@ use crate::model::effectiveness::Effectiveness;
 use crate::model::prefetches::{Bound, End, Tally};
 use crate::model::stats::Share;
 use crate::model::trace::Millis;
-use crate::planner::selectivity::Numbers;
-use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::{self, learned::Learned};
 
 pub use json::{json, sweep_json};
 pub use sessions::sessions;
@@ -27,6 +26,8 @@ pub struct PlannerReport {
     pub selective: Option<(Learned, Numbers)>,
     /// What nobody can beat, under the models of the configuration.
     pub bound: Bound,
+    /// What the selective planner learned.
+    pub selectivity: Option<(Learned, selectivity::Numbers)>,
     /// What to do about it: lines of rule R7 and others.
     pub advice: Vec<String>,
     /// What stands behind the figures, in words.

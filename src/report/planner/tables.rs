@@ -7,7 +7,7 @@ use crate::model::prefetches::{End, Held, Tally};
 use crate::model::stats::Share;
 use crate::report::numbers::thousands;
 use crate::report::planner::words::{answer, ends, interval, seconds};
-use crate::report::planner::{Arm, EdgeRow, PlannerReport, SweepRow, Verdict, by_tool, effectiveness};
+use crate::report::planner::{Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, Verdict, by_tool, effectiveness};
 use crate::report::selectivity;
 use crate::report::table::{Format, Table};
 
@@ -27,8 +27,10 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
     for line in answer(report) {
         writeln!(out, "{line}")?;
     }
-    heading(out, "targets and figures, by planner")?;
-    metrics(report).write(out, format, width)?;
+    heading(out, "the four targets; intervals over sessions")?;
+    targets(report).write(out, format, width)?;
+    heading(out, "all figures; shares are of what was sent ahead")?;
+    figures(report).write(out, format, width)?;
     let edges = edges(report);
     if !edges.is_empty() {
         heading(out, "by edge: sent ahead, and asked for within three calls")?;
@@ -56,6 +58,10 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
     for arm in &report.arms {
         writeln!(out, "{}{}: {}", bullet(format), arm.name, effectiveness(&arm.total))?;
     }
+    if let Some((learned, numbers)) = &report.selectivity {
+        heading(out, "what the selective planner learned")?;
+        selectivity::write(out, learned, numbers, format, width)?;
+    }
     heading(out, "what to do")?;
     for line in &report.advice {
         writeln!(out, "{}{line}", bullet(format))?;
@@ -71,64 +77,72 @@ fn bullet(format: Format) -> &'static str {
     if format == Format::Md { "- " } else { "" }
 }
 
-/// A row of the table of figures: what it says of an arm.
-type Row = (&'static str, fn(&Arm) -> String);
-
-fn metrics(report: &PlannerReport) -> Table {
-    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
-    let headers: Vec<&str> = std::iter::once("figure").chain(names.iter().map(String::as_str)).collect();
-    let mut table = Table::new(&headers);
-    for place in 0..report.arms.first().map_or(0, |arm| arm.metrics.len()) {
-        let name = report.arms[0].metrics[place].name.clone();
-        let cell = |arm: &Arm| {
-            let metric = &arm.metrics[place];
-            match metric.verdict() {
-                Verdict::NotApplicable if metric.target.is_some() || metric.share.n == 0 => "n/a".to_owned(),
-                Verdict::NotApplicable => {
-                    format!("{} of {}", thousands(metric.share.k), thousands(metric.share.n))
-                }
-                verdict => format!("{} n {} {}", interval(metric), thousands(metric.share.n), verdict.key()),
-            }
-        };
-        table.row(std::iter::once(name).chain(report.arms.iter().map(cell)));
+/// The four metrics with their targets; shares with their intervals over sessions.
+fn targets(report: &PlannerReport) -> Table {
+    let of = |metric: &Metric| match metric.target {
+        Some(Target::AtLeast(least)) => format!("#{} ≥ {:.0} %", metric.name, 100.0 * least),
+        Some(Target::AtMost(most)) => format!("#{} ≤ {:.0} %", metric.name, 100.0 * most),
+        None => format!("#{}", metric.name),
+    };
+    let names: Vec<String> = report.arms.first().map_or_else(Vec::new, |arm| arm.metrics.iter().map(of).collect());
+    let mut table = Table::new(&std::iter::once("planner").chain(names.iter().map(String::as_str)).collect::<Vec<_>>());
+    let cell = |metric: &Metric| match metric.verdict() {
+        Verdict::NotApplicable if metric.target.is_some() || metric.share.n == 0 => "n/a".to_owned(),
+        Verdict::NotApplicable => format!("{} of {}", thousands(metric.share.k), thousands(metric.share.n)),
+        verdict => format!("{} n {} {}", interval(metric), thousands(metric.share.n), verdict.key()),
+    };
+    for arm in &report.arms {
+        table.row(std::iter::once(arm.name.clone()).chain(arm.metrics.iter().map(cell)));
     }
-    let of_sent = |arm: &Arm, count: u64| percent(Share::new(count, arm.total.sent()));
-    let rows: [Row; 17] = [
-        ("calls added", |arm| thousands(arm.calls_added())),
-        ("sent ahead", |arm| thousands(arm.total.sent())),
-        ("exact within 10 calls", |arm| percent(Share::new(arm.total.far.exact, arm.total.sent()))),
-        ("exact within 3 steps", |arm| percent(Share::new(arm.total.steps.exact, arm.total.sent()))),
-        ("same value within 3 calls", |arm| percent(Share::new(arm.total.near.target, arm.total.sent()))),
-        ("same value within 3 steps", |arm| percent(Share::new(arm.total.steps.target, arm.total.sent()))),
-        ("same tool within 3 calls", |arm| percent(Share::new(arm.total.near.name_only, arm.total.sent()))),
-        ("the same by chance", |arm| by_chance(&arm.total)),
-        ("published \"cited\"", |arm| percent(Share::new(arm.total.cited, arm.total.sent()))),
-        ("exact with other sessions' values", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
-        ("won the race (claimed: 58 %)", |arm| percent(Share::new(arm.total.ends[End::Won], arm.total.sent()))),
-        ("exact, a shell call between", |arm| thousands(arm.total.across_shell)),
-        ("waited for prefetches", |arm| seconds(arm.total.waited_ms)),
-        ("own calls spared", |arm| seconds(arm.total.spared_ms)),
-        ("tokens fetched unused, predicted", |arm| thousands(arm.total.unused_tokens)),
-        ("hint tokens in the context", |arm| thousands(arm.total.hint_tokens)),
-        ("repeats refused, wrongly", |arm| format!("{}, {}", arm.total.refused, arm.total.refused_wrongly)),
-    ];
-    for (name, cell) in rows {
-        table.row(std::iter::once(name.to_owned()).chain(report.arms.iter().map(cell)));
-    }
-    let wasted = report.arms.iter().map(|arm| of_sent(arm, arm.total.wasted()));
-    table.row(std::iter::once("wasted (claimed: 12 %)".to_owned()).chain(wasted));
-    table.row(std::iter::once("greedy of the best choice".to_owned()).chain(report.arms.iter().map(greedy)));
     table
 }
 
-/// "99.8 %, worst 91 %, n 120": what the greedy choice reaches.
+/// A row of the table of figures: its name, and what it says of an arm.
+type Row = (&'static str, fn(&Arm) -> String);
+
+fn of_sent(arm: &Arm, count: u64) -> String {
+    percent(Share::new(count, arm.total.sent()))
+}
+
+const FIGURES: [Row; 19] = [
+    ("sent ahead", |arm| thousands(arm.total.sent())),
+    ("exact, 3 calls", |arm| of_sent(arm, arm.total.near.exact)),
+    ("exact, 10 calls", |arm| of_sent(arm, arm.total.far.exact)),
+    ("exact, 3 steps", |arm| of_sent(arm, arm.total.steps.exact)),
+    ("exact, random values", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
+    ("value, 3 calls", |arm| of_sent(arm, arm.total.near.target)),
+    ("value, 3 steps", |arm| of_sent(arm, arm.total.steps.target)),
+    ("tool, credited once", |arm| of_sent(arm, arm.total.near.name_only)),
+    ("tool, as published", |arm| of_sent(arm, arm.total.cited)),
+    ("tool, by chance", |arm| by_chance(&arm.total)),
+    ("won (claimed 58 %)", |arm| of_sent(arm, arm.total.ends[End::Won])),
+    ("wasted (claimed 12 %)", |arm| of_sent(arm, arm.total.wasted())),
+    ("calls added", |arm| thousands(arm.calls_added())),
+    ("answers waited", |arm| seconds(arm.total.waited_ms)),
+    ("own calls spared", |arm| seconds(arm.total.spared_ms)),
+    ("tokens unused", |arm| thousands(arm.total.unused_tokens)),
+    ("hint tokens", |arm| thousands(arm.total.hint_tokens)),
+    ("refused, wrongly", |arm| format!("{}, {}", arm.total.refused, arm.total.refused_wrongly)),
+    ("greedy of optimum", greedy),
+];
+
+fn figures(report: &PlannerReport) -> Table {
+    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
+    let mut table = Table::new(&std::iter::once("figure").chain(names.iter().map(String::as_str)).collect::<Vec<_>>());
+    for (name, cell) in FIGURES {
+        table.row(std::iter::once(name.to_owned()).chain(report.arms.iter().map(cell)));
+    }
+    table
+}
+
+/// "99.8 %, ≥ 91 %": what the greedy choice reaches in all, and at least.
 fn greedy(arm: &Arm) -> String {
     let total = &arm.total;
     if total.plans_compared == 0 || total.best_value <= 0.0 {
         return "n/a".to_owned();
     }
     let (share, worst) = (100.0 * total.greedy_value / total.best_value, total.worst_ppm as f64 / 1e4);
-    format!("{share:.1} %, worst {worst:.0} %, n {}", total.plans_compared)
+    format!("{share:.1} %, ≥ {worst:.0} %")
 }
 
 fn percent(share: Share) -> String {

@@ -17,6 +17,7 @@ use crate::planner::latencies::Latencies;
 use crate::planner::moments::moments;
 use crate::planner::plan::Scoring;
 use crate::planner::selectivity::bootstrap::interval;
+use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
 use crate::report::planner::{Arm, Backtest, EdgeRow, Metric, PlannerReport, Target, by_tool};
@@ -50,8 +51,8 @@ pub fn walk(
 ) -> Vec<Books> {
     let told = stage.told();
     let odds = match &planner.kind {
-        Kind::ByTable { selectivity: learned, numbers, .. } => {
-            Some(Selective { learned, numbers, named: Named::new(told, known) })
+        Kind::ByTable { table, numbers, .. } => {
+            Some(Selective { learned: table, numbers, named: Named::new(told, known) })
         }
         Kind::Published | Kind::ByLink => None,
     };
@@ -117,6 +118,10 @@ pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<Planne
         advice: advice(stage, &arms, data)?,
         notes: notes(&backtest),
         bound: bound.unwrap_or_default(),
+        selectivity: planners.iter().find_map(|planner| match &planner.kind {
+            Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned), numbers.clone())),
+            Kind::Published | Kind::ByLink => None,
+        }),
         backtest,
         arms,
     })
@@ -163,23 +168,23 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
     let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
         (
             "prefetch_hit",
-            "hit: exact within 3 calls",
+            "hit",
             Some(Target::AtLeast(targets.hit_min)),
             Box::new(|tally| (tally.near.exact, tally.sent())),
         ),
         (
             "decline_recall_loss",
-            "recall loss: declined, then needed",
+            "recall loss",
             Some(Target::AtMost(targets.recall_loss_max)),
             Box::new(|tally| (tally.declined_needed(), tally.declined())),
         ),
         (
             "cost_overrun",
-            "overrun: 130 % of the prediction",
+            "overrun",
             Some(Target::AtMost(targets.overrun_max)),
             Box::new(|tally| (tally.overruns, tally.answers_known)),
         ),
-        ("calls_saved", "calls saved, of all calls", None, Box::new(saved)),
+        ("calls_saved", "calls saved", None, Box::new(saved)),
     ];
     wanted
         .into_iter()

@@ -42,7 +42,7 @@ pub struct Planner {
 pub enum Kind {
     Published,
     ByLink,
-    ByTable { selectivity: Selectivity, learned: Learned, numbers: SelectivityNumbers },
+    ByTable { learned: Box<Learned>, table: Selectivity, numbers: SelectivityNumbers },
 }
 
 /// All planners.
@@ -86,7 +86,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             name: SELECTIVE,
             about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
             models: selective,
-            kind: Kind::ByTable { selectivity: learned.selectivity(), learned, numbers },
+            kind: Kind::ByTable { table: learned.selectivity(), learned: Box::new(learned), numbers },
         },
     ])
 }
@@ -132,8 +132,7 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
     SettingsFile::parse(place, &proposal.text)
 }
 
-/// Probabilities by what an answer looks like, counted on the training sessions, the threshold that they set, and how
-/// both do on the judged ones.
+/// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.
 fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers) -> Learned {
     let told = stage.told();
     let known = KnownTools::new(models, told, &stage.numbers);
