@@ -18,7 +18,6 @@ pub fn json(report: &PlannerReport) -> Value {
             "enrichment_enabled": backtest.enabled,
         },
         "arms": report.arms.iter().map(arm).collect::<Vec<_>>(),
-        "selective": report.selective.as_ref().map(|(learned, numbers)| selectivity::json(learned, numbers)),
         "bound": report.bound,
         "selectivity": report.selectivity.as_ref().map(|(learned, numbers)| selectivity::json(learned, numbers)),
         "advice": report.advice,

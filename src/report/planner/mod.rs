@@ -22,8 +22,6 @@ pub struct PlannerReport {
     pub backtest: Backtest,
     /// One planner each.
     pub arms: Vec<Arm>,
-    /// What the selective planner learned, and how its cells are named.
-    pub selective: Option<(Learned, Numbers)>,
     /// What nobody can beat, under the models of the configuration.
     pub bound: Bound,
     /// What the selective planner learned.

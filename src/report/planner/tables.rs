@@ -38,10 +38,6 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
         heading(out, "by tool that is called ahead")?;
         tools(report).write(out, format, width)?;
     }
-    if let Some((learned, numbers)) = &report.selective {
-        heading(out, "selective: how often a call is exactly what comes next, by what the answer looks like")?;
-        selectivity::write(out, learned, numbers, format, width)?;
-    }
     heading(out, "why calls were not sent ahead, and how many were needed within five calls after all")?;
     declines(report).write(out, format, width)?;
     heading(out, "every planned call ends in one way")?;

@@ -109,12 +109,7 @@ pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<Planne
         judged_from: stage.split.judged_from,
         enabled: stage.settings.enrichment.enabled,
     };
-    let selective = planners.iter().find_map(|planner| match &planner.kind {
-        Kind::ByTable { learned, numbers, .. } => Some((learned.clone(), numbers.clone())),
-        Kind::Published | Kind::ByLink => None,
-    });
     Ok(PlannerReport {
-        selective,
         advice: advice(stage, &arms, data)?,
         notes: notes(&backtest),
         bound: bound.unwrap_or_default(),
