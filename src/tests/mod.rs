@@ -30,6 +30,8 @@ mod observed;
 mod planner;
 mod planner_moments;
 mod planner_race;
+mod planner_replay;
+mod planner_walk;
 mod planted;
 mod projections;
 mod promises;

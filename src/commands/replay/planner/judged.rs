@@ -180,7 +180,7 @@ fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
     arm
 }
 
-/// The four target metrics with their intervals over sessions.
+/// The target metrics with their intervals over sessions.
 fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
     let targets = &stage.numbers.targets;
     let always_runs = arm.always_runs;
@@ -189,12 +189,18 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
         (of_session.calls_saved(), tally.calls)
     };
     type Count<'c> = Box<dyn Fn(&Tally) -> (u64, u64) + 'c>;
-    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
+    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 5] = [
         (
             "prefetch_hit",
-            "hit",
+            "hit, 3 calls",
             Some(Target::AtLeast(targets.hit_min)),
             Box::new(|tally| (tally.near.exact, tally.sent())),
+        ),
+        (
+            "prefetch_hit_steps",
+            "hit, 3 steps",
+            Some(Target::AtLeast(targets.hit_min)),
+            Box::new(|tally| (tally.steps.exact, tally.sent())),
         ),
         (
             "decline_recall_loss",
