@@ -1,5 +1,6 @@
 //! `--emit-telemetry`: the events that the live pipeline would have recorded for these logs, one file per session.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::commands::laid::Laid;
@@ -17,26 +18,85 @@ use crate::report::numbers::counted;
 use crate::settings::write_private;
 use crate::telemetry::{PipelineEvent, SummaryLine, anonymous_tool};
 
-/// Writes the events of the first configuration, with the published formats.
-pub fn write(dir: &Path, scenarios: &Scenarios, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
-    let log = laid.events(&Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false)));
+/// An event that stands beside those of the agent's calls.
+pub struct Beside {
+    /// Index of the call behind whose step it stands.
+    pub after: u32,
+    /// The event.
+    pub event: PipelineEvent,
+}
+
+/// Writes the events of the first configuration, with the published formats. What stands `beside` them is in the order of
+/// the history.
+pub fn write(
+    dir: &Path,
+    scenarios: &Scenarios,
+    laid: &Laid,
+    beside: &[Beside],
+    args: &Args,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let log = laid.events(&scenario(scenarios, laid));
     make_dir(dir)?;
-    let sessions = log.events.chunk_by(|a, b| a.session == b.session);
+    let mut behind = Behind::new(beside, &log, laid);
     let mut files = 0;
-    for session in sessions {
+    let mut at = 0;
+    for session in log.events.chunk_by(|a, b| a.session == b.session) {
         let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, &log, laid)).collect();
-        let lines = events.iter().map(|event| serde_json::to_string(event).expect("an event prints"));
+        let line = |event: &PipelineEvent| serde_json::to_string(event).expect("an event prints");
+        // Nobody asked for what the planner fetched, so that it is not summed up.
         let summary =
             SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
-        let text: String = lines.chain(summary).map(|line| line + "\n").collect();
+        let mut text = String::new();
+        for event in &events {
+            let lines = std::iter::once(line(event)).chain(behind.take(at).map(line));
+            lines.for_each(|line| text += &(line + "\n"));
+            at += 1;
+        }
+        summary.into_iter().for_each(|line| text += &(line + "\n"));
         write_private(&dir.join(format!("{}.jsonl", events[0].session_hash)), &text)?;
         files += 1;
     }
     if !args.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
-        writeln!(context.err, "# telemetry: {events} in {files} → {}", dir.display())?;
+        let planned = if beside.is_empty() { String::new() } else { format!(" and {} of the planner", beside.len()) };
+        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.display())?;
     }
     Ok(())
+}
+
+/// The first configuration, resolved for the logs.
+pub fn scenario(scenarios: &Scenarios, laid: &Laid) -> Scenario {
+    Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false))
+}
+
+/// What stands behind each event.
+struct Behind<'b>(BTreeMap<usize, Vec<&'b PipelineEvent>>);
+
+impl<'b> Behind<'b> {
+    /// Behind the last event of the step, or of the last one before it that has any, in the same context.
+    fn new(beside: &'b [Beside], log: &EventLog, laid: &Laid) -> Self {
+        let mut behind: BTreeMap<usize, Vec<&PipelineEvent>> = BTreeMap::new();
+        if beside.is_empty() {
+            return Self(behind);
+        }
+        let mut last: BTreeMap<(u32, u32), BTreeMap<u32, usize>> = BTreeMap::new();
+        for (at, event) in log.events.iter().enumerate() {
+            last.entry((event.chain, event.partition)).or_default().insert(event.step, at);
+        }
+        for Beside { after, event } in beside {
+            let call = &laid.history.calls[*after as usize];
+            let steps = last.get(&(call.chain, call.partition));
+            if let Some((_, at)) = steps.and_then(|steps| steps.range(..=call.step).next_back()) {
+                behind.entry(*at).or_default().push(event);
+            }
+        }
+        Self(behind)
+    }
+
+    fn take(&mut self, at: usize) -> impl Iterator<Item = &'b PipelineEvent> {
+        self.0.remove(&at).into_iter().flatten()
+    }
 }
 
 fn make_dir(dir: &Path) -> Result<()> {
@@ -44,7 +104,7 @@ fn make_dir(dir: &Path) -> Result<()> {
 }
 
 /// The event as it stands in a file.
-fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
+pub fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);

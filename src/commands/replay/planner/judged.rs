@@ -8,7 +8,7 @@ use crate::commands::tune::proposal::{View, settle};
 use crate::error::Result;
 use crate::model::finding::Verdict;
 use crate::model::fingerprint::{Observed, ToolCosts};
-use crate::model::prefetches::{Books, Tally};
+use crate::model::prefetches::{Books, Tally, Trace};
 use crate::model::stats::Share;
 use crate::planner::bound::bound;
 use crate::planner::control::Donors;
@@ -19,7 +19,7 @@ use crate::planner::plan::Scoring;
 use crate::planner::selectivity::bootstrap::interval;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
-use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
+use crate::planner::walk::{self, Policy, Wiring, arguments_seen, judge};
 use crate::report::planner::{Arm, Backtest, EdgeRow, Metric, PlannerReport, Target, by_tool};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
@@ -49,15 +49,55 @@ pub fn walk(
     probability_min: Option<f64>,
     control: Option<&Donors>,
 ) -> Vec<Books> {
-    let told = stage.told();
-    let odds = match &planner.kind {
+    let odds = odds(stage, planner, known);
+    let policy = Policy {
+        models: &planner.models,
+        known,
+        wiring: wiring(stage, planner, odds.as_ref(), probability_min),
+        enrichment,
+        latencies: &trained.latencies,
+        arguments_seen: &trained.arguments,
+        control,
+        numbers: &stage.numbers,
+    };
+    judge(stage.told(), &policy, &stage.judged)
+}
+
+/// What the live host would have recorded of a planner in the judged sessions.
+pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
+    let trained = Trained::new(stage);
+    let known = KnownTools::new(&planner.models, stage.told(), &stage.numbers);
+    let odds = odds(stage, planner, &known);
+    let policy = Policy {
+        models: &planner.models,
+        known: &known,
+        wiring: wiring(stage, planner, odds.as_ref(), None),
+        enrichment: &stage.settings.enrichment,
+        latencies: &trained.latencies,
+        arguments_seen: &trained.arguments,
+        control: None,
+        numbers: &stage.numbers,
+    };
+    walk::trail(stage.told(), &policy, &stage.judged)
+}
+
+fn odds<'a>(stage: &'a Stage, planner: &'a Planner, known: &'a KnownTools<'_>) -> Option<Selective<'a>> {
+    match &planner.kind {
         Kind::ByTable { table, numbers, .. } => {
-            Some(Selective { learned: table, numbers, named: Named::new(told, known) })
+            Some(Selective { learned: table, numbers, named: Named::new(stage.told(), known) })
         }
         Kind::Published | Kind::ByLink => None,
-    };
+    }
+}
+
+fn wiring<'a>(
+    stage: &Stage,
+    planner: &Planner,
+    odds: Option<&'a Selective<'_>>,
+    probability_min: Option<f64>,
+) -> Wiring<'a> {
     let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
-    let wiring = match &odds {
+    match odds {
         _ if matches!(planner.kind, Kind::Published) => Wiring::Published { probability_min: by_link },
         None => Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min: by_link, odds: None },
         // The table has its own threshold, below which nothing is left.
@@ -66,18 +106,7 @@ pub fn walk(
             probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE),
             odds: Some(odds),
         },
-    };
-    let policy = Policy {
-        models: &planner.models,
-        known,
-        wiring,
-        enrichment,
-        latencies: &trained.latencies,
-        arguments_seen: &trained.arguments,
-        control,
-        numbers: &stage.numbers,
-    };
-    judge(told, &policy, &stage.judged)
+    }
 }
 
 /// The books of several sessions in one.

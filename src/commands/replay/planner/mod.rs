@@ -4,6 +4,7 @@
 mod judged;
 mod learned;
 mod sweep;
+mod telemetry;
 
 use serde_json::json;
 
@@ -11,6 +12,7 @@ use crate::cli::Exit;
 use crate::commands::config::{config_path, load_config};
 use crate::commands::input::Input;
 use crate::commands::replay::Args;
+use crate::commands::replay::scenarios::Scenarios;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -23,7 +25,7 @@ use crate::planner::value_models::{Severity, ValueModels};
 use crate::report::planner::{self as report, PlannerReport};
 use crate::report::table::Format;
 use crate::report::{envelope, quality};
-use crate::settings::{Settings, SettingsFile, what_if};
+use crate::settings::{Settings, SettingsFile, what_if, write_private};
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
@@ -70,7 +72,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = load_config(&path, args.config.is_some())?;
     let grid = sweep::Grid::parse(&args.sweep, &file)?;
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read(&args.input, window, 0, &args.output, context)?;
+    // Events tell what answers cost, so that bodies have to be counted.
+    let tier = if args.emit_telemetry.is_some() { Scenarios::load(args, context)?.tier() } else { 0 };
+    let mut input = Input::read(&args.input, window, tier, &args.output, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
         return Err(input.no_records());
     }
@@ -84,6 +88,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if grid.is_empty() {
         let report = input.pool.install(|| judged::report(&stage, &planners, &input.data))?;
+        if let (Some(path), Some((learned, numbers))) = (&args.write_selectivity, &report.selectivity) {
+            write_private(path, &learned.selectivity().to_toml(numbers))?;
+        }
+        if let Some(dir) = &args.emit_telemetry {
+            let name = args.arm.as_deref().unwrap_or(learned::CONFIGURED);
+            let planner = named(&planners, |planner| planner.name, name)?;
+            telemetry::write(dir, &stage, planner, &mut input, args, context)?;
+        }
         show(args, &report, &input, context)?;
     } else {
         let rows = input.pool.install(|| grid.run(&stage, &planners));
@@ -121,6 +133,14 @@ fn warn(models: &ValueModels, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The planner with this name.
+fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) -> Result<&'p T> {
+    all.iter().find(|one| name_of(one) == name).ok_or_else(|| {
+        let names = all.iter().map(name_of).collect::<Vec<_>>().join(", ");
+        Error::usage(format!("there is no planner \"{name}\"")).hint(format!("planners: {names}"))
+    })
+}
+
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
     match args.output.form() {
         Format::Json => {
@@ -134,11 +154,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
             envelope::write(context.out, &document)
         }
         Format::Csv => {
-            let name = args.arm.as_deref().unwrap_or(learned::CONFIGURED);
-            let arm = planned.arms.iter().find(|arm| arm.name == name).ok_or_else(|| {
-                let names = planned.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(", ");
-                Error::usage(format!("there is no planner \"{name}\"")).hint(format!("planners: {names}"))
-            })?;
+            let arm = named(&planned.arms, |arm| &arm.name, args.arm.as_deref().unwrap_or(learned::CONFIGURED))?;
             report::sessions(arm).write(context.out, Format::Csv, context.width)
         }
         form => {
