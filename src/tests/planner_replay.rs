@@ -221,3 +221,70 @@ fn no_text_of_the_logs_is_printed_or_kept() {
     let lake = all_bytes(&home.lake());
     assert!(!lake.windows(6).any(|window| window == b"secret"));
 }
+
+/// B5, B7, C6: what is off is replayed all the same, and what cannot be known is said.
+#[test]
+fn a_planner_that_is_off_is_judged_and_the_report_says_what_it_cannot_know() {
+    let home = home((0..10).map(|session| searches(session, 1, true)));
+    let report = home.json(&["replay", "--planner"]);
+    assert_eq!(report["planner"]["backtest"]["enrichment_enabled"], false);
+    assert!(arm(&report, "configured")["total"]["sent"].as_u64().unwrap() > 0);
+    let notes = report["planner"]["notes"].to_string();
+    for said in ["enrichment is off", "an MCP server sees only its own calls", "intent keywords: n/a"] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    let config = home.write("on.toml", "schema_version = 4\n[enrichment]\nenabled = true\n");
+    let on = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
+    assert_eq!(arm(&on, "configured")["total"], arm(&report, "configured")["total"]);
+    assert!(!on["planner"]["notes"].to_string().contains("enrichment is off"));
+}
+
+/// A6, E5, E8: planned, sent and ended are three counts; what L0 spares is another command's and does not change.
+#[test]
+fn every_planned_call_ends_in_one_way_and_l0_knows_nothing_of_it() {
+    let home = home((0..10).map(|session| searches(session, 3, session % 2 == 0)));
+    let config =
+        home.write("tight.toml", "schema_version = 4\n[enrichment]\nenabled = true\nmax_parallel_prefetches = 2\n");
+    let report = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
+    for arm in report["planner"]["arms"].as_array().unwrap() {
+        let total = &arm["total"];
+        let ends = total["ends"].as_object().unwrap();
+        let count = |keys: &[&str]| keys.iter().map(|key| ends[*key].as_u64().unwrap()).sum::<u64>();
+        let all: u64 = ends.values().map(|end| end.as_u64().unwrap()).sum();
+        let refused = count(&["host_saturated", "max_parallel_reached", "already_fetched"]);
+        assert_eq!(total["planned"], all, "{arm}");
+        assert_eq!(total["sent"].as_u64().unwrap() + refused, all);
+        let of_edges: u64 =
+            arm["edges"].as_array().unwrap().iter().map(|edge| edge["books"]["planned"].as_u64().unwrap()).sum();
+        assert_eq!(of_edges, all);
+        let line = arm["published_line"].as_str().unwrap();
+        assert!(line.starts_with("prefetch_hit=") && line.contains("dedup=0, fail_fast="), "{line}");
+    }
+    assert!(arm(&report, "configured")["total"]["ends"]["max_parallel_reached"].as_u64().unwrap() > 0);
+    let layered = |more: &[&str]| home.json(&[&["replay"], more].concat())["replay"].clone();
+    assert_eq!(layered(&[]), layered(&["--config", config.to_str().unwrap()]));
+}
+
+/// E11: sizes are those of the earlier sessions, so predictions are not overrun by what was always so.
+#[test]
+fn sizes_mined_on_earlier_sessions_predict_the_later_ones() {
+    let body = "     1→a line of the file\n".repeat(500);
+    let script = |session: usize| {
+        (0..6).fold(Script::new(&format!("s{session:02}")), |script, n| {
+            let file = listed(session, n, 0);
+            let input = serde_json::json!({ "file_path": super::script::path(&file) });
+            script.grep(&[&file]).step(&[("Read", input, &body)])
+        })
+    };
+    let home = home((0..20).map(script));
+    let report = home.json(&["replay", "--planner"]);
+    let overrun = |name: &str| metric(&report, name, "cost_overrun")["value"].as_f64().unwrap();
+    assert_eq!((overrun("configured"), overrun("mined")), (1.0, 0.0));
+}
+
+#[test]
+fn r6_flags_a_tool_whose_links_promise_too_much() {
+    let home = home((0..20).map(|session| searches(session, 1, false)));
+    let advice = advice(&home.json(&["replay", "--planner"]));
+    assert!(advice.contains("R6 hold: Read: tighten"), "{advice}");
+}

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::script::{Scene, Script, path};
 use crate::model::prefetches::{Books, Bound, End, Held, Tally};
 use crate::planner::bound::bound;
+use crate::planner::contexts::{Split, Told};
 use crate::planner::control::Donors;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::latencies::Latencies;
@@ -226,7 +227,7 @@ fn links_are_followed_through_json_into_arguments_that_were_seen() {
     assert_eq!((wrong.sent(), wrong.held[Held::UnknownArgument]), (0, 2));
 }
 
-/// C8: every request is charged. C12: what does not fit is declined, with its reason, and looked at later.
+/// C3: no class is guaranteed a place. C8: every request is charged. C12: what does not fit is declined, with its reason, and looked at later.
 #[test]
 fn what_does_not_fit_the_budget_is_declined_and_found_to_be_needed() {
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs", "src/c.rs"]).read("src/c.rs")]);
@@ -417,4 +418,55 @@ fn sessions_that_are_not_wanted_are_not_judged() {
     let found: BTreeSet<u64> =
         Replay::of(&scene).books(improved(None)).iter().map(|books| books.total.sent()).collect();
     assert_eq!(found, BTreeSet::from([1]));
+}
+
+/// C9: an answer is used only as long as it is fresh.
+#[test]
+fn an_answer_that_grew_too_old_is_no_hit() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).read("src/a.rs")]);
+    let with = |ttl: u32| {
+        let user =
+            format!("[tools.Read]\nside_effect_class = \"read_only\"\ncost_model = {{ freshness_ttl_s = {ttl} }}\n");
+        let found = Replay::of(&scene).user(&user).tally();
+        (ends(&found), found.near.exact)
+    };
+    assert_eq!(with(60), (BTreeMap::from([("won", 1)]), 1));
+    assert_eq!(with(5), (BTreeMap::from([("stale", 1)]), 0), "it was fetched eight seconds before");
+}
+
+/// B1: what is learned from is a history of its own, with its values.
+#[test]
+fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
+    let script = |name: &str, file: &str| Script::new(name).grep(&[file, "src/z.rs"]).read(file).read("src/z.rs");
+    let scene = Scene::of(&[script("one", "src/a.rs"), script("two", "src/b.rs"), script("three", "src/c.rs")]);
+    let (models, numbers) = (scene.models(""), Numbers::shipped());
+    let of = |told: Told<'_>, wanted: &[bool]| {
+        let known = KnownTools::new(&models, told, numbers);
+        let found = moments(told, &known, &numbers.judge, wanted);
+        found.into_iter().map(|moment| (moment.value, moment.rank, moment.outcomes)).collect::<Vec<_>>()
+    };
+    for chosen in [[true, false, true], [false, true, false], [true, true, true]] {
+        let split = Split { trains: chosen.to_vec(), judged_from: None };
+        let (history, values) = split.training(scene.told());
+        let part = Told { history: &history, values: &values, tools: &scene.tools };
+        assert_eq!(history.sessions.len(), chosen.iter().filter(|chosen| **chosen).count());
+        assert_eq!(of(part, &[]), of(scene.told(), &chosen), "{chosen:?}");
+    }
+}
+
+#[test]
+fn the_earlier_sessions_are_learned_from() {
+    let script = |name: &str, seconds: i32| Script::new(name).pause(seconds).grep(&["src/a.rs"]);
+    let scene = Scene::of(&[script("a", 3000), script("b", 1000), script("c", 2000), script("d", 0)]);
+    let starts: Vec<i64> = scene.history.sessions.iter().map(|session| session.ts_first).collect();
+    let split = Split::by_share(&scene.history, 0.7);
+    let latest = |trains: bool| {
+        let of = starts.iter().zip(&split.trains).filter(|(_, other)| **other == trains).map(|(start, _)| *start);
+        of.collect::<BTreeSet<i64>>()
+    };
+    assert_eq!((latest(true).len(), latest(false).len()), (2, 2), "0.7 of four, cut");
+    assert!(latest(true).last() < latest(false).first());
+    assert_eq!(split.judged_from, latest(false).first().copied());
+    let by_time = Split::by_time(&scene.history, *latest(false).first().unwrap());
+    assert_eq!(by_time, split);
 }

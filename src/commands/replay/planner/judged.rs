@@ -23,7 +23,7 @@ use crate::planner::walk::{self, Policy, Wiring, arguments_seen, judge};
 use crate::report::planner::{Arm, Backtest, EdgeRow, Metric, PlannerReport, Target, by_tool};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
-use crate::rules::{Facts, Speaks, judge_all, r7_speculation};
+use crate::rules::{Facts, Sheet, Speaks, judge_all, r6_cost_models, r7_speculation};
 use crate::settings::{Effective, Enrichment};
 
 /// What planners know of the training sessions besides links.
@@ -266,6 +266,7 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
     let found = settle(&view, judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
     let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
     let mut lines = r7_speculation::lines(&found);
+    lines.extend(tighten(&facts, data)?);
     if lines.is_empty() {
         lines.push("R7: nothing was fetched ahead, so there is nothing to judge".to_owned());
     }
@@ -284,6 +285,17 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         ));
     }
     Ok(lines)
+}
+
+/// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
+fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
+    let rule = &r6_cost_models::RULE;
+    let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
+    let flagged = found.iter().filter_map(|finding| match &finding.verdict {
+        Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
+        Verdict::Propose(_) | Verdict::Skip(_) => None,
+    });
+    Ok(flagged.collect())
 }
 
 fn notes(backtest: &Backtest) -> Vec<String> {
