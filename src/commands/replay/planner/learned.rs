@@ -52,8 +52,6 @@ pub enum Kind {
 pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let shipped = || layers(stage, &annotations);
-    let mut configured = shipped()?;
-    configured.user(&stage.file);
     let mined_file = mined(stage, data, &annotations)?;
     let with_mined = || {
         let mut mined = shipped()?;
@@ -70,12 +68,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             models: layers(stage, &Annotations::published()?)?.resolve(Precedence::WholeModel)?,
             kind: Kind::Published,
         },
-        Planner {
-            name: CONFIGURED,
-            about: "your configuration over the shipped annotations, expected value",
-            models: configured.resolve(Precedence::ByField)?,
-            kind: Kind::ByLink,
-        },
+        configured(stage, data)?,
         Planner {
             name: MINED,
             about: "links, sizes and projections mined on the training sessions, expected value",
@@ -89,6 +82,21 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             kind: Kind::ByTable { table: learned.selectivity(), learned: Box::new(learned), numbers },
         },
     ])
+}
+
+/// The planner as the file of the user has it.
+///
+/// # Errors
+/// If a data file or the user's value models do not fit the schema.
+pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
+    let mut layers = layers(stage, &Annotations::load(data)?)?;
+    layers.user(&stage.file);
+    Ok(Planner {
+        name: CONFIGURED,
+        about: "your configuration over the shipped annotations, expected value",
+        models: layers.resolve(Precedence::ByField)?,
+        kind: Kind::ByLink,
+    })
 }
 
 fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
