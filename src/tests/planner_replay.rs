@@ -180,7 +180,7 @@ fn value_models_that_cannot_be_meant_end_the_command_and_odd_ones_are_told() {
     assert!(cycle.err.contains("odd.toml:3: `tools.A.requires` leads back to itself: A → B → A"), "{}", cycle.err);
     let share = run("[[tools.Grep.follow_up]]\ntool = \"Read\"\nprobability = 1.5\n");
     assert_eq!(share.exit, Exit::Failed);
-    assert!(share.err.contains("odd.toml:") && share.err.contains("lies between 0 and 1"), "{}", share.err);
+    assert!(share.err.contains("odd.toml:4") && share.err.contains("a number from 0 to 1"), "{}", share.err);
     let stranger = run("[tools.Edit]\ninvalidates = [\"Raed\"]\n");
     assert_eq!(stranger.exit, Exit::Done);
     assert!(
