@@ -42,7 +42,7 @@ pub struct Planner {
 pub enum Kind {
     Published,
     ByLink,
-    ByTable { learned: Box<Learned>, table: Selectivity, numbers: SelectivityNumbers },
+    ByTable { learned: Option<Box<Learned>>, table: Selectivity, numbers: SelectivityNumbers },
 }
 
 /// All planners.
@@ -79,7 +79,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             name: SELECTIVE,
             about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
             models: selective,
-            kind: Kind::ByTable { table: learned.selectivity(), learned: Box::new(learned), numbers },
+            kind: Kind::ByTable { table: learned.selectivity(), learned: Some(Box::new(learned)), numbers },
         },
     ])
 }
@@ -91,11 +91,14 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
 pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
+    let numbers = SelectivityNumbers::parse(&data.text(SHEET)?, &data.place(SHEET))?;
+    let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.display().to_string(), &numbers)?;
+    let by_link = table == Selectivity::default();
     Ok(Planner {
         name: CONFIGURED,
         about: "your configuration over the shipped annotations, expected value",
         models: layers.resolve(Precedence::ByField)?,
-        kind: Kind::ByLink,
+        kind: if by_link { Kind::ByLink } else { Kind::ByTable { learned: None, table, numbers } },
     })
 }
 
