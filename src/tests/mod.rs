@@ -31,6 +31,7 @@ mod planner;
 mod planner_moments;
 mod planner_race;
 mod planner_replay;
+mod planner_telemetry;
 mod planner_walk;
 mod planted;
 mod projections;

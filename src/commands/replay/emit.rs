@@ -18,51 +18,10 @@ use crate::report::numbers::counted;
 use crate::settings::write_private;
 use crate::telemetry::{PipelineEvent, SummaryLine, anonymous_tool};
 
-/// An event that stands beside those of the agent's calls.
-pub struct Beside {
-    /// Index of the call behind whose step it stands.
-    pub after: u32,
-    /// The event.
-    pub event: PipelineEvent,
-}
-
-/// Writes the events of the first configuration, with the published formats. What stands `beside` them is in the order of
-/// the history.
-pub fn write(
-    dir: &Path,
-    scenarios: &Scenarios,
-    laid: &Laid,
-    beside: &[Beside],
-    args: &Args,
-    context: &mut Context<'_>,
-) -> Result<()> {
+/// Writes the events of the first configuration, with the published formats.
+pub fn write(dir: &Path, scenarios: &Scenarios, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
     let log = laid.events(&scenario(scenarios, laid));
-    make_dir(dir)?;
-    let mut behind = Behind::new(beside, &log, laid);
-    let mut files = 0;
-    let mut at = 0;
-    for session in log.events.chunk_by(|a, b| a.session == b.session) {
-        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, &log, laid)).collect();
-        let line = |event: &PipelineEvent| serde_json::to_string(event).expect("an event prints");
-        // Nobody asked for what the planner fetched, so that it is not summed up.
-        let summary =
-            SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
-        let mut text = String::new();
-        for event in &events {
-            let lines = std::iter::once(line(event)).chain(behind.take(at).map(line));
-            lines.for_each(|line| text += &(line + "\n"));
-            at += 1;
-        }
-        summary.into_iter().for_each(|line| text += &(line + "\n"));
-        write_private(&dir.join(format!("{}.jsonl", events[0].session_hash)), &text)?;
-        files += 1;
-    }
-    if !args.output.quiet {
-        let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
-        let planned = if beside.is_empty() { String::new() } else { format!(" and {} of the planner", beside.len()) };
-        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.display())?;
-    }
-    Ok(())
+    write_log(dir, &log, laid, args, context)
 }
 
 /// The first configuration, resolved for the logs.
@@ -70,31 +29,65 @@ pub fn scenario(scenarios: &Scenarios, laid: &Laid) -> Scenario {
     Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false))
 }
 
-/// What stands behind each event.
-struct Behind<'b>(BTreeMap<usize, Vec<&'b PipelineEvent>>);
+/// Writes a log, one file per session. What the planner did stands behind the step that set it off.
+pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
+    make_dir(dir)?;
+    let mut behind = Behind::new(log);
+    let (mut files, mut at) = (0, 0);
+    for session in log.events.chunk_by(|a, b| a.session == b.session) {
+        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid)).collect();
+        // Nobody asked for what the planner fetched, so that it is not summed up.
+        let summary =
+            SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
+        let mut text = String::new();
+        for event in &events {
+            text += &line(event);
+            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid)));
+            at += 1;
+        }
+        summary.into_iter().for_each(|summary| text += &(summary + "\n"));
+        write_private(&dir.join(format!("{}.jsonl", events[0].session_hash)), &text)?;
+        files += 1;
+    }
+    if !args.output.quiet {
+        let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
+        let planned = match log.planned.len() {
+            0 => String::new(),
+            planned => format!(" and {planned} of the planner"),
+        };
+        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.display())?;
+    }
+    Ok(())
+}
 
-impl<'b> Behind<'b> {
-    /// Behind the last event of the step, or of the last one before it that has any, in the same context.
-    fn new(beside: &'b [Beside], log: &EventLog, laid: &Laid) -> Self {
-        let mut behind: BTreeMap<usize, Vec<&PipelineEvent>> = BTreeMap::new();
-        if beside.is_empty() {
+fn line(event: &PipelineEvent) -> String {
+    serde_json::to_string(event).expect("an event prints") + "\n"
+}
+
+/// What the planner did, by the event behind which it stands: the last one of the same step, or of the last step before
+/// it that has any, in the same context.
+struct Behind<'l>(BTreeMap<usize, Vec<&'l Event>>);
+
+impl<'l> Behind<'l> {
+    fn new(log: &'l EventLog) -> Self {
+        let mut behind: BTreeMap<usize, Vec<&Event>> = BTreeMap::new();
+        if log.planned.is_empty() {
             return Self(behind);
         }
         let mut last: BTreeMap<(u32, u32), BTreeMap<u32, usize>> = BTreeMap::new();
         for (at, event) in log.events.iter().enumerate() {
             last.entry((event.chain, event.partition)).or_default().insert(event.step, at);
         }
-        for Beside { after, event } in beside {
-            let call = &laid.history.calls[*after as usize];
-            let steps = last.get(&(call.chain, call.partition));
-            if let Some((_, at)) = steps.and_then(|steps| steps.range(..=call.step).next_back()) {
-                behind.entry(*at).or_default().push(event);
+        for planned in &log.planned {
+            let steps = last.get(&(planned.chain, planned.partition));
+            if let Some((_, at)) = steps.and_then(|steps| steps.range(..=planned.step).next_back()) {
+                behind.entry(*at).or_default().push(planned);
             }
         }
         Self(behind)
     }
 
-    fn take(&mut self, at: usize) -> impl Iterator<Item = &'b PipelineEvent> {
+    fn take(&mut self, at: usize) -> impl Iterator<Item = &'l Event> {
         self.0.remove(&at).into_iter().flatten()
     }
 }
@@ -103,8 +96,13 @@ fn make_dir(dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(|cause| Error::io("making", dir, &cause))
 }
 
+/// The name of the content; empty where nobody knows what the planner would have got.
+fn content(event: &Event) -> String {
+    if event.is_planned() && !event.body.is_some() { String::new() } else { event.body.to_string() }
+}
+
 /// The event as it stands in a file.
-pub fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
+fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);
@@ -117,7 +115,7 @@ pub fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
         response_chars: event.bytes.into(),
         shape: BodyShape::from_number(event.shape).key().to_owned(),
         inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.key().to_owned()).collect(),
-        content_sha_prefix_hex: event.body.to_string(),
+        content_sha_prefix_hex: content(event),
         file_path_hash: (event.path > 0).then(|| format!("{:08x}", event.path)),
         is_dedup_hit: event.layer == LayerId::L0,
         layer_used: event.layer.key().to_owned(),

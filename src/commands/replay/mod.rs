@@ -3,7 +3,7 @@
 mod compare;
 mod emit;
 mod gate;
-mod planner;
+pub mod planner;
 mod scenarios;
 mod study;
 
@@ -101,7 +101,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     scenarios.tell(&args.output, context)?;
     if let Some(dir) = &args.emit_telemetry {
         let laid = laid.map_or_else(|| Laid::new(scenarios.model.as_deref(), &mut input), Ok)?;
-        emit::write(dir, &scenarios, &laid, &[], args, context)?;
+        emit::write(dir, &scenarios, &laid, args, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;

@@ -143,7 +143,7 @@ pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<Planne
         notes: notes(&backtest),
         bound: bound.unwrap_or_default(),
         selectivity: planners.iter().find_map(|planner| match &planner.kind {
-            Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned), numbers.clone())),
+            Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned.as_ref()?), numbers.clone())),
             Kind::Published | Kind::ByLink => None,
         }),
         backtest,

@@ -1,47 +1,47 @@
-//! `--planner --emit-telemetry`: what one planner fetched ahead and declined, as events between those of the agent's
-//! calls.
+//! What one planner fetched ahead and declined, as events beside those of the agent's calls.
 //!
 //! A prefetch never ran, so its answer is that of the same call where it is in the logs, the nearest in time. Where it
 //! is nowhere, the event has no content and no prediction to hold against it, and names a file that no call names.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use crate::commands::input::Input;
 use crate::commands::laid::Laid;
-use crate::commands::replay::Args;
-use crate::commands::replay::emit::{self, Beside};
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::judged::trail;
 use crate::commands::replay::planner::learned::Planner;
-use crate::commands::replay::scenarios::Scenarios;
-use crate::context::Context;
-use crate::error::Result;
 use crate::model::body_shape::BodyShape;
-use crate::model::event::EventLog;
+use crate::model::event::{Event, EventLog, NO_FORMAT, Plan};
 use crate::model::id::Id;
+use crate::model::names::Names;
 use crate::model::prefetches::Trace;
+use crate::model::savings::LayerId;
 use crate::model::trace::{NO_TIME, Status};
 use crate::replay::Scenario;
-use crate::telemetry::{PipelineEvent, anonymous_tool};
 
-/// Writes the events of the logs, and between them those of a planner.
-pub fn write(
-    dir: &Path,
-    stage: &Stage,
-    planner: &Planner,
-    input: &mut Input,
-    args: &Args,
-    context: &mut Context<'_>,
-) -> Result<()> {
-    let scenarios = Scenarios::load(args, context)?;
-    let laid = Laid::new(None, input)?;
-    let traces = input.pool.install(|| trail(stage, planner));
-    let scenario = emit::scenario(&scenarios, &laid);
+/// Adds what a planner did in the judged sessions to the events of the same logs.
+pub fn add(stage: &Stage, planner: &Planner, laid: &Laid, scenario: &Scenario, log: &mut EventLog) {
     let answers = Answers::new(stage);
-    let recorder = Recorder { stage, laid: &laid, scenario: &scenario, answers: &answers };
-    let beside: Vec<Beside> = traces.iter().map(|trace| recorder.beside(trace)).collect();
-    emit::write(dir, &scenarios, &laid, &beside, args, context)
+    let EventLog { names, planned, .. } = log;
+    let event = |trace: Trace| {
+        let known = answers.of(&trace).filter(|_| trace.plan.prefetched);
+        let answer = known.and_then(|index| laid.plain_event(names, scenario, index));
+        // Without an answer there is nothing to hold a prediction against.
+        let predicted = if answer.is_some() { trace.plan.predicted } else { 0 };
+        let answer = answer.unwrap_or_else(|| unknown(names, &trace));
+        let call = &laid.history.calls[trace.after as usize];
+        Event {
+            session: laid.history.chains[call.chain as usize].session,
+            chain: call.chain,
+            partition: call.partition,
+            step: call.step,
+            ts: if call.ts == NO_TIME { 0 } else { call.ts },
+            call: name(&trace),
+            plan: Plan { predicted, ..trace.plan },
+            encodings: (0, 0),
+            ..answer
+        }
+    };
+    planned.extend(trail(stage, planner).into_iter().map(event));
 }
 
 /// Calls that were answered, by tool and whole input, in order.
@@ -70,88 +70,44 @@ impl<'s> Answers<'s> {
     }
 }
 
-/// Makes events of traces.
-struct Recorder<'a> {
-    stage: &'a Stage,
-    laid: &'a Laid,
-    scenario: &'a Scenario,
-    answers: &'a Answers<'a>,
-}
-
-impl Recorder<'_> {
-    fn beside(&self, trace: &Trace) -> Beside {
-        let call = &self.laid.history.calls[trace.after as usize];
-        let subagent = self.laid.subagent(call.chain);
-        let known = self.answers.of(trace).filter(|_| trace.plan.prefetched);
-        let answer = known.and_then(|index| self.answered(index));
-        let predicted = if answer.is_some() { trace.plan.predicted } else { 0 };
-        let event = PipelineEvent {
-            session_hash: self.stage.history.session_of(call).id.to_string()[..16].to_owned(),
-            tool_call_id_hash: self.name(trace),
-            context_partition: call.partition,
-            is_sidechain: subagent.is_some(),
-            agent_chain: subagent.map(|id| id.to_string()[..8].to_owned()),
-            ts_ms: if call.ts == NO_TIME { 0 } else { call.ts },
-            step: None,
-            enricher_prefetched: trace.plan.prefetched,
-            enricher_predicted_cost_tokens: predicted,
-            enricher_decline_reason: trace.plan.declined.map(|reason| reason.key().to_owned()),
-            cited_in_next_n_turns: trace.plan.cited,
-            ..answer.unwrap_or_else(|| unknown(trace))
-        };
-        Beside { after: trace.after, event }
-    }
-
-    /// The first digits of the hash of a call id as the host makes one: tool and arguments.
-    fn name(&self, trace: &Trace) -> String {
-        let id = format!("prefetch_{}_{:08x}_{}", trace.tool, trace.input, trace.after);
-        Id::pseudonym(id.as_bytes()).to_string()[..8].to_owned()
-    }
-
-    fn answered(&self, index: u32) -> Option<PipelineEvent> {
-        let mut log = EventLog::default();
-        let event = self.laid.plain_event(&mut log.names, self.scenario, index)?;
-        log.sessions = vec![String::new(); event.session as usize + 1];
-        Some(emit::recorded(&event, &log, self.laid))
-    }
+/// The first bytes of the hash of a call id such as the host makes: tool and arguments. Here with the call that set it
+/// off, so that no two of them are the same.
+fn name(trace: &Trace) -> u32 {
+    let id = format!("prefetch_{}_{:08x}_{}", trace.tool, trace.input, trace.after);
+    let [a, b, c, d, ..] = Id::pseudonym(id.as_bytes()).0;
+    u32::from_be_bytes([a, b, c, d])
 }
 
 /// An event of which only the tool is known.
-fn unknown(trace: &Trace) -> PipelineEvent {
-    let tool = anonymous_tool(&trace.tool);
-    PipelineEvent {
-        session_hash: String::new(),
-        tool_call_id_hash: String::new(),
-        endpoint_class: tool.clone(),
-        tool_name_anon: tool,
-        response_chars: 0,
-        shape: BodyShape::Unknown.key().to_owned(),
-        inner_formats: Vec::new(),
-        content_sha_prefix_hex: String::new(),
-        file_path_hash: trace.is_path.then(|| format!("{:08x}", trace.input as u32)),
-        is_dedup_hit: false,
-        layer_used: "L3".to_owned(),
-        template_id: None,
-        tokens_baseline: 0,
-        tokens_final: 0,
-        context_partition: 0,
-        is_sidechain: false,
-        ts_ms: 0,
-        sample_rate_applied: 1.0,
-        l2_format: None,
-        depth_max: 0,
-        n_cols: 0,
-        n_rows: 0,
-        key_stability: None,
-        agent_chain: None,
-        n_items: 0,
-        step: None,
+fn unknown(names: &mut Names, trace: &Trace) -> Event {
+    let tool = names.intern(&trace.tool);
+    Event {
+        session: 0,
+        chain: 0,
+        partition: 0,
+        step: 0,
+        ts: 0,
+        call: 0,
+        tool,
+        endpoint: tool,
+        path: if trace.is_path { trace.input as u32 } else { 0 },
+        body: Id::NONE,
+        bytes: 0,
+        shape: BodyShape::Unknown as u8,
+        inner_formats: 0,
+        depth: 0,
+        columns: 0,
+        rows: 0,
+        items: 0,
+        key_stability: f32::NAN,
+        layer: LayerId::L3,
+        format: NO_FORMAT,
+        baseline: 0,
+        sent: 0,
+        weight: 1.0,
         mixed: false,
         handle_tokens: 0,
-        encodings: Vec::new(),
-        enricher_prefetched: false,
-        enricher_predicted_cost_tokens: 0,
-        enricher_decline_reason: None,
-        cited_in_next_n_turns: None,
+        plan: Plan::default(),
+        encodings: (0, 0),
     }
 }
