@@ -10,7 +10,7 @@ use crate::model::event::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan};
 use crate::model::history::History;
 use crate::model::id::Id;
 use crate::model::names::Names;
-use crate::model::savings::PaperClaim;
+use crate::model::savings::{LayerId, PaperClaim};
 use crate::model::trace::{NO_TIME, Place};
 use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
 use crate::settings::classify_agent;
@@ -100,6 +100,16 @@ impl Laid {
         let mut log = EventLog { names, sessions, events, encodings, planned: Vec::new() };
         log.sort();
         log
+    }
+
+    /// A response as it is, as if nobody had shown it before; none without text.
+    pub fn plain_event(&self, names: &mut Names, scenario: &Scenario, index: u32) -> Option<Event> {
+        let response = &self.tape.responses[index as usize];
+        let is_text = matches!(response.outcome, Outcome::Answer | Outcome::Mixed);
+        let counting = scenario.sessions[response.session as usize].counting;
+        let tokens = counting.tokens(&self.tape.facts_of(response).raw);
+        let decision = Decision { layer: LayerId::L3, what: What::AsIs, tokens };
+        is_text.then(|| self.event(names, scenario, index, &decision))
     }
 
     fn event(&self, names: &mut Names, scenario: &Scenario, index: u32, decision: &Decision) -> Event {

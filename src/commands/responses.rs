@@ -12,6 +12,7 @@ use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::config::vocabularies;
 use crate::commands::input::Input;
 use crate::commands::laid::{Laid, tool_kind};
+use crate::commands::replay::planner;
 use crate::commands::update::thread_pool;
 use crate::commands::window;
 use crate::content::encode;
@@ -20,6 +21,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::frames::endpoints;
 use crate::logs::vocabulary::Vocabulary;
+use crate::mine::declines::late_invoked;
 use crate::mine::observe::{Guide, observe};
 use crate::mine::uses::sessions_of_events;
 use crate::model::effectiveness::Effectiveness;
@@ -29,9 +31,10 @@ use crate::model::journal::Inputs;
 use crate::model::stats::SessionUse;
 use crate::model::tokenizer::Counting;
 use crate::model::trace::Millis;
+use crate::planner::numbers::Numbers;
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
 use crate::rules::data::{Data, TelemetryRules};
-use crate::settings::{AgentClass, Settings, classify_agent, write_private_bytes};
+use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
 use crate::telemetry::{self, Listing, Request, Surroundings, Telemetry, anonymous_tool, is_anonymous_tool};
 
 /// Responses are replayed in pieces of whole sessions with at least this many, so that memory stays bounded.
@@ -47,6 +50,8 @@ pub struct Wanted<'a> {
     pub settings: &'a Settings,
     /// How results are shown.
     pub output: &'a OutputArgs,
+    /// A configuration whose planner is replayed over the logs, too.
+    pub planner: Option<&'a SettingsFile>,
 }
 
 /// Where responses come from.
@@ -126,7 +131,13 @@ impl Responses {
         let laid = Laid::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());
-        let log = laid.events(&scenario);
+        let mut log = laid.events(&scenario);
+        if let Some(file) = wanted.planner {
+            let judged = planner::shadow(file, &mut input, &laid, &scenario, &mut log)?;
+            input.notes.push(format!(
+                "the planner was replayed over the {judged} latest sessions; `devboy replay --planner` shows how it did"
+            ));
+        }
         Ok(Self {
             sessions: sessions_of_events(&log, &words.read_class_tools),
             log,
@@ -209,6 +220,7 @@ impl Responses {
     pub fn effectiveness(&self) -> Effectiveness {
         let mut sum = Effectiveness::default();
         self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
+        sum.late_invoked_after_decline = late_invoked(&self.log, Numbers::shipped().judge.declined_calls);
         sum
     }
 

@@ -3,6 +3,7 @@
 
 pub mod compare;
 pub mod contexts;
+pub mod declines;
 pub mod edges;
 mod follow_ups;
 pub mod observe;

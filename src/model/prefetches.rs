@@ -6,6 +6,7 @@ use std::ops::{AddAssign, Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::event::{Decline, Plan};
 use crate::model::names::Sym;
 
 /// How a planned call ended.
@@ -120,7 +121,18 @@ impl Held {
 
     /// Whether the planner could have made the call and chose not to.
     pub fn is_decline(self) -> bool {
-        matches!(self, Self::Budget | Self::LowProbability | Self::Preempted | Self::PrereqMissing)
+        self.decline().is_some()
+    }
+
+    /// The reason as telemetry records it, if it has a word for it.
+    pub fn decline(self) -> Option<Decline> {
+        match self {
+            Self::Budget => Some(Decline::Budget),
+            Self::LowProbability => Some(Decline::LowProbability),
+            Self::Preempted => Some(Decline::Preempted),
+            Self::PrereqMissing => Some(Decline::PrereqMissing),
+            Self::AlreadyRead | Self::NoArgument | Self::NotSpeculatable | Self::UnknownArgument => None,
+        }
     }
 }
 
@@ -319,6 +331,21 @@ impl AddAssign<&Self> for Tally {
         self.plans_compared += other.plans_compared;
         self.plans_behind += other.plans_behind;
     }
+}
+
+/// What the live host would have recorded of one call that the planner made or declined to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Index of a call of the step whose answers set it off.
+    pub after: u32,
+    /// The tool.
+    pub tool: String,
+    /// Hash of the whole input, as in [`crate::model::values::Given::value`].
+    pub input: u64,
+    /// Whether the planned argument is a path.
+    pub is_path: bool,
+    /// What was expected and what became of it.
+    pub plan: Plan,
 }
 
 /// From the tool that answered to the one that is called ahead.

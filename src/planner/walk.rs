@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::model::event;
 use crate::model::history::Call;
 use crate::model::names::Sym;
-use crate::model::prefetches::{Asked, Books, Edge, End, Held, Tally};
+use crate::model::prefetches::{Asked, Books, Edge, End, Held, Tally, Trace};
 use crate::model::tool_model::FollowUp;
 use crate::model::trace::{NO_TIME, ResultKind, Status};
 use crate::model::values::List;
@@ -78,11 +78,22 @@ pub fn judge(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<Books>
     let books = |(session, contexts): (usize, &Vec<Context>)| {
         let mut books = Books::default();
         for context in contexts.iter().filter(|_| wanted[session]) {
-            Walk::new(told, policy, context.session).run(context, &mut books);
+            Walk::over(told, policy, context).finish(context, &mut books);
         }
         books
     };
     sessions.par_iter().enumerate().map(books).collect()
+}
+
+/// What the live host would have recorded of the planner: the prefetches sent out and the declines of the sessions wanted,
+/// in the order of the history.
+pub fn trail(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<Trace> {
+    let sessions = Context::of_sessions(told.history);
+    let traces = |(session, contexts): (usize, &Vec<Context>)| -> Vec<Trace> {
+        let contexts = contexts.iter().filter(|_| wanted[session]);
+        contexts.flat_map(|context| Walk::over(told, policy, context).traces(context)).collect()
+    };
+    sessions.par_iter().enumerate().flat_map_iter(traces).collect()
 }
 
 /// Arguments that each tool was given in the sessions wanted.
@@ -142,7 +153,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn run(mut self, context: &Context, books: &mut Books) {
+    /// The walk to the end of a context.
+    fn over(told: Told<'a>, policy: &'a Policy<'a>, context: &Context) -> Self {
+        let mut walk = Self::new(told, policy, context.session);
+        walk.run(context);
+        walk
+    }
+
+    fn run(&mut self, context: &Context) {
         for step in context.steps(self.told.history) {
             self.watch.clock.step += 1;
             step.iter().for_each(|&call| self.call(call));
@@ -152,7 +170,32 @@ impl<'a> Walk<'a> {
                 self.answer(trigger);
             }
         }
-        self.finish(context, books);
+    }
+
+    /// What the host would have recorded, by the answer that set it off.
+    fn traces(&self, context: &Context) -> Vec<Trace> {
+        let known = &self.policy.known.names;
+        let sent = self.watch.sent.iter().map(|sent| Trace {
+            after: sent.moment.trigger,
+            tool: known.text(sent.moment.to).to_owned(),
+            input: self.link(&sent.moment).sole_input(sent.moment.value),
+            is_path: sent.moment.is_path,
+            plan: event::Plan {
+                prefetched: true,
+                predicted: u32::try_from(sent.predicted_tokens).unwrap_or(u32::MAX),
+                cited: Some(sent.near == Match::Exact),
+                declined: None,
+            },
+        });
+        let left = self.watch.left.iter().filter_map(|left| {
+            let plan = event::Plan { declined: Some(left.held.decline()?), ..event::Plan::default() };
+            // Declines are known by the number of calls before them.
+            let after = context.calls[left.at.checked_sub(1)? as usize];
+            Some(Trace { after, tool: known.text(left.edge.1).to_owned(), input: left.input, is_path: false, plan })
+        });
+        let mut traces: Vec<Trace> = sent.chain(left).collect();
+        traces.sort_by(|a, b| (a.after, &a.tool, a.input).cmp(&(b.after, &b.tool, b.input)));
+        traces
     }
 
     /// Answers of a step in the order in which they came, with their times.

@@ -61,8 +61,9 @@ pub(super) struct Sent {
 pub(super) struct Left {
     pub edge: Edge,
     pub held: Held,
-    input: u64,
-    at: u32,
+    pub input: u64,
+    /// Calls before it.
+    pub at: u32,
     pub exact: bool,
     pub name: bool,
 }

@@ -8,8 +8,10 @@ use crate::error::Result;
 use crate::model::stats::Share;
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::curve::Point;
+use crate::planner::selectivity::features::Cell;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::Window;
+use crate::planner::selectivity::table::{Counts, Link};
 use crate::report::table::{Format, Table};
 
 /// Rows of the table of cells that are shown; JSON and the file have all.
@@ -61,37 +63,44 @@ pub fn write(
     cells(learned, numbers).write(out, format, width)
 }
 
-/// The curve on training and judged sessions; thresholds that change nothing are left out.
+/// The curve on training and judged sessions, intervals over sessions; thresholds that change nothing are left out.
 fn curve(learned: &Learned) -> Table {
-    let columns = ["#threshold", "#coverage", "training: exact", "#coverage", "judged: exact", "same value", ""];
+    let columns =
+        ["#from", "#training", "#[sessions]", "#covers", "#judged", "#[sessions]", "#same value", "#covers", ""];
     let mut table = Table::new(&columns);
     let backtest = &learned.backtest;
     let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
     for (place, (training, judged)) in pairs.iter().enumerate() {
         let is_chosen = backtest.threshold() == Some(training.threshold);
         let later = pairs.get(place + 1);
-        let same = |next: &(&Point, &Point)| next.0.exact.n == training.exact.n && next.1.exact.n == judged.exact.n;
+        let same = |next: &(&Point, &Point)| next.0.exact == training.exact && next.1.exact == judged.exact;
         if !is_chosen && later.is_none_or(same) {
             continue;
         }
         table.row([
-            format!("{:.2}", training.threshold),
+            percent_of(training.threshold),
+            fraction(training.exact),
+            ends(training.exact_sessions),
             percent(training.coverage),
-            shares(training.exact, training.exact_sessions),
-            percent(judged.coverage),
-            shares(judged.exact, judged.exact_sessions),
+            fraction(judged.exact),
+            ends(judged.exact_sessions),
             percent(judged.target),
+            percent(judged.coverage),
             if is_chosen { "chosen" } else { "" }.to_owned(),
         ]);
     }
     table
 }
 
-/// The cells that were believed, those with most exact calls first.
+/// The cells that were believed, best first; one that tells nothing apart in its coarser cell is left out.
 fn cells(learned: &Learned, numbers: &Numbers) -> Table {
-    let mut table = Table::new(&["after", "call", "where", "#candidates", "exact", "same value"]);
-    let mut rows: Vec<_> = learned.backtest.table.believed(numbers).collect();
-    // The finest cells are those in use; coarser ones repeat what stands in them.
+    let mut table = Table::new(&["after", "call", "where", "#candidates", "#exact", "#same value"]);
+    let links = &learned.backtest.table.links;
+    let tells = |link: &Link, cell: &Cell, counts: &Counts| {
+        let coarser = cell.outwards().nth(1);
+        coarser.is_none_or(|coarser| links[link].get(&coarser) != Some(counts))
+    };
+    let mut rows: Vec<_> = learned.backtest.table.believed(numbers).filter(|row| tells(row.0, row.1, row.2)).collect();
     rows.sort_by(|a, b| b.2.exact().lower.total_cmp(&a.2.exact().lower).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
     for (link, cell, counts) in rows.into_iter().take(CELLS_MAX) {
         table.row([
@@ -189,5 +198,18 @@ fn interval(share: Share) -> String {
 }
 
 fn percent(share: Share) -> String {
-    if share.n == 0 { "–".to_owned() } else { format!("{:.0} %", 100.0 * share.value()) }
+    if share.n == 0 { "–".to_owned() } else { percent_of(share.value()) }
+}
+
+fn percent_of(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// "14/18 = 78 %"
+fn fraction(share: Share) -> String {
+    if share.n == 0 { "–".to_owned() } else { format!("{}/{} = {}", share.k, share.n, percent(share)) }
+}
+
+fn ends(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("[{:.0}–{:.0}]", 100.0 * low, 100.0 * high))
 }

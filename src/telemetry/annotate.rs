@@ -187,6 +187,8 @@ struct Record<'a> {
     path: &'a [u8],
     sampled: bool,
     prefetched: bool,
+    /// Whether it only says that the planner declined: nothing was answered.
+    declined: bool,
     cited: Option<bool>,
 }
 
@@ -208,6 +210,7 @@ impl<'a> Record<'a> {
             path: fields.text(Field::Path).0,
             sampled: fields.real(Field::Rate).is_some_and(|rate| rate < 1.0),
             prefetched: fields.flag(Field::Prefetched) == Some(true),
+            declined: !fields.text(Field::Declined).0.is_empty() && fields.count(Field::Bytes) == 0,
             cited: fields.flag(Field::Cited),
         })
     }
@@ -317,7 +320,7 @@ fn cited_by_name(records: &[Record<'_>], lookahead: u32) -> Vec<bool> {
 fn cited_by_answer(records: &[Record<'_>], pass: &Pass<'_>, counts: &mut Citations) -> Vec<Option<bool>> {
     let mut cited = vec![None; records.len()];
     let mut open: BTreeMap<_, Vec<Open>> = BTreeMap::new();
-    for (at, record) in records.iter().enumerate() {
+    for (at, record) in records.iter().enumerate().filter(|(_, record)| record.prefetched || !record.declined) {
         let windows = open.entry((record.session, record.reader)).or_default();
         if record.prefetched {
             if !record.sampled && !record.is_untraced() {

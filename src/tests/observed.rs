@@ -12,7 +12,7 @@ use crate::model::savings::LayerId;
 
 const TOOLS: [&str; 4] = ["", "A", "B", "C"];
 
-fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: usize) -> Event {
+pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: usize) -> Event {
     Event {
         session: chain / 2,
         chain,

@@ -65,6 +65,12 @@ impl Script {
         self.second += 10;
     }
 
+    /// Lets time pass, or takes some of the nine seconds back.
+    pub fn pause(mut self, seconds: i32) -> Self {
+        self.second = self.second.saturating_add_signed(seconds);
+        self
+    }
+
     /// A search that lists these files, one call each.
     pub fn grep(self, files: &[&str]) -> Self {
         let pattern = json!({ "pattern": format!("word{}", self.calls) });

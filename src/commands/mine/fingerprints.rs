@@ -37,7 +37,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
     let window = window::of(&args.window, context.now_ms)?;
     let output = args.export.shared();
-    let wanted = Wanted { input: &args.input, window, settings: &settings, output: &output };
+    let wanted = Wanted { input: &args.input, window, settings: &settings, output: &output, planner: None };
     let mut responses = if args.from_telemetry {
         Responses::from_telemetry(&wanted, context)?
     } else {

@@ -1,5 +1,6 @@
 //! `--emit-telemetry`: the events that the live pipeline would have recorded for these logs, one file per session.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::commands::laid::Laid;
@@ -19,28 +20,85 @@ use crate::telemetry::{PipelineEvent, SummaryLine, anonymous_tool};
 
 /// Writes the events of the first configuration, with the published formats.
 pub fn write(dir: &Path, scenarios: &Scenarios, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
-    let log = laid.events(&Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false)));
+    let log = laid.events(&scenario(scenarios, laid));
+    write_log(dir, &log, laid, args, context)
+}
+
+/// The first configuration, resolved for the logs.
+pub fn scenario(scenarios: &Scenarios, laid: &Laid) -> Scenario {
+    Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false))
+}
+
+/// Writes a log, one file per session. What the planner did stands behind the step that set it off.
+pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
     make_dir(dir)?;
-    let sessions = log.events.chunk_by(|a, b| a.session == b.session);
-    let mut files = 0;
-    for session in sessions {
-        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, &log, laid)).collect();
-        let lines = events.iter().map(|event| serde_json::to_string(event).expect("an event prints"));
+    let mut behind = Behind::new(log);
+    let (mut files, mut at) = (0, 0);
+    for session in log.events.chunk_by(|a, b| a.session == b.session) {
+        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid)).collect();
+        // Nobody asked for what the planner fetched, so that it is not summed up.
         let summary =
             SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
-        let text: String = lines.chain(summary).map(|line| line + "\n").collect();
+        let mut text = String::new();
+        for event in &events {
+            text += &line(event);
+            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid)));
+            at += 1;
+        }
+        summary.into_iter().for_each(|summary| text += &(summary + "\n"));
         write_private(&dir.join(format!("{}.jsonl", events[0].session_hash)), &text)?;
         files += 1;
     }
     if !args.output.quiet {
         let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
-        writeln!(context.err, "# telemetry: {events} in {files} → {}", dir.display())?;
+        let planned = match log.planned.len() {
+            0 => String::new(),
+            planned => format!(" and {planned} of the planner"),
+        };
+        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.display())?;
     }
     Ok(())
 }
 
+fn line(event: &PipelineEvent) -> String {
+    serde_json::to_string(event).expect("an event prints") + "\n"
+}
+
+/// What the planner did, by the event behind which it stands: the last one of the same step, or of the last step before
+/// it that has any, in the same context.
+struct Behind<'l>(BTreeMap<usize, Vec<&'l Event>>);
+
+impl<'l> Behind<'l> {
+    fn new(log: &'l EventLog) -> Self {
+        let mut behind: BTreeMap<usize, Vec<&Event>> = BTreeMap::new();
+        if log.planned.is_empty() {
+            return Self(behind);
+        }
+        let mut last: BTreeMap<(u32, u32), BTreeMap<u32, usize>> = BTreeMap::new();
+        for (at, event) in log.events.iter().enumerate() {
+            last.entry((event.chain, event.partition)).or_default().insert(event.step, at);
+        }
+        for planned in &log.planned {
+            let steps = last.get(&(planned.chain, planned.partition));
+            if let Some((_, at)) = steps.and_then(|steps| steps.range(..=planned.step).next_back()) {
+                behind.entry(*at).or_default().push(planned);
+            }
+        }
+        Self(behind)
+    }
+
+    fn take(&mut self, at: usize) -> impl Iterator<Item = &'l Event> {
+        self.0.remove(&at).into_iter().flatten()
+    }
+}
+
 fn make_dir(dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(|cause| Error::io("making", dir, &cause))
+}
+
+/// The name of the content; empty where nobody knows what the planner would have got.
+fn content(event: &Event) -> String {
+    if event.is_planned() && !event.body.is_some() { String::new() } else { event.body.to_string() }
 }
 
 /// The event as it stands in a file.
@@ -57,7 +115,7 @@ fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
         response_chars: event.bytes.into(),
         shape: BodyShape::from_number(event.shape).key().to_owned(),
         inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.key().to_owned()).collect(),
-        content_sha_prefix_hex: event.body.to_string(),
+        content_sha_prefix_hex: content(event),
         file_path_hash: (event.path > 0).then(|| format!("{:08x}", event.path)),
         is_dedup_hit: event.layer == LayerId::L0,
         layer_used: event.layer.key().to_owned(),

@@ -3,7 +3,7 @@
 mod compare;
 mod emit;
 mod gate;
-mod planner;
+pub mod planner;
 mod scenarios;
 mod study;
 
@@ -56,18 +56,23 @@ pub struct Args {
     /// Percentage points that combined savings may lose against the baseline before exit code 3.
     #[arg(long, value_name = "PCT", requires = "baseline", default_value_t = 0.0)]
     max_regression: f64,
-    /// Write the events that the live pipeline would have recorded, names made anonymous.
+    /// Write the events that the live pipeline would have recorded, names made anonymous. With --planner also what one
+    /// planner (--arm) fetched ahead and declined in the judged sessions.
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
     emit_telemetry: Option<PathBuf>,
     /// Replay the planner instead: what would have been fetched ahead, and would the agent have asked for it?
-    #[arg(long, conflicts_with_all = ["against", "baseline", "emit_telemetry", "agent_profile", "model"])]
+    #[arg(long, conflicts_with_all = ["against", "baseline", "agent_profile", "model"])]
     planner: bool,
     /// Learn from sessions up to this day, judge the later ones. Default: the first 70 % of the sessions.
     #[arg(long, value_name = "WHEN", requires = "planner")]
     train_until: Option<String>,
-    /// The planner whose sessions `--format csv` lists: published, configured, mined or selective.
+    /// The planner whose sessions `--format csv` lists and whose prefetches --emit-telemetry records: published, configured,
+    /// mined or selective.
     #[arg(long, value_name = "NAME", requires = "planner")]
     arm: Option<String>,
+    /// Write what the selective planner learned as TOML: the counts of each cell and the threshold.
+    #[arg(long, value_name = "FILE", requires = "planner", conflicts_with = "sweep")]
+    write_selectivity: Option<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]

@@ -64,7 +64,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = load_config(&path, false)?;
     let effective = Effective::resolve(&file)?;
     let window = window::of(&args.window, context.now_ms)?;
-    let wanted = Wanted { input: &args.input, window, settings: &effective.settings, output: &args.report };
+    let wanted = Wanted {
+        input: &args.input,
+        window,
+        settings: &effective.settings,
+        output: &args.report,
+        planner: args.auto_enrichment.then_some(&file),
+    };
     let mut responses = if args.from_claude_logs {
         Responses::from_logs(&wanted, context)?
     } else {

@@ -18,7 +18,8 @@ pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> 
     // The journal can be read whatever has become of the configuration.
     let file = load_config(&path, false).unwrap_or_else(|_| SettingsFile::missing(&path));
     let settings = Effective::resolve(&file)?.settings;
-    let wanted = Wanted { input: &args.input, window: window::ALL, settings: &settings, output: &args.report };
+    let wanted =
+        Wanted { input: &args.input, window: window::ALL, settings: &settings, output: &args.report, planner: None };
     let responses = Responses::from_telemetry(&wanted, context)?;
     history::run(args, &|from, to| realised(&responses.log, from, to), context)
 }

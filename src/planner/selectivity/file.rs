@@ -112,7 +112,7 @@ impl Selectivity {
         let text = toml_edit::ser::to_string_pretty(&file).expect("names and numbers print as TOML");
         format!(
             "# How often a candidate of each cell was exactly what was called next, counted by `devboy replay --planner`.\n\
-             # A candidate is fetched ahead if the lower end of the 95 % Wilson interval of exact / trials reaches the threshold.\n\
+             # Fetched ahead is what falls in a cell with exact / trials of at least the threshold; the finest cell counts.\n\
              {text}"
         )
     }

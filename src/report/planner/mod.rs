@@ -60,7 +60,7 @@ pub struct Arm {
     pub total: Tally,
     /// The same planner with values of other sessions in place of its own.
     pub control: Tally,
-    /// The four target metrics, the hit rate first.
+    /// The target metrics: the hit rate within calls, within steps, and the others.
     pub metrics: Vec<Metric>,
     /// From one tool to another.
     pub edges: Vec<EdgeRow>,
@@ -115,6 +115,17 @@ impl Verdict {
 }
 
 impl Metric {
+    /// Whether it reaches its target even at the worse end of its interval over sessions.
+    pub fn is_sure(&self) -> bool {
+        let (lower, upper) = self.sessions.unwrap_or((self.share.lower, self.share.upper));
+        self.verdict() == Verdict::Pass
+            && match self.target {
+                Some(Target::AtLeast(least)) => lower >= least,
+                Some(Target::AtMost(most)) => upper <= most,
+                None => false,
+            }
+    }
+
     /// Whether the share reaches its target, by its point value.
     pub fn verdict(&self) -> Verdict {
         let value = self.share.value();

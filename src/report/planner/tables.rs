@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::model::prefetches::{End, Held, Tally};
 use crate::model::stats::Share;
 use crate::report::numbers::thousands;
-use crate::report::planner::words::{answer, ends, interval, seconds};
-use crate::report::planner::{Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, Verdict, by_tool, effectiveness};
+use crate::report::planner::words::{answer, ends, seconds};
+use crate::report::planner::{Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, effectiveness};
 use crate::report::selectivity;
 use crate::report::table::{Format, Table};
 
@@ -27,7 +27,7 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
     for line in answer(report) {
         writeln!(out, "{line}")?;
     }
-    heading(out, "the four targets; intervals over sessions")?;
+    heading(out, "the targets")?;
     targets(report).write(out, format, width)?;
     heading(out, "all figures; shares are of what was sent ahead")?;
     figures(report).write(out, format, width)?;
@@ -73,24 +73,35 @@ fn bullet(format: Format) -> &'static str {
     if format == Format::Md { "- " } else { "" }
 }
 
-/// The four metrics with their targets; shares with their intervals over sessions.
+/// The metrics with their targets, planner by planner.
 fn targets(report: &PlannerReport) -> Table {
-    let of = |metric: &Metric| match metric.target {
-        Some(Target::AtLeast(least)) => format!("#{} ≥ {:.0} %", metric.name, 100.0 * least),
-        Some(Target::AtMost(most)) => format!("#{} ≤ {:.0} %", metric.name, 100.0 * most),
-        None => format!("#{}", metric.name),
-    };
-    let names: Vec<String> = report.arms.first().map_or_else(Vec::new, |arm| arm.metrics.iter().map(of).collect());
-    let mut table = Table::new(&std::iter::once("planner").chain(names.iter().map(String::as_str)).collect::<Vec<_>>());
-    let cell = |metric: &Metric| match metric.verdict() {
-        Verdict::NotApplicable if metric.target.is_some() || metric.share.n == 0 => "n/a".to_owned(),
-        Verdict::NotApplicable => format!("{} of {}", thousands(metric.share.k), thousands(metric.share.n)),
-        verdict => format!("{} n {} {}", interval(metric), thousands(metric.share.n), verdict.key()),
-    };
-    for arm in &report.arms {
-        table.row(std::iter::once(arm.name.clone()).chain(arm.metrics.iter().map(cell)));
+    let columns = ["figure", "planner", "#share", "#95 % over sessions", "#of", "#target", "reached"];
+    let mut table = Table::new(&columns);
+    for place in 0..report.arms.first().map_or(0, |arm| arm.metrics.len()) {
+        for arm in &report.arms {
+            table.row(target(arm, &arm.metrics[place]));
+        }
     }
     table
+}
+
+fn target(arm: &Arm, metric: &Metric) -> Vec<String> {
+    let Metric { name, share, sessions, target, .. } = metric;
+    let ends = |(lower, upper): (f64, f64)| format!("{:.0}–{:.0} %", 100.0 * lower, 100.0 * upper);
+    let asked = match target {
+        Some(Target::AtLeast(least)) => format!("≥ {:.0} %", 100.0 * least),
+        Some(Target::AtMost(most)) => format!("≤ {:.0} %", 100.0 * most),
+        None => "–".to_owned(),
+    };
+    vec![
+        name.clone(),
+        arm.name.clone(),
+        percent(*share),
+        sessions.map_or_else(|| "n/a".to_owned(), ends),
+        format!("{} of {}", thousands(share.k), thousands(share.n)),
+        asked,
+        metric.verdict().key().to_owned(),
+    ]
 }
 
 /// A row of the table of figures: its name, and what it says of an arm.

@@ -4,63 +4,76 @@ use crate::model::prefetches::{Bound, End};
 use crate::report::numbers::{counted, date, thousands};
 use crate::report::planner::{Arm, Metric, PlannerReport, Verdict};
 
-/// "Would prefetching have paid?", for every arm, and what nobody could beat.
+/// "Would prefetching have paid?": as configured, with any other planner, and what nobody could beat.
 pub fn answer(report: &PlannerReport) -> Vec<String> {
     let backtest = &report.backtest;
     let since = backtest.judged_from.map(|ms| format!(" since {}", date(ms))).unwrap_or_default();
     let mut lines = vec![
         format!("Would prefetching have paid? {}", verdict(report)),
         format!(
-            "Judged on {}{since} ({}), learned from the {} before; a hit is exactly the call that was made.",
+            "Judged on {}{since} ({}), learned from the {} before. A hit is exactly the call that was made.",
             counted(backtest.judged_sessions, "session"),
             counted(backtest.judged_calls, "call"),
             thousands(backtest.training_sessions),
         ),
     ];
-    lines.extend(report.arms.iter().map(words));
+    let told = |arm: &&Arm| arm.name == CONFIGURED || reached(arm).is_some();
+    lines.extend(report.arms.iter().filter(told).map(words));
     lines.push(bound(&report.bound));
     lines
 }
 
-/// The best planner decides; where none would have sent anything there is nothing to say.
+/// The planner that the user would have.
+const CONFIGURED: &str = "configured";
+
+/// The configuration first, then the planners that reach the hit rate; where none would have sent anything there is
+/// nothing to say.
 fn verdict(report: &PlannerReport) -> String {
-    let paid =
-        |arm: &&Arm| arm.metrics.first().is_some_and(|hit| hit.verdict() == Verdict::Pass) && arm.calls_saved() > 0;
-    let configured = report.arms.iter().find(|arm| arm.name == "configured");
-    let others: Vec<&str> = report.arms.iter().filter(paid).map(|arm| arm.name.as_str()).collect();
-    match configured {
-        _ if report.arms.iter().all(|arm| arm.total.sent() == 0) => "Nothing would have been fetched ahead.".to_owned(),
-        Some(arm) if paid(&arm) => "Yes, with your configuration.".to_owned(),
-        _ if others.is_empty() => "No.".to_owned(),
-        _ => format!("Not with your configuration; yes with: {}.", others.join(", ")),
+    let sent = |arm: &&Arm| arm.total.sent() > 0;
+    if !report.arms.iter().any(|arm| sent(&arm)) {
+        return "Nothing would have been fetched ahead.".to_owned();
     }
+    let mut said = Vec::new();
+    match report.arms.iter().find(|arm| arm.name == CONFIGURED).filter(sent) {
+        None => said.push("As configured nothing is fetched ahead.".to_owned()),
+        Some(arm) if reached(arm).is_none() => {
+            let hit = arm.metrics.first().map(interval).unwrap_or_default();
+            said.push(format!("Not as configured: {hit} of what it fetches is asked for."));
+        }
+        Some(_) => {}
+    }
+    for arm in &report.arms {
+        let Some(metric) = reached(arm) else { continue };
+        let sure = if metric.is_sure() { "Yes" } else { "Perhaps, since the interval reaches below the target," };
+        let (interval, within) = (interval(metric), metric.name.trim_start_matches("hit, "));
+        said.push(format!("{sure} with planner \"{}\": {interval} is asked for within {within}.", arm.name));
+    }
+    said.join(" ")
+}
+
+/// The hit rate that a planner reaches, if it reaches one and spares a call.
+fn reached(arm: &Arm) -> Option<&Metric> {
+    let passed = |metric: &&Metric| metric.key.starts_with("prefetch_hit") && metric.verdict() == Verdict::Pass;
+    arm.metrics.iter().find(passed).filter(|_| arm.calls_saved() > 0)
 }
 
 fn words(arm: &Arm) -> String {
     let total = &arm.total;
     if total.sent() == 0 {
-        return format!("- {}: sends nothing ahead.", arm.name);
+        return format!("{}: sends nothing ahead.", arm.name);
     }
-    let hit = arm.metrics.first().map(interval).unwrap_or_default();
     format!(
-        "- {}: {} sent ahead, {} asked for exactly ({hit}); {} not have run, {} for nothing or twice; answers wait {} \
-         and {} of waiting is spared.",
+        "{}: {} sent ahead, {} asked for exactly within three calls and {} within three steps. {} of the agent need not \
+         have run, {} ran for nothing or twice. Answers wait {} longer, {} of its own waiting is spared.",
         arm.name,
         thousands(total.sent()),
         thousands(total.near.exact),
-        spared(arm.calls_saved()),
-        ran(arm.calls_added()),
+        thousands(total.steps.exact),
+        counted(arm.calls_saved(), "call"),
+        thousands(arm.calls_added()),
         seconds(total.waited_ms),
         seconds(total.spared_ms),
     )
-}
-
-fn spared(calls: u64) -> String {
-    format!("{} of the agent need", counted(calls, "call"))
-}
-
-fn ran(calls: u64) -> String {
-    format!("{} run", thousands(calls))
 }
 
 /// "12 % [9–18]"

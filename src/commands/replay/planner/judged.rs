@@ -8,7 +8,7 @@ use crate::commands::tune::proposal::{View, settle};
 use crate::error::Result;
 use crate::model::finding::Verdict;
 use crate::model::fingerprint::{Observed, ToolCosts};
-use crate::model::prefetches::{Books, Tally};
+use crate::model::prefetches::{Books, Tally, Trace};
 use crate::model::stats::Share;
 use crate::planner::bound::bound;
 use crate::planner::control::Donors;
@@ -19,11 +19,11 @@ use crate::planner::plan::Scoring;
 use crate::planner::selectivity::bootstrap::interval;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
-use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
+use crate::planner::walk::{self, Policy, Wiring, arguments_seen, judge};
 use crate::report::planner::{Arm, Backtest, EdgeRow, Metric, PlannerReport, Target, by_tool};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
-use crate::rules::{Facts, Speaks, judge_all, r7_speculation};
+use crate::rules::{Facts, Sheet, Speaks, judge_all, r6_cost_models, r7_speculation};
 use crate::settings::{Effective, Enrichment};
 
 /// What planners know of the training sessions besides links.
@@ -49,15 +49,55 @@ pub fn walk(
     probability_min: Option<f64>,
     control: Option<&Donors>,
 ) -> Vec<Books> {
-    let told = stage.told();
-    let odds = match &planner.kind {
+    let odds = odds(stage, planner, known);
+    let policy = Policy {
+        models: &planner.models,
+        known,
+        wiring: wiring(stage, planner, odds.as_ref(), probability_min),
+        enrichment,
+        latencies: &trained.latencies,
+        arguments_seen: &trained.arguments,
+        control,
+        numbers: &stage.numbers,
+    };
+    judge(stage.told(), &policy, &stage.judged)
+}
+
+/// What the live host would have recorded of a planner in the judged sessions.
+pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
+    let trained = Trained::new(stage);
+    let known = KnownTools::new(&planner.models, stage.told(), &stage.numbers);
+    let odds = odds(stage, planner, &known);
+    let policy = Policy {
+        models: &planner.models,
+        known: &known,
+        wiring: wiring(stage, planner, odds.as_ref(), None),
+        enrichment: &stage.settings.enrichment,
+        latencies: &trained.latencies,
+        arguments_seen: &trained.arguments,
+        control: None,
+        numbers: &stage.numbers,
+    };
+    walk::trail(stage.told(), &policy, &stage.judged)
+}
+
+fn odds<'a>(stage: &'a Stage, planner: &'a Planner, known: &'a KnownTools<'_>) -> Option<Selective<'a>> {
+    match &planner.kind {
         Kind::ByTable { table, numbers, .. } => {
-            Some(Selective { learned: table, numbers, named: Named::new(told, known) })
+            Some(Selective { learned: table, numbers, named: Named::new(stage.told(), known) })
         }
         Kind::Published | Kind::ByLink => None,
-    };
+    }
+}
+
+fn wiring<'a>(
+    stage: &Stage,
+    planner: &Planner,
+    odds: Option<&'a Selective<'_>>,
+    probability_min: Option<f64>,
+) -> Wiring<'a> {
     let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
-    let wiring = match &odds {
+    match odds {
         _ if matches!(planner.kind, Kind::Published) => Wiring::Published { probability_min: by_link },
         None => Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min: by_link, odds: None },
         // The table has its own threshold, below which nothing is left.
@@ -66,18 +106,7 @@ pub fn walk(
             probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE),
             odds: Some(odds),
         },
-    };
-    let policy = Policy {
-        models: &planner.models,
-        known,
-        wiring,
-        enrichment,
-        latencies: &trained.latencies,
-        arguments_seen: &trained.arguments,
-        control,
-        numbers: &stage.numbers,
-    };
-    judge(told, &policy, &stage.judged)
+    }
 }
 
 /// The books of several sessions in one.
@@ -114,7 +143,7 @@ pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<Planne
         notes: notes(&backtest),
         bound: bound.unwrap_or_default(),
         selectivity: planners.iter().find_map(|planner| match &planner.kind {
-            Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned), numbers.clone())),
+            Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned.as_ref()?), numbers.clone())),
             Kind::Published | Kind::ByLink => None,
         }),
         backtest,
@@ -151,7 +180,7 @@ fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
     arm
 }
 
-/// The four target metrics with their intervals over sessions.
+/// The target metrics with their intervals over sessions.
 fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
     let targets = &stage.numbers.targets;
     let always_runs = arm.always_runs;
@@ -160,12 +189,18 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
         (of_session.calls_saved(), tally.calls)
     };
     type Count<'c> = Box<dyn Fn(&Tally) -> (u64, u64) + 'c>;
-    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
+    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 5] = [
         (
             "prefetch_hit",
-            "hit",
+            "hit, 3 calls",
             Some(Target::AtLeast(targets.hit_min)),
             Box::new(|tally| (tally.near.exact, tally.sent())),
+        ),
+        (
+            "prefetch_hit_steps",
+            "hit, 3 steps",
+            Some(Target::AtLeast(targets.hit_min)),
+            Box::new(|tally| (tally.steps.exact, tally.sent())),
         ),
         (
             "decline_recall_loss",
@@ -231,6 +266,7 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
     let found = settle(&view, judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
     let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
     let mut lines = r7_speculation::lines(&found);
+    lines.extend(tighten(&facts, data)?);
     if lines.is_empty() {
         lines.push("R7: nothing was fetched ahead, so there is nothing to judge".to_owned());
     }
@@ -249,6 +285,17 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         ));
     }
     Ok(lines)
+}
+
+/// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
+fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
+    let rule = &r6_cost_models::RULE;
+    let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
+    let flagged = found.iter().filter_map(|finding| match &finding.verdict {
+        Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
+        Verdict::Propose(_) | Verdict::Skip(_) => None,
+    });
+    Ok(flagged.collect())
 }
 
 fn notes(backtest: &Backtest) -> Vec<String> {

@@ -42,7 +42,7 @@ pub struct Planner {
 pub enum Kind {
     Published,
     ByLink,
-    ByTable { learned: Box<Learned>, table: Selectivity, numbers: SelectivityNumbers },
+    ByTable { learned: Option<Box<Learned>>, table: Selectivity, numbers: SelectivityNumbers },
 }
 
 /// All planners.
@@ -52,8 +52,6 @@ pub enum Kind {
 pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let shipped = || layers(stage, &annotations);
-    let mut configured = shipped()?;
-    configured.user(&stage.file);
     let mined_file = mined(stage, data, &annotations)?;
     let with_mined = || {
         let mut mined = shipped()?;
@@ -70,12 +68,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             models: layers(stage, &Annotations::published()?)?.resolve(Precedence::WholeModel)?,
             kind: Kind::Published,
         },
-        Planner {
-            name: CONFIGURED,
-            about: "your configuration over the shipped annotations, expected value",
-            models: configured.resolve(Precedence::ByField)?,
-            kind: Kind::ByLink,
-        },
+        configured(stage, data)?,
         Planner {
             name: MINED,
             about: "links, sizes and projections mined on the training sessions, expected value",
@@ -86,9 +79,27 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             name: SELECTIVE,
             about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
             models: selective,
-            kind: Kind::ByTable { table: learned.selectivity(), learned: Box::new(learned), numbers },
+            kind: Kind::ByTable { table: learned.selectivity(), learned: Some(Box::new(learned)), numbers },
         },
     ])
+}
+
+/// The planner as the file of the user has it.
+///
+/// # Errors
+/// If a data file or the user's value models do not fit the schema.
+pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
+    let mut layers = layers(stage, &Annotations::load(data)?)?;
+    layers.user(&stage.file);
+    let numbers = SelectivityNumbers::parse(&data.text(SHEET)?, &data.place(SHEET))?;
+    let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.display().to_string(), &numbers)?;
+    let by_link = table == Selectivity::default();
+    Ok(Planner {
+        name: CONFIGURED,
+        about: "your configuration over the shipped annotations, expected value",
+        models: layers.resolve(Precedence::ByField)?,
+        kind: if by_link { Kind::ByLink } else { Kind::ByTable { learned: None, table, numbers } },
+    })
 }
 
 fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {

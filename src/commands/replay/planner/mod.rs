@@ -4,32 +4,38 @@
 mod judged;
 mod learned;
 mod sweep;
+mod telemetry;
 
 use serde_json::json;
 
 use crate::cli::Exit;
 use crate::commands::config::{config_path, load_config};
 use crate::commands::input::Input;
-use crate::commands::replay::Args;
+use crate::commands::laid::Laid;
+use crate::commands::replay::scenarios::Scenarios;
+use crate::commands::replay::{Args, emit};
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::model::event::EventLog;
 use crate::model::history::History;
 use crate::model::names::Names;
+use crate::model::trace::Millis;
 use crate::model::values::CallValues;
 use crate::planner::contexts::{Split, Told};
 use crate::planner::numbers::Numbers;
 use crate::planner::value_models::{Severity, ValueModels};
+use crate::replay::Scenario;
 use crate::report::planner::{self as report, PlannerReport};
 use crate::report::table::Format;
 use crate::report::{envelope, quality};
-use crate::settings::{Settings, SettingsFile, what_if};
+use crate::settings::{Settings, SettingsFile, what_if, write_private};
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
 
 /// Everything that planners are judged on.
-pub(super) struct Stage {
+struct Stage {
     pub file: SettingsFile,
     pub settings: Settings,
     pub numbers: Numbers,
@@ -42,19 +48,17 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    fn new(args: &Args, file: SettingsFile, numbers: Numbers, input: &mut Input, now_ms: i64) -> Result<Self> {
+    /// Learns from the sessions that began before `until`, else from the earlier ones.
+    fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
+        let numbers = Numbers::parse(&input.data.text(NUMBERS)?, &input.data.place(NUMBERS))?;
         let mut history = input.history();
         let mut tools = input.corpus().names.clone();
         input.rename_aliases(&mut history, &mut tools);
         let values = input.values(&history);
-        let split = match &args.train_until {
-            Some(text) => Split::by_time(&history, window::end_of("--train-until", text, now_ms)?),
+        let split = match until {
+            Some(until) => Split::by_time(&history, until),
             None => Split::by_share(&history, numbers.backtest.train_share),
         };
-        if split.judged() == 0 && !args.input.allow_empty {
-            return Err(Error::failed("no session is left to be judged")
-                .hint("name an earlier day with --train-until, or read more logs"));
-        }
         let judged = split.trains.iter().map(|trains| !trains).collect();
         Ok(Self { settings: what_if(&file, &[])?, file, numbers, history, values, tools, split, judged })
     }
@@ -70,12 +74,19 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = load_config(&path, args.config.is_some())?;
     let grid = sweep::Grid::parse(&args.sweep, &file)?;
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read(&args.input, window, 0, &args.output, context)?;
+    // Events tell what answers cost, so that bodies have to be counted.
+    let tier = if args.emit_telemetry.is_some() { Scenarios::load(args, context)?.tier() } else { 0 };
+    let mut input = Input::read(&args.input, window, tier, &args.output, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
         return Err(input.no_records());
     }
-    let numbers = Numbers::parse(&input.data.text(NUMBERS)?, &input.data.place(NUMBERS))?;
-    let stage = Stage::new(args, file, numbers, &mut input, context.now_ms)?;
+    let until = args.train_until.as_deref();
+    let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
+    let stage = Stage::new(file, &mut input, until)?;
+    if stage.split.judged() == 0 && !args.input.allow_empty {
+        return Err(Error::failed("no session is left to be judged")
+            .hint("name an earlier day with --train-until, or read more logs"));
+    }
     let planners = learned::planners(&stage, &input.data)?;
     input.tell(&args.output, context)?;
     tell(args, &stage, &planners, context)?;
@@ -84,12 +95,44 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if grid.is_empty() {
         let report = input.pool.install(|| judged::report(&stage, &planners, &input.data))?;
+        if let (Some(path), Some((learned, numbers))) = (&args.write_selectivity, &report.selectivity) {
+            write_private(path, &learned.selectivity().to_toml(numbers))?;
+        }
+        if let Some(dir) = &args.emit_telemetry {
+            let name = args.arm.as_deref().unwrap_or(learned::CONFIGURED);
+            let planner = named(&planners, |planner| planner.name, name)?;
+            let scenarios = Scenarios::load(args, context)?;
+            let laid = Laid::new(None, &mut input)?;
+            let scenario = emit::scenario(&scenarios, &laid);
+            let mut log = laid.events(&scenario);
+            input.pool.install(|| telemetry::add(&stage, planner, &laid, &scenario, &mut log));
+            emit::write_log(dir, &log, &laid, args, context)?;
+        }
         show(args, &report, &input, context)?;
     } else {
         let rows = input.pool.install(|| grid.run(&stage, &planners));
         grid.show(args, &rows, &input, context)?;
     }
     Ok(Exit::Done)
+}
+
+/// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
+/// sessions, judged by what the agent did next; tells how many sessions these are.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn shadow(
+    file: &SettingsFile,
+    input: &mut Input,
+    laid: &Laid,
+    scenario: &Scenario,
+    log: &mut EventLog,
+) -> Result<u64> {
+    let stage = Stage::new(file.clone(), input, None)?;
+    let planner = learned::configured(&stage, &input.data)?;
+    planner.models.accept()?;
+    input.pool.install(|| telemetry::add(&stage, &planner, laid, scenario, log));
+    Ok(stage.split.judged())
 }
 
 /// Tells which file holds, and what is odd about it and its value models.
@@ -121,6 +164,14 @@ fn warn(models: &ValueModels, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The planner with this name.
+fn named<'p, T>(all: &'p [T], name_of: impl Fn(&'p T) -> &'p str, name: &str) -> Result<&'p T> {
+    all.iter().find(|one| name_of(one) == name).ok_or_else(|| {
+        let names = all.iter().map(name_of).collect::<Vec<_>>().join(", ");
+        Error::usage(format!("there is no planner \"{name}\"")).hint(format!("planners: {names}"))
+    })
+}
+
 fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Context<'_>) -> Result<()> {
     match args.output.form() {
         Format::Json => {
@@ -134,11 +185,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
             envelope::write(context.out, &document)
         }
         Format::Csv => {
-            let name = args.arm.as_deref().unwrap_or(learned::CONFIGURED);
-            let arm = planned.arms.iter().find(|arm| arm.name == name).ok_or_else(|| {
-                let names = planned.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(", ");
-                Error::usage(format!("there is no planner \"{name}\"")).hint(format!("planners: {names}"))
-            })?;
+            let arm = named(&planned.arms, |arm| &arm.name, args.arm.as_deref().unwrap_or(learned::CONFIGURED))?;
             report::sessions(arm).write(context.out, Format::Csv, context.width)
         }
         form => {

@@ -1,0 +1,290 @@
+//! `devboy replay --planner` from the outside: what it says of agents whose habits are known, its forms, bad input.
+
+use serde_json::Value;
+
+use super::harness::{Home, all_bytes};
+use super::script::Script;
+use crate::cli::Exit;
+
+/// Sessions on days that follow each other, each a file.
+fn home(sessions: impl IntoIterator<Item = Script>) -> Home {
+    let home = Home::new();
+    for (number, script) in sessions.into_iter().enumerate() {
+        let log = script.log().replace("2026-01-02T", &format!("2026-01-{:02}T", number + 1));
+        home.write(&format!(".claude/projects/p/s{number:02}.jsonl"), log);
+    }
+    home
+}
+
+fn listed(session: usize, n: usize, file: usize) -> String {
+    format!("src/dir{}/file_{session}_{n}_{file}.rs", (n + file) % 3)
+}
+
+/// An agent that searches six times a session, finds `files` files, and may read the first.
+fn searches(session: usize, files: usize, reads: bool) -> Script {
+    (0..6).fold(Script::new(&format!("s{session:02}")), |script, n| {
+        let found: Vec<String> = (0..files).map(|file| listed(session, n, file)).collect();
+        let script = script.grep(&found.iter().map(String::as_str).collect::<Vec<_>>());
+        if reads { script.read(&found[0]) } else { script.read(&format!("other/{session}_{n}.rs")) }
+    })
+}
+
+fn arm<'r>(report: &'r Value, name: &str) -> &'r Value {
+    report["planner"]["arms"].as_array().unwrap().iter().find(|arm| arm["arm"] == name).unwrap()
+}
+
+fn metric<'r>(report: &'r Value, name: &str, key: &str) -> &'r Value {
+    arm(report, name)["metrics"].as_array().unwrap().iter().find(|metric| metric["metric"] == key).unwrap()
+}
+
+fn hit(report: &Value, name: &str) -> f64 {
+    metric(report, name, "prefetch_hit")["value"].as_f64().unwrap()
+}
+
+fn advice(report: &Value) -> String {
+    report["planner"]["advice"].to_string()
+}
+
+#[test]
+fn an_agent_that_always_reads_the_only_hit_is_served() {
+    let home = home((0..20).map(|session| searches(session, 1, true)));
+    let report = home.json(&["replay", "--planner"]);
+    assert_eq!(report["planner"]["backtest"]["judged_sessions"], 6);
+    for name in ["configured", "mined", "selective"] {
+        assert!(hit(&report, name) >= 0.95, "{name}: {}", arm(&report, name)["total"]);
+        assert_eq!(metric(&report, name, "prefetch_hit")["verdict"], "pass");
+        assert_eq!(arm(&report, name)["total"]["ends"]["won"], 36);
+        assert_eq!(arm(&report, name)["random_arguments"]["near"]["exact"], 0);
+    }
+    let text = home.run(&["replay", "--planner"]).out;
+    assert!(text.starts_with("Would prefetching have paid? Yes with planner \"configured\": 100 %"), "{text}");
+    assert!(advice(&report).contains("R7 enabled: enrichment.enabled = true"), "{}", advice(&report));
+}
+
+#[test]
+fn of_several_hits_the_selective_planner_learns_that_the_first_is_read() {
+    let home = home((0..30).map(|session| searches(session, 3, true)));
+    let report = home.json(&["replay", "--planner"]);
+    assert!(hit(&report, "configured") < 0.5, "three are fetched for one that is read");
+    assert!(hit(&report, "selective") >= 0.95, "{}", arm(&report, "selective"));
+    assert_eq!(arm(&report, "selective")["calls_saved"], 54);
+}
+
+#[test]
+fn for_an_agent_that_never_reads_a_hit_exactly_that_tool_is_switched_off() {
+    let home = home((0..20).map(|session| searches(session, 1, false)));
+    let report = home.json(&["replay", "--planner"]);
+    assert_eq!(hit(&report, "configured"), 0.0);
+    let r7: Vec<&str> = report["planner"]["advice"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let disabled: Vec<&&str> = r7.iter().filter(|line| line.starts_with("R7 disabled")).collect();
+    assert_eq!(disabled, [&"R7 disabled: [tools.\"Read\"].speculate = false  (36 prefetches, hit_rate 0.0% < 50%)"]);
+    let text = home.run(&["replay", "--planner"]).out;
+    assert!(text.starts_with("Would prefetching have paid? Not as configured: 0 %"), "{text}");
+    // Told so, it fetches nothing.
+    let config = home.write("off.toml", "schema_version = 4\n[tools.Read]\nspeculate = false\n");
+    let off = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
+    assert_eq!(arm(&off, "configured")["total"]["sent"], 0);
+    assert_eq!(metric(&off, "configured", "prefetch_hit")["verdict"], "n/a");
+}
+
+#[test]
+fn threads_lake_and_repetition_change_no_byte() {
+    let home = home((0..12).map(|session| searches(session, 2, session % 3 > 0)));
+    for format in ["table", "json", "csv", "md"] {
+        let run = |more: &[&str]| {
+            let arguments = [&["replay", "--planner", "--reproducible", "--format", format], more].concat();
+            let out = home.run(&arguments).out;
+            let report = out.find("\"planner\"").unwrap_or(0);
+            out[report..].to_owned()
+        };
+        let first = run(&["--threads", "1", "--no-lake"]);
+        assert!(first.len() > 500, "{first}");
+        for more in [&["--threads", "2", "--no-lake"][..], &["--threads", "2"], &["--threads", "1"]] {
+            assert_eq!(run(more), first, "{format} {more:?}");
+        }
+    }
+}
+
+#[test]
+fn the_sessions_stand_in_the_published_columns() {
+    let home = home((0..10).map(|session| searches(session, 1, true)));
+    let out = home.run(&["replay", "--planner", "--format", "csv"]).out;
+    let published = "session_hash,total_events,total_prefetches,cited_prefetches,prefetch_hit_rate,total_declines,\
+                     late_invoked_after_decline,decline_recall_loss,cost_overrun_count,total_predictions,\
+                     cost_overrun_rate,inference_calls_saved_prefetch,inference_calls_saved_dedup,\
+                     inference_calls_saved_fail_fast,inference_calls_saved_total,inference_tokens_saved,";
+    assert!(out.starts_with(published), "{out}");
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 1 + 3 + 1, "three judged sessions and the total");
+    assert!(lines[4].starts_with("TOTAL,36,18,18,100.0%,0,0,n/a,0,18,0.0%,18,0,0,18,"), "{}", lines[4]);
+    let names: Vec<&str> = lines[1..4].iter().map(|line| line.split(',').next().unwrap()).collect();
+    assert!(names.is_sorted() && names.iter().all(|name| name.len() == 16));
+    let other = home.run(&["replay", "--planner", "--format", "csv", "--arm", "published"]).out;
+    assert!(other.lines().all(|line| line.contains(",arm,") || line.contains(",published,")));
+    let odd = home.run(&["replay", "--planner", "--format", "csv", "--arm", "best"]);
+    assert_eq!(odd.exit, Exit::Usage);
+    assert!(odd.err.contains("published, configured, mined, selective"), "{}", odd.err);
+}
+
+#[test]
+fn the_day_that_divides_learning_from_judging_can_be_named() {
+    let home = home((0..10).map(|session| searches(session, 1, true)));
+    let judged = |until: &str| {
+        let report = home.json(&["replay", "--planner", "--train-until", until]);
+        let backtest = &report["planner"]["backtest"];
+        (backtest["training_sessions"].as_u64().unwrap(), backtest["judged_sessions"].as_u64().unwrap())
+    };
+    assert_eq!(judged("2026-01-04T23:59:59Z"), (4, 6));
+    assert_eq!(judged("2025-01-01"), (0, 10), "nothing to learn from is no error");
+    let late = home.run(&["replay", "--planner", "--train-until", "2026-02-01"]);
+    assert_eq!(late.exit, Exit::Failed);
+    assert!(late.err.contains("no session is left to be judged") && late.err.contains("--train-until"), "{}", late.err);
+}
+
+#[test]
+fn each_knob_gets_a_row_per_value_and_planner_and_a_knob_without_effect_is_said_to_have_none() {
+    let home = home((0..10).map(|session| searches(session, 3, true)));
+    let sweep = |knob: &str| home.run(&["replay", "--planner", "--sweep", knob]);
+    let report = home.json(&["replay", "--planner", "--sweep", "enrichment.prefetch_budget_tokens=1,700,8000"]);
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 3 * 4);
+    let sent = |value: &str| {
+        let cell = cells
+            .iter()
+            .find(|cell| cell["arm"] == "configured" && cell["values"]["enrichment.prefetch_budget_tokens"] == value);
+        cell.unwrap()["books"]["sent"].as_u64().unwrap()
+    };
+    assert_eq!((sent("1"), sent("8000")), (0, 54));
+    assert!(sent("700") > 0 && sent("700") < 54);
+    let probability = sweep("min_followup_probability=0.1,0.3,0.9").out;
+    assert!(probability.contains("0.9"), "{probability}");
+    let without = sweep("enrichment.respect_rate_limits=true,false").out;
+    assert!(without.contains("configured: no effect"), "{without}");
+    for (odd, word) in [("dedup.lru_size=3,5", "does not look at it"), ("min_followup_probability=7", "no probability")]
+    {
+        let refused = sweep(odd);
+        assert_eq!(refused.exit, Exit::Usage, "{odd}");
+        assert!(refused.err.contains(word), "{}", refused.err);
+    }
+}
+
+#[test]
+fn value_models_that_cannot_be_meant_end_the_command_and_odd_ones_are_told() {
+    let home = home((0..4).map(|session| searches(session, 1, true)));
+    let run = |tools: &str| {
+        let config = home.write("odd.toml", format!("schema_version = 4\n{tools}"));
+        home.run(&["replay", "--planner", "--config", config.to_str().unwrap()])
+    };
+    let cycle = run("[tools.A]\nrequires = [\"B\"]\n[tools.B]\nrequires = [\"A\"]\n");
+    assert_eq!(cycle.exit, Exit::Failed);
+    assert!(cycle.err.contains("odd.toml:3: `tools.A.requires` leads back to itself: A → B → A"), "{}", cycle.err);
+    let share = run("[[tools.Grep.follow_up]]\ntool = \"Read\"\nprobability = 1.5\n");
+    assert_eq!(share.exit, Exit::Failed);
+    assert!(share.err.contains("odd.toml:4") && share.err.contains("a number from 0 to 1"), "{}", share.err);
+    let stranger = run("[tools.Edit]\ninvalidates = [\"Raed\"]\n");
+    assert_eq!(stranger.exit, Exit::Done);
+    assert!(
+        stranger.err.contains("odd.toml:3") && stranger.err.contains("Raed, a tool that nobody knows"),
+        "{}",
+        stranger.err
+    );
+    let mutating = run("[[tools.Grep.follow_up]]\ntool = \"Edit\"\nprobability = 0.9\n");
+    assert_eq!(mutating.exit, Exit::Done);
+    assert!(mutating.err.contains("which changes something and is never called ahead"), "{}", mutating.err);
+}
+
+#[test]
+fn nothing_to_judge_and_nothing_to_say_are_told_apart() {
+    let home = home([Script::new("s00").read("src/a.rs")]);
+    let text = home.run(&["replay", "--planner"]);
+    assert_eq!(text.exit, Exit::Done, "{}", text.err);
+    assert!(
+        text.out.starts_with("Would prefetching have paid? Nothing would have been fetched ahead."),
+        "{}",
+        text.out
+    );
+    let empty = Home::new();
+    assert_eq!(empty.run(&["replay", "--planner"]).exit, Exit::Failed);
+}
+
+#[test]
+fn no_text_of_the_logs_is_printed_or_kept() {
+    let secret = |session: usize| {
+        let file = format!("secretdir/secretfile_{session}.rs");
+        Script::new(&format!("s{session}")).grep(&[&file]).read(&file)
+    };
+    let home = home((0..8).map(secret));
+    for format in ["table", "json", "csv", "md"] {
+        let out = home.run(&["replay", "--planner", "--format", format]).out;
+        assert!(!out.contains("secret"), "{out}");
+    }
+    let lake = all_bytes(&home.lake());
+    assert!(!lake.windows(6).any(|window| window == b"secret"));
+}
+
+/// B5, B7, C6: what is off is replayed all the same, and what cannot be known is said.
+#[test]
+fn a_planner_that_is_off_is_judged_and_the_report_says_what_it_cannot_know() {
+    let home = home((0..10).map(|session| searches(session, 1, true)));
+    let report = home.json(&["replay", "--planner"]);
+    assert_eq!(report["planner"]["backtest"]["enrichment_enabled"], false);
+    assert!(arm(&report, "configured")["total"]["sent"].as_u64().unwrap() > 0);
+    let notes = report["planner"]["notes"].to_string();
+    for said in ["enrichment is off", "an MCP server sees only its own calls", "intent keywords: n/a"] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    let config = home.write("on.toml", "schema_version = 4\n[enrichment]\nenabled = true\n");
+    let on = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
+    assert_eq!(arm(&on, "configured")["total"], arm(&report, "configured")["total"]);
+    assert!(!on["planner"]["notes"].to_string().contains("enrichment is off"));
+}
+
+/// A6, E5, E8: planned, sent and ended are three counts; what L0 spares is another command's and does not change.
+#[test]
+fn every_planned_call_ends_in_one_way_and_l0_knows_nothing_of_it() {
+    let home = home((0..10).map(|session| searches(session, 3, session % 2 == 0)));
+    let config =
+        home.write("tight.toml", "schema_version = 4\n[enrichment]\nenabled = true\nmax_parallel_prefetches = 2\n");
+    let report = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
+    for arm in report["planner"]["arms"].as_array().unwrap() {
+        let total = &arm["total"];
+        let ends = total["ends"].as_object().unwrap();
+        let count = |keys: &[&str]| keys.iter().map(|key| ends[*key].as_u64().unwrap()).sum::<u64>();
+        let all: u64 = ends.values().map(|end| end.as_u64().unwrap()).sum();
+        let refused = count(&["host_saturated", "max_parallel_reached", "already_fetched"]);
+        assert_eq!(total["planned"], all, "{arm}");
+        assert_eq!(total["sent"].as_u64().unwrap() + refused, all);
+        let of_edges: u64 =
+            arm["edges"].as_array().unwrap().iter().map(|edge| edge["books"]["planned"].as_u64().unwrap()).sum();
+        assert_eq!(of_edges, all);
+        let line = arm["published_line"].as_str().unwrap();
+        assert!(line.starts_with("prefetch_hit=") && line.contains("dedup=0, fail_fast="), "{line}");
+    }
+    assert!(arm(&report, "configured")["total"]["ends"]["max_parallel_reached"].as_u64().unwrap() > 0);
+    let layered = |more: &[&str]| home.json(&[&["replay"], more].concat())["replay"].clone();
+    assert_eq!(layered(&[]), layered(&["--config", config.to_str().unwrap()]));
+}
+
+/// E11: sizes are those of the earlier sessions, so predictions are not overrun by what was always so.
+#[test]
+fn sizes_mined_on_earlier_sessions_predict_the_later_ones() {
+    let body = "     1→a line of the file\n".repeat(500);
+    let script = |session: usize| {
+        (0..6).fold(Script::new(&format!("s{session:02}")), |script, n| {
+            let file = listed(session, n, 0);
+            let input = serde_json::json!({ "file_path": super::script::path(&file) });
+            script.grep(&[&file]).step(&[("Read", input, &body)])
+        })
+    };
+    let home = home((0..20).map(script));
+    let report = home.json(&["replay", "--planner"]);
+    let overrun = |name: &str| metric(&report, name, "cost_overrun")["value"].as_f64().unwrap();
+    assert_eq!((overrun("configured"), overrun("mined")), (1.0, 0.0));
+}
+
+#[test]
+fn r6_flags_a_tool_whose_links_promise_too_much() {
+    let home = home((0..20).map(|session| searches(session, 1, false)));
+    let advice = advice(&home.json(&["replay", "--planner"]));
+    assert!(advice.contains("R6 hold: Read: tighten"), "{advice}");
+}

@@ -1,0 +1,472 @@
+//! The walk over history: what is planned, raced, judged and booked. Comments name the published defect (`E1`) that a
+//! test keeps out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::script::{Scene, Script, path};
+use crate::model::prefetches::{Books, Bound, End, Held, Tally};
+use crate::planner::bound::bound;
+use crate::planner::contexts::{Split, Told};
+use crate::planner::control::Donors;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::latencies::Latencies;
+use crate::planner::moments::{Moment, Odds, moments};
+use crate::planner::numbers::Numbers;
+use crate::planner::plan::Scoring;
+use crate::planner::value_models::ValueModels;
+use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
+use crate::settings::{Enrichment, SettingsFile, what_if};
+
+fn enrichment(text: &str) -> Enrichment {
+    let file = SettingsFile::parse("pipeline_config.toml".as_ref(), &format!("schema_version = 4\n{text}")).unwrap();
+    what_if(&file, &[]).unwrap().enrichment
+}
+
+/// How a test replays.
+struct Replay<'a> {
+    scene: &'a Scene,
+    models: ValueModels,
+    enrichment: Enrichment,
+    control: bool,
+}
+
+impl<'a> Replay<'a> {
+    fn of(scene: &'a Scene) -> Self {
+        Self { scene, models: scene.models(""), enrichment: enrichment(""), control: false }
+    }
+
+    fn user(self, text: &str) -> Self {
+        Self { models: self.scene.models(text), ..self }
+    }
+
+    fn enrichment(self, text: &str) -> Self {
+        Self { enrichment: enrichment(&format!("[enrichment]\n{text}")), ..self }
+    }
+
+    fn books(&self, wiring: Wiring<'_>) -> Vec<Books> {
+        let (told, numbers) = (self.scene.told(), Numbers::shipped());
+        let all = vec![true; self.scene.history.sessions.len()];
+        let known = KnownTools::new(&self.models, told, numbers);
+        let donors = Donors::new(told.history, &moments(told, &known, &numbers.judge, &[]));
+        let policy = Policy {
+            models: &self.models,
+            known: &known,
+            wiring,
+            enrichment: &self.enrichment,
+            latencies: &Latencies::measure(told, &all),
+            arguments_seen: &arguments_seen(told, &all),
+            control: self.control.then_some(&donors),
+            numbers,
+        };
+        let books = judge(told, &policy, &all);
+        books.iter().for_each(|books| assert!(books.balance(), "{books:?}"));
+        books
+    }
+
+    fn tally(&self) -> Tally {
+        sum(&self.books(improved(None)))
+    }
+
+    fn published(&self) -> Tally {
+        let probability_min = Numbers::shipped().candidates.probability_min;
+        sum(&self.books(Wiring::Published { probability_min }))
+    }
+}
+
+fn improved(odds: Option<&dyn Odds>) -> Wiring<'_> {
+    let probability_min = Numbers::shipped().candidates.probability_min;
+    Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min, odds }
+}
+
+fn sum(books: &[Books]) -> Tally {
+    books.iter().fold(Tally::default(), |mut sum, books| {
+        sum += &books.total;
+        sum
+    })
+}
+
+fn tally(script: Script) -> Tally {
+    Replay::of(&Scene::of(&[script])).tally()
+}
+
+fn ends(tally: &Tally) -> BTreeMap<&'static str, u64> {
+    End::ALL.into_iter().filter(|end| tally.ends[*end] > 0).map(|end| (end.key(), tally.ends[end])).collect()
+}
+
+fn edit(file: &str) -> (&'static str, Value, &'static str) {
+    ("Edit", json!({ "file_path": path(file), "old_string": "a", "new_string": "b" }), "done")
+}
+
+fn shell(n: u32) -> (&'static str, Value, &'static str) {
+    ("Bash", json!({ "command": format!("run {n}") }), "done")
+}
+
+/// A1, A2: what was fetched is found by tool and arguments, and a win is a call that did not run.
+#[test]
+fn a_file_that_is_fetched_and_then_read_is_won() {
+    let found = tally(Script::new("s").grep(&["src/a.rs"]).read("src/a.rs"));
+    assert_eq!(ends(&found), BTreeMap::from([("won", 1)]));
+    assert_eq!((found.near.exact, found.far.exact, found.steps.exact), (1, 1, 1));
+    assert_eq!((found.calls_saved(), found.calls_added()), (1, 0));
+    assert_eq!(found.spared_ms, 1000, "the agent's own call took a second");
+}
+
+/// D2: the race runs against the clock of the log.
+#[test]
+fn a_prefetch_that_the_log_leaves_no_time_for_is_late() {
+    // Reads take a second, and the next one is asked for as soon as the search has answered.
+    let script = Script::new("s").read("src/x.rs").grep(&["src/a.rs"]).pause(-9).read("src/a.rs");
+    let scene = Scene::of(&[script]);
+    let hurried = Replay::of(&scene).enrichment("prefetch_timeout_ms = 0").tally();
+    assert_eq!(ends(&hurried), BTreeMap::from([("late", 1)]));
+    assert_eq!((hurried.near.exact, hurried.calls_saved(), hurried.calls_added()), (1, 0, 1));
+    // D4: whoever waits for it pays with time.
+    let patient = Replay::of(&scene).enrichment("prefetch_timeout_ms = 5000").tally();
+    assert_eq!(ends(&patient), BTreeMap::from([("won", 1)]));
+    assert_eq!((hurried.waited_ms, patient.waited_ms), (0, 1000));
+}
+
+/// E1: one organic call credits one prefetch, and the same tool with other arguments is no hit.
+#[test]
+fn one_read_credits_one_prefetch_and_a_fourth_file_credits_none() {
+    let script = || Script::new("s").grep(&["src/a.rs", "src/b.rs", "src/c.rs"]);
+    let found = tally(script().read("src/d.rs"));
+    assert_eq!((found.sent(), found.near.exact, found.near.target, found.near.name_only), (3, 0, 0, 1));
+    assert_eq!(found.ends[End::Wasted], 3);
+    let found = tally(script().read("src/b.rs"));
+    assert_eq!((found.near.exact, found.near.name_only), (1, 1));
+    assert_eq!(ends(&found), BTreeMap::from([("wasted", 2), ("won", 1)]));
+}
+
+/// E1: the published count, for comparison, credits every one of them.
+#[test]
+fn the_published_count_credits_all_prefetches_of_the_tool() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs"]).read("src/d.rs")]);
+    assert_eq!(Replay::of(&scene).tally().cited, 2);
+}
+
+/// E2: windows count the agent's calls; the published one counts prefetches, too.
+#[test]
+fn prefetches_take_no_room_in_the_window_but_in_the_published_one() {
+    let script = Script::new("s").grep(&["src/a.rs", "src/b.rs", "src/c.rs"]).step(&[shell(1)]).step(&[shell(2)]);
+    let found = tally(script.read("src/a.rs"));
+    assert_eq!(found.near.exact, 1, "the third call of the agent");
+    assert_eq!(found.cited, 1, "only the last of three prefetches has it among its next three events");
+}
+
+#[test]
+fn a_range_of_the_file_is_a_target_and_no_hit() {
+    let ranged = json!({ "file_path": path("src/a.rs"), "offset": 5 });
+    let found = tally(Script::new("s").grep(&["src/a.rs"]).step(&[("Read", ranged, "text")]));
+    assert_eq!((found.near.exact, found.near.target), (0, 1));
+    assert_eq!(ends(&found), BTreeMap::from([("target_only", 1)]));
+    assert_eq!((found.calls_saved(), found.calls_added()), (0, 1));
+}
+
+/// A5: a change counts whatever the size of its answer.
+#[test]
+fn an_edit_makes_the_fetched_file_stale_and_no_other_one() {
+    let script = |edited: &str| Script::new("s").grep(&["src/a.rs"]).step(&[edit(edited)]).read("src/a.rs");
+    assert_eq!(ends(&tally(script("src/a.rs"))), BTreeMap::from([("stale", 1)]));
+    assert_eq!(ends(&tally(script("src/b.rs"))), BTreeMap::from([("won", 1)]));
+}
+
+/// F6: a shell may have changed the file; that is counted and ends no hit.
+#[test]
+fn a_hit_across_a_shell_call_is_counted_apart() {
+    let found = tally(Script::new("s").grep(&["src/a.rs"]).step(&[shell(1)]).read("src/a.rs"));
+    assert_eq!((found.near.exact, found.across_shell), (1, 1));
+    assert_eq!(tally(Script::new("s").grep(&["src/a.rs"]).read("src/a.rs")).across_shell, 0);
+}
+
+/// C10: what stands in the way of a prefetch is the same file, not the same tool.
+#[test]
+fn what_was_read_before_is_not_fetched_and_another_file_is() {
+    let found = tally(Script::new("s").read("src/a.rs").grep(&["src/a.rs", "src/b.rs"]).read("src/b.rs"));
+    assert_eq!((found.sent(), found.held[Held::AlreadyRead], found.near.exact), (1, 1, 1));
+    // As published one read suppresses all others.
+    let scene = Scene::of(&[Script::new("s").read("src/a.rs").grep(&["src/b.rs"]).read("src/b.rs")]);
+    assert_eq!(Replay::of(&scene).published().sent(), 0);
+}
+
+/// C13: a link back to the same tool is a candidate like any other.
+#[test]
+fn a_tool_may_be_followed_by_itself_with_another_argument() {
+    let user = "[[tools.mcp__x__page.follow_up]]\ntool = \"mcp__x__page\"\nprobability = 0.9\nprojection = \"next\"\n\
+                projection_arg = \"id\"\n[tools.mcp__x__page]\nside_effect_class = \"read_only\"\n";
+    let page = |id: &str, next: &str| {
+        ("mcp__x__page", json!({ "id": id }), format!("{{\"next\":\"{next}\",\"text\":\"so on and so forth\"}}"))
+    };
+    let script = ["page-1", "page-2", "page-3"].windows(2).fold(Script::new("s"), |script, pair| {
+        let (tool, input, answer) = page(pair[0], pair[1]);
+        script.step(&[(tool, input, &answer)])
+    });
+    let scene = Scene::of(&[script]);
+    let found = Replay::of(&scene).user(user).tally();
+    assert_eq!((found.sent(), found.near.exact), (2, 1), "page 3 is never asked for");
+}
+
+/// B4, B6: JSON is read as JSON, and an argument that the tool was never seen to take is not planned.
+#[test]
+fn links_are_followed_through_json_into_arguments_that_were_seen() {
+    let user = |argument: &str| {
+        format!(
+            "[tools.mcp__x__get]\nside_effect_class = \"read_only\"\n[[tools.mcp__x__list.follow_up]]\n\
+             tool = \"mcp__x__get\"\nprobability = 0.9\nprojection = \"iid\"\nprojection_arg = \"{argument}\"\n"
+        )
+    };
+    let list =
+        ("mcp__x__list", json!({ "state": "open" }), r#"[{"iid":4711,"title":"a b"},{"iid":4712,"title":"c d"}]"#);
+    let get = ("mcp__x__get", json!({ "key": 4711 }), r#"{"text":"so on"}"#);
+    let scene = Scene::of(&[Script::new("s").step(&[list]).step(&[get])]);
+    let right = Replay::of(&scene).user(&user("key")).tally();
+    assert_eq!((right.sent(), right.near.exact), (2, 1));
+    let wrong = Replay::of(&scene).user(&user("merge_request_id")).tally();
+    assert_eq!((wrong.sent(), wrong.held[Held::UnknownArgument]), (0, 2));
+}
+
+/// C3: no class is guaranteed a place. C8: every request is charged. C12: what does not fit is declined, with its reason, and looked at later.
+#[test]
+fn what_does_not_fit_the_budget_is_declined_and_found_to_be_needed() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs", "src/c.rs"]).read("src/c.rs")]);
+    let all = Replay::of(&scene).tally();
+    assert_eq!((all.sent(), all.declined()), (3, 0));
+    let each = all.predicted_tokens / 3;
+    let tight = Replay::of(&scene).enrichment(&format!("prefetch_budget_tokens = {}", 2 * each)).tally();
+    assert_eq!((tight.sent(), tight.held[Held::Budget]), (2, 1));
+    let needed = Replay::of(&scene).enrichment("prefetch_budget_tokens = 1").tally();
+    assert_eq!((needed.sent(), needed.held[Held::Budget], needed.late_exact[Held::Budget]), (0, 3, 1));
+    assert_eq!(needed.late_name[Held::Budget], 1, "one call shows one decline to be needed");
+}
+
+#[test]
+fn a_decline_that_is_needed_after_more_than_five_calls_does_not_count() {
+    let late = |calls: u32| {
+        let script = (0..calls).fold(Script::new("s").grep(&["src/a.rs"]), |script, n| script.step(&[shell(n)]));
+        let scene = Scene::of(&[script.read("src/a.rs")]);
+        Replay::of(&scene).enrichment("prefetch_budget_tokens = 1").tally().declined_needed()
+    };
+    assert_eq!((late(4), late(5)), (1, 0));
+}
+
+/// D5: the limit holds over everything in flight. D6: every skip is counted by its reason.
+#[test]
+fn more_than_the_parallel_limit_is_refused_and_counted() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs", "src/c.rs"])]);
+    let found = Replay::of(&scene).enrichment("max_parallel_prefetches = 1").tally();
+    assert_eq!((found.planned(), found.sent(), found.ends[End::MaxParallelReached]), (3, 1, 2));
+}
+
+/// B3: hosts come from the value models; D5: over everything in flight.
+#[test]
+fn hosts_limit_calls_ahead() {
+    let host = "[tools.Read]\nrate_limit_host = \"files.example\"\n";
+    let grep = |n: u32| {
+        let files: Vec<String> = (0..3).map(|file| format!("src/{n}_{file}.rs")).collect();
+        ("Grep", json!({ "pattern": format!("word{n}") }), files.join("\n"))
+    };
+    let [(tool, one, files), (_, two, more)] = [grep(1), grep(2)];
+    let scene = Scene::of(&[Script::new("s").step(&[(tool, one, &files), (tool, two, &more)])]);
+    let limits = "max_parallel_prefetches = 10\nprefetch_timeout_ms = 0\n";
+    let found = Replay::of(&scene).user(host).enrichment(limits).tally();
+    assert_eq!((found.sent(), found.ends[End::HostSaturated]), (4, 2));
+    let free = Replay::of(&scene).user(host).enrichment(&format!("{limits}respect_rate_limits = false")).tally();
+    assert_eq!((free.sent(), free.ends[End::HostSaturated]), (6, 0));
+}
+
+#[test]
+fn a_context_that_ends_cancels_what_is_on_its_way() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"])]);
+    let found = Replay::of(&scene).enrichment("prefetch_timeout_ms = 0").tally();
+    assert_eq!(ends(&found), BTreeMap::from([("cancelled", 1)]));
+    let found = Replay::of(&scene).tally();
+    assert_eq!(ends(&found), BTreeMap::from([("wasted", 1)]), "it was waited for");
+}
+
+#[test]
+fn a_compaction_ends_every_hit() {
+    let found = tally(Script::new("s").grep(&["src/a.rs"]).compact().read("src/a.rs"));
+    assert_eq!((found.near.exact, found.ends[End::Won]), (0, 0));
+}
+
+#[test]
+fn a_call_of_the_agent_that_fails_makes_its_prefetch_a_failure() {
+    let script = Script::new("s").grep(&["src/a.rs"]).failing("Read", json!({ "file_path": path("src/a.rs") }));
+    let found = tally(script);
+    assert_eq!((ends(&found), found.near.exact), (BTreeMap::from([("failed", 1)]), 0));
+}
+
+#[test]
+fn values_of_other_sessions_hit_nothing() {
+    let name = |session: u32, n: u32| format!("src/file_{session}_{n}.rs");
+    let script = |session: u32| {
+        (0..5).fold(Script::new(&format!("s{session}")), |script, n| {
+            let file = name(session, n);
+            script.grep(&[&file]).read(&file)
+        })
+    };
+    let scene = Scene::of(&(0..6).map(script).collect::<Vec<_>>());
+    let own = Replay::of(&scene).tally();
+    assert_eq!((own.sent(), own.near.exact), (30, 30));
+    let control = Replay { control: true, ..Replay::of(&scene) }.tally();
+    assert!(control.sent() >= 25, "{control:?}");
+    assert_eq!(control.near.exact, 0);
+    assert!(control.near.name_only >= 25, "by name they all are hits");
+}
+
+#[test]
+fn the_chance_level_is_the_share_of_windows_with_the_tool() {
+    // Four calls: a search, a read, a shell call, a read. Windows of three calls: [r b r], [b r], [r], [].
+    let script = Script::new("s").grep(&["src/a.rs"]).read("src/a.rs").step(&[shell(1)]).read("src/z.rs");
+    assert!((tally(script).name_by_chance - 0.75).abs() < 1e-9);
+}
+
+/// E3, E4: a saved call is one that did not run, and no token is counted twice.
+#[test]
+fn tokens_are_cost_only_where_nobody_asked() {
+    let found = tally(Script::new("s").grep(&["src/a.rs", "src/b.rs"]).read("src/a.rs"));
+    assert_eq!(found.unused_tokens * 2, found.predicted_tokens);
+    assert_eq!(found.hint_tokens, 0, "nothing is written into the context");
+}
+
+#[test]
+fn an_overrun_is_known_only_where_the_agent_got_the_answer() {
+    let long = "     1→line\n".repeat(4000);
+    let read = ("Read", json!({ "file_path": path("src/a.rs") }), long.as_str());
+    let found = tally(Script::new("s").grep(&["src/a.rs", "src/b.rs"]).step(&[read]));
+    assert_eq!((found.answers_known, found.overruns), (1, 1));
+    assert!(found.error_tokens > 0);
+    let found = tally(Script::new("s").grep(&["src/a.rs"]).read("src/a.rs"));
+    assert_eq!((found.answers_known, found.overruns), (1, 0));
+    assert!(found.error_tokens < 0);
+}
+
+/// A3, A4: the published trap refuses whatever is asked; the improved one only the very same empty question.
+#[test]
+fn refusals_are_bound_to_the_question_and_wrong_ones_are_counted() {
+    let user = "[tools.ToolSearch]\nfail_fast_after_n = 2\nside_effect_class = \"read_only\"\n";
+    let ask = |query: &str, answer: &'static str| ("ToolSearch", json!({ "query": query }), answer);
+    let script = |queries: &[(&str, &'static str)]| {
+        queries.iter().fold(Script::new("s"), |script, (query, answer)| script.step(&[ask(query, answer)]))
+    };
+    let found = "a tool that does what you asked for";
+    let scene = Scene::of(&[script(&[("one", ""), ("two", ""), ("three", found), ("four", found)])]);
+    let published = Replay::of(&scene).user(user).published();
+    assert_eq!((published.refused, published.refused_wrongly, published.refused_tokens), (2, 2, 80));
+    let improved = Replay::of(&scene).user(user).tally();
+    assert_eq!((improved.refused, improved.refused_wrongly), (0, 0));
+    let scene = Scene::of(&[script(&[("same", ""), ("same", ""), ("same", ""), ("same", "")])]);
+    let improved = Replay::of(&scene).user(user).tally();
+    assert_eq!(
+        (improved.refused, improved.refused_wrongly, improved.calls_saved()),
+        (1, 0, 1),
+        "the fourth is let through"
+    );
+}
+
+/// A probability for every moment.
+struct OnlyFirst;
+
+impl Odds for OnlyFirst {
+    fn of(&self, moment: &Moment) -> Option<f64> {
+        Some(if moment.new_rank == 1 { 0.9 } else { 0.1 })
+    }
+}
+
+#[test]
+fn another_source_of_probabilities_decides_call_by_call() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs"]).read("src/a.rs")]);
+    let found = sum(&Replay::of(&scene).books(improved(Some(&OnlyFirst))));
+    assert_eq!((found.sent(), found.near.exact, found.held[Held::LowProbability]), (1, 1, 1));
+}
+
+#[test]
+fn a_mutating_tool_is_never_called_ahead_whatever_the_links_say() {
+    let user = "[[tools.Grep.follow_up]]\ntool = \"Edit\"\nprobability = 1.0\nprojection = \"path\"\n\
+                projection_arg = \"file_path\"\n[tools.Edit]\nspeculate = true\n";
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&[edit("src/a.rs")])]);
+    let found = Replay::of(&scene).user(user).tally();
+    assert_eq!((found.planned(), found.held[Held::NotSpeculatable]), (0, 1));
+}
+
+#[test]
+fn the_bound_counts_what_the_answers_could_have_told() {
+    let ranged = |file: &str| ("Read", json!({ "file_path": path(file), "limit": 9 }), "text");
+    let script = Script::new("s")
+        .grep(&["src/a.rs", "src/b.rs", "src/c.rs"])
+        .read("src/a.rs")
+        .read("src/a.rs")
+        .step(&[ranged("src/b.rs")])
+        .read("src/c.rs")
+        .read("src/unknown.rs");
+    let scene = Scene::of(&[script]);
+    let (models, numbers) = (scene.models(""), Numbers::shipped());
+    let known = KnownTools::new(&models, scene.told(), numbers);
+    let found = bound(scene.told(), &known, &enrichment(""), numbers, &[true]);
+    let expected = Bound { calls: 6, speculatable: 6, repeats: 1, listed: 3, listed_whole: 2, near: 1, reachable: 1 };
+    assert_eq!(found, expected, "c is read four calls after the search");
+    let none = enrichment("[enrichment]\nmax_parallel_prefetches = 0");
+    assert_eq!(bound(scene.told(), &known, &none, numbers, &[true]).reachable, 0);
+}
+
+#[test]
+fn sessions_that_are_not_wanted_are_not_judged() {
+    let script = |name: &str| Script::new(name).grep(&["src/a.rs"]).read("src/a.rs");
+    let scene = Scene::of(&[script("one"), script("two")]);
+    let found: BTreeSet<u64> =
+        Replay::of(&scene).books(improved(None)).iter().map(|books| books.total.sent()).collect();
+    assert_eq!(found, BTreeSet::from([1]));
+}
+
+/// C9: an answer is used only as long as it is fresh.
+#[test]
+fn an_answer_that_grew_too_old_is_no_hit() {
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).read("src/a.rs")]);
+    let with = |ttl: u32| {
+        let user =
+            format!("[tools.Read]\nside_effect_class = \"read_only\"\ncost_model = {{ freshness_ttl_s = {ttl} }}\n");
+        let found = Replay::of(&scene).user(&user).tally();
+        (ends(&found), found.near.exact)
+    };
+    assert_eq!(with(60), (BTreeMap::from([("won", 1)]), 1));
+    assert_eq!(with(5), (BTreeMap::from([("stale", 1)]), 0), "it was fetched eight seconds before");
+}
+
+/// B1: what is learned from is a history of its own, with its values.
+#[test]
+fn a_part_of_the_sessions_tells_what_the_whole_tells_of_them() {
+    let script = |name: &str, file: &str| Script::new(name).grep(&[file, "src/z.rs"]).read(file).read("src/z.rs");
+    let scene = Scene::of(&[script("one", "src/a.rs"), script("two", "src/b.rs"), script("three", "src/c.rs")]);
+    let (models, numbers) = (scene.models(""), Numbers::shipped());
+    let of = |told: Told<'_>, wanted: &[bool]| {
+        let known = KnownTools::new(&models, told, numbers);
+        let found = moments(told, &known, &numbers.judge, wanted);
+        found.into_iter().map(|moment| (moment.value, moment.rank, moment.outcomes)).collect::<Vec<_>>()
+    };
+    for chosen in [[true, false, true], [false, true, false], [true, true, true]] {
+        let split = Split { trains: chosen.to_vec(), judged_from: None };
+        let (history, values) = split.training(scene.told());
+        let part = Told { history: &history, values: &values, tools: &scene.tools };
+        assert_eq!(history.sessions.len(), chosen.iter().filter(|chosen| **chosen).count());
+        assert_eq!(of(part, &[]), of(scene.told(), &chosen), "{chosen:?}");
+    }
+}
+
+#[test]
+fn the_earlier_sessions_are_learned_from() {
+    let script = |name: &str, seconds: i32| Script::new(name).pause(seconds).grep(&["src/a.rs"]);
+    let scene = Scene::of(&[script("a", 3000), script("b", 1000), script("c", 2000), script("d", 0)]);
+    let starts: Vec<i64> = scene.history.sessions.iter().map(|session| session.ts_first).collect();
+    let split = Split::by_share(&scene.history, 0.7);
+    let latest = |trains: bool| {
+        let of = starts.iter().zip(&split.trains).filter(|(_, other)| **other == trains).map(|(start, _)| *start);
+        of.collect::<BTreeSet<i64>>()
+    };
+    assert_eq!((latest(true).len(), latest(false).len()), (2, 2), "0.7 of four, cut");
+    assert!(latest(true).last() < latest(false).first());
+    assert_eq!(split.judged_from, latest(false).first().copied());
+    let by_time = Split::by_time(&scene.history, *latest(false).first().unwrap());
+    assert_eq!(by_time, split);
+}
