@@ -5,12 +5,16 @@
 //! are, [`drive`] sends every request again, [`oracle`] is the cache, [`cache_knobs`] what can be set about it, [`money`] what
 //! tokens cost, [`outcome`] what the difference comes to, [`breakage`] what a changed context lost. [`knobs`] reads the
 //! settings of a policy; what stages write down is a [`journal`].
+//! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
+//! know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost.
 
 pub mod arg_check;
 pub mod breakage;
 pub mod cache_knobs;
 pub mod catalog;
 pub mod compaction;
+pub mod clock;
+pub mod contexts;
 pub mod drive;
 pub mod journal;
 pub mod knobs;
@@ -18,6 +22,8 @@ pub mod micro;
 pub mod money;
 pub mod outcome;
 pub mod predictors;
+pub mod oracle;
+pub mod priors;
 pub mod sizes;
 pub mod tool_filter;
 pub mod tools;
