@@ -11,7 +11,13 @@ use super::files::{Access, request_of};
 use super::sheet::Sheet;
 
 /// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
-pub fn tally(detectors: &Detectors<'_>, timeline: &Timeline, breaks: &[Break], requests: u64, sheet: &Sheet) -> Breakage {
+pub fn tally(
+    detectors: &Detectors<'_>,
+    timeline: &Timeline,
+    breaks: &[Break],
+    requests: u64,
+    sheet: &Sheet,
+) -> Breakage {
     let mut breaks = breaks.to_vec();
     breaks.sort_unstable();
     let classes = Class::ALL.into_iter().filter_map(|class| {
@@ -48,20 +54,24 @@ fn count(
 /// reads again by itself is in its bill already.
 pub fn penalty(breaks: &[Break]) -> u64 {
     let unpaid = breaks.iter().filter(|event| event.reading != NONE && !event.is_reading);
-    unpaid.map(|event| (event.reading, event.reread_tokens)).collect::<BTreeSet<_>>().iter().map(|(_, tokens)| tokens).sum()
+    unpaid
+        .map(|event| (event.reading, event.reread_tokens))
+        .collect::<BTreeSet<_>>()
+        .iter()
+        .map(|(_, tokens)| tokens)
+        .sum()
 }
 
 /// With nothing removed nothing is lost: the trials say on how much that rests.
 fn control(detectors: &Detectors<'_>, timeline: &Timeline, class: Class) -> Option<Share> {
     let references = |kind: fn(ReferenceKind) -> bool| {
-        let found = timeline.references.iter().filter(|reference| kind(reference.kind) && is_sourced(timeline, reference));
+        let found =
+            timeline.references.iter().filter(|reference| kind(reference.kind) && is_sourced(timeline, reference));
         Share::new(0, found.count() as u64)
     };
     match class {
         Class::EditSourceLost => Some(references(|kind| kind == ReferenceKind::EditSource)),
-        Class::RefLost => {
-            Some(references(|kind| !matches!(kind, ReferenceKind::EditSource | ReferenceKind::ReadPath)))
-        }
+        Class::RefLost => Some(references(|kind| !matches!(kind, ReferenceKind::EditSource | ReferenceKind::ReadPath))),
         Class::RereadPredicted => Some(natural_rereads(detectors, timeline)),
         _ => None,
     }

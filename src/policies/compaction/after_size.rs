@@ -11,11 +11,11 @@ use super::summary::percentiles;
 /// Compares the first contexts after real compactions with what the knobs leave, and with a carry fitted on half of the
 /// sessions. `prefixes` are the tokens of tools and system prompt, chain by chain.
 pub fn after_sizes(timeline: &Timeline, prefixes: &[u64], knobs: &Knobs, sheet: &Sheet) -> AfterSizes {
-    let after: Vec<After> = timeline.boundaries.iter().filter_map(|known| After::of(timeline, prefixes, known)).collect();
+    let after: Vec<After> =
+        timeline.boundaries.iter().filter_map(|known| After::of(timeline, prefixes, known)).collect();
     let tolerance = sheet.bars.after_size_tolerance_percent;
-    let within = |after: &After, carry: u64| {
-        (after.prefix + carry).abs_diff(after.context) * 100 <= after.context * tolerance
-    };
+    let within =
+        |after: &After, carry: u64| (after.prefix + carry).abs_diff(after.context) * 100 <= after.context * tolerance;
     let carry = carry_tokens(knobs, sheet);
     let by_knobs = Share::new(after.iter().filter(|after| within(after, carry)).count() as u64, after.len() as u64);
     let (fitted, held_out): (Vec<&After>, Vec<&After>) = after.iter().partition(|after| after.is_fitted);

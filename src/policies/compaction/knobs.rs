@@ -143,7 +143,9 @@ impl TryFrom<String> for Style {
         let head = |inner: &str| inner.strip_prefix("head(")?.strip_suffix(')')?.trim().parse().ok().map(Self::Head);
         match text.as_str() {
             "clear" => Ok(Self::Clear),
-            other => head(other).ok_or_else(|| format!("style is `{other}`; it can be `clear` or `head(<characters>)`")),
+            other => {
+                head(other).ok_or_else(|| format!("style is `{other}`; it can be `clear` or `head(<characters>)`"))
+            }
         }
     }
 }

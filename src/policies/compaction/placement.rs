@@ -20,7 +20,8 @@ pub fn placement(timeline: &Timeline, knobs: &Knobs, sheet: &Sheet) -> Placement
     let beyond = |chain: u32| timeline.requests_of(chain).iter().any(|request| request.context() > knobs.window);
     let chains: Vec<bool> = (0..timeline.chains.len()).map(|chain| beyond(chain as u32)).collect();
     let mut tried = Tried::default();
-    for (place, segment) in timeline.segments.iter().enumerate().filter(|(_, segment)| !chains[segment.chain as usize]) {
+    for (place, segment) in timeline.segments.iter().enumerate().filter(|(_, segment)| !chains[segment.chain as usize])
+    {
         tried.segment(timeline, segment, boundaries.get(&place).copied(), knobs, sheet);
     }
     let who = |trigger| timeline.boundaries.iter().filter(|boundary| boundary.trigger == trigger).count() as u64;
@@ -93,9 +94,9 @@ fn grown(timeline: &Timeline, request: u32, growth: &Growth) -> u64 {
     let tokens = |chars: u64| (chars as f64 * growth.tokens_per_char) as u64;
     let answer = tokens(blocks.clone().map(|block| u64::from(block.chars)).sum());
     let calls = blocks.filter(|block| block.call != NONE).map(|block| &timeline.calls[block.call as usize]);
-    let results = calls.filter(|call| call.answered != NONE).map(|call| {
-        growth.tokens_per_result + tokens(u64::from(timeline.blocks[call.answered as usize].chars))
-    });
+    let results = calls
+        .filter(|call| call.answered != NONE)
+        .map(|call| growth.tokens_per_result + tokens(u64::from(timeline.blocks[call.answered as usize].chars)));
     // The logged output is a lower bound, and so is the text: thinking may be missing.
     request.context() + answer.max(request.usage.output) + results.sum::<u64>()
 }

@@ -101,8 +101,13 @@ fn lost(
     }
     let first = timeline.segments[last.segment as usize].requests.start;
     let oldest = timeline.requests[first as usize].inputs.start;
-    let Some(cut) = timeline.requests.get(boundary.request as usize).map(|request| request.inputs.start) else { return };
-    let view = |blocks: Range<u32>| View { items: blocks.map(|block| item(timeline, tokens, block)).collect(), ..View::default() };
+    let Some(cut) = timeline.requests.get(boundary.request as usize).map(|request| request.inputs.start) else {
+        return;
+    };
+    let view = |blocks: Range<u32>| View {
+        items: blocks.map(|block| item(timeline, tokens, block)).collect(),
+        ..View::default()
+    };
     for request in soon {
         let end = timeline.requests[request as usize].inputs.end;
         detectors.look(request, &view(oldest..end), &view(cut..end), breaks);
@@ -110,9 +115,5 @@ fn lost(
 }
 
 fn item(timeline: &Timeline, tokens: &[u32], block: u32) -> Item {
-    Item {
-        key: Key::Block(block),
-        tokens: tokens[block as usize],
-        kept_chars: timeline.blocks[block as usize].chars,
-    }
+    Item { key: Key::Block(block), tokens: tokens[block as usize], kept_chars: timeline.blocks[block as usize].chars }
 }

@@ -50,9 +50,8 @@ fn answer(timeline: &Timeline, request: u32, tokens: &[u32]) -> impl Iterator<It
 }
 
 fn brought(timeline: &Timeline, request: u32) -> Vec<Key> {
-    let unasked = |&block: &u32| {
-        matches!(timeline.blocks[block as usize].kind, BlockKind::Summary | BlockKind::Injected)
-    };
+    let unasked =
+        |&block: &u32| matches!(timeline.blocks[block as usize].kind, BlockKind::Summary | BlockKind::Injected);
     let blocks = timeline.requests[request as usize].inputs.clone().filter(unasked).map(Key::Block);
     blocks.chain([Key::Residual(request)]).collect()
 }

@@ -90,9 +90,7 @@ impl Compaction {
         let trigger = match self.trigger {
             Trigger::Never => return false,
             Trigger::Tokens(tokens) => tokens,
-            Trigger::Knobs => {
-                self.knobs.trigger_tokens(&self.sheet, moment.timeline.names.text(request.version))
-            }
+            Trigger::Knobs => self.knobs.trigger_tokens(&self.sheet, moment.timeline.names.text(request.version)),
         };
         context_tokens >= trigger || self.is_aged(request.start)
     }

@@ -21,8 +21,10 @@ pub fn by_target(sizes: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator
 pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align) -> Option<usize> {
     let newest = by_target(items.iter().map(|item| u64::from(item.tokens)), keep_tokens)?;
     let oldest_block = items.iter().find_map(|item| block(item.key)).unwrap_or(NONE);
+    // A residual alone is nothing to summarise.
+    let first = items.iter().position(|item| !matches!(item.key, Key::Residual(_)))?;
     let mut oldest_asked = NONE;
-    for index in (1..items.len()).rev() {
+    for index in (first + 1..items.len()).rev() {
         let Some(here) = block(items[index].key) else { continue };
         let asked = asked_by_result(timeline, here).filter(|&asked| asked >= oldest_block);
         oldest_asked = oldest_asked.min(asked.unwrap_or(NONE));
@@ -52,7 +54,8 @@ fn begins_message(timeline: &Timeline, items: &[Item], index: usize, align: Alig
     if is_continued {
         return false;
     }
-    let message = items[index..].iter().map_while(of).take_while(|block| block == &here || is_same_message(&here, block));
+    let message =
+        items[index..].iter().map_while(of).take_while(|block| block == &here || is_same_message(&here, block));
     match align {
         Align::Message => true,
         Align::Turn => message.into_iter().any(|block| block.kind == BlockKind::Human),

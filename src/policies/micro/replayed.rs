@@ -8,7 +8,8 @@ use crate::model::stats::Share;
 use crate::model::timeline::{BlockKind, Clearing, NONE, SegmentCause, Timeline};
 use crate::policies::compaction::Sheet;
 use crate::policies::compaction::knobs::MicroKnobs;
-use crate::policies::compaction::summary::percentiles;
+use crate::policies::compaction::summary::contexts;
+use crate::policies::drive::Run;
 
 use super::plan::{ResultSize, plan};
 use super::stage::Cleared;
@@ -45,7 +46,11 @@ fn check(
     let sizes: Vec<ResultSize> = results
         .iter()
         .enumerate()
-        .map(|(place, &(_, tokens))| ResultSize { tokens, cleared_tokens: 0, is_free: place < protected && tokens >= least })
+        .map(|(place, &(_, tokens))| ResultSize {
+            tokens,
+            cleared_tokens: 0,
+            is_free: place < protected && tokens >= least,
+        })
         .collect();
     let chosen = plan(&sizes, knobs.target_tokens, knobs.min_saving_tokens);
     let predicted: BTreeSet<Id> = chosen.iter().map(|&place| results[place].0).collect();
@@ -75,14 +80,14 @@ fn in_context(timeline: &Timeline, clearing: &Clearing) -> impl Iterator<Item = 
     timeline.requests[first as usize].inputs.start..timeline.requests[last as usize].inputs.end
 }
 
-/// A virtual run of clearing in figures; `contexts` are the tokens of every request as it was sent.
-pub fn clearings(timeline: &Timeline, cleared: &[Cleared], contexts: Vec<u64>) -> Clearings {
+/// A virtual run of clearing in figures; `cleared` is the stage's journal.
+pub fn clearings(timeline: &Timeline, cleared: &[Cleared], run: &Run) -> Clearings {
     let session = |request: u32| timeline.chains[timeline.requests[request as usize].chain as usize].session;
     Clearings {
         clearings: cleared.iter().map(|entry| entry.request).collect::<BTreeSet<_>>().len() as u64,
         results: cleared.len() as u64,
         removed_tokens: cleared.iter().map(|entry| u64::from(entry.removed_tokens)).sum(),
         sessions: cleared.iter().map(|entry| session(entry.request)).collect::<BTreeSet<_>>().len() as u64,
-        context: percentiles(contexts),
+        context: contexts(run),
     }
 }

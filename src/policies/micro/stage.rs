@@ -77,7 +77,8 @@ impl Micro {
                 && self.shortened(moment.timeline, *item) != *item
                 && !(self.knobs.only_uncached && start < moment.cached_before);
             let cleared_tokens = self.sheet.client.estimate(self.kept_chars(block.chars).min(item.kept_chars));
-            let tokens = if is_new { self.sheet.client.estimate(item.kept_chars.min(block.chars)) } else { cleared_tokens };
+            let tokens =
+                if is_new { self.sheet.client.estimate(item.kept_chars.min(block.chars)) } else { cleared_tokens };
             results.push((place, ResultSize { tokens, cleared_tokens, is_free }));
         }
         let protected = results.len().saturating_sub(self.knobs.protect_last);
