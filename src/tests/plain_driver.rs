@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "not every test asks for everything")]
 
 use crate::model::policy::cost::{Cost, Spent};
-use crate::model::timeline::Timeline;
+use crate::model::timeline::{NONE, Timeline};
 use crate::policies::drive::{Extra, Priced, Run};
 use crate::policies::view::{Aside, Item, Key, Moment, Prefix, Stage, View};
 
@@ -29,20 +29,27 @@ pub fn item(timeline: &Timeline, block: u32) -> Item {
     Item { key: Key::Block(block), tokens: chars, kept_chars: chars }
 }
 
-/// The context of a request as the log sent it: what came in and was answered since its segment began.
+/// The context of a request as the log sent it: what the segment began with, and what came in and was answered since.
 pub fn logged(timeline: &Timeline, request: u32) -> View {
-    let at = &timeline.requests[request as usize];
-    let first = timeline.segments[at.segment as usize].requests.start;
     let mut items = Vec::new();
-    for index in first..=request {
-        let this = &timeline.requests[index as usize];
-        if index > first {
-            items.extend(timeline.requests[index as usize - 1].outputs.clone().map(|block| item(timeline, block)));
-        }
-        items.push(Item { key: Key::Residual(index), tokens: 0, kept_chars: 0 });
-        items.extend(this.inputs.clone().map(|block| item(timeline, block)));
-    }
+    lay(timeline, request, &mut items);
     View { prefix: Prefix { tokens: PREFIX, edition: 0 }, items }
+}
+
+fn lay(timeline: &Timeline, request: u32, items: &mut Vec<Item>) {
+    let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
+    let answer = |index: u32| timeline.requests[index as usize].outputs.clone().map(|block| item(timeline, block));
+    if segment.after != NONE {
+        lay(timeline, segment.after, items);
+        items.extend(answer(segment.after));
+    }
+    for index in segment.requests.start..=request {
+        items.push(Item { key: Key::Residual(index), tokens: 0, kept_chars: 0 });
+        items.extend(timeline.requests[index as usize].inputs.clone().map(|block| item(timeline, block)));
+        if index < request {
+            items.extend(answer(index));
+        }
+    }
 }
 
 /// Sends all requests through one stage. All that was sent before counts as cached.

@@ -9,7 +9,7 @@ use super::plain_driver::{PREFIX, Sent, blocks, logged, run_of, send, sizes};
 use super::timeline_builder::Story;
 use crate::model::policy::breakage::Class;
 use crate::model::policy::compaction::{Attempt, Outcome};
-use crate::model::timeline::{BlockKind, ReferenceKind, Timeline, Trigger as Asked};
+use crate::model::timeline::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
 use crate::policies::breakage::detect::orphans;
 use crate::policies::breakage::{self, Detectors};
 use crate::policies::compaction::after_size::after_sizes;
@@ -325,6 +325,47 @@ fn without_the_real_compactions_virtual_ones_reach_back_over_them() {
     let whole = compact(&talk(6).done(), &knobs(), Trigger::Tokens(1_400)).0;
     let tokens = |sent: &[Sent]| sent.iter().map(|sent| sent.view.tokens()).collect::<Vec<u64>>();
     assert_eq!(tokens(&virtual_run), tokens(&whole));
+}
+
+/// Six turns, and two more in a segment that goes on from the answer to request `after`.
+fn gone_back(after: u32) -> Timeline {
+    let mut log = talk(6);
+    log.segment(SegmentCause::Rewind);
+    add_turns(&mut log, 2);
+    let mut timeline = log.done();
+    timeline.segments[1].after = after;
+    timeline
+}
+
+#[test]
+fn a_conversation_that_goes_back_keeps_its_summary_only_if_it_keeps_what_followed_it() {
+    // The run compacts at request 8 and keeps from block 12 on: the prompt of request 6.
+    for (after, is_kept) in [(11, true), (8, true), (6, true), (5, false), (1, false)] {
+        let timeline = gone_back(after);
+        let (sent, attempts) = compact(&timeline, &knobs(), Trigger::Tokens(1_400));
+        assert_eq!(attempts[0].request, 8);
+        let gone = sent[12].logged.tokens() - sent[12].view.tokens();
+        assert_eq!(gone, if is_kept { 300 - 62 } else { 0 }, "after {after}");
+    }
+}
+
+#[test]
+fn going_back_to_before_a_real_compaction_leaves_nothing_to_splice() {
+    let told = |after: u32| {
+        let mut log = talk(3);
+        log.compaction(Asked::Auto, Some(1_300), 40);
+        add_turns(&mut log, 3);
+        log.segment(SegmentCause::Rewind);
+        add_turns(&mut log, 1);
+        let mut timeline = log.done();
+        timeline.segments[2].after = after;
+        let (sent, _) = compact(&timeline, &Knobs { real: Real::Ignore, ..knobs() }, Trigger::Never);
+        (sent[12].view.tokens(), sent[12].logged.tokens())
+    };
+    // Two turns and a prompt from before the compaction.
+    assert_eq!(told(3), (1_220, 1_220));
+    // After request 9: three turns from before it, two from after it (the log has its summary of 40 instead).
+    assert_eq!(told(9), (1_520, 1_260));
 }
 
 /// Compaction, and behind it a stage that halves everything.
