@@ -6,16 +6,23 @@ use std::ops::Range;
 use crate::logs::timeline::assemble::{Assembly, ChainId};
 use crate::model::id::{Id, IdMap};
 use crate::model::timeline::{
-    Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Request, Segment, SegmentCause, Session, Timeline,
-    ToolCall,
+    Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
+    SegmentCause, Session, Timeline, ToolCall,
 };
 use crate::model::timeline_rows::{BlockRow, RecordKind};
 use crate::model::trace::{Millis, NO_TIME, earlier};
 
 /// Lays everything out.
 pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timeline {
-    let mut layout = Layout { assembly: &assembly, shrink_tokens_min, out: Timeline::default(), results: Vec::new() };
+    let mut layout = Layout {
+        assembly: &assembly,
+        shrink_tokens_min,
+        out: Timeline::default(),
+        placed: vec![(NONE, NONE); assembly.nodes.len()],
+        results: Vec::new(),
+    };
     layout.all();
+    layout.references();
     let orphans = layout.answer_calls();
     let mut out = layout.out;
     let Assembly { names, mut skipped, tracks, .. } = assembly;
@@ -29,6 +36,8 @@ struct Layout<'a> {
     assembly: &'a Assembly<'a>,
     shrink_tokens_min: u64,
     out: Timeline,
+    /// First block and request of each node.
+    placed: Vec<(u32, u32)>,
     /// Blocks that are results, with their calls and whether they are errors.
     results: Vec<(u32, Id, bool)>,
 }
@@ -123,6 +132,10 @@ impl Layout<'_> {
     fn blocks(&mut self, nodes: &[u32]) -> Range<u32> {
         let start = self.out.blocks.len() as u32;
         for &node in nodes {
+            let place = &mut self.placed[node as usize];
+            if place.0 == NONE {
+                *place = (self.out.blocks.len() as u32, self.out.requests.len() as u32);
+            }
             let record = self.assembly.row(node).id;
             let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
             for row in self.assembly.blocks_of(node) {
@@ -170,6 +183,53 @@ impl Layout<'_> {
             }
         }
         orphans
+    }
+
+    /// What answers took up, each where its own record counts; places in copies are those of what they repeat.
+    fn references(&mut self) {
+        let mut made: Vec<(u32, Reference, Vec<Occurrence>)> = Vec::new();
+        for (index, file) in self.assembly.files.iter().enumerate() {
+            let rows = &file.rows.rows;
+            let owner = |block: u32| rows.records.partition_point(|record| record.blocks.end <= block);
+            for row in &rows.references {
+                let record = owner(row.block);
+                let node = self.assembly.local[index][record];
+                if node == NONE || !self.assembly.nodes[node as usize].is_of(index as u32, record as u32) {
+                    continue;
+                }
+                let (first, request) = self.placed[node as usize];
+                if first == NONE {
+                    continue;
+                }
+                let block = first + (row.block - rows.records[record].blocks.start);
+                let sources = &rows.sources[row.sources.start as usize..row.sources.end as usize];
+                let mut sources: Vec<Occurrence> = sources
+                    .iter()
+                    .filter_map(|source| {
+                        let record = owner(source.block);
+                        let node = self.assembly.local[index][record];
+                        let first = self.placed.get(node as usize)?.0;
+                        let block = first.checked_add(source.block - rows.records[record].blocks.start)?;
+                        (first != NONE).then_some(Occurrence { block, ..*source })
+                    })
+                    .collect();
+                sources.sort_by_key(|source| (source.block, source.end_chars));
+                if sources.is_empty() && row.kind != ReferenceKind::EditSource {
+                    continue;
+                }
+                let call = self.out.blocks[block as usize].call;
+                let reference = Reference { kind: row.kind, request, call, sources: 0..0, cut: row.cut };
+                made.push((block, reference, sources));
+            }
+        }
+        // Those of one block stay in the order of its text.
+        made.sort_by_key(|(block, ..)| *block);
+        for (_, reference, sources) in made {
+            let start = self.out.sources.len() as u32;
+            self.out.sources.extend(sources);
+            let sources = start..self.out.sources.len() as u32;
+            self.out.references.push(Reference { sources, ..reference });
+        }
     }
 
     fn boundaries(&mut self, track: u32, chain: u32, requests: &Range<u32>) {

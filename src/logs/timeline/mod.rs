@@ -6,9 +6,12 @@
 
 pub mod assemble;
 mod content;
+mod identifiers;
 mod layout;
+mod occurrences;
 pub mod read;
 mod record;
+mod references;
 pub mod rules;
 
 pub use record::Reader;
