@@ -239,7 +239,11 @@ impl Story {
     pub fn ask_with(&mut self, usage: Usage) -> &mut Self {
         let (chain, index) = self.place();
         if let Some(cause) = self.cause.take() {
-            let segment = Segment { chain, requests: index..index, cause };
+            let after = match cause {
+                SegmentCause::Start | SegmentCause::Compaction => NONE,
+                SegmentCause::Rewind | SegmentCause::Shrink => index - 1,
+            };
+            let segment = Segment { chain, requests: index..index, cause, after };
             self.timeline.segments.push(segment);
             self.timeline.chains[chain as usize].segments.end += 1;
         }

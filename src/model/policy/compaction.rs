@@ -80,6 +80,8 @@ pub struct Compactions {
     pub removed_tokens: u64,
     /// Tokens that summarisers read and wrote.
     pub summariser: SummariserTokens,
+    /// Tokens that the requests right after a compaction wrote to the cache.
+    pub rewritten_tokens: u64,
     /// Contexts as they were sent.
     pub context: Percentiles,
     /// Median of requests from one compaction to the next of its chain; none with fewer than two.

@@ -91,8 +91,8 @@ impl Files {
 
     /// Earlier calls of the chain that name the same file, newest first.
     pub fn before(&self, call: usize) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(self.before[call]), |&call| Some(self.before[call as usize]))
-            .take_while(|&call| call != NONE)
+        let link = |call: usize| Some(self.before[call]).filter(|&before| before != NONE);
+        std::iter::successors(link(call), move |&before| link(before as usize))
     }
 
     /// Block of the newest result of reading the same file before this call, or [`NONE`].

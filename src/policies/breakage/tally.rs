@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::model::policy::breakage::{Break, Breakage, Class, ClassCount, Example};
 use crate::model::stats::Share;
-use crate::model::timeline::{NONE, ReferenceKind, Timeline};
+use crate::model::timeline::{NONE, Reference, ReferenceKind, Timeline};
 
 use super::Detectors;
 use super::files::{Access, request_of};
 use super::sheet::Sheet;
+use super::shown::Shown;
 
 /// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
 pub fn tally(
@@ -77,13 +78,11 @@ fn control(detectors: &Detectors<'_>, timeline: &Timeline, class: Class) -> Opti
     }
 }
 
-/// Whether the log's own context shows a source: one in the same segment.
-fn is_sourced(timeline: &Timeline, reference: &crate::model::timeline::Reference) -> bool {
-    let segment = timeline.requests[reference.request as usize].segment;
-    let first = timeline.segments[segment as usize].requests.start;
-    let start = timeline.requests[first as usize].inputs.start;
+/// Whether the log's own context shows a source.
+fn is_sourced(timeline: &Timeline, reference: &Reference) -> bool {
     let sources = &timeline.sources[reference.sources.start as usize..reference.sources.end as usize];
-    sources.iter().any(|source| source.block >= start)
+    let shown = Shown::to(timeline, reference.request);
+    sources.iter().any(|source| shown.contains(source.block))
 }
 
 /// Readings of a file whose last reading still stands in the log's own context.
@@ -92,10 +91,10 @@ fn natural_rereads(detectors: &Detectors<'_>, timeline: &Timeline) -> Share {
     let readings = (0..timeline.calls.len()).filter(|&call| files.access(call) == Access::Read);
     let (mut again, mut all) = (0, 0);
     for call in readings {
-        let segment = |block| timeline.requests[request_of(timeline, block) as usize].segment;
+        let shown = || Shown::to(timeline, request_of(timeline, timeline.calls[call].asked));
         let before = files.reading(call);
         all += 1;
-        again += u64::from(before != NONE && segment(before) == segment(timeline.calls[call].asked));
+        again += u64::from(before != NONE && shown().contains(before));
     }
     Share::new(again, all)
 }

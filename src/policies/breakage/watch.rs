@@ -7,19 +7,17 @@ use crate::policies::view::{Aside, Moment, View};
 
 use super::Detectors;
 
-/// Collects the breaks of a run, and the contexts' sizes.
+/// Collects the breaks of a run.
 pub struct Watch<'a> {
     detectors: &'a Detectors<'a>,
     /// What broke, request by request.
     pub breaks: Vec<Break>,
-    /// Tokens of every context as it was sent.
-    pub contexts: Vec<u64>,
 }
 
 impl<'a> Watch<'a> {
     /// Nothing seen yet.
     pub fn new(detectors: &'a Detectors<'a>) -> Self {
-        Self { detectors, breaks: Vec::new(), contexts: Vec::new() }
+        Self { detectors, breaks: Vec::new() }
     }
 }
 
@@ -30,6 +28,5 @@ impl Observer for Watch<'_> {
         let noticed = aside.noticed.iter().filter_map(|noticed| self.detectors.noticed(moment.request, noticed));
         self.breaks.extend(noticed);
         self.detectors.look(moment.request, logged, sent, &mut self.breaks);
-        self.contexts.push(sent.tokens());
     }
 }

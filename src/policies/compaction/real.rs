@@ -11,6 +11,7 @@ use crate::model::policy::compaction::{RealCompactions, SummariserTokens};
 use crate::model::timeline::{Boundary, NONE, Timeline, Trigger};
 use crate::policies::breakage::files::calls_of;
 use crate::policies::breakage::rereads::rereads;
+use crate::policies::breakage::shown::Shown;
 use crate::policies::breakage::tally::tally;
 use crate::policies::breakage::{self, Detectors};
 use crate::policies::view::{Item, Key, View};
@@ -95,8 +96,8 @@ fn lost(
     soon: Range<u32>,
     breaks: &mut Vec<Break>,
 ) {
-    let Some(last) = boundary.request.checked_sub(1).map(|at| &timeline.requests[at as usize]) else { return };
-    if last.chain != boundary.chain {
+    let Some(last) = boundary.request.checked_sub(1) else { return };
+    if timeline.requests[last as usize].chain != boundary.chain {
         return;
     }
     let first = timeline.segments[last.segment as usize].requests.start;
@@ -105,12 +106,15 @@ fn lost(
         return;
     };
     let view = |blocks: Range<u32>| View {
+    let before: Vec<u32> = Shown::after(timeline, last).blocks().collect();
+    let view = |blocks: &mut dyn Iterator<Item = u32>| View {
         items: blocks.map(|block| item(timeline, tokens, block)).collect(),
         ..View::default()
     };
     for request in soon {
-        let end = timeline.requests[request as usize].inputs.end;
-        detectors.look(request, &view(oldest..end), &view(cut..end), breaks);
+        let shown = Shown::to(timeline, request);
+        let logged = view(&mut before.iter().copied().chain(shown.blocks()));
+        detectors.look(request, &logged, &view(&mut shown.blocks()), breaks);
     }
 }
 

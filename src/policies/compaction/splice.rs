@@ -4,49 +4,59 @@
 //! person wrote and what tools answered stays. The last answer before a compaction was never measured by a next request,
 //! so its size is an estimate.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use crate::model::timeline::{BlockKind, SegmentCause, Timeline};
-use crate::policies::view::{Item, Key, Moment, View};
+use crate::model::timeline::{BlockKind, NONE, SegmentCause, Timeline};
+use crate::policies::breakage::shown::root_of;
+use crate::policies::view::{Item, Key, View};
 
 /// What is remembered along a chain.
 #[derive(Clone, Default, Debug)]
 pub struct Splice {
+    /// By the segment that a compaction opens: a conversation may go back to before its last one.
+    joints: BTreeMap<u32, Joint>,
+    /// Segment and context of the last request.
+    seen: Option<(u32, Vec<Item>)>,
+}
+
+/// One compaction of the log, taken out.
+#[derive(Clone, Default, Debug)]
+struct Joint {
     before: Vec<Item>,
     brought: Vec<Key>,
-    seen: Vec<Item>,
 }
 
 impl Splice {
-    /// Puts what came before the log's compactions in front of `view`. Returns whether the context goes on: false where
-    /// a segment begins for another reason. `tokens` are the sizes of [`Timeline::blocks`].
-    pub fn apply(&mut self, moment: &Moment<'_>, tokens: &Arc<[u32]>, view: &mut View) -> bool {
-        let timeline = moment.timeline;
-        let request = &timeline.requests[moment.request as usize];
-        let is_compaction = timeline.segments[request.segment as usize].cause == SegmentCause::Compaction;
-        if moment.opens_segment {
-            self.brought.clear();
-            self.before = std::mem::take(&mut self.seen);
-            if is_compaction && !self.before.is_empty() {
-                self.before.extend(answer(timeline, moment.request - 1, tokens));
-                self.brought = brought(timeline, moment.request);
-            } else {
-                self.before.clear();
-            }
+    /// Puts what came before the log's compactions in front of the `view` of a request. `tokens` are the sizes of
+    /// [`Timeline::blocks`].
+    pub fn apply(&mut self, timeline: &Timeline, request: u32, tokens: &[u32], view: &mut View) {
+        let segment = timeline.requests[request as usize].segment;
+        let root = root_of(timeline, segment);
+        let is_new = self.seen.as_ref().is_none_or(|&(last, _)| last != segment);
+        if is_new && root == segment && timeline.segments[segment as usize].cause == SegmentCause::Compaction {
+            let joint = self.joint(timeline, segment, tokens);
+            self.joints.insert(segment, joint);
         }
-        view.items.retain(|item| !self.brought.contains(&item.key));
-        view.items.splice(0..0, self.before.iter().copied());
-        self.seen.clone_from(&view.items);
-        !moment.opens_segment || is_compaction && !self.before.is_empty()
+        if let Some(joint) = self.joints.get(&root) {
+            view.items.retain(|item| !joint.brought.contains(&item.key));
+            view.items.splice(0..0, joint.before.iter().copied());
+        }
+        let (known, items) = self.seen.get_or_insert_default();
+        *known = segment;
+        items.clone_from(&view.items);
     }
-}
 
-fn answer(timeline: &Timeline, request: u32, tokens: &[u32]) -> impl Iterator<Item = Item> {
-    timeline.requests[request as usize].outputs.clone().map(move |block| Item {
-        key: Key::Block(block),
-        tokens: tokens[block as usize],
-        kept_chars: timeline.blocks[block as usize].chars,
-    })
+    fn joint(&self, timeline: &Timeline, segment: u32, tokens: &[u32]) -> Joint {
+        let first = timeline.segments[segment as usize].requests.start;
+        let (Some((_, seen)), Some(last)) = (&self.seen, first.checked_sub(1)) else { return Joint::default() };
+        let mut before = seen.clone();
+        before.extend(timeline.requests[last as usize].outputs.clone().map(|block| Item {
+            key: Key::Block(block),
+            tokens: tokens[block as usize],
+            kept_chars: timeline.blocks[block as usize].chars,
+        }));
+        Joint { before, brought: brought(timeline, first) }
+    }
 }
 
 fn brought(timeline: &Timeline, request: u32) -> Vec<Key> {
@@ -54,4 +64,9 @@ fn brought(timeline: &Timeline, request: u32) -> Vec<Key> {
         |&block: &u32| matches!(timeline.blocks[block as usize].kind, BlockKind::Summary | BlockKind::Injected);
     let blocks = timeline.requests[request as usize].inputs.clone().filter(unasked).map(Key::Block);
     blocks.chain([Key::Residual(request)]).collect()
+}
+
+/// Whether a context goes on in a segment: not where the log compacted, and not where a chain begins.
+pub fn goes_on(timeline: &Timeline, segment: u32) -> bool {
+    timeline.segments[segment as usize].after != NONE
 }

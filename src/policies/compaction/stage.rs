@@ -16,7 +16,7 @@ use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Stage,
 use super::gate::{Gate, Permission};
 use super::knobs::{Knobs, Real};
 use super::sheet::{Sheet, Warm};
-use super::splice::Splice;
+use super::splice::{self, Splice};
 use super::tail;
 
 /// Word under which the summariser's calls stand in the bill.
@@ -55,6 +55,7 @@ struct ChainState {
     made: u32,
     splice: Splice,
     is_over: bool,
+    last: Option<u32>,
     begun: Option<Millis>,
 }
 
@@ -77,10 +78,16 @@ impl Compaction {
         self
     }
 
-    /// Tokens that this request would have in its context.
-    fn context_tokens(&self, moment: &Moment<'_>, view: &View, goes_on: bool) -> u64 {
-        match moment.sent_before {
-            Some(before) if goes_on => before + fresh_tokens(moment, view),
+    /// Tokens that this request would have in its context. Where a segment begins, that is not what was sent before and
+    /// what came since: the conversation went back, or something went.
+    fn context_tokens(&self, moment: &Moment<'_>, view: &View) -> u64 {
+        let requests = &moment.timeline.requests;
+        let segment = |request: u32| requests[request as usize].segment;
+        let is_joined = self.knobs.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
+        match (moment.sent_before, self.chain.last) {
+            (Some(before), Some(last)) if segment(last) == segment(moment.request) || is_joined => {
+                before + fresh_tokens(moment, last, view)
+            }
             _ => view.tokens(),
         }
     }
@@ -192,25 +199,30 @@ impl Stage for Compaction {
     }
 
     fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
-        let goes_on = match self.knobs.real {
-            Real::Keep => !moment.opens_segment,
-            Real::Ignore => self.chain.splice.apply(moment, &self.tokens, view),
-        };
-        if !goes_on {
-            self.chain.cut = None;
+        if self.knobs.real == Real::Ignore {
+            self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, view);
         }
+        self.chain.cut = self.chain.cut.take().filter(|cut| cut.fits(moment, view));
         if let Some(cut) = &self.chain.cut {
             cut.apply(view);
         }
-        let context_tokens = self.context_tokens(moment, view, goes_on);
+        let context_tokens = self.context_tokens(moment, view);
         if self.wants(moment, context_tokens) {
             self.attempt(moment, context_tokens, view, aside);
         }
         self.watch_window(moment, view.tokens(), aside);
+        self.chain.last = Some(moment.request);
     }
 }
 
 impl Cut {
+    /// Whether the context still goes on from what was kept: after a compaction of the log, or back before the kept part,
+    /// it does not.
+    fn fits(&self, moment: &Moment<'_>, view: &View) -> bool {
+        let own = moment.timeline.requests[moment.request as usize].inputs.start;
+        view.items.iter().any(|item| matches!(item.key, Key::Block(block) if (self.first..own).contains(&block)))
+    }
+
     fn apply(&self, view: &mut View) {
         let is_kept = |item: &Item| matches!(item.key, Key::Block(block) if block >= self.first);
         let at = view.items.iter().position(is_kept).unwrap_or(view.items.len());
@@ -218,13 +230,12 @@ impl Cut {
     }
 }
 
-/// Tokens that came since the request before: its answer, and what came in.
-fn fresh_tokens(moment: &Moment<'_>, view: &View) -> u64 {
-    let requests = &moment.timeline.requests;
-    let first = requests[moment.request.saturating_sub(1) as usize].outputs.start;
+/// Tokens that came since the chain's request `last`: its answer, and what came in.
+fn fresh_tokens(moment: &Moment<'_>, last: u32, view: &View) -> u64 {
+    let first = moment.timeline.requests[last as usize].outputs.start;
     let is_fresh = |item: &&Item| match item.key {
         Key::Block(block) => block >= first,
-        Key::Residual(request) => request == moment.request,
+        Key::Residual(request) => request > last,
         Key::Made(_) => false,
     };
     view.items.iter().filter(is_fresh).map(|item| u64::from(item.tokens)).sum()

@@ -7,19 +7,17 @@ use crate::model::policy::compaction::{Attempt, Compactions, Outcome, Percentile
 use crate::model::timeline::Timeline;
 use crate::policies::breakage::tally::tally;
 use crate::policies::breakage::{self, Detectors};
-use crate::policies::view::ExtraCall;
+use crate::policies::drive::Run;
 
 use super::real::soon_after;
 use super::sheet::Sheet;
 use super::stage::SUMMARY_CALL;
 
-/// Sums a run up. `attempts` are the stage's journal, `calls` all extra calls of the run, `contexts` the tokens of every
-/// request as it was sent, `breaks` what the detectors found.
+/// Sums a run up. `attempts` are the stage's journal, `breaks` what the detectors found.
 pub fn compactions(
     timeline: &Timeline,
     attempts: &[Attempt],
-    calls: impl Iterator<Item = ExtraCall>,
-    contexts: Vec<u64>,
+    run: &Run,
     breaks: Option<(&Detectors<'_>, &[Break], &breakage::Sheet)>,
     sheet: &Sheet,
 ) -> Compactions {
@@ -34,8 +32,9 @@ pub fn compactions(
     Compactions {
         sessions: fired.iter().map(session).collect::<BTreeSet<_>>().len() as u64,
         removed_tokens: fired.iter().map(|attempt| attempt.removed_tokens()).sum(),
-        summariser: summariser(calls),
-        context: percentiles(contexts),
+        summariser: summariser(run),
+        rewritten_tokens: rewritten(run, &fired),
+        context: contexts(run),
         requests_between_p50,
         turns_between_p50,
         is_thrashing: requests_between_p50.is_some_and(|requests| requests < sheet.report.thrash_requests),
@@ -48,13 +47,26 @@ pub fn compactions(
 }
 
 /// Tokens of the summariser's calls.
-pub fn summariser(calls: impl Iterator<Item = ExtraCall>) -> SummariserTokens {
-    calls.filter(|call| call.cause == SUMMARY_CALL).fold(SummariserTokens::default(), |sum, call| SummariserTokens {
+pub fn summariser(run: &Run) -> SummariserTokens {
+    let calls = run.extra.iter().map(|extra| extra.call).filter(|call| call.cause == SUMMARY_CALL);
+    calls.fold(SummariserTokens::default(), |sum, call| SummariserTokens {
         calls: sum.calls + 1,
         read: sum.read + call.read,
         uncached: sum.uncached + call.uncached,
         output: sum.output + call.output,
     })
+}
+
+/// Tokens of the contexts of a run, as they were sent.
+pub fn contexts(run: &Run) -> Percentiles {
+    percentiles(run.requests.iter().map(|priced| priced.spent.prompt()).collect())
+}
+
+/// Tokens that the requests right after a compaction wrote to the cache.
+fn rewritten(run: &Run, fired: &[&Attempt]) -> u64 {
+    let requests: BTreeSet<u32> = fired.iter().map(|attempt| attempt.request).collect();
+    let after = run.requests.iter().filter(|priced| requests.contains(&priced.request));
+    after.map(|priced| priced.spent.write()).sum()
 }
 
 /// Medians of requests and of human turns from one compaction to the next of its chain.

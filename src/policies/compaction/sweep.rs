@@ -89,8 +89,7 @@ pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
         vec![Box::new(stage.at(point.trigger))]
     };
     let run = run_watched(timeline, sizes, oracle, prices, &mut stages, &mut watch);
-    let calls = run.extra.iter().map(|extra| extra.call);
-    let done = compactions(timeline, &journal.take(), calls, watch.contexts, None, sheet);
+    let done = compactions(timeline, &journal.take(), &run, None, sheet);
     let broken = tally(detectors, timeline, &watch.breaks, run.requests.len() as u64, breakage);
     let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
     SweepRow {

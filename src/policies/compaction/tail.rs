@@ -21,8 +21,10 @@ pub fn by_target(sizes: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator
 pub fn start(timeline: &Timeline, items: &[Item], keep_tokens: u64, align: Align) -> Option<usize> {
     let newest = by_target(items.iter().map(|item| u64::from(item.tokens)), keep_tokens)?;
     let oldest_block = items.iter().find_map(|item| block(item.key)).unwrap_or(NONE);
+    // A residual alone is nothing to summarise.
+    let first = items.iter().position(|item| !matches!(item.key, Key::Residual(_)))?;
     let mut oldest_asked = NONE;
-    for index in (1..items.len()).rev() {
+    for index in (first + 1..items.len()).rev() {
         let Some(here) = block(items[index].key) else { continue };
         let asked = asked_by_result(timeline, here).filter(|&asked| asked >= oldest_block);
         oldest_asked = oldest_asked.min(asked.unwrap_or(NONE));

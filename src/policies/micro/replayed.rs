@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use crate::model::id::Id;
 use crate::model::policy::compaction::{ClearingCheck, Clearings, ClearingsReplayed};
 use crate::model::stats::Share;
-use crate::model::timeline::{BlockKind, Clearing, NONE, SegmentCause, Timeline};
+use crate::model::timeline::{BlockKind, Clearing, NONE, Timeline};
+use crate::policies::breakage::shown::Shown;
 use crate::policies::compaction::Sheet;
 use crate::policies::compaction::knobs::MicroKnobs;
-use crate::policies::compaction::summary::percentiles;
+use crate::policies::compaction::summary::contexts;
+use crate::policies::drive::Run;
 
 use super::plan::{ResultSize, plan};
 use super::stage::Cleared;
@@ -34,6 +36,7 @@ fn check(
     sheet: &Sheet,
 ) -> ClearingCheck {
     let results: Vec<(Id, u64)> = in_context(timeline, clearing)
+        .into_iter()
         .map(|block| &timeline.blocks[block as usize])
         .filter(|block| block.kind == BlockKind::ToolResult && block.call != NONE)
         .map(|block| (timeline.calls[block.call as usize].id, block.chars))
@@ -66,27 +69,24 @@ fn check(
     }
 }
 
-/// Blocks since the last compaction. Clearing shrinks a context, so it opens a segment of its own: those before count too.
-fn in_context(timeline: &Timeline, clearing: &Clearing) -> impl Iterator<Item = u32> {
-    let chain = &timeline.chains[clearing.chain as usize];
-    let last = clearing.request.min(chain.requests.end.saturating_sub(1));
-    let stops = |cause: SegmentCause| matches!(cause, SegmentCause::Compaction | SegmentCause::Start);
-    let mut segment = timeline.requests.get(last as usize).map_or(chain.segments.start, |request| request.segment);
-    while segment > chain.segments.start && !stops(timeline.segments[segment as usize].cause) {
-        segment -= 1;
+/// What stood in the context when it was cleared, together with what came in right after.
+fn in_context(timeline: &Timeline, clearing: &Clearing) -> Vec<u32> {
+    let last = timeline.chains[clearing.chain as usize].requests.end.saturating_sub(1);
+    let request = clearing.request.min(last);
+    if timeline.requests.get(request as usize).is_none_or(|request| request.chain != clearing.chain) {
+        return Vec::new();
     }
-    let first = timeline.segments[segment as usize].requests.start;
-    timeline.requests[first as usize].inputs.start..timeline.requests[last as usize].inputs.end
+    Shown::to(timeline, request).blocks().collect()
 }
 
-/// A virtual run of clearing in figures; `contexts` are the tokens of every request as it was sent.
-pub fn clearings(timeline: &Timeline, cleared: &[Cleared], contexts: Vec<u64>) -> Clearings {
+/// A virtual run of clearing in figures; `cleared` is the stage's journal.
+pub fn clearings(timeline: &Timeline, cleared: &[Cleared], run: &Run) -> Clearings {
     let session = |request: u32| timeline.chains[timeline.requests[request as usize].chain as usize].session;
     Clearings {
         clearings: cleared.iter().map(|entry| entry.request).collect::<BTreeSet<_>>().len() as u64,
         results: cleared.len() as u64,
         removed_tokens: cleared.iter().map(|entry| u64::from(entry.removed_tokens)).sum(),
         sessions: cleared.iter().map(|entry| session(entry.request)).collect::<BTreeSet<_>>().len() as u64,
-        context: percentiles(contexts),
+        context: contexts(run),
     }
 }
