@@ -6,6 +6,7 @@
 
 pub mod cache_knobs;
 pub mod drive;
+pub mod history_trim;
 pub mod money;
 pub mod sizes;
 pub mod view;

@@ -31,6 +31,7 @@ mod planner;
 mod planner_race;
 mod planted;
 mod projections;
+mod policy_history_trim;
 mod policy_money;
 mod promises;
 mod replay;
