@@ -34,6 +34,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("formats.toml", include_str!("../../rules/formats.toml")),
     ("endpoints.toml", include_str!("../../rules/endpoints.toml")),
     ("telemetry.toml", include_str!("../../rules/telemetry.toml")),
+    ("timeline.toml", include_str!("../../rules/timeline.toml")),
     ("logs.toml", include_str!("../../rules/logs.toml")),
     ("prices.toml", include_str!("../../rules/prices.toml")),
     ("policies/history_trim.toml", include_str!("../../rules/policies/history_trim.toml")),

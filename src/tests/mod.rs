@@ -41,6 +41,7 @@ mod settings_removal;
 mod significance;
 mod telemetry_reading;
 mod timeline_builder;
+mod timeline_corpus;
 mod tokens;
 mod tune;
 mod values;
