@@ -7,15 +7,19 @@ use proptest::prelude::*;
 
 use super::log_builder::cases;
 use super::timeline_builder::Story;
-use crate::model::policy::cost::Cost;
-use crate::model::policy::history_trim::{BreakCause, Role, TrimOutcome, Verdict};
-use crate::model::timeline::{BlockKind, NONE, Timeline, Trigger};
+use crate::model::policy::cost::{Cost, Spent};
+use crate::model::policy::history_trim::{
+    AgeRow, BreakCause, BreakCount, Edits, Role, TrimOutcome, TrimReport, Verdict,
+};
+use crate::model::timeline::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::policies::history_trim::{
     Caps, Conversation, CutStyle, Exchanges, Fate, Fidelity, HistoryTrim, Knobs, Message, Overrides, Plan, Reading,
     Rule, Sheet, boundary, cap_at, is_continuation, kept_chars, units, verdict,
 };
 use crate::policies::sizes::SizeRules;
 use crate::policies::view::{Aside, Item, Key, Moment, Noticed, Prefix, Stage, View};
+use crate::report::policy::history_trim::{variants, write};
+use crate::report::table::Format;
 
 const UNLIMITED: u32 = 1_000_000_000;
 
@@ -27,8 +31,11 @@ fn sheet() -> &'static Sheet {
     &SHEET
 }
 
-fn size_rules() -> SizeRules {
-    SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "the shipped sizes").unwrap()
+static SIZES: LazyLock<SizeRules> =
+    LazyLock::new(|| SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "the shipped sizes").unwrap());
+
+fn size_rules() -> &'static SizeRules {
+    &SIZES
 }
 
 fn rule(change: impl FnOnce(&mut Knobs)) -> Rule {
@@ -522,10 +529,13 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, View)> {
     let mut all = Vec::new();
     for (index, request) in timeline.requests.iter().enumerate() {
         let index = index as u32;
-        if timeline.segments[request.segment as usize].requests.start == index {
-            items.clear();
-        } else {
-            items.extend(timeline.requests[index as usize - 1].outputs.clone().map(item));
+        let segment = &timeline.segments[request.segment as usize];
+        let before = if segment.requests.start == index { segment.after } else { index - 1 };
+        if segment.requests.start == index {
+            items = all.get(before as usize).map(|(_, view): &(u32, View)| view.items.clone()).unwrap_or_default();
+        }
+        if before != NONE {
+            items.extend(timeline.requests[before as usize].outputs.clone().map(item));
         }
         if index.is_multiple_of(3) {
             items.push(Item { key: Key::Residual(index), tokens: 77, kept_chars: 0 });
@@ -549,7 +559,7 @@ fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &Vi
 /// The whole timeline, which must be of one chain.
 fn send(timeline: &Timeline, rule: &Rule) -> (Vec<Sent>, TrimOutcome) {
     assert_eq!(timeline.chains.len(), 1);
-    let (mut stage, outcome) = HistoryTrim::new(rule.clone(), &size_rules());
+    let (mut stage, outcome) = HistoryTrim::new(rule.clone(), size_rules());
     stage.begin(timeline, 0);
     let all = contexts(timeline).iter().map(|(request, view)| apply(&mut stage, timeline, *request, view)).collect();
     let outcome = outcome.borrow().clone();
@@ -599,10 +609,9 @@ fn blocks_become_messages_as_a_router_sees_them() {
         log.result(400).injected(80).result(800).human(20).media().ask(0, 1, 1);
     });
     timeline.blocks[10].record = timeline.blocks[9].record;
-    let sizes = size_rules();
     let read = |exchanges| {
         let mut conversation = Conversation::default();
-        let reading = Reading { timeline: &timeline, sizes: &sizes, exchanges };
+        let reading = Reading { timeline: &timeline, sizes: size_rules(), exchanges };
         conversation.follow(&reading, &contexts(&timeline)[1].1.items);
         conversation.messages
     };
@@ -976,7 +985,7 @@ proptest! {
         let rule = Rule { knobs, sheet: sheet().clone() };
         let (sent, _) = send(&timeline, &rule);
         for ((request, view), sent) in contexts(&timeline).iter().zip(sent) {
-            let (mut fresh, _) = HistoryTrim::new(rule.clone(), &size_rules());
+            let (mut fresh, _) = HistoryTrim::new(rule.clone(), size_rules());
             fresh.begin(&timeline, 0);
             prop_assert_eq!(apply(&mut fresh, &timeline, *request, view).view, sent.view);
         }
@@ -1031,6 +1040,29 @@ fn sticky_cuts_come_in_batches_and_stay() {
     assert_eq!(changed(&plain), [4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24], "at every exchange from the third on");
     assert_eq!(changed(&sticky), [8, 18], "at the fifth and the tenth");
     assert_eq!(causes(&outcome), [(BreakCause::BoundaryMoved, 2)]);
+}
+
+#[test]
+fn what_is_stuck_stays_so_when_the_conversation_goes_back() {
+    let mut timeline = story(|log| {
+        for _ in 0..4 {
+            log.human(4_000).ask(0, 1, 1).says(40);
+        }
+        log.segment(SegmentCause::Rewind).human(40).ask(0, 1, 1);
+    });
+    timeline.segments[1].after = 2;
+    let sticky = rule(|knobs| {
+        keep(1)(knobs);
+        (knobs.sticky, knobs.sticky_step) = (true, 4);
+    });
+    let (sent, _) = send(&timeline, &sticky);
+    let first = |sent: &Sent| kept(sent)[0].1;
+    assert_eq!((first(&sent[2]), first(&sent[3])), (4_000, 98 * 4_000 / 966));
+    assert_eq!(kept(&sent[4])[..5], kept(&sent[3])[..5], "the third question and what came before it");
+    assert_eq!(kept(&sent[4]).len(), 7);
+    timeline.segments[1].after = NONE;
+    let (sent, _) = send(&timeline, &sticky);
+    assert_eq!(kept(&sent[4]), [(8, 40)], "nothing is left");
 }
 
 // ---- verdict and sheet
@@ -1101,4 +1133,48 @@ fn knobs_without_sense_and_sheets_that_do_not_fit_are_refused() {
         let message = fault(from, to);
         assert!(message.contains(wanted) && message.starts_with("sheet.toml"), "{message}");
     }
+}
+
+#[test]
+fn the_report_puts_cost_and_loss_beside_the_saving() {
+    let cost = |units| Cost { units, ..Cost::default() };
+    let mut outcome =
+        TrimOutcome { requests: 200, requests_changed: 50, logged: 10_000, sent: 8_900, ..TrimOutcome::default() };
+    (outcome.messages_trimmed, outcome.messages_dropped) = (1_234, 5);
+    (outcome.protected_lost_requests, outcome.first_user_lost_requests) = (6, 11);
+    outcome.breaks.insert(BreakCause::Dropped, BreakCount { events: 1, tokens: 777 });
+    outcome.ages = [(0, 100, 100), (3, 40, 10), (8, 0, 0)]
+        .map(|(age_from, logged, sent)| AgeRow { role: Role::Tool, age_from, logged, sent, dropped: 7 })
+        .to_vec();
+    let report = TrimReport {
+        name: "mine".to_owned(),
+        outcome,
+        cached: sheet().report.sides(cost(1_000), cost(1_123)),
+        spent: Spent { read: 95, write_5m: 5, ..Spent::default() },
+        edits: Some(Edits { lost: 1, all: 9 }),
+        uncached: sheet().report.sides(cost(1_000), cost(890)),
+    };
+    let mut out = Vec::new();
+    write(&mut out, &report, Format::Md, None).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let found: Vec<usize> = [
+        "mine: 8,900 of 10,000 context tokens were sent (89.0 %), in 200 requests; 50 of these were changed",
+        "with the provider's cache: 112.3 %, dearer",
+        "caches nothing: 89.0 %, cheaper",
+        "1 prefix break that the log does not have; 1,234 messages were cut and 5 dropped",
+        "lost in 6 requests (3.0 %), the first user message in 11 (5.5 %)",
+        "1 of 9 edits lost their source (11.1 %)",
+        "| tool | 0–2 | 100 | 100 | 7 | 100.0 % |",
+        "| tool | 3–7 | 40 | 10 | 7 | 25.0 % |",
+        "| dropped | 1 | 777 | 0.5 % |",
+    ]
+    .iter()
+    .map(|line| text.find(line).unwrap_or_else(|| panic!("{line} is not in\n{text}")))
+    .collect();
+    assert!(found.is_sorted(), "saving, cost, loss, tables");
+    assert!(!text.contains("8+"), "a row without tokens says nothing");
+    let mut csv = Vec::new();
+    variants(&[report]).write(&mut csv, Format::Csv, None).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    assert!(csv.ends_with("mine,89.0 %,95.0 %,112.3 %,89.0 %,1,6,11.1 %,dearer\n"), "{csv}");
 }

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 
-use crate::model::policy::cost::Cost;
+use crate::model::policy::cost::{Cost, Spent};
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -188,6 +188,15 @@ pub struct Sides {
     pub verdict: Verdict,
 }
 
+/// Edits under a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Edits {
+    /// Those whose source was cut or dropped.
+    pub lost: u64,
+    /// All that had a source in the context of the log.
+    pub all: u64,
+}
+
 /// Everything that is said about a trimmed history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TrimReport {
@@ -197,6 +206,10 @@ pub struct TrimReport {
     pub outcome: TrimOutcome,
     /// With the provider's cache.
     pub cached: Sides,
+    /// Tokens with the policy and the cache, as billed.
+    pub spent: Spent,
+    /// Edits that were looked at, and those whose source was no longer in the context; none where nobody looked.
+    pub edits: Option<Edits>,
     /// Without any, for users of providers that have none.
     pub uncached: Sides,
 }

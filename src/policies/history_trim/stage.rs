@@ -164,10 +164,11 @@ impl Stage for HistoryTrim {
     }
 
     fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
-        if moment.opens_segment {
+        let timeline = moment.timeline;
+        let segment = &timeline.segments[timeline.requests[moment.request as usize].segment as usize];
+        if moment.opens_segment && segment.after == NONE {
             self.reset();
         }
-        let timeline = moment.timeline;
         let reading = Reading { timeline, sizes: &self.sizes, exchanges: self.rule.knobs.exchanges };
         let goes_on = self.conversation.follow(&reading, &view.items);
         if !goes_on {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::policies::history_trim::conversation::Message;
 use crate::policies::history_trim::plan::{Fate, Plan, Rule};
 
-/// What holds until the segment ends.
+/// What holds until the context begins with nothing again; going back to an earlier place changes no cut.
 #[derive(Default)]
 pub(super) struct Sticky {
     /// By [`Message::id`]; messages that are as they were are missing.
@@ -34,6 +34,8 @@ impl Sticky {
     ) -> Plan {
         self.plain_broke |= plain_breaks;
         let exchanges = messages.iter().filter(|message| message.is_exchange).count();
+        // After a rewind there are fewer.
+        self.exchanges = self.exchanges.min(exchanges);
         let is_due = exchanges >= self.exchanges + rule.knobs.sticky_step as usize;
         if is_due && self.plain_broke && !plain.is_continuation {
             return self.advance(rule, messages, prefix_tokens, exchanges);
