@@ -31,3 +31,4 @@ pub mod tool_model;
 pub mod tool_use;
 pub mod trace;
 pub mod values;
+pub mod words;

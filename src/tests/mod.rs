@@ -45,3 +45,4 @@ mod timeline_corpus;
 mod tokens;
 mod tune;
 mod values;
+mod words;
