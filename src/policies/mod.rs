@@ -19,6 +19,7 @@ pub mod drive;
 pub mod journal;
 pub mod knobs;
 pub mod micro;
+pub mod history_trim;
 pub mod money;
 pub mod outcome;
 pub mod predictors;

@@ -39,6 +39,7 @@ mod projections;
 mod policy_breakage;
 mod policy_compaction;
 mod policy_micro;
+mod policy_history_trim;
 mod policy_money;
 mod projections;
 mod promises;

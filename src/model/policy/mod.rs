@@ -6,3 +6,4 @@ pub mod compaction;
 pub mod cost;
 pub mod outcome;
 pub mod tool_filter;
+pub mod history_trim;

@@ -86,3 +86,6 @@ pub struct Accuracy {
     /// Simulated cost over billed cost, less one.
     pub cost_error: f64,
 }
+//! Reports of what-if policies for people: one file per policy.
+
+pub mod history_trim;
