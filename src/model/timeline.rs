@@ -201,6 +201,10 @@ pub struct Segment {
     pub requests: Range<u32>,
     /// Why it begins.
     pub cause: SegmentCause,
+    /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
+    /// begins with nothing. After a rewind that is an earlier request of the chain, where a chain is forked off one of
+    /// another chain. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
+    pub after: u32,
 }
 
 /// Who asked for a compaction.

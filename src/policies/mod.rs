@@ -1,11 +1,20 @@
 //! What another context policy would have saved, cost and broken: the requests of the log are sent again as the policy
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
-//! [`view`] is a context as it is about to be sent and what a policy may change in it.
+//! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its blocks
+//! are, [`drive`] sends every request again, [`cache_knobs`] is what can be set about the cache, [`money`] what tokens cost.
+//!
+//! [`catalog`] reads tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown;
+//! [`tool_filter`] and [`pick_tools`] are the policies about that, [`arg_check`] checks calls against schemas.
 
 pub mod arg_check;
+pub mod cache_knobs;
 pub mod catalog;
+pub mod drive;
+pub mod money;
+pub mod pick_tools;
 pub mod predictors;
+pub mod sizes;
 pub mod tool_filter;
 pub mod tools;
 pub mod view;
