@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
-use crate::model::timeline::{BlockKind, Marks, Trigger};
+use crate::model::timeline::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
 use crate::model::tokenizer::Tokens;
 use crate::model::trace::{ChainKey, Millis, Usage};
 
@@ -109,6 +109,19 @@ pub struct BlockRow {
     pub path: Id,
 }
 
+/// Something that the model wrote and that stood in its context before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReferenceRow {
+    /// What it is.
+    pub kind: ReferenceKind,
+    /// Index into [`TimelineRows::blocks`] of the block that holds it.
+    pub block: u32,
+    /// Where it stood, in [`TimelineRows::sources`], in the order of blocks.
+    pub sources: Range<u32>,
+    /// Whether places were left out.
+    pub cut: bool,
+}
+
 /// What a file says about a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionSpan {
@@ -133,6 +146,14 @@ pub struct TimelineRows {
     pub blocks: Vec<BlockRow>,
     /// Calls whose results were cleared.
     pub cleared: Vec<Id>,
+    /// What answers took up from their contexts, in the order of blocks.
+    pub references: Vec<ReferenceRow>,
+    /// Where that stood; blocks are those of this file.
+    pub sources: Vec<Occurrence>,
+    /// Words of what people and the model wrote, by block of this file.
+    pub utterances: Vec<Utterance>,
+    /// Those words.
+    pub words: Vec<Word>,
     /// What was left out, by reason.
     pub skipped: BTreeMap<String, u64>,
 }

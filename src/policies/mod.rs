@@ -2,7 +2,8 @@
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
 //! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its blocks
-//! are, [`drive`] sends every request again, [`cache_knobs`] is what can be set about the cache, [`money`] what tokens cost.
+//! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
+//! know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost.
 //!
 //! [`catalog`] reads tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown;
 //! [`tool_filter`] and [`pick_tools`] are the policies about that, [`arg_check`] checks calls against schemas.
@@ -10,10 +11,14 @@
 pub mod arg_check;
 pub mod cache_knobs;
 pub mod catalog;
+pub mod clock;
+pub mod contexts;
 pub mod drive;
 pub mod money;
+pub mod oracle;
 pub mod pick_tools;
 pub mod predictors;
+pub mod priors;
 pub mod sizes;
 pub mod tool_filter;
 pub mod tools;

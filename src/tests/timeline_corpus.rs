@@ -9,7 +9,7 @@ use clap::Parser;
 use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::input::Input;
 use crate::context::{Context, Env};
-use crate::model::timeline::{Marks, SegmentCause, Timeline};
+use crate::model::timeline::{Marks, ReferenceKind, SegmentCause, Timeline};
 use crate::model::trace::{Millis, Place, Usage};
 
 #[derive(Parser)]
@@ -112,5 +112,28 @@ fn timeline_of_real_logs() {
     println!("blocks {kinds:?}");
     let (equal, all) = identity(&timeline);
     println!("identity {equal} of {all}: {:.4}", equal as f64 / all as f64);
+    let mut references: BTreeMap<_, (u64, u64, u64)> = BTreeMap::new();
+    let mut ages: BTreeMap<String, u64> = BTreeMap::new();
+    let of_block = |block: u32| timeline.requests.partition_point(|request| request.outputs.end <= block) as u32;
+    for reference in &timeline.references {
+        let sums = references.entry(reference.kind).or_default();
+        *sums = (sums.0 + 1, sums.1 + u64::from(reference.sources.is_empty()), sums.2 + u64::from(reference.cut));
+        if reference.kind == ReferenceKind::EditSource {
+            let newest = timeline.sources[reference.sources.start as usize..reference.sources.end as usize].last();
+            let turn = |request: u32| timeline.requests[request as usize].turn;
+            let age = newest.map(|source| turn(reference.request) - turn(of_block(source.block)));
+            let age = match age {
+                None => "none".to_owned(),
+                Some(age @ 0..=2) => age.to_string(),
+                Some(3..=7) => "3-7".to_owned(),
+                Some(8..=19) => "8-19".to_owned(),
+                Some(_) => ">=20".to_owned(),
+            };
+            *ages.entry(age).or_default() += 1;
+        }
+    }
+    println!("utterances {} words {}", timeline.utterances.len(), timeline.words.len());
+    println!("references (all, without source, cut) {references:?}, sources {}", timeline.sources.len());
+    println!("edits by age of their newest source {ages:?}");
     println!("skipped {:?}", timeline.skipped);
 }

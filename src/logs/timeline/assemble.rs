@@ -79,6 +79,13 @@ pub(super) struct Node {
     tip: u32,
 }
 
+impl Node {
+    /// Whether this is the record of the copy that counts.
+    pub(super) fn is_of(&self, file: u32, record: u32) -> bool {
+        (self.file, self.record) == (file, record)
+    }
+}
+
 /// A request that is being put together; its nodes instead of its blocks.
 pub(super) struct Draft {
     pub(super) id: Id,
@@ -137,7 +144,7 @@ pub(super) struct Assembly<'a> {
     /// Nodes by `uuid`.
     known: IdMap<Id, u32>,
     /// Nodes of the records of each file.
-    local: Vec<Vec<u32>>,
+    pub(super) local: Vec<Vec<u32>>,
     pub(super) requests: Vec<Draft>,
     /// Requests by `message.id`, and by the calls in their answers.
     by_message: IdMap<Id, u32>,

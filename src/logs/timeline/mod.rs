@@ -6,10 +6,14 @@
 
 pub mod assemble;
 mod content;
+mod identifiers;
 mod layout;
+mod occurrences;
 pub mod read;
 mod record;
+mod references;
 pub mod rules;
+mod utterances;
 
 pub use record::Reader;
 

@@ -8,9 +8,11 @@ use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::parse_millis;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part, flag, text};
+use crate::logs::timeline::references::{References, Spot};
+use crate::logs::timeline::utterances::utterance;
 use crate::logs::timeline::{Gauge, TimelineGuide};
 use crate::model::id::{Id, IdMap};
-use crate::model::timeline::{BlockKind, Marks, ToolCall, Trigger};
+use crate::model::timeline::{BlockKind, Marks, NONE, ToolCall, Trigger};
 use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
 use crate::model::trace::{ChainKey, Counters, Millis, NO_TIME, Place, earlier};
 
@@ -34,6 +36,9 @@ pub struct Reader<'g, 'v> {
     compacted: Vec<Option<(u32, Id)>>,
     /// Whether the last prompt of each chain was in plan mode.
     planning: Vec<bool>,
+    references: References<'v>,
+    /// Numbers of messages, to tell an answer from what it answers.
+    messages: IdMap<Id, u32>,
 }
 
 /// What stands for the parent of a record.
@@ -169,11 +174,16 @@ impl<'g, 'v> Reader<'g, 'v> {
             roots: IdMap::default(),
             compacted: Vec::new(),
             planning: Vec::new(),
+            references: References::new(guide.rules),
+            messages: IdMap::default(),
         }
     }
 
     /// The rows, and what was counted.
-    pub fn finish(self) -> (FileTimeline, Counters) {
+    pub fn finish(mut self) -> (FileTimeline, Counters) {
+        self.skip("forgotten", self.references.forgotten());
+        self.out.rows.references = self.references.found;
+        self.out.rows.sources = self.references.sources;
         (self.out, self.counters)
     }
 
@@ -406,6 +416,13 @@ impl<'g, 'v> Reader<'g, 'v> {
             if let Some(path) = path_of(envelope, block, bytes) {
                 self.name_file(&path, &mut made, row);
             }
+            self.follow(&made, row, bytes);
+            if matches!(kind, BlockKind::Human | BlockKind::Text) {
+                let rows = &mut self.out.rows;
+                let text = String::from_utf8_lossy(bytes);
+                let chars_max = self.guide.rules.utterance_chars_max;
+                rows.utterances.extend(utterance(rows.blocks.len() as u32, &text, chars_max, &mut rows.words));
+            }
             self.out.rows.blocks.push(made);
         }
         let end = self.out.rows.blocks.len() as u32;
@@ -413,6 +430,23 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.skip("media_in_result", draft.media_in_results);
         self.skip("other_in_result", draft.others_in_results);
         self.skip("other_block", draft.other_blocks);
+    }
+
+    /// Looks for what the block takes up, and remembers what it holds.
+    fn follow(&mut self, block: &BlockRow, row: u32, text: &[u8]) {
+        let record = &self.out.rows.records[row as usize];
+        let message = if let RecordKind::Answered(answer) = record.kind {
+            let next = self.messages.len() as u32;
+            *self.messages.entry(answer.message).or_insert(next)
+        } else {
+            NONE
+        };
+        let spot = Spot { block: self.out.rows.blocks.len() as u32, chain: record.chain, message };
+        match block.kind {
+            BlockKind::Thinking | BlockKind::Media => self.references.pass(spot),
+            BlockKind::ToolUse => self.references.call(spot, self.out.names.text(block.tool), text),
+            _ => self.references.text(spot, text),
+        }
     }
 
     fn name_file(&mut self, path: &[u8], block: &mut BlockRow, row: u32) {

@@ -24,6 +24,12 @@ pub struct TimelineRules {
     pub plan_permission_mode: String,
     /// Hooks that run when a session is taken up.
     pub resume_hooks: Vec<String>,
+    /// How much of the start of a text is taken for its words, in code points.
+    pub utterance_chars_max: usize,
+    /// What is followed back through the context.
+    pub references: ReferenceRules,
+    /// What is an identifier.
+    pub identifiers: IdentifierRules,
     skill_prefixes: Vec<String>,
     interrupt_prefixes: Vec<String>,
     resume_commands: Vec<String>,
@@ -31,6 +37,59 @@ pub struct TimelineRules {
     workspace_names: Vec<String>,
     workspace_directories: Vec<String>,
     markdown_endings: Vec<String>,
+}
+
+/// The table `[references]`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct ReferenceRules {
+    /// Tools that replace text of a file.
+    pub edit_tools: Vec<String>,
+    /// Keys of their inputs that hold what they replace.
+    pub edit_keys: Vec<String>,
+    /// Tools whose inputs name a file that has to exist.
+    pub file_tools: Vec<String>,
+    /// Keys of their inputs that hold it.
+    pub file_keys: Vec<String>,
+    /// Shortest line that is followed, in code points.
+    pub line_chars_min: u64,
+    /// Longest `path:line:` that is taken off a line, in bytes.
+    pub prefix_bytes_max: usize,
+    /// Places kept of one text: the first and the latest.
+    pub sources_max: usize,
+    /// Lines held per generation.
+    pub lines_max: usize,
+    /// Identifiers held per generation.
+    pub identifiers_max: usize,
+}
+
+/// The table `[identifiers]`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct IdentifierRules {
+    /// Shortest identifier, in bytes.
+    pub bytes_min: usize,
+    /// Shortest path, in bytes.
+    pub path_bytes_min: usize,
+    /// Fewest hexadecimal digits.
+    pub hex_digits_min: usize,
+    /// Shortest symbol.
+    pub symbol_chars_min: usize,
+    /// Letters of a ticket.
+    pub ticket_letters: Span,
+    /// Digits of a ticket.
+    pub ticket_digits: Span,
+}
+
+/// How many of something there may be, both ends included.
+#[derive(Deserialize, Debug, Clone, Copy)]
+pub struct Span(usize, usize);
+
+impl Span {
+    /// Whether a number lies in it.
+    pub fn contains(self, number: &usize) -> bool {
+        (self.0..=self.1).contains(number)
+    }
 }
 
 impl TimelineRules {
