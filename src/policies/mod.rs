@@ -7,12 +7,17 @@
 //! settings of a policy; what stages write down is a [`journal`].
 //! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
 //! know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost.
+//!
+//! [`catalog`] reads tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown;
+//! [`tool_filter`] and [`pick_tools`] are the policies about that, [`arg_check`] checks calls against schemas.
 
 pub mod arg_check;
 pub mod breakage;
 pub mod cache_knobs;
 pub mod catalog;
 pub mod compaction;
+pub mod cache_knobs;
+pub mod catalog;
 pub mod clock;
 pub mod contexts;
 pub mod drive;
@@ -24,6 +29,8 @@ pub mod money;
 pub mod outcome;
 pub mod predictors;
 pub mod oracle;
+pub mod pick_tools;
+pub mod predictors;
 pub mod priors;
 pub mod sizes;
 pub mod tool_filter;

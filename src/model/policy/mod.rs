@@ -7,3 +7,6 @@ pub mod cost;
 pub mod outcome;
 pub mod tool_filter;
 pub mod history_trim;
+pub mod cost;
+pub mod pick_tools;
+pub mod tool_filter;

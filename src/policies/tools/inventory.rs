@@ -105,6 +105,20 @@ impl Inventory {
         self.tools.iter().position(|tool| tool.definition.name == name).map(|index| index as u32)
     }
 
+    /// A number for a set of definitions as it is sent, in catalog order or by name: equal for equal bytes; 0 for all of
+    /// them.
+    pub fn edition(&self, head: &ToolSet, by_name: bool) -> u64 {
+        if head.len() == self.tools.len() {
+            return 0;
+        }
+        let names = head.iter().map(|tool| self.tools[*tool as usize].definition.name.as_str());
+        let mut names = names.collect::<Vec<_>>();
+        if by_name {
+            names.sort_unstable();
+        }
+        xxhash_rust::xxh3::xxh3_64(names.join("\n").as_bytes()) | 1
+    }
+
     /// Tools whose sizes are known in a session with a static prefix of `prefix` tokens. With `by_prefix`, a file of
     /// definitions that is larger than that prefix was not sent and its sizes do not count (policies.md 5.2).
     pub fn sizes(&self, prefix: Option<u64>, by_prefix: bool) -> Vec<Option<u64>> {
