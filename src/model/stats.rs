@@ -97,7 +97,6 @@ pub struct SessionUse {
 
 /// A binomial share with its Wilson score interval (Wilson 1927).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct Share {
     /// Successes.
     pub k: u64,

@@ -202,7 +202,8 @@ impl Score {
 
 fn cosine_squared(query: &Bag, tool: &[(u64, u32)]) -> (u64, u64) {
     let square = |count: &u32| u64::from(*count) * u64::from(*count);
-    let dot = tool.iter().filter_map(|(word, count)| Some(u64::from(*query.get(word)?) * u64::from(*count))).sum::<u64>();
+    let dot =
+        tool.iter().filter_map(|(word, count)| Some(u64::from(*query.get(word)?) * u64::from(*count))).sum::<u64>();
     let norms = query.values().map(square).sum::<u64>() * tool.iter().map(|(_, count)| square(count)).sum::<u64>();
     (dot * dot, norms)
 }
@@ -405,7 +406,8 @@ impl PickPolicy {
 
     fn withheld(&self) -> Option<String> {
         (self.inventory.source == Source::Names).then(|| {
-            "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding them saves".into()
+            "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding them saves"
+                .into()
         })
     }
 
@@ -423,7 +425,9 @@ impl PickPolicy {
         if self.inventory.source == Source::Names {
             notes.push("descriptions of built-in tools are devboy's own, other tools are known by name alone".into());
         }
-        notes.push("truth is what was called with every tool in sight; with fewer the model might have called others".into());
+        notes.push(
+            "truth is what was called with every tool in sight; with fewer the model might have called others".into(),
+        );
         notes
     }
 }

@@ -41,7 +41,12 @@ fn counts(words: &[&str]) -> Vec<(u64, u32)> {
 
 /// Tools by name and description.
 fn catalog(tools: &[(&str, &str)]) -> Value {
-    json!(tools.iter().map(|(name, about)| json!({ "name": name, "description": about, "input_schema": {} })).collect::<Vec<_>>())
+    json!(
+        tools
+            .iter()
+            .map(|(name, about)| json!({ "name": name, "description": about, "input_schema": {} }))
+            .collect::<Vec<_>>()
+    )
 }
 
 fn policy(timeline: &Timeline, knobs: &Knobs, catalog: Option<&Value>) -> Arc<PickPolicy> {
@@ -111,7 +116,12 @@ fn scores_are_those_of_the_golden_vector() {
 #[test]
 fn nothing_shared_and_nothing_to_share_is_the_score_zero() {
     for overlap in [Overlap::Tool, Overlap::Query, Overlap::Jaccard, Overlap::Overlap, Overlap::Cosine] {
-        for (query, tool) in [(bag(&[]), counts(&["a"])), (bag(&["a"]), counts(&[])), (bag(&[]), counts(&[])), (bag(&["a"]), counts(&["b"]))] {
+        for (query, tool) in [
+            (bag(&[]), counts(&["a"])),
+            (bag(&["a"]), counts(&[])),
+            (bag(&[]), counts(&[])),
+            (bag(&["a"]), counts(&["b"])),
+        ] {
             let score = Score::new(overlap, &query, &tool);
             assert!(score.is_at_least(0) && !score.is_at_least(1), "{overlap:?}");
         }
@@ -225,13 +235,17 @@ fn words_far_into_a_prompt_do_not_count() {
 #[test]
 fn recall_is_told_by_number_of_picks_and_for_mcp_alone() {
     let tools = catalog(&[("mcp__w__get", "weather paris"), ("forecast", "weather"), ("other", "nothing")]);
-    let timeline = log(&[(&["weather", "paris"], &["mcp__w__get", "forecast"]), (&["yes"], &["other"]), (&["weather"], &[])]);
+    let timeline =
+        log(&[(&["weather", "paris"], &["mcp__w__get", "forecast"]), (&["yes"], &["other"]), (&["weather"], &[])]);
     let found = outcome(&timeline, &knobs(), &tools);
     assert_eq!(found.turns, Portion { k: 2, n: 3 });
     assert_eq!(found.recall[&1].recall, Portion { k: 1, n: 3 });
     assert_eq!(found.recall[&3], RecallAt { recall: Portion { k: 2, n: 3 }, turns_covered: Portion { k: 1, n: 2 } });
     assert_eq!(found.recall.keys().copied().collect::<Vec<_>>(), [1, 3, 5, 10, 24]);
-    assert_eq!(found.recall_mcp[&1], RecallAt { recall: Portion { k: 1, n: 1 }, turns_covered: Portion { k: 1, n: 1 } });
+    assert_eq!(
+        found.recall_mcp[&1],
+        RecallAt { recall: Portion { k: 1, n: 1 }, turns_covered: Portion { k: 1, n: 1 } }
+    );
     // mcp__w__get: {mcp, get, weather, paris} 2/4; forecast: 1/2: a tie in score, more words first. Both in the bin of 50 %.
     assert_eq!(found.scores.iter().sum::<u64>(), 2);
     assert_eq!((found.scores[0], found.scores[5]), (1, 1));

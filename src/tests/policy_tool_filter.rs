@@ -74,7 +74,9 @@ fn sheets() -> Sheets {
 
 /// A catalog of these tools, in this order, each described by its name and a filler of so many characters.
 fn catalog(tools: &[(&str, usize)]) -> Catalog {
-    let tools = tools.iter().map(|(name, chars)| json!({ "name": name, "description": "x".repeat(*chars), "input_schema": {} }));
+    let tools = tools
+        .iter()
+        .map(|(name, chars)| json!({ "name": name, "description": "x".repeat(*chars), "input_schema": {} }));
     let text = json!(tools.collect::<Vec<_>>()).to_string();
     Catalog::read([(&Spec::parse("tools.json").unwrap(), text.as_str())]).unwrap()
 }
@@ -189,7 +191,8 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(View, Aside)> {
 
 #[test]
 fn misses_are_told_without_sizes_and_savings_are_withheld() {
-    let timeline = log(&[&[(&["go"], &[&["Read"], &["Task", "Read", "Task"]]), (&["on"], &[&["Task"]]), (&["thanks"], &[])]]);
+    let timeline =
+        log(&[&[(&["go"], &[&["Read"], &["Task", "Read", "Task"]]), (&["on"], &[&["Task"]]), (&["thanks"], &[])]]);
     let found = outcome(&timeline, &knobs());
     assert_eq!(found.misses, Portion { k: 1, n: 5 });
     assert_eq!(found.turns, Portion { k: 2, n: 3 });
@@ -203,7 +206,11 @@ fn misses_are_told_without_sizes_and_savings_are_withheld() {
     let forgetful = outcome(&timeline, &Knobs { learn: false, ..knobs() });
     assert_eq!(forgetful.misses, Portion { k: 2, n: 5 });
     let sent = sent(&filter(&timeline, &knobs(), None), &timeline);
-    assert!(sent.iter().zip(0..).all(|((view, aside), request)| *view == logged(&timeline, request) && aside.extra.is_empty()));
+    assert!(
+        sent.iter()
+            .zip(0..)
+            .all(|((view, aside), request)| *view == logged(&timeline, request) && aside.extra.is_empty())
+    );
     assert_eq!(sent.iter().map(|(_, aside)| aside.noticed.len()).sum::<usize>(), 1);
 }
 
@@ -390,7 +397,12 @@ fn continuations_can_be_shown_everything() {
 #[test]
 fn tf_cosine_ranks_by_angle_and_keeps_catalog_order() {
     let about = |name: &str, words: &str| json!({ "name": name, "description": words, "input_schema": {} });
-    let tools = json!([about("t_one", "weather city"), about("t_two", "paris"), about("t_six", "database tables"), about("named", "x")]);
+    let tools = json!([
+        about("t_one", "weather city"),
+        about("t_two", "paris"),
+        about("t_six", "database tables"),
+        about("named", "x")
+    ]);
     let text = tools.to_string();
     let tools = Catalog::read([(&Spec::parse("t.json").unwrap(), text.as_str())]).unwrap();
     let mut story = Story::new();
@@ -433,8 +445,26 @@ fn a_turn_without_any_word_is_shown_everything_by_tf_cosine() {
 fn markov_knows_nothing_later_than_the_start_of_the_session() {
     // Both sessions run at the same time; the third begins when both are over.
     let mut story = Story::new();
-    story.session("a", "/p").human(1).ask(0, 1, 1).calls("Read", "", 1).result(1).ask(0, 1, 1).calls("Web", "", 1).result(1);
-    story.wait(7_200).human(1).ask(0, 1, 1).calls("Read", "", 1).result(1).ask(0, 1, 1).calls("Web", "", 1).result(1).human(1).ask(0, 1, 1);
+    story
+        .session("a", "/p")
+        .human(1)
+        .ask(0, 1, 1)
+        .calls("Read", "", 1)
+        .result(1)
+        .ask(0, 1, 1)
+        .calls("Web", "", 1)
+        .result(1);
+    story
+        .wait(7_200)
+        .human(1)
+        .ask(0, 1, 1)
+        .calls("Read", "", 1)
+        .result(1)
+        .ask(0, 1, 1)
+        .calls("Web", "", 1)
+        .result(1)
+        .human(1)
+        .ask(0, 1, 1);
     story.at(3_600).session("b", "/p").human(1).ask(0, 1, 1).calls("Read", "", 1).result(1).human(1).ask(0, 1, 1);
     story.at(10_800).session("c", "/p").human(1).ask(0, 1, 1).calls("Read", "", 1).result(1).human(1).ask(0, 1, 1);
     let timeline = story.done();
@@ -514,10 +544,16 @@ fn sums_are_those_of_the_log() {
     assert_eq!(found.removed_tokens, Some(3 * size("Task", 900)));
     assert_eq!(found.visible, Portion { k: 1 + 1 + 2, n: 3 });
     let rule = found.break_even.unwrap();
-    assert_eq!((rule.removed_tokens, rule.context_tokens, rule.definition_tokens), (size("Task", 900), 1_101, size("Task", 900)));
+    assert_eq!(
+        (rule.removed_tokens, rule.context_tokens, rule.definition_tokens),
+        (size("Task", 900), 1_101, size("Task", 900))
+    );
     assert_eq!((rule.write_u20, rule.requests_per_miss), (25, Some(3)));
     assert_eq!(found.accuracy.recall, Portion { k: 1, n: 2 });
-    assert_eq!((found.accuracy.recall_rest, found.accuracy.precision), (Portion { k: 0, n: 1 }, Portion { k: 1, n: 1 }));
+    assert_eq!(
+        (found.accuracy.recall_rest, found.accuracy.precision),
+        (Portion { k: 0, n: 1 }, Portion { k: 1, n: 1 })
+    );
     let gap = found.unexplained.unwrap();
     let total = size("Task", 900) + size("Read", 300);
     assert_eq!((gap.chains, gap.min, gap.max, gap.too_small), (1, PREFIX - total, PREFIX - total, 0));
@@ -558,7 +594,10 @@ fn shorter_descriptions_save_without_hiding_anything() {
     let filter = filter(&timeline, &knobs, Some(&tools));
     let saved = size("Task", 900) - size("Task", 100) + size("Read", 300) - size("Read", 100);
     let sent = sent(&filter, &timeline);
-    assert!(sent.iter().all(|(view, _)| view.prefix.tokens == PREFIX - saved && view.prefix.edition == sent[0].0.prefix.edition));
+    assert!(
+        sent.iter()
+            .all(|(view, _)| view.prefix.tokens == PREFIX - saved && view.prefix.edition == sent[0].0.prefix.edition)
+    );
     assert_ne!(sent[0].0.prefix.edition, 0);
     assert_eq!(filter.outcome(&timeline).misses.k, 0);
 }
@@ -588,7 +627,16 @@ fn coverage_counts_main_threads_calls_and_turns() {
 #[test]
 fn a_new_segment_without_the_place_of_a_definition_gets_it_at_its_end() {
     let mut story = Story::new();
-    story.session("a", "/p").human(1).ask(0, 10, 1).says(1).human(1).ask(10, 1, 1).calls("Task", "", 1).result(1).ask(11, 1, 1);
+    story
+        .session("a", "/p")
+        .human(1)
+        .ask(0, 10, 1)
+        .says(1)
+        .human(1)
+        .ask(10, 1, 1)
+        .calls("Task", "", 1)
+        .result(1)
+        .ask(11, 1, 1);
     story.segment(SegmentCause::Rewind).human(1).ask(5, 5, 1);
     let timeline = story.done();
     let tools = catalog(&[("Task", 900), ("Read", 300)]);

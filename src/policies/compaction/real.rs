@@ -100,12 +100,6 @@ fn lost(
     if timeline.requests[last as usize].chain != boundary.chain {
         return;
     }
-    let first = timeline.segments[last.segment as usize].requests.start;
-    let oldest = timeline.requests[first as usize].inputs.start;
-    let Some(cut) = timeline.requests.get(boundary.request as usize).map(|request| request.inputs.start) else {
-        return;
-    };
-    let view = |blocks: Range<u32>| View {
     let before: Vec<u32> = Shown::after(timeline, last).blocks().collect();
     let view = |blocks: &mut dyn Iterator<Item = u32>| View {
         items: blocks.map(|block| item(timeline, tokens, block)).collect(),

@@ -172,15 +172,6 @@ impl Chains for Filter {
     }
 
     fn edition(&self, head: &ToolSet) -> u64 {
-        if head.len() == self.inventory.tools.len() && self.trimmed.iter().all(|tokens| *tokens == 0) {
-            return 0;
-        }
-        let mut names =
-            head.iter().map(|tool| self.inventory.tools[*tool as usize].definition.name.as_str()).collect::<Vec<_>>();
-        if self.knobs.order == Order::Name {
-            names.sort_unstable();
-        }
-        crate::model::words::hash(&names.join("\n")) | 1
         let edition = self.inventory.edition(head, self.knobs.order == Order::Name);
         // Shorter descriptions are other bytes even where every tool is shown.
         if self.trimmed.iter().all(|tokens| *tokens == 0) { edition } else { edition ^ TRIMMED }

@@ -1,5 +1,6 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
+pub mod history_trim;
 mod json;
 mod text;
 
@@ -86,6 +87,3 @@ pub struct Accuracy {
     /// Simulated cost over billed cost, less one.
     pub cost_error: f64,
 }
-//! Reports of what-if policies for people: one file per policy.
-
-pub mod history_trim;
