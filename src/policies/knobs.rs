@@ -1,5 +1,6 @@
 //! The knobs of a policy: the defaults of its sheet with what the user sets laid over them.
 
+use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use crate::error::{Error, Result};
@@ -74,23 +75,37 @@ impl Sheet {
         at.is_some_and(|item| item.as_table_like().is_none() || item.is_value())
     }
 
-    /// Lays a value over a default.
-    ///
-    /// # Errors
-    /// If the policy has no such knob.
-    pub fn set(&mut self, setting: &Setting) -> Result<()> {
-        if !self.has(&setting.key) {
-            let message = format!("{}: {} has no knob `{}`", setting.place, self.policy, setting.name());
-            return Err(Error::usage(message).hint(format!("its knobs: {}", self.names().join(", "))));
-        }
+    /// Lays a value over a default. Whether the policy has such a knob, and whether the value fits it, shows in
+    /// [`Sheet::knobs`]: a knob need not have a default.
+    pub fn set(&mut self, setting: &Setting) {
         let (last, tables) = setting.key.split_last().expect("a setting has a key");
         let mut at = &mut self.document["knobs"];
         for part in tables {
             at = &mut at[part.as_str()];
         }
-        // A knob without a default stands in the sheet as an empty text: any value may take its place.
         at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
-        Ok(())
+    }
+
+    /// The knobs as the policy reads them.
+    ///
+    /// # Errors
+    /// If there is no such knob, or a value is of the wrong kind; the message shows the knob.
+    pub fn knobs<T: DeserializeOwned>(&self) -> Result<T> {
+        let mut alone = DocumentMut::new();
+        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        toml_edit::de::from_str(&alone.to_string()).map_err(|cause| {
+            Error::usage(format!("the knobs of {} do not fit: {}", self.policy, cause.to_string().trim_end()))
+                .hint(format!("its knobs: {}", self.names().join(", ")))
+        })
+    }
+
+    /// All numbers of the sheet as the policy reads them.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        toml_edit::de::from_str(&self.document.to_string())
+            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
 
     /// All knobs, tables joined by dots.

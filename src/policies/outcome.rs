@@ -7,6 +7,7 @@ use crate::model::policy::cost::Spent;
 use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
 use crate::model::timeline::{Request, Timeline};
 use crate::policies::drive::Run;
+use crate::policies::money::{Prices, Tariff};
 
 /// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {
@@ -102,19 +103,27 @@ fn spread(sessions: Option<&BTreeMap<String, Sides>>) -> Spread {
     }
 }
 
-/// What the log itself was billed, as its usage says.
-pub fn billed(timeline: &Timeline) -> Spent {
-    let spent = |request: &Request| {
-        let usage = &request.usage;
-        let hour = usage.cache_creation_1h;
-        let write_5m = usage.cache_creation.saturating_sub(hour);
-        Spent {
-            read: usage.cache_read,
-            write_5m,
-            write_1h: hour.min(usage.cache_creation),
-            uncached: usage.input,
-            output: 0,
-        }
-    };
-    timeline.requests.iter().map(spent).sum()
+/// What a request was billed, as its usage says.
+fn spent(request: &Request) -> Spent {
+    let usage = &request.usage;
+    let hour = usage.cache_creation_1h.min(usage.cache_creation);
+    Spent {
+        read: usage.cache_read,
+        write_5m: usage.cache_creation - hour,
+        write_1h: hour,
+        uncached: usage.input,
+        output: 0,
+    }
+}
+
+/// What the log was billed.
+pub fn billed(timeline: &Timeline, prices: &Prices) -> Bill {
+    let tariff = Tariff::new(prices, &timeline.names);
+    let mut bill = Bill::default();
+    for request in &timeline.requests {
+        let spent = spent(request);
+        bill.spent += spent;
+        bill.cost += tariff.cost(request.model, request.start, &spent);
+    }
+    bill
 }

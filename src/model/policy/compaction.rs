@@ -28,6 +28,25 @@ pub enum Outcome {
     Overflow,
 }
 
+impl Outcome {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 7] =
+        [Self::Ok, Self::Failed, Self::NoBoundary, Self::NoGain, Self::Held, Self::BreakerOpen, Self::Overflow];
+
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::NoBoundary => "no_boundary",
+            Self::NoGain => "no_gain",
+            Self::Held => "held",
+            Self::BreakerOpen => "breaker_open",
+            Self::Overflow => "overflow",
+        }
+    }
+}
+
 /// One attempt to compact, in a virtual run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Attempt {

@@ -1,5 +1,6 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
+pub mod compaction;
 pub mod history_trim;
 mod json;
 mod text;
@@ -13,9 +14,10 @@ use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
 pub use json::json;
-pub use text::{comparison, sessions, write};
+pub use text::{comparison, headline, sessions, write};
 
 /// Everything that a policy says.
+#[derive(Default)]
 pub struct PolicyReport {
     /// Its name; several joined by `+`.
     pub policy: String,

@@ -12,14 +12,7 @@ use crate::report::table::{Format, Table};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
 pub fn write(out: &mut dyn Write, report: &PolicyReport, form: Format, width: Option<u16>) -> Result<()> {
-    let bullet = if form == Format::Md { "- " } else { "  " };
-    if form == Format::Md {
-        writeln!(out, "## {}\n", report.policy)?;
-    }
-    writeln!(out, "{}\n", headline(report))?;
-    for line in answer(report) {
-        writeln!(out, "{bullet}{line}")?;
-    }
+    headline(out, report, form)?;
     for (title, table) in &report.tables {
         writeln!(out, "\n{title}")?;
         if form == Format::Md {
@@ -42,7 +35,23 @@ fn section(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn headline(report: &PolicyReport) -> String {
+/// The answer alone: what is saved, paid and broken, and on what it rests.
+pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Result<()> {
+    let bullet = if form == Format::Md { "- " } else { "  " };
+    if form == Format::Md {
+        writeln!(out, "## {}\n", report.policy)?;
+    }
+    writeln!(out, "{}", first_line(report))?;
+    if form == Format::Md {
+        writeln!(out)?;
+    }
+    for line in answer(report) {
+        writeln!(out, "{bullet}{line}")?;
+    }
+    Ok(())
+}
+
+fn first_line(report: &PolicyReport) -> String {
     let name = &report.policy;
     let Some(outcome) = &report.outcome else {
         let why = report.withheld.as_deref().unwrap_or("it changes no context");

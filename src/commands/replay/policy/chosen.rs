@@ -147,24 +147,29 @@ impl Sheets {
             if key.is_empty() {
                 return Err(Error::usage(format!("{} names a policy, but no knob of it", setting.place)));
             }
-            return self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
+            self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
+            return Ok(());
         }
-        let having: Vec<Policy> = asked.iter().copied().filter(|policy| self.sheet(*policy).has(&setting.key)).collect();
+        let having: Vec<Policy> =
+            asked.iter().copied().filter(|policy| self.sheet(*policy).has(&setting.key)).collect();
         match having.as_slice() {
             [policy] => self.sheet_mut(*policy).set(setting),
+            // The policy itself says whether it has the knob.
             [] if asked.len() == 1 => self.sheet_mut(asked[0]).set(setting),
             [] => {
                 let names: Vec<&str> = asked.iter().map(|policy| policy.name()).collect();
-                let message = format!("{}: none of {} has a knob `{}`", setting.place, names.join(", "), setting.name());
-                Err(Error::usage(message).hint("name the policy as well: --set compaction.window=…"))
+                let message =
+                    format!("{}: none of {} has a knob `{}`", setting.place, names.join(", "), setting.name());
+                return Err(Error::usage(message).hint("name the policy as well: --set compaction.window=…"));
             }
             several => {
                 let names: Vec<String> =
                     several.iter().map(|policy| format!("{}.{}", policy.name(), setting.name())).collect();
                 let message = format!("{}: `{}` could mean {}", setting.place, setting.name(), names.join(" or "));
-                Err(Error::usage(message).hint("name the policy as well"))
+                return Err(Error::usage(message).hint("name the policy as well"));
             }
         }
+        Ok(())
     }
 
     /// One sheet.

@@ -13,7 +13,8 @@ use crate::model::trace::{Millis, Place, Usage};
 /// Lays recorded responses out as requests: every step asked for its tools, and the step after it was sent their answers
 /// as the pipeline shortened them. Sizes are those of tool responses alone; nothing counts as billed.
 pub fn timeline(log: &EventLog) -> Timeline {
-    let mut draft = Draft { timeline: Timeline { names: log.names.clone(), ..Timeline::default() }, mains: IdMap::default() };
+    let mut draft =
+        Draft { timeline: Timeline { names: log.names.clone(), ..Timeline::default() }, mains: IdMap::default() };
     for events in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
         draft.chain(log, events);
     }
@@ -67,7 +68,7 @@ impl Draft {
     fn segment(&mut self, chain: u32, compacted: bool) {
         let request = self.timeline.requests.len() as u32;
         let cause = if compacted { SegmentCause::Compaction } else { SegmentCause::Start };
-        self.timeline.segments.push(Segment { chain, requests: request..request, cause });
+        self.timeline.segments.push(Segment { chain, requests: request..request, after: NONE, cause });
         if compacted {
             let id = Id::of(&request.to_le_bytes());
             let trigger = Trigger::Unknown;
@@ -99,7 +100,14 @@ impl Draft {
                 is_error: false,
                 file: 0,
             });
-            let block = Block { kind: BlockKind::ToolUse, chars: 0, tokens: [0; VOCABULARIES.len()], call, is_string: false, record };
+            let block = Block {
+                kind: BlockKind::ToolUse,
+                chars: 0,
+                tokens: [0; VOCABULARIES.len()],
+                call,
+                is_string: false,
+                record,
+            };
             timeline.blocks.push(block);
             let tokens = [event.sent; VOCABULARIES.len()];
             next.push(Block { kind: BlockKind::ToolResult, chars: event.bytes, tokens, is_string: true, ..block });
