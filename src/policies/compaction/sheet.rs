@@ -38,6 +38,8 @@ pub struct Sheet {
 pub struct Client {
     /// Tokens of the fixed answer to a summary.
     pub acknowledgement_tokens: u32,
+    /// Newest tokens that the client keeps word for word.
+    pub tail_keep_tokens: u64,
     /// Tokens of what stands for a cleared result.
     pub marker_tokens: u32,
     /// Characters per token in the estimate of a result.
