@@ -318,8 +318,13 @@ pub struct Word {
     pub hash: u64,
     /// How often it occurs.
     pub count: u16,
-    /// Where it first occurs, in steps of 500 code points.
+    /// Where it first occurs, in steps of [`Word::STEP_CHARS`].
     pub position: u8,
+}
+
+impl Word {
+    /// Code points per step of [`Word::position`].
+    pub const STEP_CHARS: usize = 500;
 }
 
 /// A session.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
-use crate::model::timeline::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger};
+use crate::model::timeline::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
 use crate::model::tokenizer::Tokens;
 use crate::model::trace::{ChainKey, Millis, Usage};
 
@@ -150,6 +150,10 @@ pub struct TimelineRows {
     pub references: Vec<ReferenceRow>,
     /// Where that stood; blocks are those of this file.
     pub sources: Vec<Occurrence>,
+    /// Words of what people and the model wrote, by block of this file.
+    pub utterances: Vec<Utterance>,
+    /// Those words.
+    pub words: Vec<Word>,
     /// What was left out, by reason.
     pub skipped: BTreeMap<String, u64>,
 }

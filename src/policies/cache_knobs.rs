@@ -333,6 +333,8 @@ pub struct Oracle {
 pub struct Constants {
     /// Lifetime of writes whose usage does not say it.
     pub class_unknown: Class,
+    /// Tokens by which a context must shrink within a turn to be taken for a clearing that is not logged.
+    pub clearing_tokens_min: u64,
     /// Tokens of the system prompt alone, for `double_system`.
     pub system_tokens: u64,
 }

@@ -152,7 +152,8 @@ impl<'a> Cache<'a> {
         if !found && !tail_only {
             return false;
         }
-        let live = |cache: &Self, still: &Still| still.model == last.model && cache.is_live(still.last_use, still.class, at);
+        let live =
+            |cache: &Self, still: &Still| still.model == last.model && cache.is_live(still.last_use, still.class, at);
         let stills: Vec<bool> = self.stills.iter().map(|still| live(self, still)).collect();
         if tail_only && !stills.iter().any(|&live| live) {
             return false;
@@ -186,10 +187,10 @@ impl<'a> Cache<'a> {
     }
 
     fn fork(&mut self, ask: &Ask, length: u64, class: Class) {
-        let Some(last) = self.last.filter(|last| last.model == ask.model && last.cached > 0 && length > last.cached) else {
+        let Some(last) = self.last.filter(|last| last.model == ask.model && last.cached > 0 && length > last.cached)
+        else {
             return;
         };
-        self.entries.retain(|entry| entry.length <= last.cached);
         self.push(Entry { length, items: ask.items, model: ask.model, class, last_use: last.end });
     }
 
@@ -202,7 +203,7 @@ impl<'a> Cache<'a> {
             let class = self.classes(warm.class).0;
             self.is_live(warm.last_use, class, ask.start)
         });
-        (own || other).then_some(ask.still)
+        (own || other).then_some(ask.still.min(ask.shared))
     }
 
     /// The longest live prefix in common with this context.
@@ -228,14 +229,14 @@ impl<'a> Cache<'a> {
         rest + written(still - read, class)
     }
 
-    /// Renews what was hit and keeps what was written.
+    /// Renews what was hit and keeps what was written. A hit gives a prefix the lifetime that its request asks for.
     fn remember(&mut self, ask: &Ask, spent: &Spent, still_class: Class, tail_class: Class) {
         let layout = self.knobs().layout;
         let hit = spent.read;
         self.entries
             .iter_mut()
             .filter(|entry| entry.model == ask.model && entry.length <= hit)
-            .for_each(|entry| entry.last_use = ask.end);
+            .for_each(|entry| (entry.last_use, entry.class) = (ask.end, tail_class));
         let reach = hit + spent.write();
         if reach >= ask.still && reach > 0 {
             let new = Still { model: ask.model, edition: ask.edition, class: still_class, last_use: ask.end };
@@ -264,13 +265,36 @@ impl<'a> Cache<'a> {
         }
     }
 
+    /// Takes over a prefix that another chain has left.
+    pub fn adopt(&mut self, model: Sym, length: u64, class: Class, last_use: Millis) {
+        if length > 0 && matches!(self.knobs().layout, Layout::ClaudeCode | Layout::StaticAndTail) {
+            self.push(Entry { length, items: 0, model, class, last_use });
+        }
+    }
+
+    /// Whether this chain has asked the model before.
+    pub fn knows(&self, model: Sym) -> bool {
+        self.last.is_some_and(|last| last.model == model) || self.entries.iter().any(|entry| entry.model == model)
+    }
+
+    /// Whether the static prefix of that edition has been sent.
+    pub fn knows_edition(&self, model: Sym, edition: u64) -> bool {
+        self.stills.iter().any(|still| still.model == model && still.edition == edition)
+    }
+
+    /// Lifetime of what is written behind the static prefix.
+    pub fn tail_class(&self, observed: Class) -> Class {
+        self.classes(observed).1
+    }
+
     /// Leading tokens that are cached after the request before.
     pub fn cached(&self) -> u64 {
         self.last.map_or(0, |last| last.cached)
     }
 }
 
-fn written(tokens: u64, class: Class) -> Spent {
+/// Written tokens by lifetime.
+pub fn written(tokens: u64, class: Class) -> Spent {
     match class {
         Class::FiveMinutes => Spent { write_5m: tokens, ..Spent::default() },
         Class::Hour => Spent { write_1h: tokens, ..Spent::default() },

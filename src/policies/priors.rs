@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use crate::model::id::Id;
 use crate::model::names::Sym;
-use crate::model::timeline::{Marks, Request, SegmentCause, Timeline};
-use crate::model::trace::{Millis, NO_TIME, Place};
-use crate::policies::cache_knobs::{Class, Oracle};
-use crate::policies::sizes::Sizes;
+use crate::model::timeline::{Marks, NONE, Request, Timeline};
+use crate::model::trace::{Millis, NO_TIME};
+use crate::policies::cache_knobs::Class;
+use crate::policies::sizes::{self, SizeRules};
+use crate::policies::{clock, contexts};
 
 /// A prefix that somebody else wrote or read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,8 +32,12 @@ pub struct Prior {
     pub still: u64,
     /// Lifetime of its writes, as observed.
     pub class: Class,
+    /// Milliseconds since the request before in its chain was over.
+    pub idle: Millis,
     /// The static prefix as other chains have it, where this one may need that.
     pub elsewhere: Option<Warm>,
+    /// What another chain of the session has cached of a context that this chain begins with.
+    pub inherited: Option<Warm>,
     /// Whether the answer before is believed to be cached by a request that is not logged.
     pub fork: bool,
 }
@@ -70,20 +75,47 @@ struct Seen {
     estimate: Option<u64>,
     /// Whether the last human turn that could tell showed an answer that was cached already.
     fork: Option<bool>,
+    /// Whether the static prefix was still warm when the chain last came back cold.
+    kept: Option<bool>,
 }
 
-/// Learns all priors.
-pub fn learn(timeline: &Timeline, sizes: &Sizes, oracle: &Oracle) -> Vec<Prior> {
-    let classes = classes(timeline, oracle.cache.class_unknown);
+/// What the chains of one session have sent.
+#[derive(Default)]
+struct Family {
+    sent: Vec<Sent>,
+    /// Whether the last chain that was forked off found the context that it begins with in the cache.
+    inherits: Option<bool>,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    chain: u32,
+    model: Sym,
+    end: Millis,
+    cached: u64,
+    class: Class,
+}
+
+/// Static prefixes by request, each known only from what was billed before.
+pub fn stills(timeline: &Timeline, rules: &SizeRules) -> Vec<u64> {
+    learn(timeline, rules, Class::FiveMinutes).into_iter().map(|prior| prior.still).collect()
+}
+
+/// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
+pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prior> {
+    let classes = classes(timeline, unknown);
+    let idle = clock::idle(timeline);
     let mut learner = Learner {
         timeline,
-        sizes,
+        rules,
         classes: &classes,
+        idle: &idle,
         commons: BTreeMap::new(),
         forks: BTreeMap::new(),
         seen: vec![Seen::default(); timeline.chains.len()],
+        families: timeline.sessions.iter().map(|_| Family::default()).collect(),
     };
-    let blank = Prior { still: 0, class: oracle.cache.class_unknown, elsewhere: None, fork: true };
+    let blank = Prior { still: 0, class: unknown, idle: 0, elsewhere: None, inherited: None, fork: true };
     let mut priors = vec![blank; timeline.requests.len()];
     for index in by_clock(timeline) {
         let at = index as usize;
@@ -132,12 +164,14 @@ fn classes(timeline: &Timeline, unknown: Class) -> Vec<Class> {
 
 struct Learner<'a> {
     timeline: &'a Timeline,
-    sizes: &'a Sizes,
+    rules: &'a SizeRules,
     classes: &'a [Class],
+    idle: &'a [Millis],
     commons: BTreeMap<Key, Commons>,
     /// By version: what the last human turn showed.
     forks: BTreeMap<Sym, bool>,
     seen: Vec<Seen>,
+    families: Vec<Family>,
 }
 
 impl Learner<'_> {
@@ -148,23 +182,58 @@ impl Learner<'_> {
     fn prior(&mut self, index: u32) -> Prior {
         let request = &self.timeline.requests[index as usize];
         let key = self.key(request);
+        let idle = self.idle[index as usize];
+        let inherited = self.candidate(index).filter(|_| self.family(request).inherits.unwrap_or(true));
         let seen = &mut self.seen[request.chain as usize];
         let under = Some((request.model, request.version));
         if seen.under != under {
             *seen = Seen { last: seen.last, under, fork: seen.fork, ..Seen::default() };
         }
-        let opening = self.sizes.opening(self.timeline, request);
+        let opening = sizes::opening(self.timeline, request, self.rules);
         let most = *seen.estimate.get_or_insert(opening);
         let commons = self.commons.entry(key).or_default();
         let common = commons.floors.iter().rev().copied().find(|&floor| floor <= most);
         let still = seen.floor.or(seen.first_read).or(common).unwrap_or(most).min(request.context());
-        let needs = seen.last.is_none_or(|last| {
-            let last = &self.timeline.requests[last as usize];
-            last.model != request.model || request.start - last.end > Class::FiveMinutes.millis()
-        });
-        let elsewhere = if needs { commons.last_use(request, still) } else { None };
+        let elsewhere = match seen.last.map(|last| &self.timeline.requests[last as usize]) {
+            Some(last) if last.model == request.model && idle <= Class::FiveMinutes.millis() => None,
+            // Somebody whose log is not here kept it warm the last time.
+            _ if seen.kept == Some(true) => {
+                Some(Warm { length: still, last_use: request.start, class: Class::FiveMinutes })
+            }
+            _ => commons.last_use(request, still),
+        };
         let fork = seen.fork.or_else(|| self.forks.get(&request.version).copied()).unwrap_or(true);
-        Prior { still, class: self.classes[index as usize], elsewhere, fork }
+        Prior { still, class: self.classes[index as usize], idle, elsewhere, inherited, fork }
+    }
+
+    fn family(&self, request: &Request) -> &Family {
+        &self.families[self.timeline.chains[request.chain as usize].session as usize]
+    }
+
+    /// The context that a chain begins with, as another chain of its session has cached it: that of the request it was
+    /// forked off, or where the log does not name that, the largest one that the first context can hold.
+    fn candidate(&self, index: u32) -> Option<Warm> {
+        let request = &self.timeline.requests[index as usize];
+        if self.seen[request.chain as usize].last.is_some() {
+            return None;
+        }
+        let after = self.timeline.segments[request.segment as usize].after;
+        if after != NONE {
+            let base = &self.timeline.requests[after as usize];
+            let length = base.usage.cache_read + base.usage.cache_creation;
+            let warm = Warm { length, last_use: base.end, class: self.classes[after as usize] };
+            return (base.model == request.model).then_some(warm);
+        }
+        let most = sizes::opening(self.timeline, request, self.rules);
+        if most < self.rules.inherited_tokens_min {
+            return None;
+        }
+        let fits = |sent: &&Sent| {
+            let is_other = sent.chain != request.chain && sent.model == request.model;
+            is_other && sent.end <= request.start && sent.cached <= most && 2 * sent.cached > most
+        };
+        let largest = self.family(request).sent.iter().filter(fits).max_by_key(|sent| sent.cached)?;
+        Some(Warm { length: largest.cached, last_use: largest.end, class: largest.class })
     }
 
     /// Takes in what the bill of a request shows.
@@ -172,23 +241,32 @@ impl Learner<'_> {
         let request = &self.timeline.requests[index as usize];
         let read = request.usage.cache_read;
         let key = self.key(request);
+        let candidate = self.candidate(index);
+        let family = &mut self.families[self.timeline.chains[request.chain as usize].session as usize];
+        let inherits = candidate.map(|warm| 2 * read > warm.length);
+        family.inherits = inherits.or(family.inherits);
+        let cached = read + request.usage.cache_creation;
+        let sent = Sent { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
+        family.sent.push(sent);
         let before = self.seen[request.chain as usize].last.map(|last| &self.timeline.requests[last as usize]);
-        let broke = before.is_some_and(|before| {
-            before.model == request.model && 2 * read < before.usage.cache_read + before.usage.cache_creation
-        });
-        let opens = opens(self.timeline, index) && before.is_some();
-        let is_fork = self.timeline.chains[request.chain as usize].place != Place::Main;
-        let shown = before.and_then(|before| shows_fork(before, request));
+        let before = before.filter(|before| before.model == request.model);
+        let broke = before.is_some_and(|before| 2 * read < before.usage.cache_read + before.usage.cache_creation);
+        let opens = contexts::opens(self.timeline, index) && before.is_some();
+        let shown = before.and_then(|before| shows_fork(before, request, prior.idle));
+        let cold = before.is_some() && prior.idle > prior.class.millis();
+        let first = self.seen[request.chain as usize].last.is_none();
         let seen = &mut self.seen[request.chain as usize];
         let commons = self.commons.entry(key).or_default();
         if read > 0 && (broke || opens) {
             seen.floor = Some(seen.floor.map_or(read, |floor| floor.min(read)));
             commons.add_floor(read);
         }
-        if read > 0 && before.is_none() {
+        if read > 0 && first && inherits != Some(true) {
             seen.first_read = Some(read);
-            let _ = is_fork;
             commons.add_floor(read);
+        }
+        if cold && (broke || read == 0) {
+            seen.kept = Some(read > 0);
         }
         if let Some(shown) = shown {
             seen.fork = Some(shown);
@@ -200,15 +278,10 @@ impl Learner<'_> {
     }
 }
 
-/// Whether a request opens a segment.
-pub fn opens(timeline: &Timeline, index: u32) -> bool {
-    timeline.segments[timeline.requests[index as usize].segment as usize].requests.start == index
-}
-
 /// Whether a human turn within the lifetime read more than was written before: the answer was cached already. None where it
 /// cannot tell.
-fn shows_fork(before: &Request, request: &Request) -> Option<bool> {
-    let warm = request.start.saturating_sub(before.end) <= Class::FiveMinutes.millis();
+fn shows_fork(before: &Request, request: &Request, idle: Millis) -> Option<bool> {
+    let warm = idle <= Class::FiveMinutes.millis();
     let cached = before.usage.cache_read + before.usage.cache_creation;
     let tells = request.marks.has(Marks::HUMAN) && warm && before.model == request.model && cached > 0;
     (tells && request.usage.cache_read >= cached).then_some(request.usage.cache_read > cached)
@@ -229,9 +302,4 @@ impl Commons {
         let found = candidates.find(|used| used.still == still)?;
         Some(Warm { length: still, last_use: found.end, class: found.class })
     }
-}
-
-/// Whether a segment begins where messages were changed, so that of the cache only the static prefix is left.
-pub fn breaks_messages(cause: SegmentCause) -> bool {
-    cause != SegmentCause::Start
 }

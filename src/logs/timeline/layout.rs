@@ -7,7 +7,7 @@ use crate::logs::timeline::assemble::{Assembly, ChainId};
 use crate::model::id::{Id, IdMap};
 use crate::model::timeline::{
     Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
-    SegmentCause, Session, Timeline, ToolCall,
+    SegmentCause, Session, Timeline, ToolCall, Utterance, Word,
 };
 use crate::model::timeline_rows::{BlockRow, RecordKind};
 use crate::model::trace::{Millis, NO_TIME, earlier};
@@ -18,11 +18,12 @@ pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timelin
         assembly: &assembly,
         shrink_tokens_min,
         out: Timeline::default(),
-        placed: vec![(NONE, NONE); assembly.nodes.len()],
+        placed: vec![NONE; assembly.nodes.len()],
         results: Vec::new(),
     };
     layout.all();
     layout.references();
+    layout.utterances();
     let orphans = layout.answer_calls();
     let mut out = layout.out;
     let Assembly { names, mut skipped, tracks, .. } = assembly;
@@ -36,8 +37,8 @@ struct Layout<'a> {
     assembly: &'a Assembly<'a>,
     shrink_tokens_min: u64,
     out: Timeline,
-    /// First block and request of each node.
-    placed: Vec<(u32, u32)>,
+    /// First block of each node, or [`NONE`].
+    placed: Vec<u32>,
     /// Blocks that are results, with their calls and whether they are errors.
     results: Vec<(u32, Id, bool)>,
 }
@@ -133,8 +134,8 @@ impl Layout<'_> {
         let start = self.out.blocks.len() as u32;
         for &node in nodes {
             let place = &mut self.placed[node as usize];
-            if place.0 == NONE {
-                *place = (self.out.blocks.len() as u32, self.out.requests.len() as u32);
+            if *place == NONE {
+                *place = self.out.blocks.len() as u32;
             }
             let record = self.assembly.row(node).id;
             let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
@@ -185,41 +186,77 @@ impl Layout<'_> {
         orphans
     }
 
+    /// The block of the timeline that a block of a file became, if its record is the copy that counts.
+    fn own_block(&self, file: usize, block: u32) -> Option<u32> {
+        let (record, offset) = self.record_of(file, block);
+        let node = *self.assembly.local[file].get(record)?;
+        let counts = self.assembly.nodes.get(node as usize)?.is_of(file as u32, record as u32);
+        let first = self.placed[node as usize];
+        (counts && first != NONE).then(|| first + offset)
+    }
+
+    /// The block of the timeline that a block of a file became or repeats.
+    fn any_block(&self, file: usize, block: u32) -> Option<u32> {
+        let (record, offset) = self.record_of(file, block);
+        let node = *self.assembly.local[file].get(record)?;
+        let first = *self.placed.get(node as usize)?;
+        // A copy may hold more than what it repeats.
+        let within = offset < self.assembly.row(node).blocks.len() as u32;
+        (first != NONE && within).then(|| first + offset)
+    }
+
+    /// The request that a block belongs to.
+    fn request_of(&self, block: u32) -> u32 {
+        self.out.requests.partition_point(|request| request.outputs.end <= block) as u32
+    }
+
+    /// The record that holds a block of a file, and which of its blocks that is.
+    fn record_of(&self, file: usize, block: u32) -> (usize, u32) {
+        let records = &self.assembly.files[file].rows.rows.records;
+        let record = records.partition_point(|record| record.blocks.end <= block);
+        (record, block - records.get(record).map_or(block, |record| record.blocks.start))
+    }
+
+    /// Words, of each record where it counts.
+    fn utterances(&mut self) {
+        let mut made: Vec<(u32, &Utterance, &[Word])> = Vec::new();
+        for (index, file) in self.assembly.files.iter().enumerate() {
+            let rows = &file.rows.rows;
+            let own = |row: &'_ Utterance| self.own_block(index, row.block);
+            made.extend(rows.utterances.iter().filter_map(|row| Some((own(row)?, row, &rows.words[..]))));
+        }
+        made.sort_by_key(|(block, ..)| *block);
+        for (block, row, words) in made {
+            let mut take = |range: &Range<u32>| {
+                let start = self.out.words.len() as u32;
+                self.out.words.extend_from_slice(&words[range.start as usize..range.end as usize]);
+                start..self.out.words.len() as u32
+            };
+            let (terms, words) = (take(&row.terms), take(&row.words));
+            self.out.utterances.push(Utterance { block, terms, words });
+        }
+    }
+
     /// What answers took up, each where its own record counts; places in copies are those of what they repeat.
     fn references(&mut self) {
         let mut made: Vec<(u32, Reference, Vec<Occurrence>)> = Vec::new();
         for (index, file) in self.assembly.files.iter().enumerate() {
             let rows = &file.rows.rows;
-            let owner = |block: u32| rows.records.partition_point(|record| record.blocks.end <= block);
             for row in &rows.references {
-                let record = owner(row.block);
-                let node = self.assembly.local[index][record];
-                if node == NONE || !self.assembly.nodes[node as usize].is_of(index as u32, record as u32) {
-                    continue;
-                }
-                let (first, request) = self.placed[node as usize];
-                if first == NONE {
-                    continue;
-                }
-                let block = first + (row.block - rows.records[record].blocks.start);
+                let Some(block) = self.own_block(index, row.block) else { continue };
                 let sources = &rows.sources[row.sources.start as usize..row.sources.end as usize];
-                let mut sources: Vec<Occurrence> = sources
-                    .iter()
-                    .filter_map(|source| {
-                        let record = owner(source.block);
-                        let node = self.assembly.local[index][record];
-                        let first = self.placed.get(node as usize)?.0;
-                        let block = first.checked_add(source.block - rows.records[record].blocks.start)?;
-                        (first != NONE).then_some(Occurrence { block, ..*source })
-                    })
-                    .collect();
+                let place = |source: &Occurrence| {
+                    let block = self.any_block(index, source.block)?;
+                    Some(Occurrence { block, ..*source })
+                };
+                let mut sources: Vec<Occurrence> = sources.iter().filter_map(place).collect();
                 sources.sort_by_key(|source| (source.block, source.end_chars));
                 if sources.is_empty() && row.kind != ReferenceKind::EditSource {
                     continue;
                 }
+                let request = self.request_of(block);
                 let call = self.out.blocks[block as usize].call;
-                let reference = Reference { kind: row.kind, request, call, sources: 0..0, cut: row.cut };
-                made.push((block, reference, sources));
+                made.push((block, Reference { kind: row.kind, request, call, sources: 0..0, cut: row.cut }, sources));
             }
         }
         // Those of one block stay in the order of its text.

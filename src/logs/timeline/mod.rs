@@ -13,6 +13,7 @@ pub mod read;
 mod record;
 mod references;
 pub mod rules;
+mod utterances;
 
 pub use record::Reader;
 

@@ -9,6 +9,7 @@ use crate::logs::take::TakeRecords;
 use crate::logs::time::parse_millis;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part, flag, text};
 use crate::logs::timeline::references::{References, Spot};
+use crate::logs::timeline::utterances::utterance;
 use crate::logs::timeline::{Gauge, TimelineGuide};
 use crate::model::id::{Id, IdMap};
 use crate::model::timeline::{BlockKind, Marks, NONE, ToolCall, Trigger};
@@ -416,6 +417,12 @@ impl<'g, 'v> Reader<'g, 'v> {
                 self.name_file(&path, &mut made, row);
             }
             self.follow(&made, row, bytes);
+            if matches!(kind, BlockKind::Human | BlockKind::Text) {
+                let rows = &mut self.out.rows;
+                let text = String::from_utf8_lossy(bytes);
+                let chars_max = self.guide.rules.utterance_chars_max;
+                rows.utterances.extend(utterance(rows.blocks.len() as u32, &text, chars_max, &mut rows.words));
+            }
             self.out.rows.blocks.push(made);
         }
         let end = self.out.rows.blocks.len() as u32;

@@ -24,6 +24,8 @@ pub struct TimelineRules {
     pub plan_permission_mode: String,
     /// Hooks that run when a session is taken up.
     pub resume_hooks: Vec<String>,
+    /// How much of the start of a text is taken for its words, in code points.
+    pub utterance_chars_max: usize,
     /// What is followed back through the context.
     pub references: ReferenceRules,
     /// What is an identifier.
