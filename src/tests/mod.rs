@@ -36,6 +36,7 @@ mod policy_breakage;
 mod policy_compaction;
 mod policy_micro;
 mod policy_money;
+mod policy_priced;
 mod promises;
 mod replay;
 mod replay_command;
