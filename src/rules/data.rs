@@ -37,6 +37,8 @@ const SHIPPED: &[(&str, &str)] = &[
     ("timeline.toml", include_str!("../../rules/timeline.toml")),
     ("logs.toml", include_str!("../../rules/logs.toml")),
     ("prices.toml", include_str!("../../rules/prices.toml")),
+    ("policies/breakage.toml", include_str!("../../rules/policies/breakage.toml")),
+    ("policies/compaction.toml", include_str!("../../rules/policies/compaction.toml")),
     ("policies/prompt_cache.toml", include_str!("../../rules/policies/prompt_cache.toml")),
     ("policies/sizes.toml", include_str!("../../rules/policies/sizes.toml")),
     ("annotations/claude_code.toml", include_str!("../../rules/annotations/claude_code.toml")),

@@ -44,8 +44,6 @@ pub struct Client {
     pub marker_tokens: u32,
     /// Characters per token in the estimate of a result.
     pub chars_per_token: u32,
-    /// Human turns from one compaction to the next.
-    pub min_turns_between: u32,
     /// Smallest result that is cleared, in bytes.
     pub micro_min_bytes: u64,
     /// Newest results that are never cleared.
