@@ -43,6 +43,7 @@ mod policy_history_trim;
 mod policy_micro;
 mod policy_money;
 mod policy_pick_tools;
+mod policy_priced;
 mod policy_tool_filter;
 mod projections;
 mod promises;
