@@ -10,8 +10,6 @@
 //! [`compaction`], [`micro`] and [`history_trim`] shorten contexts. [`catalog`] reads tool definitions, [`tools`] and
 //! [`predictors`] tell which of them a request would have been shown; [`tool_filter`] and [`pick_tools`] are the policies
 //! about that, [`arg_check`] checks calls against schemas.
-//! know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost. [`breakage`] looks for what a changed
-//! context lost. [`compaction`] and [`micro`] are policies; what their stages write down is a [`journal`].
 
 pub mod arg_check;
 pub mod breakage;

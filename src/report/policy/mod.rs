@@ -1,5 +1,6 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
+pub mod arg_check;
 pub mod compaction;
 pub mod history_trim;
 mod json;
@@ -14,7 +15,7 @@ use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
 pub use json::json;
-pub use text::{comparison, headline, sessions, write};
+pub use text::{comparison, headline, sessions, sweep, write};
 
 /// Everything that a policy says.
 #[derive(Default)]

@@ -4,14 +4,20 @@ use std::io::Write;
 
 use super::PolicyReport;
 use crate::error::Result;
-use crate::model::policy::breakage::{Breakage, ClassCount, Strength};
+use crate::model::policy::breakage::{ClassCount, Strength};
 use crate::model::policy::cost::Cost;
 use crate::model::policy::outcome::{Outcome, Sides};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
-pub fn write(out: &mut dyn Write, report: &PolicyReport, form: Format, width: Option<u16>) -> Result<()> {
+pub fn write(
+    out: &mut dyn Write,
+    report: &PolicyReport,
+    form: Format,
+    explain: bool,
+    width: Option<u16>,
+) -> Result<()> {
     headline(out, report, form)?;
     for (title, table) in &report.tables {
         writeln!(out, "\n{title}")?;
@@ -20,7 +26,9 @@ pub fn write(out: &mut dyn Write, report: &PolicyReport, form: Format, width: Op
         }
         table.write(out, form, width)?;
     }
-    section(out, "formulas", &report.formulas)?;
+    if explain {
+        section(out, "how it is computed", &report.formulas)?;
+    }
     section(out, "to be read beside these figures", &report.notes)?;
     Ok(())
 }
@@ -91,37 +99,46 @@ fn signed_usd(value: f64) -> String {
 /// What is saved, paid and broken, in that order, and on what it rests.
 fn answer(report: &PolicyReport) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(outcome) = &report.outcome {
+    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none());
+    if let Some(outcome) = told {
         lines.push(saved(outcome));
         lines.push(paid(outcome));
+    } else if let Some(outcome) = report.outcome.as_ref().filter(|outcome| outcome.tokens_removed != 0) {
+        lines.push(saved(outcome));
     }
-    lines.push(broken(report.breakage.as_ref()));
-    if let Some(outcome) = &report.outcome {
+    lines.extend(broken(report));
+    if let Some(outcome) = told {
         let total = &outcome.total;
         lines.push(format!(
             "in all: {} instead of {}, simulated",
             cost(&total.policy.cost),
             cost(&total.baseline.cost)
         ));
-        let spread = &outcome.spread;
-        if spread.sessions > 0 {
-            let at = |share: f64| format!("{:+.1} %", 100.0 * share);
-            lines.push(format!(
-                "sessions: median {} (5 % below {}, 5 % above {}); {} of {} would cost more",
-                at(spread.p50),
-                at(spread.p5),
-                at(spread.p95),
-                thousands(spread.worse),
-                thousands(spread.sessions)
-            ));
-        }
+        lines.extend(spread(outcome));
     }
-    if let Some(units) = report.interaction_units {
+    if let Some(units) = report.interaction_units.filter(|_| told.is_some()) {
         let tokens = units as f64 / crate::model::policy::cost::UNITS_PER_TOKEN as f64;
         lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));
     }
-    lines.push(basis(report));
+    if report.outcome.is_some() {
+        lines.push(basis(report));
+    }
     lines
+}
+
+fn spread(outcome: &Outcome) -> Option<String> {
+    let spread = &outcome.spread;
+    let at = |share: f64| format!("{:+.1} %", 100.0 * share);
+    (spread.sessions > 0).then(|| {
+        format!(
+            "sessions: median {} (5 % below {}, 5 % above {}); {} of {} would cost more",
+            at(spread.p50),
+            at(spread.p5),
+            at(spread.p95),
+            thousands(spread.worse),
+            thousands(spread.sessions)
+        )
+    })
 }
 
 fn saved(outcome: &Outcome) -> String {
@@ -145,10 +162,11 @@ fn paid(outcome: &Outcome) -> String {
     format!("paid: {}", calls.collect::<Vec<_>>().join(", "))
 }
 
-fn broken(breakage: Option<&Breakage>) -> String {
-    let Some(breakage) = breakage else { return "broken: not looked for".into() };
+/// What is missed; nothing about policies that change no context.
+fn broken(report: &PolicyReport) -> Option<String> {
+    let breakage = report.breakage.as_ref()?;
     if breakage.classes.is_empty() {
-        return "broken: nothing was found missing".into();
+        return Some("broken: nothing was found missing".into());
     }
     let one = |class: &ClassCount| {
         let sure = match class.strength {
@@ -156,15 +174,15 @@ fn broken(breakage: Option<&Breakage>) -> String {
             Strength::Soft => "soft",
             Strength::Bug => "bug",
         };
-        format!(
-            "{} {} ({sure}, {:.1} per 1,000 requests)",
-            thousands(class.events),
-            class.class.word(),
-            class.per_1k_requests
-        )
+        let (events, word) = (thousands(class.events), class.class.word());
+        format!("{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
     };
     let classes: Vec<String> = breakage.classes.iter().map(one).collect();
-    format!("broken: {}; reading again would bring {} tokens", classes.join(", "), thousands(breakage.reread_tokens))
+    let again = match breakage.reread_tokens {
+        0 => String::new(),
+        tokens => format!("; reading again would bring {} tokens", thousands(tokens)),
+    };
+    Some(format!("broken: {}{again}", classes.join(", ")))
 }
 
 fn basis(report: &PolicyReport) -> String {
@@ -229,8 +247,19 @@ fn row(report: &PolicyReport) -> Vec<String> {
         cell(|outcome| dollars(&outcome.total)),
         events(Strength::Hard),
         events(Strength::Soft),
-        report.withheld.as_ref().map_or_else(|| "replayed".to_owned(), |why| format!("withheld: {why}")),
+        if report.withheld.is_some() { "withheld" } else { "replayed" }.to_owned(),
     ]
+}
+
+/// One row per cell of a sweep: the values that were set, then what came of them.
+pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
+    let figures = ["#tokens fewer", "#extra calls", "#cost", "#dollars", "#hard", "#soft", "basis"];
+    let columns: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
+    let mut table = Table::new(&columns);
+    for (values, report) in cells {
+        table.row(values.iter().cloned().chain(row(report).into_iter().skip(1)));
+    }
+    table
 }
 
 /// One row per session.

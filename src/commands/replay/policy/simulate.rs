@@ -103,6 +103,28 @@ impl<'w> Baseline<'w> {
         let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
         Ok(Self { as_set, observed, observed_oracle, detectors })
     }
+
+    /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
+    /// cache.
+    pub fn of(&self, stack: &Stack) -> &Run {
+        if stack.has(Policy::PromptCache) { &self.observed } else { &self.as_set }
+    }
+}
+
+/// The run of a stack, and what it is held against.
+///
+/// # Errors
+/// As [`report`].
+pub fn run_of<'b>(
+    world: &World,
+    sheets: &Sheets,
+    stack: &Stack,
+    baseline: &'b Baseline<'_>,
+    tools: &tool_filter::Tools,
+) -> Result<(Run, &'b Run)> {
+    let stages = ready(world, sheets, stack, tools)?.into_iter().filter_map(|(_, one)| one.stage).collect();
+    let simulated = run(world, &oracle(sheets)?, &baseline.detectors, stages);
+    Ok((simulated.run, baseline.of(stack)))
 }
 
 /// Everything that a stack says.
@@ -117,8 +139,7 @@ pub fn report(
     tools: &tool_filter::Tools,
 ) -> Result<PolicyReport> {
     let set = oracle(sheets)?;
-    // A question about the cache is held against the cache as it was; any other one against the same cache.
-    let held_against = if stack.has(Policy::PromptCache) { &baseline.observed } else { &baseline.as_set };
+    let held_against = baseline.of(stack);
     let ready = ready(world, sheets, stack, tools)?;
     let (mut stages, mut concluding) = (Vec::new(), Vec::new());
     for (policy, one) in ready {
@@ -152,6 +173,7 @@ pub fn report(
     for (policy, conclude) in concluding {
         add(&mut report, policy, conclude(&finished));
     }
+    report.interaction_units = interaction(world, sheets, stack, baseline, tools, &simulated.run)?;
     if !world.is_billed {
         report.withheld.get_or_insert_with(|| "telemetry has no usage, so nothing can be priced".to_owned());
     }
@@ -194,4 +216,25 @@ fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
     if let Some(catalog) = part.catalog {
         report.fidelity.tool_catalog_source = catalog;
     }
+}
+
+/// By how much a stack differs from the sum of what each of its policies changes alone; none for a single policy.
+fn interaction(
+    world: &World,
+    sheets: &Sheets,
+    stack: &Stack,
+    baseline: &Baseline<'_>,
+    tools: &tool_filter::Tools,
+    together: &Run,
+) -> Result<Option<i128>> {
+    if stack.0.len() < 2 {
+        return Ok(None);
+    }
+    let change = |run: &Run, against: &Run| run.cost().units as i128 - against.cost().units as i128;
+    let mut apart = 0;
+    for &policy in &stack.0 {
+        let (run, against) = run_of(world, sheets, &Stack(vec![policy]), baseline, tools)?;
+        apart += change(&run, against);
+    }
+    Ok(Some(change(together, baseline.of(stack)) - apart))
 }

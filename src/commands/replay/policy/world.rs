@@ -89,15 +89,25 @@ pub fn oracle(sheets: &Sheets) -> Result<Oracle> {
     Ok(oracle)
 }
 
+/// Names of estimators on the command line.
+const ESTIMATORS: [(&str, Estimator); 5] = [
+    ("anchored", Estimator::Anchored),
+    ("fitted", Estimator::Fitted),
+    ("cl100k", Estimator::Cl100k),
+    ("o200k", Estimator::O200k),
+    ("chars4", Estimator::Chars4),
+];
+
+impl World {
+    /// The name of the estimator.
+    pub fn estimator_name(&self) -> &'static str {
+        ESTIMATORS.iter().find(|(_, known)| *known == self.estimator).map_or("", |(name, _)| name)
+    }
+}
+
 fn estimator_of(name: &str) -> Result<Estimator> {
-    let known = [
-        ("anchored", Estimator::Anchored),
-        ("fitted", Estimator::Fitted),
-        ("cl100k", Estimator::Cl100k),
-        ("o200k", Estimator::O200k),
-        ("chars4", Estimator::Chars4),
-    ];
-    known.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
-        Error::usage(format!("there is no estimator `{name}`")).hint("anchored, fitted, cl100k, o200k, chars4")
+    ESTIMATORS.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
+        let names = ESTIMATORS.map(|(name, _)| name).join(", ");
+        Error::usage(format!("there is no estimator `{name}`")).hint(names)
     })
 }

@@ -1,0 +1,51 @@
+//! `--per-request FILE`: every request under every policy as one JSON line.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
+use crate::commands::replay::policy::simulate::{self, Baseline};
+use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::replay::policy::world::World;
+use crate::error::Result;
+use crate::settings::write_private_bytes;
+
+/// Writes the lines, policy by policy in the order of the requests. Ids are hashes.
+///
+/// # Errors
+/// If a knob makes no sense or the file cannot be written.
+pub fn write(
+    path: &Path,
+    world: &World,
+    sheets: &Sheets,
+    stacks: &[Stack],
+    baseline: &Baseline<'_>,
+    tools: &Tools,
+) -> Result<()> {
+    let mut text = String::new();
+    for stack in stacks.iter().filter(|stack| !stack.has(Policy::ArgCheck)) {
+        let (run, held_against) = simulate::run_of(world, sheets, stack, baseline, tools)?;
+        for (priced, log) in run.requests.iter().zip(&held_against.requests) {
+            let request = &world.timeline.requests[priced.request as usize];
+            let line = json!({
+                "policy": stack.name(),
+                "session": world.timeline.session_of(request).id.to_string(),
+                "request": request.id.to_string(),
+                "model": world.timeline.names.text(request.model),
+                "billed": {
+                    "read": request.usage.cache_read,
+                    "write": request.usage.cache_creation,
+                    "uncached": request.usage.input,
+                },
+                "baseline": log.spent,
+                "simulated": priced.spent,
+                "shared": priced.shared,
+                "iet": priced.cost.iet(),
+            });
+            writeln!(text, "{line}").expect("a String takes everything");
+        }
+    }
+    write_private_bytes(path, text.as_bytes())
+}
