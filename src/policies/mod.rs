@@ -1,9 +1,9 @@
 //! What another context policy would have saved, cost and broken: the requests of the log are sent again as the policy
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
-//! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its blocks
-//! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
-//! know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost.
+//! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its
+//! blocks are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`]
+//! what it can know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost.
 //!
 //! [`catalog`] reads tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown;
 //! [`tool_filter`] and [`pick_tools`] are the policies about that, [`arg_check`] checks calls against schemas.

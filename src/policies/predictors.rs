@@ -87,8 +87,7 @@ impl<'a> TfCosine<'a> {
     fn ranked(&self, query: &Bag) -> Vec<u32> {
         let norm = query.values().map(|count| square(u64::from(*count))).sum::<u128>();
         let scored = (0u32..).zip(&self.inventory.tools).map(|(index, tool)| (Cosine::of(query, &tool.terms), index));
-        let mut good =
-            scored.filter(|(cosine, _)| cosine.is_at_least(self.min_score_ppm, norm)).collect::<Vec<_>>();
+        let mut good = scored.filter(|(cosine, _)| cosine.is_at_least(self.min_score_ppm, norm)).collect::<Vec<_>>();
         // Stable: ties keep catalog order.
         good.sort_by(|(one, _), (other, _)| other.cmp_score(one));
         good.into_iter().take(self.top_k).map(|(_, index)| index).collect()
@@ -130,7 +129,8 @@ struct Cosine {
 
 impl Cosine {
     fn of(query: &Bag, terms: &[(u64, u32)]) -> Self {
-        let dot = terms.iter().filter_map(|(term, count)| Some(u128::from(*query.get(term)?) * u128::from(*count))).sum();
+        let dot =
+            terms.iter().filter_map(|(term, count)| Some(u128::from(*query.get(term)?) * u128::from(*count))).sum();
         Self { dot, norm: terms.iter().map(|(_, count)| square(u64::from(*count))).sum() }
     }
 
@@ -266,8 +266,8 @@ pub struct Replay<'a> {
 impl Selector for Replay<'_> {
     fn select(&self, turns: &[Range<u32>], _: u32) -> Selection {
         let mut requests = turns[turns.len() - 1].clone();
-        let predicted = requests
-            .find_map(|request| self.predictions.by_message.get(&self.timeline.requests[request as usize].id));
+        let predicted =
+            requests.find_map(|request| self.predictions.by_message.get(&self.timeline.requests[request as usize].id));
         let mut seen = ToolSet::new();
         let tools = predicted.into_iter().flatten().filter_map(|name| self.inventory.find(name));
         Selection::Tools(tools.filter(|tool| seen.insert(*tool)).collect())

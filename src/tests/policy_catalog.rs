@@ -56,7 +56,8 @@ fn every_known_shape_gives_the_same_definition() {
 
 #[test]
 fn a_server_prefixes_names_once() {
-    let file = json!({ "tools": [{ "name": "get", "inputSchema": {} }, { "name": "mcp__git__put", "inputSchema": {} }] });
+    let file =
+        json!({ "tools": [{ "name": "get", "inputSchema": {} }, { "name": "mcp__git__put", "inputSchema": {} }] });
     let (_, tools) = read("server=git:tools.json", &file).unwrap();
     assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["mcp__git__get", "mcp__git__put"]);
     assert_eq!(Spec::parse(r"server=git:C:\tools.json").unwrap().file, r"C:\tools.json");
@@ -71,7 +72,10 @@ fn an_unknown_shape_is_told_with_the_file_what_was_found_and_what_is_known() {
         (json!({ "servers": {}, "version": 1 }), "found an object with servers, version"),
         (json!({ "tools": {} }), "found an object with tools"),
         (json!([["Read"]]), "entry 1 of the catalog: found a list of 1"),
-        (json!([{ "name": "Read", "input_schema": {} }, { "title": "x" }]), "entry 2 of the catalog: no name; found an object with title"),
+        (
+            json!([{ "name": "Read", "input_schema": {} }, { "title": "x" }]),
+            "entry 2 of the catalog: no name; found an object with title",
+        ),
         (json!([{ "name": "Read", "input_schema": "text" }]), "tool Read: input_schema is a text, no schema"),
         (json!([]), "a catalog without tools"),
     ];
@@ -111,7 +115,8 @@ fn tools_of_an_mcp_server_without_its_name_are_noted() {
 /// 0.343 tokens per code point and 12 per tool, by hand: 68 code points are 23.3 + 12, 59 are 20.2 + 12.
 #[test]
 fn sizes_follow_the_formula_over_compact_json() {
-    let (_, tools) = read("t.json", &json!([{ "name": "weather", "description": "Wetter für Köln", "input_schema": {} }])).unwrap();
+    let (_, tools) =
+        read("t.json", &json!([{ "name": "weather", "description": "Wetter für Köln", "input_schema": {} }])).unwrap();
     let compact = r#"{"description":"Wetter für Köln","input_schema":{},"name":"weather"}"#;
     assert_eq!(tools[0].canonical().to_string(), compact);
     assert_eq!(compact.chars().count(), 68);
@@ -128,7 +133,7 @@ fn keywords_go_and_properties_that_are_called_so_stay() {
         "additionalProperties": false,
         "properties": {
             "default": { "type": "string", "default": "x", "examples": ["y"] },
-            "examples": { "type": "array", "items": { "type": "object", "additionalProperties": {}, "properties": {} } },
+            "examples": { "type": "array", "items": { "type": "object", "additionalProperties": {} } },
             "additionalProperties": { "anyOf": [{ "type": "null", "default": null }, { "$ref": "#/$defs/default" }] },
         },
         "$defs": { "default": { "enum": [{ "default": 1 }], "default": 2 } },
@@ -138,7 +143,7 @@ fn keywords_go_and_properties_that_are_called_so_stay() {
         "type": "object",
         "properties": {
             "default": { "type": "string" },
-            "examples": { "type": "array", "items": { "type": "object", "properties": {} } },
+            "examples": { "type": "array", "items": { "type": "object" } },
             "additionalProperties": { "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/default" }] },
         },
         "$defs": { "default": { "enum": [{ "default": 1 }] } },
@@ -149,8 +154,8 @@ fn keywords_go_and_properties_that_are_called_so_stay() {
 
 #[test]
 fn each_provider_gets_its_shape_and_the_removal_is_a_difference_in_tokens() {
-    let tool = json!([{ "name": "w", "description": "d", "input_schema": { "type": "object", "additionalProperties": false } }]);
-    let text = tool.to_string();
+    let schema = json!({ "type": "object", "additionalProperties": false });
+    let text = json!([{ "name": "w", "description": "d", "input_schema": schema }]).to_string();
     let spec = Spec::parse("t.json").unwrap();
     let catalog = Catalog::read([(&spec, text.as_str())]).unwrap();
     let parameters = json!({ "type": "object", "additionalProperties": false });
@@ -176,7 +181,8 @@ fn each_provider_gets_its_shape_and_the_removal_is_a_difference_in_tokens() {
 #[test]
 fn definitions_that_a_log_quotes_are_found_and_other_text_is_not() {
     let tool = r#"{"name": "mcp__git__get", "description": "d", "parameters": {"type": "object"}}"#;
-    let text = format!("<functions>\n<function>{tool}</function>\n<function>{{torn</function><function>{{}}</function>\n");
+    let text =
+        format!("<functions>\n<function>{tool}</function>\n<function>{{torn</function><function>{{}}</function>\n");
     let found = quoted(&text);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].name, "mcp__git__get");

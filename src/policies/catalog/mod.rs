@@ -1,8 +1,8 @@
 //! Tool definitions: what is known about each tool that a model may be offered, and how large that is in its context.
 //!
-//! Logs hold no definitions, so they come from files that the user brings ([`read`]), from what a log quotes ([`seen`]), or
-//! not at all. The shipped catalog has words and schemas of the built-in tools, but they are our own wording: its sizes say
-//! nothing about what a client sends, and nobody may add them up.
+//! Logs hold no definitions, so they come from files that the user brings ([`read`]), from what a log quotes
+//! ([`seen`]), or not at all. The shipped catalog has words and schemas of the built-in tools, but they are our own
+//! wording: its sizes say nothing about what a client sends, and nobody may add them up.
 
 pub mod provider;
 pub mod read;
@@ -168,10 +168,12 @@ impl Catalog {
 
     /// The newest definition of a tool.
     pub fn find(&self, name: &str) -> Option<&Definition> {
-        self.definitions.iter().rfind(|definition| definition.name == name && definition.until.is_none()).or_else(|| {
-            // Gone tools: their last definition.
-            self.definitions.iter().rfind(|definition| definition.name == name)
-        })
+        self.definitions.iter().rfind(|definition| definition.name == name && definition.until.is_none()).or_else(
+            || {
+                // Gone tools: their last definition.
+                self.definitions.iter().rfind(|definition| definition.name == name)
+            },
+        )
     }
 
     /// This catalog, and definitions of `other` for names that it has not.
@@ -193,9 +195,11 @@ impl Catalog {
             let is_bare = !definition.name.starts_with(read::MCP_PREFIX);
             bare.entry(definition.file).and_modify(|all| *all &= is_bare).or_insert(is_bare);
         }
-        let mcp = self.files.iter().enumerate().filter(|(index, file)| {
-            file.shape == Shape::Mcp && bare.get(index).copied().unwrap_or(false)
-        });
+        let mcp = self
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(index, file)| file.shape == Shape::Mcp && bare.get(index).copied().unwrap_or(false));
         mcp.map(|(_, file)| {
             let name = &file.name;
             format!("{name}: tools of an MCP server, but their names lack mcp__SERVER__: write server=NAME:{name}")
@@ -206,7 +210,8 @@ impl Catalog {
 
 /// Whether two definitions claim the same name in the same versions.
 fn is_rival(one: &Definition, other: &Definition) -> bool {
-    let ends_before = |a: &Definition, b: &Definition| matches!((&a.until, &b.since), (Some(end), Some(start)) if end <= start);
+    let ends_before =
+        |a: &Definition, b: &Definition| matches!((&a.until, &b.since), (Some(end), Some(start)) if end <= start);
     one.name == other.name && !ends_before(one, other) && !ends_before(other, one)
 }
 

@@ -10,7 +10,7 @@ use crate::policies::catalog::version::Version;
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
 pub const MCP_PREFIX: &str = "mcp__";
 
-const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": [...]} with inputSchema, bare or inside \
+const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": [...]} with inputSchema, bare or in \
      \"result\"), Anthropic ([{name, input_schema}]), OpenAI ([{type: \"function\", function: {name, parameters}}] or \
      [{type: \"function\", name, parameters}]), Gemini ([{functionDeclarations: [{name, parameters}]}])";
 
@@ -186,7 +186,10 @@ pub(super) fn provider_walk(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<S
     for (keyword, value) in keywords.iter_mut() {
         match (keyword.as_str(), value) {
             ("enum" | "const" | "default" | "examples" | "required", _) => {}
-            ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas", Value::Object(named)) => {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(named),
+            ) => {
                 named.values_mut().for_each(|schema| provider_walk(schema, visit));
             }
             (_, Value::Array(schemas)) => schemas.iter_mut().for_each(|schema| provider_walk(schema, visit)),

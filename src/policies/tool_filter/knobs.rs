@@ -150,7 +150,9 @@ pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     }
     Ok(match Names::deserialize(deserializer)? {
         Names::Many(names) => names,
-        Names::One(text) => text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
+        Names::One(text) => {
+            text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+        }
     })
 }
 

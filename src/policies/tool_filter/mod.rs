@@ -1,8 +1,8 @@
 //! The policy `tool-filter`: an always list and somebody's proposals instead of every tool.
 //!
 //! The visible set of a turn is always ∪ proposed ∪ learned, and a tool for asking for the others. Truth is what was
-//! called; a model with fewer tools might have called others. Savings need sizes: without a catalog of the definitions that
-//! were really sent they are withheld, and misses alone are told.
+//! called; a model with fewer tools might have called others. Savings need sizes: without a catalog of the definitions
+//! that were really sent they are withheld, and misses alone are told.
 
 pub mod coverage;
 pub mod knobs;
@@ -128,9 +128,7 @@ impl Filter {
             Predictor::None => Box::new(Nobody),
             Predictor::Recency => Box::new(Recency { inventory, turns: self.knobs.recency_turns }),
             Predictor::Oracle => Box::new(Oracle { inventory }),
-            Predictor::Markov => {
-                Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.knobs.top_k))
-            }
+            Predictor::Markov => Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.knobs.top_k)),
             Predictor::Replay(_) => Box::new(Replay { timeline, inventory, predictions: &self.predictions }),
             Predictor::TfCosine => Box::new(TfCosine {
                 inventory,

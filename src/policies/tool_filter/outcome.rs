@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::model::policy::tool_filter::{Accuracy, BreakEven, CatalogFacts, Portion, ToolFilter, ToolRegret, Unexplained};
+use crate::model::policy::tool_filter::{
+    Accuracy, BreakEven, CatalogFacts, Portion, ToolFilter, ToolRegret, Unexplained,
+};
 use crate::model::timeline::Timeline;
 use crate::policies::catalog::Source;
 use crate::policies::tool_filter::Filter;
@@ -138,8 +140,10 @@ impl<'a> Sums<'a> {
         let reason = match self.filter.inventory.source {
             _ if !knobs.enabled => return None,
             _ if knobs.skip_cacheable => return None,
-            Source::Names => "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding \
-                              them saves",
+            Source::Names => {
+                "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding \
+                              them saves"
+            }
             _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
             _ => return None,
         };
@@ -172,7 +176,8 @@ impl<'a> Sums<'a> {
         let unsized_used = self.regret.iter().filter(|tool| tool.tokens.is_none() && tool.calls > 0).count();
         let has_sizes = matches!(inventory.source, Source::Given | Source::Logged);
         let mut notes = vec![
-            "truth is what was called with every tool in sight; with fewer the model might have called others".to_owned(),
+            "truth is what was called with every tool in sight; with fewer the model might have called others"
+                .to_owned(),
         ];
         if knobs.skip_cacheable {
             notes.push("skip_cacheable=true: every model of Claude Code has a prompt cache, so nothing changes".into());

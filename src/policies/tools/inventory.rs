@@ -49,8 +49,8 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The tools of `catalog` (none: what was used), with words of `shipped` for those that it does not have. Words of the
-    /// stop list do not count.
+    /// The tools of `catalog` (none: what was used), with words of `shipped` for those that it does not have. Words of
+    /// the stop list do not count.
     pub fn new(
         timeline: &Timeline,
         catalog: Option<(&Catalog, Source)>,
@@ -63,10 +63,10 @@ impl Inventory {
         let known = definitions.iter().map(|known| known.name.clone()).collect::<BTreeSet<_>>();
         let used = timeline.calls.iter().map(|call| timeline.names.text(call.tool)).collect::<BTreeSet<_>>();
         definitions.extend(used.into_iter().filter(|name| !known.contains(*name)).map(|name| unlisted(name, shipped)));
-        let tools: Vec<Tool> =
-            definitions.into_iter().map(|definition| Tool::new(definition, formula, stop)).collect();
+        let tools: Vec<Tool> = definitions.into_iter().map(|definition| Tool::new(definition, formula, stop)).collect();
         let files = catalog.map_or(0, |(catalog, _)| catalog.files.len());
-        let of_file = |file| tools.iter().filter(move |tool| tool.definition.file == file).filter_map(|tool| tool.tokens);
+        let of_file =
+            |file| tools.iter().filter(move |tool| tool.definition.file == file).filter_map(|tool| tool.tokens);
         let file_tokens = (0..files).map(|file| of_file(file).sum()).collect();
         let source = catalog.map_or(Source::Names, |(_, source)| source);
         let (uses, by_request) = uses(timeline, &tools);
@@ -105,8 +105,8 @@ impl Inventory {
         self.tools.iter().position(|tool| tool.definition.name == name).map(|index| index as u32)
     }
 
-    /// A number for a set of definitions as it is sent, in catalog order or by name: equal for equal bytes; 0 for all of
-    /// them.
+    /// A number for a set of definitions as it is sent, in catalog order or by name: equal for equal bytes; 0 for all
+    /// of them.
     pub fn edition(&self, head: &ToolSet, by_name: bool) -> u64 {
         if head.len() == self.tools.len() {
             return 0;
@@ -130,7 +130,13 @@ impl Inventory {
     }
 
     /// Sizes that share evenly what a static prefix leaves beside the system prompt, among the tools used in a project.
-    pub fn inferred_sizes(&self, timeline: &Timeline, project: Id, prefix: u64, system_tokens: u64) -> Vec<Option<u64>> {
+    pub fn inferred_sizes(
+        &self,
+        timeline: &Timeline,
+        project: Id,
+        prefix: u64,
+        system_tokens: u64,
+    ) -> Vec<Option<u64>> {
         let names = self.used_in(timeline, project);
         let total = prefix.saturating_sub(system_tokens);
         let count = (names.len() as u64).max(1);
@@ -220,8 +226,8 @@ impl StopWords {
             version: u32,
             words: Vec<String>,
         }
-        let sheet: Sheet = toml_edit::de::from_str(text)
-            .map_err(|cause| crate::error::Error::failed(format!("{place}: {cause}")))?;
+        let sheet: Sheet =
+            toml_edit::de::from_str(text).map_err(|cause| crate::error::Error::failed(format!("{place}: {cause}")))?;
         Ok(Self { version: sheet.version, hashes: sheet.words.iter().map(|word| words::hash(word)).collect() })
     }
 
