@@ -7,6 +7,7 @@ pub mod graph;
 pub mod listing;
 pub mod mined;
 pub mod numbers;
+pub mod policy;
 pub mod projections;
 pub mod quality;
 pub mod replay;

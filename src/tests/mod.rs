@@ -36,6 +36,7 @@ mod policy_catalog;
 mod policy_money;
 mod policy_pick_tools;
 mod policy_tool_filter;
+mod policy_tool_reports;
 mod promises;
 mod replay;
 mod replay_command;
