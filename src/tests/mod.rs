@@ -45,6 +45,7 @@ mod policy_money;
 mod policy_pick_tools;
 mod policy_priced;
 mod policy_tool_filter;
+mod policy_tool_reports;
 mod projections;
 mod promises;
 mod replay;

@@ -4,7 +4,9 @@ pub mod arg_check;
 pub mod compaction;
 pub mod history_trim;
 mod json;
+pub mod pick_tools;
 mod text;
+pub mod tool_filter;
 
 use std::collections::BTreeMap;
 
@@ -38,9 +40,11 @@ pub struct PolicyReport {
     pub breakage: Option<Breakage>,
     /// Of a stack: units of input tokens by which it differs from the sum of its parts.
     pub interaction_units: Option<i128>,
-    /// What only this policy says, as data.
+    /// What only this policy says, in sentences.
+    pub summary: Vec<String>,
+    /// The same as data.
     pub details: BTreeMap<String, Value>,
-    /// The same as tables with their titles.
+    /// And as tables with their titles.
     pub tables: Vec<(String, Table)>,
     /// Formulas with the numbers put in.
     pub formulas: Vec<String>,

@@ -19,6 +19,7 @@ pub fn write(
     width: Option<u16>,
 ) -> Result<()> {
     headline(out, report, form)?;
+    section(out, "what it found", &report.summary)?;
     for (title, table) in &report.tables {
         writeln!(out, "\n{title}")?;
         if form == Format::Md {

@@ -40,14 +40,18 @@ pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<Pro
         tally(&mut found, tool, verdict, truth);
     }
     let mut details = json!({ "arg_check": found });
-    let mut tables = report::tables(&found);
+    let mut tables = vec![
+        ("calls by class".to_owned(), report::classes(&found)),
+        ("where arguments do not fit".to_owned(), report::errors(&found)),
+    ];
     if let Some(name) = as_sent {
         let brought = tools.catalog.as_ref().unwrap_or(&tools.shipped);
         let sizes = provider::sizes(brought, shape(name), &tools.rules);
-        tables.push(report::provider_table(&sizes));
+        tables.push(("definitions in that provider's shape (estimated)".to_owned(), report::provider(&sizes)));
         details["provider"] = json!(sizes);
     }
-    let mut notes = report::notes(&found, tools.catalog.is_some());
+    tables.retain(|(_, table)| !table.is_empty());
+    let mut notes = Vec::new();
     if unread > 0 {
         notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
     }
@@ -55,6 +59,7 @@ pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<Pro
         policy: Policy::ArgCheck.name().into(),
         knobs: sheet.settings()?,
         details: std::iter::once(("arg-check".to_owned(), details)).collect(),
+        summary: report::summary(&found),
         tables,
         notes,
         withheld: Some("it changes no context; it says which calls would not have run".into()),

@@ -10,6 +10,7 @@ use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::World;
 use crate::error::Result;
 use crate::policies::pick_tools::{Knobs, PickPolicy, Rules};
+use crate::report::policy::pick_tools as report;
 
 /// Makes the policy ready.
 ///
@@ -24,7 +25,17 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets, tools: &'w Tools) -> Result<
     let stage = policy.stage();
     let conclude = move |finished: &Finished<'_>| {
         let found = policy.outcome(&finished.world.timeline);
-        Part { notes: found.notes.clone(), withheld: found.withheld.clone(), details: json!(found), ..Part::default() }
+        Part {
+            summary: report::summary(&found),
+            tables: vec![
+                ("used tools that the first K picks hold".to_owned(), report::recall(&found)),
+                ("best scores of turns".to_owned(), report::scores(&found)),
+            ],
+            notes: found.notes.clone(),
+            withheld: found.withheld.clone(),
+            details: json!(found),
+            ..Part::default()
+        }
     };
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
 }

@@ -44,6 +44,8 @@ pub struct Finished<'a> {
 /// What one policy adds to the report.
 #[derive(Default)]
 pub struct Part {
+    /// What it found, in sentences.
+    pub summary: Vec<String>,
     /// Its figures as data.
     pub details: Value,
     /// As tables with titles.
@@ -207,7 +209,8 @@ fn knobs(sheets: &Sheets, stack: &Stack) -> Result<Value> {
 
 fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
     report.details.insert(policy.name().to_owned(), part.details);
-    report.tables.extend(part.tables);
+    report.summary.extend(part.summary);
+    report.tables.extend(part.tables.into_iter().filter(|(_, table)| !table.is_empty()));
     report.formulas.extend(part.formulas);
     report.notes.extend(part.notes);
     if report.withheld.is_none() {

@@ -14,7 +14,11 @@ use crate::policies::predictors::Predictions;
 use crate::policies::tool_filter::knobs::{Knobs, Predictor, Rules};
 use crate::policies::tool_filter::{Filter, Inputs};
 use crate::policies::tools::inventory::StopWords;
+use crate::report::policy::tool_filter as report;
 use crate::rules::data::Data;
+
+/// Tools that a table shows.
+const TOOLS_SHOWN: usize = 20;
 
 /// What is known of tools, for all policies about them.
 pub struct Tools {
@@ -79,7 +83,15 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets, tools: &'w Tools) -> Result<
     let stage = filter.stage();
     let conclude = move |finished: &Finished<'_>| {
         let found = filter.outcome(&finished.world.timeline);
-        Part { notes: found.notes.clone(), withheld: found.withheld.clone(), details: json!(found), ..Part::default() }
+        Part {
+            summary: report::summary(&found),
+            tables: vec![("tools that were missed".to_owned(), report::regret(&found, TOOLS_SHOWN))],
+            formulas: report::break_even(&found),
+            notes: found.notes.clone(),
+            withheld: found.withheld.clone(),
+            details: json!(found),
+            ..Part::default()
+        }
     };
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
 }
