@@ -65,8 +65,7 @@ pub fn write(
 
 /// The curve on training and judged sessions, intervals over sessions; thresholds that change nothing are left out.
 fn curve(learned: &Learned) -> Table {
-    let columns =
-        ["#from", "#training", "#[sessions]", "#covers", "#judged", "#[sessions]", "#same value", "#covers", ""];
+    let columns = ["#from", "#training", "#sessions", "#covers", "#judged", "#sessions", "#covers", ""];
     let mut table = Table::new(&columns);
     let backtest = &learned.backtest;
     let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
