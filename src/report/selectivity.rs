@@ -84,7 +84,6 @@ fn curve(learned: &Learned) -> Table {
             percent(training.coverage),
             fraction(judged.exact),
             ends(judged.exact_sessions),
-            percent(judged.target),
             percent(judged.coverage),
             if is_chosen { "chosen" } else { "" }.to_owned(),
         ]);
@@ -205,9 +204,9 @@ fn percent_of(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// "14/18 = 78 %"
+/// "78 % of 18"
 fn fraction(share: Share) -> String {
-    if share.n == 0 { "–".to_owned() } else { format!("{}/{} = {}", share.k, share.n, percent(share)) }
+    if share.n == 0 { "–".to_owned() } else { format!("{} of {}", percent(share), share.n) }
 }
 
 fn ends(interval: Option<(f64, f64)>) -> String {
