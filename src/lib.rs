@@ -19,6 +19,7 @@ pub mod tokens;
 // History to aggregates, aggregates to findings, findings to a file.
 pub mod mine;
 pub mod planner;
+pub mod policies;
 pub mod replay;
 pub mod rules;
 pub mod settings;

@@ -4,6 +4,7 @@ use crate::content::encode::{self, Attempt, Format, Knobs};
 use crate::content::stretches::{Stretch, stretches};
 use crate::content::subject::Subject;
 use crate::content::{inner_formats, legacy, near_ref, shape};
+use crate::logs::timeline::Gauge;
 use crate::model::body_facts::{BodyFacts, Encoding, Line, Size, Tokens};
 use crate::model::body_shape::BodyShape;
 use crate::model::id::Id;
@@ -103,6 +104,12 @@ impl Desk {
             size: self.measure(stretch.text),
         };
         stretches(text).into_iter().map(stretch).collect()
+    }
+}
+
+impl Gauge for Desk {
+    fn tokens(&mut self, text: &str) -> Tokens {
+        self.measure(text).tokens
     }
 }
 

@@ -163,62 +163,12 @@ impl<'v> Draft<'v> {
                     self.finished = cursor.shape()? == Shape::String;
                     cursor.skip_value()?;
                 }
-                b"usage" => self.usage = self.usage(cursor)?,
+                b"usage" => self.usage = read_usage(cursor, &mut self.damage)?,
                 b"content" => self.content(cursor)?,
                 _ => cursor.skip_value()?,
             }
         }
         Ok(true)
-    }
-
-    fn usage(&mut self, cursor: &mut Cursor<'_>) -> Outcome<Option<Usage>> {
-        if cursor.shape()? != Shape::Object {
-            cursor.skip_value()?;
-            return Ok(None);
-        }
-        let mut usage = Usage::default();
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"input_tokens" => usage.input = self.tokens(cursor)?,
-                b"output_tokens" => usage.output = self.tokens(cursor)?,
-                b"cache_creation_input_tokens" => usage.cache_creation = self.tokens(cursor)?,
-                b"cache_read_input_tokens" => usage.cache_read = self.tokens(cursor)?,
-                b"cache_creation" if cursor.shape()? == Shape::Object => {
-                    cursor.enter()?;
-                    let mut first = true;
-                    while let Some(key) = cursor.next_key(&mut first)? {
-                        match key.0 {
-                            b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = self.tokens(cursor)?,
-                            b"ephemeral_1h_input_tokens" => usage.cache_creation_1h = self.tokens(cursor)?,
-                            _ => cursor.skip_value()?,
-                        }
-                    }
-                }
-                _ => cursor.skip_value()?,
-            }
-        }
-        Ok(Some(usage))
-    }
-
-    fn tokens(&mut self, cursor: &mut Cursor<'_>) -> Outcome<u64> {
-        match cursor.shape()? {
-            Shape::Number => {
-                let literal = std::str::from_utf8(cursor.number()?).unwrap_or_default();
-                let whole = |number: f64| (0.0..=TOKENS_MAX).contains(&number).then_some(number as u64);
-                // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
-                let tokens = literal.parse::<u64>().map_or_else(|_| literal.parse().ok(), |whole| Some(whole as f64));
-                return Ok(tokens.and_then(whole).unwrap_or_else(|| {
-                    self.damage.push(Reason::MistypedField);
-                    0
-                }));
-            }
-            Shape::Null => {}
-            _ => self.damage.push(Reason::MistypedField),
-        }
-        cursor.skip_value()?;
-        Ok(0)
     }
 
     /// The content of a message: text (only its start is looked at) or blocks.
@@ -416,9 +366,60 @@ impl<'v> Draft<'v> {
     }
 }
 
+/// The `usage` of a message; what is odd in it is added to `damage`.
+pub fn read_usage(cursor: &mut Cursor<'_>, damage: &mut Vec<Reason>) -> Outcome<Option<Usage>> {
+    if cursor.shape()? != Shape::Object {
+        cursor.skip_value()?;
+        return Ok(None);
+    }
+    let mut usage = Usage::default();
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        match key.0 {
+            b"input_tokens" => usage.input = read_tokens(cursor, damage)?,
+            b"output_tokens" => usage.output = read_tokens(cursor, damage)?,
+            b"cache_creation_input_tokens" => usage.cache_creation = read_tokens(cursor, damage)?,
+            b"cache_read_input_tokens" => usage.cache_read = read_tokens(cursor, damage)?,
+            b"cache_creation" if cursor.shape()? == Shape::Object => {
+                cursor.enter()?;
+                let mut first = true;
+                while let Some(key) = cursor.next_key(&mut first)? {
+                    match key.0 {
+                        b"ephemeral_5m_input_tokens" => usage.cache_creation_5m = read_tokens(cursor, damage)?,
+                        b"ephemeral_1h_input_tokens" => usage.cache_creation_1h = read_tokens(cursor, damage)?,
+                        _ => cursor.skip_value()?,
+                    }
+                }
+            }
+            _ => cursor.skip_value()?,
+        }
+    }
+    Ok(Some(usage))
+}
+
+fn read_tokens(cursor: &mut Cursor<'_>, damage: &mut Vec<Reason>) -> Outcome<u64> {
+    match cursor.shape()? {
+        Shape::Number => {
+            let literal = std::str::from_utf8(cursor.number()?).unwrap_or_default();
+            let whole = |number: f64| (0.0..=TOKENS_MAX).contains(&number).then_some(number as u64);
+            // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
+            let tokens = literal.parse::<u64>().map_or_else(|_| literal.parse().ok(), |whole| Some(whole as f64));
+            return Ok(tokens.and_then(whole).unwrap_or_else(|| {
+                damage.push(Reason::MistypedField);
+                0
+            }));
+        }
+        Shape::Null => {}
+        _ => damage.push(Reason::MistypedField),
+    }
+    cursor.skip_value()?;
+    Ok(0)
+}
+
 /// The fields of a tool's input that tell what it works on, escapes not yet resolved.
 #[derive(Default, Clone, Copy)]
-struct InputFields<'a> {
+pub struct InputFields<'a> {
     command: Option<RawStr<'a>>,
     url: Option<RawStr<'a>>,
     /// By rank: `file_path`, `path`, `notebook_path`.
@@ -427,7 +428,7 @@ struct InputFields<'a> {
 
 impl<'a> InputFields<'a> {
     /// The fields of an input that is an object of a known form; none of any other.
-    fn of(input: &'a [u8]) -> Self {
+    pub fn of(input: &'a [u8]) -> Self {
         let mut fields = Self::default();
         // The span was walked before: what fails here is an input that is no object.
         fields.read(input).unwrap_or_default();
@@ -462,7 +463,8 @@ impl<'a> InputFields<'a> {
         Ok(())
     }
 
-    fn path(&self) -> Option<RawStr<'a>> {
+    /// The file or directory that the call names.
+    pub fn path(&self) -> Option<RawStr<'a>> {
         self.paths.into_iter().flatten().find(|path| !path.0.is_empty())
     }
 }

@@ -12,6 +12,7 @@ use crate::lines::{Line, LineBuffer, Lines};
 use crate::logs::discover::Packing;
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
+use crate::logs::take::TakeRecords;
 use crate::model::damage::Reason;
 use crate::model::trace::FileTrace;
 
@@ -76,13 +77,23 @@ pub fn read_all(
 
 /// Reads one stream to its end, for instance standard input; how it is packed is told by its first bytes.
 pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
-    unpacked(source).map_or_else(
-        |_| unreadable(),
-        |(source, on_error)| {
+    let mut extractor = Extractor::new(guide);
+    let open_tail = read_stream_into(source, &mut extractor);
+    Reading { trace: extractor.finish(), open_tail }
+}
+
+/// The same for any reader; true if the stream ends without a line feed.
+pub fn read_stream_into(source: impl Read, reader: &mut impl TakeRecords) -> bool {
+    match unpacked(source) {
+        Ok((source, on_error)) => {
             let mut buffer = LineBuffer::default();
-            read_lines(Lines::new(source, &mut buffer), u64::MAX, guide, on_error)
-        },
-    )
+            take_lines(Lines::new(source, &mut buffer), u64::MAX, on_error, reader)
+        }
+        Err(_) => {
+            reader.file_damage(Reason::Unreadable);
+            false
+        }
+    }
 }
 
 /// A stream unpacked, and what a failure of it means.
@@ -154,27 +165,42 @@ fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
 }
 
 /// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted as `on_error`.
-fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, on_error: Reason) -> Reading {
+fn read_lines<R: Read>(lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, on_error: Reason) -> Reading {
     let mut extractor = Extractor::new(guide);
+    let open_tail = take_lines(lines, owned, on_error, &mut extractor);
+    Reading { trace: extractor.finish(), open_tail }
+}
+
+/// Hands the lines that begin before the offset `owned` to `reader`; true if the last one has no line feed.
+fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, on_error: Reason, reader: &mut impl TakeRecords) -> bool {
     let mut open_tail = false;
     while lines.offset() < owned {
         match lines.next_line() {
             Ok(None) => break,
             Ok(Some(Line::Text { bytes, terminated })) => {
-                extractor.line(bytes, !terminated);
+                reader.line(bytes, !terminated);
                 open_tail = !terminated;
             }
             Ok(Some(Line::Oversize { terminated })) => {
-                extractor.oversize_line();
+                reader.oversize_line();
                 open_tail = !terminated;
             }
             Err(_) => {
-                extractor.file_damage(on_error);
+                reader.file_damage(on_error);
                 break;
             }
         }
     }
-    Reading { trace: extractor.finish(), open_tail }
+    open_tail
+}
+
+/// Hands all lines of a file to `reader`, in their order.
+pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeRecords) {
+    let on_error = if job.packing == Packing::Plain { Reason::Unreadable } else { Reason::BrokenCompression };
+    match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
+        Ok(source) => drop(take_lines(Lines::new(source, buffer), u64::MAX, on_error, reader)),
+        Err(_) => reader.file_damage(Reason::Unreadable),
+    }
 }
 
 /// Joins the pieces of one file in their order.

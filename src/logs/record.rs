@@ -4,14 +4,14 @@
 //! `tool_use`, `tool_result`, usage and the envelope are looked at; prompts, answers, thinking, `toolUseResult` and
 //! snapshots are stepped over.
 
-use std::borrow::Cow;
-
 use memchr::memmem;
 
-use crate::json::{Cursor, Fault, RawStr, Shape};
-use crate::logs::glue::{may_hold_another, record_at_end};
+use crate::json::{Cursor, RawStr, Shape};
+use crate::logs::glue::may_hold_another;
+use crate::logs::memo::Memo;
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
 use crate::logs::path::normal_path;
+use crate::logs::take::TakeRecords;
 use crate::logs::time::parse_millis;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -19,7 +19,8 @@ use crate::model::damage::Reason;
 use crate::model::id::Id;
 use crate::model::names::Sym;
 use crate::model::trace::{
-    Answered, Asked, CallRow, ChainKey, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, SessionRow,
+    Answered, Asked, CallRow, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
+    SessionRow,
 };
 
 /// Turns lines into rows. One extractor reads one piece of one file.
@@ -30,26 +31,6 @@ pub struct Extractor<'v> {
     draft: Draft<'v>,
     session: Memo<Id>,
     project: Memo<(Id, Id)>,
-}
-
-/// Remembers what was last made of a text: the same session and directory stand on nearly every line.
-#[derive(Default)]
-struct Memo<T> {
-    text: Vec<u8>,
-    made: Option<T>,
-}
-
-impl<T: Copy> Memo<T> {
-    fn get(&mut self, text: &[u8], make: impl FnOnce(&[u8]) -> T) -> T {
-        match self.made {
-            Some(made) if self.text == text => made,
-            _ => {
-                self.text.clear();
-                self.text.extend_from_slice(text);
-                *self.made.insert(make(text))
-            }
-        }
-    }
 }
 
 /// The outer fields of a record.
@@ -89,135 +70,11 @@ impl<'v> Extractor<'v> {
         }
     }
 
-    /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
-    pub fn line(&mut self, line: &[u8], last: bool) {
-        self.trace.counters.lines += 1;
-        let line = self.trim(line);
-        if line.is_empty() {
-            return;
-        }
-        if simdutf8::basic::from_utf8(line).is_ok() {
-            self.values(line, last);
-        } else {
-            self.damage(Reason::InvalidUtf8);
-            let repaired: Cow<'_, str> = String::from_utf8_lossy(line);
-            self.values(repaired.as_bytes(), last);
-        }
-    }
-
-    /// A line over the line limit was passed over.
-    pub fn oversize_line(&mut self) {
-        self.trace.counters.lines += 1;
-        self.trace.counters.bad_fragments += 1;
-        self.trace.counters.items += 1;
-        self.damage(Reason::Oversize);
-    }
-
-    /// Counts damage that concerns the file, not a line.
-    pub fn file_damage(&mut self, reason: Reason) {
-        self.trace.counters.damage.add(reason, 0);
-    }
-
     /// The rows collected so far.
     pub fn finish(mut self) -> FileTrace {
         self.trace.value_names = std::mem::take(&mut self.draft.values.names);
         self.trace.fold(&self.values.data_tools);
         self.trace
-    }
-
-    fn damage(&mut self, reason: Reason) {
-        self.trace.counters.damage.add(reason, self.trace.counters.lines);
-    }
-
-    /// Takes off what may stand around a record, and counts it.
-    fn trim<'a>(&mut self, mut line: &'a [u8]) -> &'a [u8] {
-        if let Some(rest) = line.strip_suffix(b"\r") {
-            self.damage(Reason::Crlf);
-            line = rest;
-        }
-        if let (Some(b'{'), Some(b'}')) = (line.first(), line.last()) {
-            return line;
-        }
-        if let Some(rest) = line.strip_prefix(b"\xEF\xBB\xBF") {
-            self.damage(Reason::Bom);
-            line = rest;
-        }
-        let bare = trim_space_and_nul(line);
-        if bare.len() < line.len() && (line.first() == Some(&0) || line.last() == Some(&0)) {
-            self.damage(Reason::Nul);
-        } else if bare.is_empty() {
-            self.damage(Reason::BlankLine);
-        }
-        bare
-    }
-
-    /// All values on a line: normally one record.
-    fn values(&mut self, line: &[u8], last: bool) {
-        let mut cursor = Cursor::new(line);
-        let mut count = 0;
-        loop {
-            let start = cursor.pos();
-            match self.value(&mut cursor) {
-                Ok(()) => count += 1,
-                Err(fault) => {
-                    self.broken(line, start, fault, last);
-                    break;
-                }
-            }
-            if cursor.at_end() {
-                break;
-            }
-        }
-        if count > 1 {
-            self.damage(Reason::Glued);
-        }
-    }
-
-    /// A value broke off or is no JSON: count it, and look for a whole record that was appended behind a torn one.
-    fn broken(&mut self, line: &[u8], start: usize, fault: Fault, last: bool) {
-        self.trace.counters.bad_fragments += 1;
-        self.trace.counters.items += 1;
-        let torn = fault == Fault::Torn || line[start..].first() == Some(&b'{');
-        if let Some(tail) = record_at_end(line, start) {
-            self.damage(Reason::TornRecord);
-            // It may still hold a malformed escape, which shows only now; the line is counted already.
-            let _counted = self.value(&mut Cursor::at(line, tail));
-            return;
-        }
-        self.damage(match fault {
-            Fault::TooDeep => Reason::TooDeep,
-            Fault::Torn if last => Reason::TornTail,
-            _ if torn => Reason::TornRecord,
-            _ => Reason::ParseError,
-        });
-    }
-
-    fn value(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
-        let reason = match cursor.shape()? {
-            Shape::Object => return self.record(cursor),
-            Shape::Array => Reason::Array,
-            _ => Reason::Scalar,
-        };
-        cursor.skip_value()?;
-        self.trace.counters.items += 1;
-        self.trace.counters.non_objects += 1;
-        self.damage(reason);
-        Ok(())
-    }
-
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
-        self.draft.clear();
-        let mut envelope = Envelope::default();
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            self.field(key.0, cursor, &mut envelope)?;
-            if matches!(key.0, b"type" | b"sessionId") && skip_rest(&envelope, cursor) {
-                break;
-            }
-        }
-        self.commit(&envelope);
-        Ok(())
     }
 
     fn field<'a>(&mut self, key: &[u8], cursor: &mut Cursor<'a>, envelope: &mut Envelope<'a>) -> Outcome<()> {
@@ -331,6 +188,10 @@ impl<'v> Extractor<'v> {
             Some(known) => known.merge(&row, &self.trace.names),
             None => self.trace.rows.sessions.push(row),
         }
+    }
+
+    fn damage(&mut self, reason: Reason) {
+        self.trace.counters.damage.add(reason, self.trace.counters.lines);
     }
 
     fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
@@ -518,6 +379,27 @@ impl<'v> Extractor<'v> {
     }
 }
 
+impl TakeRecords for Extractor<'_> {
+    fn counters(&mut self) -> &mut Counters {
+        &mut self.trace.counters
+    }
+
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        self.draft.clear();
+        let mut envelope = Envelope::default();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            self.field(key.0, cursor, &mut envelope)?;
+            if matches!(key.0, b"type" | b"sessionId") && skip_rest(&envelope, cursor) {
+                break;
+            }
+        }
+        self.commit(&envelope);
+        Ok(())
+    }
+}
+
 /// Decides, at the moment the type or the session of a record becomes known, whether the rest of the line can be
 /// passed over unread: nobody needs the type, the line ends like a record, and nothing is glued on behind.
 fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
@@ -620,11 +502,4 @@ fn project_of(raw: &[u8]) -> (Id, Id) {
 fn last_component(path: &[u8]) -> &[u8] {
     let trimmed = path.strip_suffix(b"/").or_else(|| path.strip_suffix(b"\\")).unwrap_or(path);
     trimmed.rsplit(|&byte| byte == b'/' || byte == b'\\').next().unwrap_or(trimmed)
-}
-
-fn trim_space_and_nul(line: &[u8]) -> &[u8] {
-    let edge = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0B | 0x0C | 0);
-    let Some(start) = line.iter().position(edge) else { return &[] };
-    let end = line.iter().rposition(edge).map_or(line.len(), |last| last + 1);
-    &line[start..end]
 }

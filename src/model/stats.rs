@@ -96,7 +96,7 @@ pub struct SessionUse {
 }
 
 /// A binomial share with its Wilson score interval (Wilson 1927).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// Successes.
     pub k: u64,

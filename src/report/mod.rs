@@ -8,6 +8,7 @@ pub mod listing;
 pub mod mined;
 pub mod numbers;
 pub mod planner;
+pub mod policy;
 pub mod projections;
 pub mod quality;
 pub mod replay;

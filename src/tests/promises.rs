@@ -61,6 +61,7 @@ fn dependencies_point_one_way() {
         ("extract/", &["extract", "logs", "content", "tokens", "model"]),
         ("replay/", &["replay", "content", "settings", "model"]),
         ("planner/", &["planner", "settings", "model", "error"]),
+        ("policies/", &["policies", "model", "error"]),
         ("telemetry/", &["telemetry", "json", "lines", "model", "error"]),
         ("frames/", &["frames", "model", "error"]),
         ("mine/", &["mine", "error", "frames", "model"]),

@@ -4,6 +4,7 @@ mod compare;
 mod emit;
 mod gate;
 pub mod planner;
+mod policy;
 mod scenarios;
 mod study;
 
@@ -74,6 +75,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "planner", conflicts_with = "sweep")]
     write_selectivity: Option<PathBuf>,
     #[command(flatten)]
+    policy: policy::PolicyArgs,
+    #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
     window: WindowArgs,
@@ -85,6 +88,10 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.planner {
         return planner::run(args, context);
+    }
+    if args.policy.policy.is_some() {
+        let Args { policy, config, sweep, input, window, output, .. } = args;
+        return policy::run(&policy::Flags { policy, config: config.as_ref(), sweep, input, window, output }, context);
     }
     let scenarios = Scenarios::load(args, context)?;
     let window = window::of(&args.window, context.now_ms)?;

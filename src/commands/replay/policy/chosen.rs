@@ -1,0 +1,207 @@
+//! Which policies were asked for, and what was set about each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml_edit::{DocumentMut, Item, Table, Value};
+
+use crate::error::{Error, Result};
+use crate::policies::knobs::{Setting, Sheet};
+use crate::rules::data::Data;
+
+/// A policy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Policy {
+    /// A fixed list of tools.
+    ToolFilter,
+    /// Tools by keywords.
+    PickTools,
+    /// Summaries of old context, and clearing of old results.
+    Compaction,
+    /// Caps on old messages.
+    HistoryTrim,
+    /// The cache itself.
+    PromptCache,
+    /// Arguments against schemas.
+    ArgCheck,
+}
+
+impl Policy {
+    /// All policies, in the order in which they act on a context.
+    pub const ALL: [Self; 6] =
+        [Self::ToolFilter, Self::PickTools, Self::Compaction, Self::HistoryTrim, Self::PromptCache, Self::ArgCheck];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ToolFilter => "tool-filter",
+            Self::PickTools => "pick-tools",
+            Self::Compaction => "compaction",
+            Self::HistoryTrim => "history-trim",
+            Self::PromptCache => "prompt-cache",
+            Self::ArgCheck => "arg-check",
+        }
+    }
+
+    /// Its sheet among the data files.
+    pub fn sheet(self) -> &'static str {
+        match self {
+            Self::ToolFilter => "policies/tool_filter.toml",
+            Self::PickTools => "policies/pick_tools.toml",
+            Self::Compaction => "policies/compaction.toml",
+            Self::HistoryTrim => "policies/history_trim.toml",
+            Self::PromptCache => "policies/prompt_cache.toml",
+            Self::ArgCheck => "policies/arg_check.toml",
+        }
+    }
+
+    fn parse(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|policy| policy.name()).collect();
+            Error::usage(format!("there is no policy `{name}`"))
+                .hint(format!("policies: {}, several joined by `+`, or all", names.join(", ")))
+        })
+    }
+}
+
+/// A policy, or several that act together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stack(pub Vec<Policy>);
+
+impl Stack {
+    /// Reads `A+B`. They act in one order, whatever the order of the names.
+    ///
+    /// # Errors
+    /// If a name is unknown, stands twice, or two do not go together.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut policies = text.split('+').map(|name| Policy::parse(name.trim())).collect::<Result<Vec<_>>>()?;
+        policies.sort_unstable();
+        if let Some(pair) = policies.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::usage(format!("`{text}` names {} twice", pair[0].name())));
+        }
+        if policies.contains(&Policy::ToolFilter) && policies.contains(&Policy::PickTools) {
+            let message = "tool-filter and pick-tools both choose the tools: only one can";
+            return Err(Error::usage(message).hint("leave one of them out"));
+        }
+        if policies.len() > 1 && policies.contains(&Policy::ArgCheck) {
+            return Err(Error::usage("arg-check changes no context, so it stacks with nothing").hint("run it alone"));
+        }
+        Ok(Self(policies))
+    }
+
+    /// The stacks that `--policy` and `--compare` ask for.
+    ///
+    /// # Errors
+    /// As [`Stack::parse`].
+    pub fn all(policy: &str, compare: &[String]) -> Result<Vec<Self>> {
+        let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
+        let mut stacks: Vec<Self> = Vec::new();
+        for name in names {
+            let more = if name == "all" {
+                Policy::ALL.iter().map(|&policy| Self(vec![policy])).collect()
+            } else {
+                vec![Self::parse(name)?]
+            };
+            stacks.extend(more.into_iter().filter(|stack| !stacks.contains(stack)).collect::<Vec<_>>());
+        }
+        Ok(stacks)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.0.iter().map(|policy| policy.name()).collect::<Vec<_>>().join("+")
+    }
+
+    /// Whether a policy is in it.
+    pub fn has(&self, policy: Policy) -> bool {
+        self.0.contains(&policy)
+    }
+}
+
+/// The sheets of all policies with what was set.
+#[derive(Clone, Debug)]
+pub struct Sheets(BTreeMap<Policy, Sheet>);
+
+impl Sheets {
+    /// The shipped sheets, or those of `--rules-dir`.
+    ///
+    /// # Errors
+    /// If one is no TOML.
+    pub fn load(data: &Data) -> Result<Self> {
+        let sheet = |policy: Policy| {
+            let name = policy.sheet();
+            Ok((policy, Sheet::parse(policy.name(), &data.text(name)?, &data.place(name))?))
+        };
+        Policy::ALL.into_iter().map(sheet).collect::<Result<_>>().map(Self)
+    }
+
+    /// Lays a setting over the sheet that it means: the policy that it names, else the only one of `asked` that has the
+    /// knob. The cache prices every policy, so its knobs can always be named.
+    ///
+    /// # Errors
+    /// If no policy or more than one has the knob.
+    pub fn set(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
+        let named = Policy::ALL.into_iter().find(|policy| policy.name() == setting.key[0]);
+        if let Some(policy) = named {
+            let key = setting.key[1..].to_vec();
+            if key.is_empty() {
+                return Err(Error::usage(format!("{} names a policy, but no knob of it", setting.place)));
+            }
+            self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
+            return Ok(());
+        }
+        let having: Vec<Policy> =
+            asked.iter().copied().filter(|policy| self.sheet(*policy).has(&setting.key)).collect();
+        match having.as_slice() {
+            [policy] => self.sheet_mut(*policy).set(setting),
+            // The policy itself says whether it has the knob.
+            [] if asked.len() == 1 => self.sheet_mut(asked[0]).set(setting),
+            [] => {
+                let names: Vec<&str> = asked.iter().map(|policy| policy.name()).collect();
+                let message =
+                    format!("{}: none of {} has a knob `{}`", setting.place, names.join(", "), setting.name());
+                return Err(Error::usage(message).hint("name the policy as well: --set compaction.window=…"));
+            }
+            several => {
+                let names: Vec<String> =
+                    several.iter().map(|policy| format!("{}.{}", policy.name(), setting.name())).collect();
+                let message = format!("{}: `{}` could mean {}", setting.place, setting.name(), names.join(" or "));
+                return Err(Error::usage(message).hint("name the policy as well"));
+            }
+        }
+        Ok(())
+    }
+
+    /// One sheet.
+    pub fn sheet(&self, policy: Policy) -> &Sheet {
+        &self.0[&policy]
+    }
+
+    fn sheet_mut(&mut self, policy: Policy) -> &mut Sheet {
+        self.0.get_mut(&policy).expect("every policy has a sheet")
+    }
+}
+
+/// The settings of a file: one table per policy, or knobs alone.
+///
+/// # Errors
+/// If it cannot be read or is no TOML.
+pub fn settings_of(path: &Path) -> Result<Vec<Setting>> {
+    let text = std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let document: DocumentMut = text.parse().map_err(|cause| Error::failed(format!("{}: {cause}", path.display())))?;
+    let mut settings = Vec::new();
+    collect(document.as_table(), &[], &path.display().to_string(), &mut settings);
+    Ok(settings)
+}
+
+fn collect(table: &Table, before: &[String], place: &str, settings: &mut Vec<Setting>) {
+    for (name, item) in table {
+        let key: Vec<String> = before.iter().cloned().chain([name.to_owned()]).collect();
+        match item {
+            Item::Table(inner) => collect(inner, &key, place, settings),
+            Item::Value(Value::InlineTable(inner)) => collect(&inner.clone().into_table(), &key, place, settings),
+            Item::Value(value) => settings.push(Setting { key, value: value.clone(), place: place.to_owned() }),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `compaction`: the stage, what the compactions of the log cost, and the sweep of thresholds.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::commands::replay::policy::chosen::{Policy, Sheets};
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
+use crate::commands::replay::policy::world::World;
+use crate::error::Result;
+use crate::policies::breakage::ages::edit_ages;
+use crate::policies::compaction::after_size::after_sizes;
+use crate::policies::compaction::knobs::{Knobs, Tier};
+use crate::policies::compaction::placement::placement;
+use crate::policies::compaction::real::real_compactions;
+use crate::policies::compaction::summary::compactions;
+use crate::policies::compaction::sweep::{Ground, points, row};
+use crate::policies::compaction::{Compaction, Sheet};
+use crate::policies::journal::Journal;
+use crate::policies::micro::Micro;
+use crate::policies::micro::replayed::replayed;
+use crate::report::policy::compaction as report;
+
+/// Makes the policy ready.
+///
+/// # Errors
+/// If a knob makes no sense.
+pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
+    let sheet = sheets.sheet(Policy::Compaction);
+    let knobs: Knobs = sheet.knobs()?;
+    let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
+    let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
+    if knobs.tier == Tier::Micro {
+        let journal = Journal::default();
+        let stage = Micro::new(knobs.micro.clone(), sheet.clone(), journal.clone());
+        let conclude = move |finished: &Finished<'_>| {
+            let found = replayed(&finished.world.timeline, &knobs.micro, &sheet);
+            let cleared = journal.take();
+            Part {
+                tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
+                details: json!({ "cleared": cleared.len(), "logged": found }),
+                ..Part::default()
+            }
+        };
+        return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
+    }
+    let journal = Journal::default();
+    let stage = Compaction::new(knobs.clone(), sheet.clone(), tokens, journal.clone());
+    let conclude = move |finished: &Finished<'_>| {
+        let Finished { world, detectors, run, breaks, .. } = *finished;
+        let timeline = &world.timeline;
+        let broken = Some((detectors, breaks, &world.breakage));
+        let done = compactions(timeline, &journal.take(), run, broken, &sheet);
+        let real = real_compactions(timeline, &world.sizes.tokens, detectors, &sheet, &world.breakage);
+        let placed = placement(timeline, &knobs, &sheet);
+        let after = after_sizes(timeline, &world.sizes.prefix, &knobs, &sheet);
+        let ages = edit_ages(timeline, &world.breakage);
+        let cleared = replayed(timeline, &knobs.micro, &sheet);
+        let ground = Ground {
+            timeline,
+            sizes: &world.sizes,
+            oracle: finished.oracle,
+            prices: &world.prices,
+            detectors,
+            breakage: &world.breakage,
+        };
+        let swept: Vec<_> = points(&knobs, &sheet).iter().map(|point| row(&ground, point, &sheet)).collect();
+        let found = report::Found {
+            done: &done,
+            real: &real,
+            placed: &placed,
+            after: &after,
+            ages: &ages,
+            cleared: &cleared,
+            swept: &swept,
+        };
+        Part {
+            tables: report::tables(&found),
+            details: json!({
+                "compactions": done,
+                "real": real,
+                "placement": placed,
+                "after_size": after,
+                "edit_ages": ages,
+                "clearings": cleared,
+                "sweep": swept,
+            }),
+            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            ..Part::default()
+        }
+    };
+    Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
+}

@@ -1,0 +1,135 @@
+//! A timeline out of telemetry: which tools answered with how many tokens, and where contexts were compacted. There is no
+//! usage, no text of people or the model and no tool list, so only some policies can say something about it.
+
+use crate::model::event::{Event, EventLog, NO_STEP};
+use crate::model::id::{Id, IdMap};
+use crate::model::timeline::{
+    Block, BlockKind, Boundary, Chain, Marks, NONE, Request, Segment, SegmentCause, Session, Timeline, ToolCall,
+    Trigger,
+};
+use crate::model::tokenizer::VOCABULARIES;
+use crate::model::trace::{Millis, Place, Usage};
+
+/// Lays recorded responses out as requests: every step asked for its tools, and the step after it was sent their answers
+/// as the pipeline shortened them. Sizes are those of tool responses alone; nothing counts as billed.
+pub fn timeline(log: &EventLog) -> Timeline {
+    let mut draft =
+        Draft { timeline: Timeline { names: log.names.clone(), ..Timeline::default() }, mains: IdMap::default() };
+    for events in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+        draft.chain(log, events);
+    }
+    draft.timeline
+}
+
+struct Draft {
+    timeline: Timeline,
+    /// Where the main thread of each session has been seen.
+    mains: IdMap<u32, u32>,
+}
+
+impl Draft {
+    fn chain(&mut self, log: &EventLog, events: &[Event]) {
+        let number = self.timeline.chains.len() as u32;
+        let session = self.session(log, &events[0]);
+        let start = (self.timeline.requests.len() as u32, self.timeline.segments.len() as u32);
+        let mut answers: Vec<Block> = Vec::new();
+        let mut before: Option<(u32, u64)> = None;
+        for step in events.chunk_by(|a, b| a.step == b.step && a.step != NO_STEP && a.partition == b.partition) {
+            let first = &step[0];
+            let opens = before.is_none_or(|(partition, _)| partition != first.partition);
+            if opens {
+                self.segment(number, before.is_some());
+                if before.is_some() {
+                    // What was answered before a compaction is in its summary.
+                    answers.clear();
+                }
+            }
+            let carried = before.filter(|_| !opens).map_or(0, |(_, context)| context);
+            let context = self.request(number, step, std::mem::take(&mut answers), carried, &mut answers);
+            before = Some((first.partition, context));
+        }
+        let requests = start.0..self.timeline.requests.len() as u32;
+        let segments = start.1..self.timeline.segments.len() as u32;
+        let agent = if self.mains.insert(session, number).is_some() { Id::of(&number.to_le_bytes()) } else { Id::NONE };
+        let place = if agent.is_some() { Place::AgentFile } else { Place::Main };
+        self.timeline.chains.push(Chain { session, agent, place, requests, segments });
+    }
+
+    fn session(&mut self, log: &EventLog, event: &Event) -> u32 {
+        // Events are in order of their sessions.
+        while self.timeline.sessions.len() as u32 <= event.session {
+            let name = &log.sessions[self.timeline.sessions.len()];
+            let id = Id::pseudonym(name.as_bytes());
+            self.timeline.sessions.push(Session { id, project: Id::NONE, ts_first: event.ts });
+        }
+        event.session
+    }
+
+    fn segment(&mut self, chain: u32, compacted: bool) {
+        let request = self.timeline.requests.len() as u32;
+        let cause = if compacted { SegmentCause::Compaction } else { SegmentCause::Start };
+        self.timeline.segments.push(Segment { chain, requests: request..request, after: NONE, cause });
+        if compacted {
+            let id = Id::of(&request.to_le_bytes());
+            let trigger = Trigger::Unknown;
+            self.timeline.boundaries.push(Boundary { id, chain, request, trigger, pre_tokens: None, summary: NONE });
+        }
+    }
+
+    /// Adds a request that was sent `answers` besides `carried` tokens and asked for the calls of `step`; their answers
+    /// go to `next`. Gives the tokens of its context.
+    fn request(&mut self, chain: u32, step: &[Event], answers: Vec<Block>, carried: u64, next: &mut Vec<Block>) -> u64 {
+        let timeline = &mut self.timeline;
+        let number = timeline.requests.len() as u32;
+        let start = timeline.blocks.len() as u32;
+        let grown: u64 = answers.iter().map(|block| u64::from(block.tokens[0])).sum();
+        for block in answers {
+            timeline.calls[block.call as usize].answered = timeline.blocks.len() as u32;
+            timeline.blocks.push(block);
+        }
+        let middle = timeline.blocks.len() as u32;
+        for event in step {
+            let call = timeline.calls.len() as u32;
+            let record = Id::of(&event.call.to_le_bytes());
+            timeline.calls.push(ToolCall {
+                id: record,
+                tool: event.tool,
+                path: if event.path == 0 { Id::NONE } else { Id::of(&event.path.to_le_bytes()) },
+                asked: timeline.blocks.len() as u32,
+                answered: NONE,
+                is_error: false,
+                file: 0,
+            });
+            let block = Block {
+                kind: BlockKind::ToolUse,
+                chars: 0,
+                tokens: [0; VOCABULARIES.len()],
+                call,
+                is_string: false,
+                record,
+            };
+            timeline.blocks.push(block);
+            let tokens = [event.sent; VOCABULARIES.len()];
+            next.push(Block { kind: BlockKind::ToolResult, chars: event.bytes, tokens, is_string: true, ..block });
+        }
+        let end = timeline.blocks.len() as u32;
+        let segment = timeline.segments.len() as u32 - 1;
+        timeline.segments[segment as usize].requests.end = number + 1;
+        let (first, last): (Millis, Millis) = (step[0].ts, step[step.len() - 1].ts);
+        timeline.requests.push(Request {
+            id: Id::of(&[chain.to_le_bytes(), number.to_le_bytes()].concat()),
+            chain,
+            segment,
+            turn: 0,
+            model: timeline.names.intern(""),
+            version: timeline.names.intern(""),
+            start: first,
+            end: last,
+            usage: Usage { cache_read: carried, cache_creation: grown, ..Usage::default() },
+            inputs: start..middle,
+            outputs: middle..end,
+            marks: Marks::default(),
+        });
+        carried + grown
+    }
+}

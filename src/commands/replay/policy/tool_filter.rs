@@ -1,0 +1,92 @@
+//! `tool-filter`: definitions from wherever they are to be had, the stage, and what a fixed list would cover.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::commands::replay::policy::chosen::{Policy, Sheets};
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
+use crate::commands::replay::policy::world::World;
+use crate::error::{Error, Result};
+use crate::policies::catalog::read::Spec;
+use crate::policies::catalog::{Catalog, CatalogRules, Source};
+use crate::policies::predictors::Predictions;
+use crate::policies::tool_filter::knobs::{Knobs, Predictor, Rules};
+use crate::policies::tool_filter::{Filter, Inputs};
+use crate::policies::tools::inventory::StopWords;
+use crate::rules::data::Data;
+
+/// What is known of tools, for all policies about them.
+pub struct Tools {
+    /// Definitions that were really sent.
+    pub catalog: Option<Catalog>,
+    /// Words of built-in tools.
+    pub shipped: Catalog,
+    /// Sizes of definitions.
+    pub rules: CatalogRules,
+    /// Words that do not count.
+    pub stop: StopWords,
+}
+
+impl Tools {
+    /// Reads the user's catalogs and the shipped files.
+    ///
+    /// # Errors
+    /// If a file cannot be read or has none of the known shapes.
+    pub fn read(files: &[String], data: &Data) -> Result<Self> {
+        let specs = files.iter().map(|file| Spec::parse(file)).collect::<Result<Vec<_>>>()?;
+        let text = |spec: &Spec| {
+            let path = std::path::Path::new(&spec.file);
+            std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))
+        };
+        let texts = specs.iter().map(text).collect::<Result<Vec<_>>>()?;
+        let given = specs.iter().zip(texts.iter().map(String::as_str));
+        Ok(Self {
+            catalog: if specs.is_empty() { None } else { Some(Catalog::read(given)?) },
+            shipped: Catalog::shipped(
+                &data.text("catalogs/claude_code.toml")?,
+                &data.place("catalogs/claude_code.toml"),
+            )?,
+            rules: CatalogRules::parse(&data.text("policies/catalog.toml")?, &data.place("policies/catalog.toml"))?,
+            stop: StopWords::parse(&data.text("policies/stop_words.toml")?, &data.place("policies/stop_words.toml"))?,
+        })
+    }
+
+    /// What the policies about tools read.
+    pub fn inputs<'a>(&'a self, world: &'a World, predictions: Option<&'a Predictions>) -> Inputs<'a> {
+        Inputs {
+            catalog: self.catalog.as_ref().map(|catalog| (catalog, Source::Given)),
+            shipped: &self.shipped,
+            catalog_rules: &self.rules,
+            stop: &self.stop,
+            prefixes: world.is_billed.then_some(world.sizes.prefix.as_slice()),
+            predictions,
+        }
+    }
+}
+
+/// Makes the policy ready.
+///
+/// # Errors
+/// If a knob makes no sense, or the file of predictions cannot be read.
+pub fn ready<'w>(world: &'w World, sheets: &Sheets, tools: &'w Tools) -> Result<Ready<'w>> {
+    let sheet = sheets.sheet(Policy::ToolFilter);
+    let knobs: Knobs = sheet.knobs()?;
+    knobs.check()?;
+    let rules: Rules = sheet.read()?;
+    let predictions = predictions(&knobs)?;
+    let filter = Arc::new(Filter::new(&world.timeline, &knobs, &rules, tools.inputs(world, predictions.as_ref())));
+    let stage = filter.stage();
+    let conclude = move |finished: &Finished<'_>| {
+        let found = filter.outcome(&finished.world.timeline);
+        Part { notes: found.notes.clone(), withheld: found.withheld.clone(), details: json!(found), ..Part::default() }
+    };
+    Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
+}
+
+fn predictions(knobs: &Knobs) -> Result<Option<Predictions>> {
+    let Predictor::Replay(file) = &knobs.predictor else { return Ok(None) };
+    let path = std::path::Path::new(file);
+    let text = std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    Predictions::parse(&text, file).map(Some)
+}

@@ -1,0 +1,103 @@
+//! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors.
+
+use crate::commands::replay::policy::chosen::{Policy, Sheets};
+use crate::error::{Error, Result};
+use crate::model::timeline::Timeline;
+use crate::policies::breakage::Sheet as BreakageSheet;
+use crate::policies::cache_knobs::Oracle;
+use crate::policies::money::{Prices, unpriced_models};
+use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::rules::data::Data;
+
+/// The ground of all policies.
+pub struct World {
+    /// The requests.
+    pub timeline: Timeline,
+    /// Their sizes.
+    pub sizes: Sizes,
+    /// How sizes are estimated.
+    pub estimator: Estimator,
+    /// What tokens cost.
+    pub prices: Prices,
+    /// Numbers of the detectors.
+    pub breakage: BreakageSheet,
+    /// Whether there is usage to be priced: not in telemetry.
+    pub is_billed: bool,
+}
+
+impl World {
+    /// Lays the ground.
+    ///
+    /// # Errors
+    /// If a data file does not fit, or `strict` and a model has no price.
+    pub fn new(
+        timeline: Timeline,
+        estimator: Option<&str>,
+        data: &Data,
+        strict: bool,
+        is_billed: bool,
+    ) -> Result<Self> {
+        let rules = SizeRules::parse(&data.text("policies/sizes.toml")?, &data.place("policies/sizes.toml"))?;
+        let prices = Prices::parse(&data.text("prices.toml")?, &data.place("prices.toml"))?;
+        let breakage =
+            BreakageSheet::parse(&data.text("policies/breakage.toml")?, &data.place("policies/breakage.toml"))?;
+        let unpriced = unpriced_models(&timeline, &prices);
+        if strict && !unpriced.is_empty() {
+            let names: Vec<&str> = unpriced.iter().copied().collect();
+            let hint =
+                format!("add them to {} (--rules-dir), or leave --strict-pricing out", data.place("prices.toml"));
+            return Err(Error::failed(format!("no price is known for {}", names.join(", "))).hint(hint));
+        }
+        let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
+        let sizes = Sizes::new(&timeline, estimator, &rules);
+        Ok(Self { timeline, sizes, estimator, prices, breakage, is_billed })
+    }
+
+    /// Notes about models that the data files do not know.
+    pub fn notes(&self, oracle: &Oracle) -> Vec<String> {
+        let mut notes = Vec::new();
+        let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
+        if !unpriced.is_empty() {
+            notes.push(format!(
+                "no price is known for {}: their tokens count at the usual ratios, their dollars not at all",
+                unpriced.join(", ")
+            ));
+        }
+        let texts = self.timeline.names.texts().iter();
+        let asked: std::collections::BTreeSet<_> = self.timeline.requests.iter().map(|request| request.model).collect();
+        let unlisted: Vec<&str> = texts
+            .enumerate()
+            .filter(|(index, _)| asked.contains(&crate::model::names::Sym(*index as u32)))
+            .map(|(_, name)| name.as_str())
+            .filter(|name| !name.is_empty() && oracle.listed_minimum(name).is_none())
+            .collect();
+        if !unlisted.is_empty() {
+            notes.push(format!("the smallest prefix that is cached is not known for {}", unlisted.join(", ")));
+        }
+        notes
+    }
+}
+
+/// The cache as it is set.
+///
+/// # Errors
+/// If a knob makes no sense.
+pub fn oracle(sheets: &Sheets) -> Result<Oracle> {
+    let sheet = sheets.sheet(Policy::PromptCache);
+    let oracle = Oracle::parse(&sheet.text(), sheet.place())?;
+    oracle.knobs.check()?;
+    Ok(oracle)
+}
+
+fn estimator_of(name: &str) -> Result<Estimator> {
+    let known = [
+        ("anchored", Estimator::Anchored),
+        ("fitted", Estimator::Fitted),
+        ("cl100k", Estimator::Cl100k),
+        ("o200k", Estimator::O200k),
+        ("chars4", Estimator::Chars4),
+    ];
+    known.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
+        Error::usage(format!("there is no estimator `{name}`")).hint("anchored, fitted, cl100k, o200k, chars4")
+    })
+}

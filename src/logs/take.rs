@@ -1,0 +1,141 @@
+//! Lines to records, whatever else stands on them: what is odd is counted, what can be read is read. Every reader of logs
+//! takes its lines this way, so that all of them see the same records.
+
+use std::borrow::Cow;
+
+use crate::json::{Cursor, Fault, Shape};
+use crate::logs::glue::record_at_end;
+use crate::model::damage::Reason;
+use crate::model::trace::Counters;
+
+/// Makes something of records.
+pub trait TakeRecords {
+    /// What was counted so far.
+    fn counters(&mut self) -> &mut Counters;
+
+    /// Reads the object that stands at the cursor and, if it is whole, counts and takes it.
+    ///
+    /// # Errors
+    /// Where and why it breaks off; nothing of it was taken then.
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault>;
+
+    /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
+    fn line(&mut self, line: &[u8], last: bool) {
+        self.counters().lines += 1;
+        let line = trim(self.counters(), line);
+        if line.is_empty() {
+            return;
+        }
+        if simdutf8::basic::from_utf8(line).is_ok() {
+            values(self, line, last);
+        } else {
+            damage(self.counters(), Reason::InvalidUtf8);
+            let repaired: Cow<'_, str> = String::from_utf8_lossy(line);
+            values(self, repaired.as_bytes(), last);
+        }
+    }
+
+    /// A line over the line limit was passed over.
+    fn oversize_line(&mut self) {
+        let counters = self.counters();
+        counters.lines += 1;
+        counters.bad_fragments += 1;
+        counters.items += 1;
+        damage(counters, Reason::Oversize);
+    }
+
+    /// Counts damage that concerns the file, not a line.
+    fn file_damage(&mut self, reason: Reason) {
+        self.counters().damage.add(reason, 0);
+    }
+}
+
+fn damage(counters: &mut Counters, reason: Reason) {
+    counters.damage.add(reason, counters.lines);
+}
+
+/// Takes off what may stand around a record, and counts it.
+fn trim<'a>(counters: &mut Counters, mut line: &'a [u8]) -> &'a [u8] {
+    if let Some(rest) = line.strip_suffix(b"\r") {
+        damage(counters, Reason::Crlf);
+        line = rest;
+    }
+    if let (Some(b'{'), Some(b'}')) = (line.first(), line.last()) {
+        return line;
+    }
+    if let Some(rest) = line.strip_prefix(b"\xEF\xBB\xBF") {
+        damage(counters, Reason::Bom);
+        line = rest;
+    }
+    let bare = trim_space_and_nul(line);
+    if bare.len() < line.len() && (line.first() == Some(&0) || line.last() == Some(&0)) {
+        damage(counters, Reason::Nul);
+    } else if bare.is_empty() {
+        damage(counters, Reason::BlankLine);
+    }
+    bare
+}
+
+fn trim_space_and_nul(line: &[u8]) -> &[u8] {
+    let edge = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0B | 0x0C | 0);
+    let Some(start) = line.iter().position(edge) else { return &[] };
+    let end = line.iter().rposition(edge).map_or(line.len(), |last| last + 1);
+    &line[start..end]
+}
+
+/// All values on a line: normally one record.
+fn values<R: TakeRecords + ?Sized>(reader: &mut R, line: &[u8], last: bool) {
+    let mut cursor = Cursor::new(line);
+    let mut count = 0;
+    loop {
+        let start = cursor.pos();
+        match value(reader, &mut cursor) {
+            Ok(()) => count += 1,
+            Err(fault) => {
+                broken(reader, line, start, fault, last);
+                break;
+            }
+        }
+        if cursor.at_end() {
+            break;
+        }
+    }
+    if count > 1 {
+        damage(reader.counters(), Reason::Glued);
+    }
+}
+
+/// A value broke off or is no JSON: count it, and look for a whole record that was appended behind a torn one.
+fn broken<R: TakeRecords + ?Sized>(reader: &mut R, line: &[u8], start: usize, fault: Fault, last: bool) {
+    let counters = reader.counters();
+    counters.bad_fragments += 1;
+    counters.items += 1;
+    let torn = fault == Fault::Torn || line[start..].first() == Some(&b'{');
+    if let Some(tail) = record_at_end(line, start) {
+        damage(counters, Reason::TornRecord);
+        // It may still hold a malformed escape, which shows only now; the line is counted already.
+        let _counted = value(reader, &mut Cursor::at(line, tail));
+        return;
+    }
+    let reason = match fault {
+        Fault::TooDeep => Reason::TooDeep,
+        Fault::Torn if last => Reason::TornTail,
+        _ if torn => Reason::TornRecord,
+        _ => Reason::ParseError,
+    };
+    damage(counters, reason);
+}
+
+fn value<R: TakeRecords + ?Sized>(reader: &mut R, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    let reason = match cursor.shape()? {
+        Shape::Object => return reader.record(cursor),
+        Shape::Array => Reason::Array,
+        _ => Reason::Scalar,
+    };
+    cursor.skip_value()?;
+    let counters = reader.counters();
+    counters.items += 1;
+    counters.non_objects += 1;
+    damage(counters, reason);
+    Ok(())
+}

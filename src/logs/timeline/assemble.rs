@@ -1,0 +1,425 @@
+//! Rows of many files to one [`Timeline`]: every request once, chain by chain, with what it added to its context.
+//!
+//! Which copy counts is decided by what the rows say (place, time, ids), never by the order in which files were read:
+//! records of their own before progress records of a parent, older files before younger ones. What stands before a
+//! request is told by the order of the log, and by the parents of records where the conversation went back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::logs::timeline::layout;
+use crate::logs::timeline::record::SYNTHETIC;
+use crate::model::id::{Id, IdMap};
+use crate::model::names::{Names, Sym};
+use crate::model::timeline::{BlockKind, Marks, NONE, SegmentCause, Timeline};
+use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
+use crate::model::trace::{Millis, NO_TIME, Place, Usage, earlier};
+
+/// Where the parent of a record leads is not known: the conversation goes on.
+const UNKNOWN: u32 = NONE - 1;
+
+/// The rows of one file and its name.
+#[derive(Clone, Copy)]
+pub struct SourceTimeline<'a> {
+    /// Pseudonym of the file.
+    pub key: Id,
+    /// Its rows.
+    pub file: &'a FileTimeline,
+}
+
+/// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
+pub fn assemble(sources: &[SourceTimeline<'_>], shrink_tokens_min: u64) -> Timeline {
+    let mut files: Vec<File<'_>> = sources.iter().map(File::new).collect();
+    files.sort_by_key(|file| file.age);
+    let mut names = Names::default();
+    for file in &mut files {
+        file.symbols = names.absorb(&file.rows.names);
+    }
+    let mut assembly = Assembly::new(&files, names);
+    for place in [Place::Main, Place::AgentFile, Place::Inline, Place::Progress] {
+        for file in 0..files.len() {
+            assembly.take_file(file as u32, place);
+        }
+    }
+    layout::lay_out(assembly, shrink_tokens_min)
+}
+
+/// One file.
+pub(super) struct File<'a> {
+    key: Id,
+    pub(super) rows: &'a FileTimeline,
+    /// Decides between copies: the file whose answers began first, then the one that ended first.
+    age: (Millis, Millis, Id),
+    /// Where its symbols went.
+    pub(super) symbols: Vec<Sym>,
+}
+
+impl<'a> File<'a> {
+    fn new(source: &SourceTimeline<'a>) -> Self {
+        let answers = || {
+            let records = source.file.rows.records.iter();
+            records.filter(|row| matches!(row.kind, RecordKind::Answered(_))).map(|row| row.ts)
+        };
+        let age = (answers().fold(NO_TIME, earlier), answers().max().unwrap_or(NO_TIME), source.key);
+        Self { key: source.key, rows: source.file, age, symbols: Vec::new() }
+    }
+
+    pub(super) fn session(&self, session: Id) -> Id {
+        if session.is_some() { session } else { self.key }
+    }
+}
+
+/// A record, its copies merged.
+#[derive(Clone, Copy)]
+pub(super) struct Node {
+    pub(super) file: u32,
+    record: u32,
+    /// Node of its parent, or [`NONE`].
+    parent: u32,
+    /// The request up to whose answer the context goes that this record stands in; [`NONE`] before the first one.
+    tip: u32,
+}
+
+impl Node {
+    /// Whether this is the record of the copy that counts.
+    pub(super) fn is_of(&self, file: u32, record: u32) -> bool {
+        (self.file, self.record) == (file, record)
+    }
+}
+
+/// A request that is being put together; its nodes instead of its blocks.
+pub(super) struct Draft {
+    pub(super) id: Id,
+    chain: u32,
+    is_progress: bool,
+    pub(super) model: Sym,
+    pub(super) version: Sym,
+    pub(super) start: Millis,
+    pub(super) end: Millis,
+    pub(super) usage: Usage,
+    pub(super) marks: Marks,
+    /// Why a segment begins here, and what it goes on from.
+    pub(super) opens: Option<(SegmentCause, u32)>,
+    pub(super) inputs: Vec<u32>,
+    pub(super) outputs: Vec<u32>,
+}
+
+/// Session, whether it is a subagent, which one, and where it was recorded.
+pub(super) type ChainId = (Id, bool, Id, Place);
+
+/// A chain that is being put together.
+pub(super) struct Track {
+    /// Where it was recorded.
+    place: Place,
+    pub(super) requests: Vec<u32>,
+    /// Nodes since the last request began.
+    pub(super) pending: Vec<u32>,
+    marks: Marks,
+    /// Time of the last record in the user's role since the last request began.
+    spoken: Option<Millis>,
+    /// Compactions and clearings (nodes), with how many requests came before.
+    pub(super) compactions: Vec<(u32, u32)>,
+    pub(super) clearings: Vec<(u32, u32)>,
+}
+
+impl Track {
+    fn new(place: Place) -> Self {
+        Self {
+            place,
+            requests: Vec::new(),
+            pending: Vec::new(),
+            marks: Marks::default(),
+            spoken: None,
+            compactions: Vec::new(),
+            clearings: Vec::new(),
+        }
+    }
+}
+
+/// All that is being put together.
+pub(super) struct Assembly<'a> {
+    pub(super) files: &'a [File<'a>],
+    pub(super) names: Names,
+    recorded: BTreeSet<(Id, Id)>,
+    pub(super) nodes: Vec<Node>,
+    /// Nodes by `uuid`.
+    known: IdMap<Id, u32>,
+    /// Nodes of the records of each file.
+    pub(super) local: Vec<Vec<u32>>,
+    pub(super) requests: Vec<Draft>,
+    /// Requests by `message.id`, and by the calls in their answers.
+    by_message: IdMap<Id, u32>,
+    by_call: IdMap<Id, u32>,
+    pub(super) chain_index: BTreeMap<ChainId, u32>,
+    pub(super) tracks: Vec<Track>,
+    pub(super) skipped: BTreeMap<String, u64>,
+}
+
+impl<'a> Assembly<'a> {
+    fn new(files: &'a [File<'a>], names: Names) -> Self {
+        let mut skipped: BTreeMap<String, u64> = BTreeMap::new();
+        let mut recorded = BTreeSet::new();
+        for file in files {
+            for (reason, count) in &file.rows.rows.skipped {
+                *skipped.entry(reason.clone()).or_default() += count;
+            }
+            let own = file.rows.rows.chains.iter().filter(|key| key.place == Place::AgentFile);
+            recorded.extend(own.map(|key| (key.session, key.agent)));
+        }
+        Self {
+            files,
+            names,
+            recorded,
+            nodes: Vec::new(),
+            known: IdMap::default(),
+            local: files.iter().map(|file| vec![NONE; file.rows.rows.records.len()]).collect(),
+            requests: Vec::new(),
+            by_message: IdMap::default(),
+            by_call: IdMap::default(),
+            chain_index: BTreeMap::new(),
+            tracks: Vec::new(),
+            skipped,
+        }
+    }
+
+    fn skip(&mut self, reason: &str) {
+        *self.skipped.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    pub(super) fn row(&self, node: u32) -> &'a RecordRow {
+        let Node { file, record, .. } = self.nodes[node as usize];
+        &self.files[file as usize].rows.rows.records[record as usize]
+    }
+
+    pub(super) fn blocks_of(&self, node: u32) -> &'a [BlockRow] {
+        let range = &self.row(node).blocks;
+        let file = self.nodes[node as usize].file;
+        &self.files[file as usize].rows.rows.blocks[range.start as usize..range.end as usize]
+    }
+
+    /// Takes the records of one file that were recorded in one kind of place.
+    fn take_file(&mut self, file: u32, place: Place) {
+        let rows = &self.files[file as usize].rows.rows;
+        if rows.chains.iter().all(|key| key.place != place) {
+            return;
+        }
+        let tracks: Vec<Option<u32>> = rows
+            .chains
+            .iter()
+            .map(|key| {
+                let session = self.files[file as usize].session(key.session);
+                let superseded = place == Place::Progress && self.recorded.contains(&(key.session, key.agent));
+                (!superseded).then(|| self.track((session, place != Place::Main, key.agent, key.place)))
+            })
+            .collect();
+        for (index, row) in rows.records.iter().enumerate() {
+            if rows.chains[row.chain as usize].place != place {
+                continue;
+            }
+            match tracks[row.chain as usize] {
+                Some(track) => self.take(file, index as u32, row, track),
+                None => self.skip("superseded_progress"),
+            }
+        }
+    }
+
+    fn track(&mut self, id: ChainId) -> u32 {
+        let next = self.tracks.len() as u32;
+        let track = *self.chain_index.entry(id).or_insert(next);
+        if track == next {
+            self.tracks.push(Track::new(id.3));
+        }
+        track
+    }
+
+    fn parent_node(&self, file: u32, parent: Parent) -> (u32, bool) {
+        match parent {
+            Parent::Nothing => (NONE, true),
+            Parent::Unknown => (NONE, false),
+            Parent::Record(record) => {
+                let node = self.local[file as usize][record as usize];
+                (node, node != NONE)
+            }
+            Parent::Outside(id) => self.known.get(&id).map_or((NONE, false), |&node| (node, true)),
+        }
+    }
+
+    fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
+        if let Some(&node) = self.known.get(&row.id).filter(|_| row.id.is_some()) {
+            self.local[file as usize][record as usize] = node;
+            self.skip("duplicate_record");
+            if let RecordKind::Answered(answer) = &row.kind {
+                self.merge_usage(answer, track);
+            }
+            return;
+        }
+        let (parent, is_known) = self.parent_node(file, row.parent);
+        let tip = match (parent, is_known) {
+            (_, false) => UNKNOWN,
+            (NONE, true) => NONE,
+            (parent, true) => self.nodes[parent as usize].tip,
+        };
+        let node = self.nodes.len() as u32;
+        self.nodes.push(Node { file, record, parent, tip });
+        self.local[file as usize][record as usize] = node;
+        if row.id.is_some() {
+            self.known.insert(row.id, node);
+        }
+        match &row.kind {
+            RecordKind::Said => self.said(node, row, track),
+            RecordKind::Answered(answer) => self.answered(node, row, answer, track),
+            RecordKind::Compacted { .. } => {
+                self.nodes[node as usize].tip = NONE;
+                let track = &mut self.tracks[track as usize];
+                track.marks.set(row.marks);
+                track.compactions.push((node, track.requests.len() as u32));
+                let dropped = std::mem::take(&mut track.pending).len();
+                *self.skipped.entry("compacted_before_sent".to_owned()).or_default() += dropped as u64;
+            }
+            RecordKind::Cleared { .. } => {
+                let track = &mut self.tracks[track as usize];
+                track.marks.set(row.marks);
+                track.clearings.push((node, track.requests.len() as u32));
+            }
+            RecordKind::Noted => self.tracks[track as usize].marks.set(row.marks),
+        }
+    }
+
+    fn said(&mut self, node: u32, row: &RecordRow, track: u32) {
+        let results = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolResult);
+        let asked = results.filter(|block| block.call.is_some()).find_map(|block| self.by_call.get(&block.call));
+        if let Some(&asked) = asked {
+            self.nodes[node as usize].tip = asked;
+        }
+        let track = &mut self.tracks[track as usize];
+        track.pending.push(node);
+        track.marks.set(row.marks);
+        if row.ts != NO_TIME {
+            track.spoken = Some(row.ts);
+        }
+    }
+
+    /// A copy of a message adds what it knows of its usage; a progress record knows no more than a first chunk.
+    fn merge_usage(&mut self, answer: &Answer, track: u32) {
+        let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
+        let request = &mut self.requests[request as usize];
+        if request.is_progress || self.tracks[track as usize].place != Place::Progress {
+            request.usage.merge(&answer.usage);
+        }
+    }
+
+    fn is_progress(&self, track: u32) -> bool {
+        self.tracks[track as usize].place == Place::Progress
+    }
+
+    fn answered(&mut self, node: u32, row: &'a RecordRow, answer: &Answer, track: u32) {
+        if !answer.is_request {
+            let synthetic =
+                self.files[self.nodes[node as usize].file as usize].rows.names.text(answer.model) == SYNTHETIC;
+            return self.skip(if synthetic { "synthetic" } else { "no_usage" });
+        }
+        let request = match self.by_message.get(&answer.message).copied() {
+            Some(request) => {
+                self.merge_usage(answer, track);
+                if self.requests[request as usize].chain != track {
+                    self.nodes[node as usize].tip = request;
+                    self.skip("duplicate_message");
+                    return;
+                }
+                request
+            }
+            None => self.begin(node, row, answer, track),
+        };
+        self.nodes[node as usize].tip = request;
+        for call in self.blocks_of(node).iter().map(|block| block.call).filter(|call| call.is_some()) {
+            self.by_call.entry(call).or_insert(request);
+        }
+        let draft = &mut self.requests[request as usize];
+        draft.outputs.push(node);
+        draft.end = draft.end.max(row.ts);
+        self.tracks[track as usize].marks.set(row.marks);
+    }
+
+    /// The first record of a new message: everything since the one before went into its context.
+    fn begin(&mut self, node: u32, row: &RecordRow, answer: &Answer, track_index: u32) -> u32 {
+        let request = self.requests.len() as u32;
+        let Node { file, parent, tip, .. } = self.nodes[node as usize];
+        let symbols = &self.files[file as usize].symbols;
+        let (model, version) = (symbols[answer.model.0 as usize], symbols[row.version.0 as usize]);
+        let is_progress = self.is_progress(track_index);
+        let track = &mut self.tracks[track_index as usize];
+        let pending = std::mem::take(&mut track.pending);
+        let mut marks = std::mem::take(&mut track.marks);
+        let spoken = track.spoken.take();
+        let before = track.requests.last().copied();
+        track.requests.push(request);
+        let count = track.requests.len() as u32 - 1;
+        let compacted = track.compactions.last().is_some_and(|&(_, at)| at == count);
+        let opens = match before {
+            _ if compacted => Some((SegmentCause::Compaction, NONE)),
+            None => Some((SegmentCause::Start, if tip == UNKNOWN { NONE } else { tip })),
+            Some(before) if tip == UNKNOWN || tip == before => None,
+            Some(_) => Some((SegmentCause::Rewind, tip)),
+        };
+        if let Some(before) = before {
+            let before = &self.requests[before as usize];
+            let changed = |is: bool, mark: Marks| if is { mark } else { Marks::default() };
+            marks.set(changed(before.model != model, Marks::MODEL_CHANGE));
+            marks.set(changed(before.version != version, Marks::VERSION_CHANGE));
+            marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));
+        }
+        let inputs = self.inputs(parent, tip, &pending, opens);
+        self.by_message.insert(answer.message, request);
+        self.requests.push(Draft {
+            id: answer.message,
+            chain: track_index,
+            is_progress,
+            model,
+            version,
+            start: spoken.unwrap_or(row.ts),
+            end: row.ts,
+            usage: answer.usage,
+            marks,
+            opens,
+            inputs,
+            outputs: Vec::new(),
+        });
+        request
+    }
+
+    /// What of the pending nodes is in the context: those that the answer descends from, results, and summaries. Behind a
+    /// rewind, also what an abandoned request had been sent already.
+    fn inputs(&mut self, parent: u32, tip: u32, pending: &[u32], opens: Option<(SegmentCause, u32)>) -> Vec<u32> {
+        if tip == UNKNOWN {
+            return pending.to_vec();
+        }
+        let mut path = Vec::new();
+        let mut at = parent;
+        while at != NONE && path.len() <= self.nodes.len() {
+            let row = self.row(at);
+            if matches!(row.kind, RecordKind::Compacted { .. })
+                || matches!(row.kind, RecordKind::Answered(answer) if answer.is_request)
+            {
+                break;
+            }
+            path.push(at);
+            at = self.nodes[at as usize].parent;
+        }
+        let on_path: BTreeSet<u32> = path.iter().copied().collect();
+        let went_back = matches!(opens, Some((SegmentCause::Rewind, _)));
+        let first = pending.first().copied().unwrap_or(NONE);
+        let mut inputs: Vec<u32> = Vec::new();
+        if went_back {
+            inputs.extend(path.iter().rev().filter(|&&node| node < first && !pending.contains(&node)));
+        }
+        for &node in pending {
+            let has = |kind| self.blocks_of(node).iter().any(|block| block.kind == kind);
+            let result = has(BlockKind::ToolResult) && (!went_back || self.nodes[node as usize].tip == tip);
+            if on_path.contains(&node) || result || has(BlockKind::Summary) {
+                inputs.push(node);
+            } else {
+                *self.skipped.entry("abandoned".to_owned()).or_default() += 1;
+            }
+        }
+        inputs
+    }
+}

@@ -1,0 +1,143 @@
+//! Identifiers in text, by their form alone: addresses, paths, UUIDs, tickets, hexadecimal, and names that no prose
+//! contains.
+
+use crate::logs::timeline::rules::IdentifierRules;
+use crate::model::timeline::ReferenceKind;
+
+/// Hands every identifier of a text to `take`, with the byte behind its end.
+pub fn identifiers<'t>(text: &'t [u8], rules: &IdentifierRules, mut take: impl FnMut(ReferenceKind, &'t [u8], usize)) {
+    let mut at = 0;
+    while let Some(start) = text[at..].iter().position(|&byte| INSIDE[byte as usize]).map(|skip| at + skip) {
+        let length = text[start..].iter().position(|&byte| !INSIDE[byte as usize]);
+        let end = length.map_or(text.len(), |length| start + length);
+        if end - start >= rules.bytes_min {
+            run(text, start, end, rules, &mut take);
+        }
+        at = end;
+    }
+}
+
+/// Bytes that a run of identifiers may hold: ASCII without blanks, quotes, brackets and what separates them in lists.
+const INSIDE: [bool; 256] = {
+    let mut inside = [false; 256];
+    let mut byte = 0x21;
+    while byte < 0x7F {
+        inside[byte] = !matches!(
+            byte as u8,
+            b'"' | b'\''
+                | b'`'
+                | b'('
+                | b')'
+                | b'['
+                | b']'
+                | b'{'
+                | b'}'
+                | b'<'
+                | b'>'
+                | b','
+                | b';'
+                | b'|'
+                | b'*'
+                | b'='
+                | b'\\'
+        );
+        byte += 1;
+    }
+    inside
+};
+
+fn run<'t>(
+    text: &'t [u8],
+    start: usize,
+    end: usize,
+    rules: &IdentifierRules,
+    take: &mut impl FnMut(ReferenceKind, &'t [u8], usize),
+) {
+    let end = start + text[start..end].iter().rposition(|byte| !b".:!?".contains(byte)).map_or(0, |last| last + 1);
+    let word = &text[start..end];
+    let Some(slash) = word.iter().position(|&byte| byte == b'/') else {
+        return pieces(text, start, end, rules, take);
+    };
+    if slash > 1 && word[slash - 1] == b':' && word.get(slash + 1) == Some(&b'/') {
+        return take(ReferenceKind::Url, word, end);
+    }
+    // What follows a colon is a place in the file, unless the colon stands behind the letter of a drive.
+    let colon = word.iter().skip(2).position(|&byte| byte == b':').map_or(word.len(), |at| at + 2);
+    let path = &word[..colon];
+    if path.len() >= rules.path_bytes_min && is_path(path) {
+        take(ReferenceKind::Path, path, start + colon);
+    }
+}
+
+/// Whether a word with a slash is a path, rather than `this/that`.
+fn is_path(word: &[u8]) -> bool {
+    let slashes = word.iter().filter(|&&byte| byte == b'/').count();
+    let name = word.rsplit(|&byte| byte == b'/').find(|part| !part.is_empty()).unwrap_or_default();
+    let rooted = matches!(word, [b'/', second, ..] if *second != b'/') || matches!(word, [b'~' | b'.', ..]);
+    let lettered = name.iter().any(u8::is_ascii_alphabetic);
+    slashes > 0 && lettered && (rooted || slashes > 1 || name[1..].contains(&b'.')) && !word.starts_with(b"//")
+}
+
+/// The pieces of a word without a slash.
+fn pieces<'t>(
+    text: &'t [u8],
+    start: usize,
+    end: usize,
+    rules: &IdentifierRules,
+    take: &mut impl FnMut(ReferenceKind, &'t [u8], usize),
+) {
+    let mut at = start;
+    let is_piece = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    for piece in text[start..end].split(|byte| !is_piece(byte)) {
+        let stop = at + piece.len();
+        if is_uuid(piece) {
+            take(ReferenceKind::Uuid, piece, stop);
+        } else if is_ticket(piece, rules) {
+            take(ReferenceKind::Ticket, piece, stop);
+        } else {
+            let mut from = at;
+            for part in piece.split(|&byte| byte == b'-') {
+                if is_hex(part, rules) {
+                    take(ReferenceKind::Hex, part, from + part.len());
+                } else if is_symbol(part, rules) {
+                    take(ReferenceKind::Symbol, part, from + part.len());
+                }
+                from += part.len() + 1;
+            }
+        }
+        at = stop + 1;
+    }
+}
+
+fn is_uuid(piece: &[u8]) -> bool {
+    piece.len() == 36
+        && piece.iter().enumerate().all(|(place, byte)| match place {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+fn is_ticket(piece: &[u8], rules: &IdentifierRules) -> bool {
+    let Some(dash) = piece.iter().position(|&byte| byte == b'-') else { return false };
+    let (key, number) = (&piece[..dash], &piece[dash + 1..]);
+    rules.ticket_letters.contains(&key.len())
+        && rules.ticket_digits.contains(&number.len())
+        && key.iter().all(u8::is_ascii_uppercase)
+        && number.iter().all(u8::is_ascii_digit)
+}
+
+/// Letters and digits: of digits alone it would be a number, of letters alone a word.
+fn is_hex(part: &[u8], rules: &IdentifierRules) -> bool {
+    part.len() >= rules.hex_digits_min
+        && part.iter().all(u8::is_ascii_hexdigit)
+        && part.iter().any(u8::is_ascii_digit)
+        && part.iter().any(u8::is_ascii_alphabetic)
+}
+
+fn is_symbol(part: &[u8], rules: &IdentifierRules) -> bool {
+    if part.len() < rules.symbol_chars_min || !part.iter().any(u8::is_ascii_alphabetic) {
+        return false;
+    }
+    let mixes_case = part[1..].iter().any(u8::is_ascii_uppercase) && part.iter().any(u8::is_ascii_lowercase);
+    mixes_case || part.iter().any(|byte| *byte == b'_' || byte.is_ascii_digit())
+}

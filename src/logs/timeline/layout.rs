@@ -1,0 +1,303 @@
+//! What was put together, laid out chain by chain: blocks, calls, segments, boundaries with their final numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::logs::timeline::assemble::{Assembly, ChainId};
+use crate::model::id::{Id, IdMap};
+use crate::model::timeline::{
+    Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
+    SegmentCause, Session, Timeline, ToolCall, Utterance, Word,
+};
+use crate::model::timeline_rows::{BlockRow, RecordKind};
+use crate::model::trace::{Millis, NO_TIME, earlier};
+
+/// Lays everything out.
+pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timeline {
+    let mut layout = Layout {
+        assembly: &assembly,
+        shrink_tokens_min,
+        out: Timeline::default(),
+        placed: vec![NONE; assembly.nodes.len()],
+        results: Vec::new(),
+    };
+    layout.all();
+    layout.references();
+    layout.utterances();
+    let orphans = layout.answer_calls();
+    let mut out = layout.out;
+    let Assembly { names, mut skipped, tracks, .. } = assembly;
+    skipped.insert("never_sent".to_owned(), tracks.iter().map(|track| track.pending.len() as u64).sum());
+    skipped.insert("orphan_result".to_owned(), orphans);
+    skipped.retain(|_, count| *count > 0);
+    Timeline { names, skipped, ..std::mem::take(&mut out) }
+}
+
+struct Layout<'a> {
+    assembly: &'a Assembly<'a>,
+    shrink_tokens_min: u64,
+    out: Timeline,
+    /// First block of each node, or [`NONE`].
+    placed: Vec<u32>,
+    /// Blocks that are results, with their calls and whether they are errors.
+    results: Vec<(u32, Id, bool)>,
+}
+
+impl Layout<'_> {
+    fn all(&mut self) {
+        self.out.sessions = self.sessions();
+        let sessions = self.out.sessions.iter().enumerate();
+        let sessions: IdMap<Id, u32> = sessions.map(|(index, session)| (session.id, index as u32)).collect();
+        let used = self.used_chains();
+        let mut order: Vec<(u32, ChainId, u32)> = used.map(|(id, track)| (sessions[&id.0], id, track)).collect();
+        order.sort_unstable();
+        // Where each request will stand.
+        let mut place = vec![NONE; self.assembly.requests.len()];
+        let drafts = order.iter().flat_map(|&(_, _, track)| &self.assembly.tracks[track as usize].requests);
+        for (index, &draft) in drafts.enumerate() {
+            place[draft as usize] = index as u32;
+        }
+        for (session, (_, _, agent, recorded), track) in order {
+            let chain = self.out.chains.len() as u32;
+            let (requests, segments) = (self.out.requests.len() as u32, self.out.segments.len() as u32);
+            self.requests(track, chain, &place);
+            let requests = requests..self.out.requests.len() as u32;
+            self.boundaries(track, chain, &requests);
+            let segments = segments..self.out.segments.len() as u32;
+            self.out.chains.push(Chain { session, agent, place: recorded, requests, segments });
+        }
+    }
+
+    /// Chains with at least one request.
+    fn used_chains(&self) -> impl Iterator<Item = (ChainId, u32)> {
+        let tracks = &self.assembly.tracks;
+        let chains = self.assembly.chain_index.iter().map(|(&id, &track)| (id, track));
+        chains.filter(|&(_, track)| !tracks[track as usize].requests.is_empty())
+    }
+
+    /// Sessions with at least one request. The file in which a session begins names its project.
+    fn sessions(&self) -> Vec<Session> {
+        let mut spans: BTreeMap<Id, (Millis, Option<(Millis, Id)>)> = BTreeMap::new();
+        for file in self.assembly.files {
+            for span in &file.rows.rows.sessions {
+                let named = span.project.is_some().then_some((span.ts_first, span.project));
+                let (ts_first, project) = spans.entry(file.session(span.session)).or_insert((NO_TIME, None));
+                *ts_first = earlier(*ts_first, span.ts_first);
+                *project = (*project).into_iter().chain(named).min();
+            }
+        }
+        let ids: BTreeSet<Id> = self.used_chains().map(|(id, _)| id.0).collect();
+        let session = |id: Id| {
+            let (ts_first, project) = spans.get(&id).copied().unwrap_or((NO_TIME, None));
+            Session { id, project: project.map_or(Id::NONE, |(_, project)| project), ts_first }
+        };
+        let mut sessions: Vec<Session> = ids.into_iter().map(session).collect();
+        sessions.sort_by_key(|session| (session.ts_first, session.id));
+        sessions
+    }
+
+    fn requests(&mut self, track: u32, chain: u32, place: &[u32]) {
+        let mut turn = 0;
+        for (count, &index) in self.assembly.tracks[track as usize].requests.iter().enumerate() {
+            let draft = &self.assembly.requests[index as usize];
+            let number = self.out.requests.len() as u32;
+            turn += u32::from(count > 0 && draft.marks.has(Marks::HUMAN));
+            let mut request = Request {
+                id: draft.id,
+                chain,
+                segment: 0,
+                turn,
+                model: draft.model,
+                version: draft.version,
+                start: draft.start,
+                end: draft.end,
+                usage: draft.usage,
+                inputs: 0..0,
+                outputs: 0..0,
+                marks: draft.marks,
+            };
+            let before = self.out.requests.last().filter(|_| count > 0).map_or(0, Request::context);
+            let shrinks = before > request.context() + self.shrink_tokens_min;
+            let opens = draft.opens.map(|(cause, after)| (cause, place.get(after as usize).copied().unwrap_or(NONE)));
+            if let Some((cause, after)) = opens.or(shrinks.then(|| (SegmentCause::Shrink, number - 1))) {
+                self.out.segments.push(Segment { chain, requests: number..number, cause, after });
+            }
+            request.segment = (self.out.segments.len() - 1) as u32;
+            self.out.segments[request.segment as usize].requests.end = number + 1;
+            request.inputs = self.blocks(&draft.inputs);
+            request.outputs = self.blocks(&draft.outputs);
+            self.out.requests.push(request);
+        }
+    }
+
+    fn blocks(&mut self, nodes: &[u32]) -> Range<u32> {
+        let start = self.out.blocks.len() as u32;
+        for &node in nodes {
+            let place = &mut self.placed[node as usize];
+            if *place == NONE {
+                *place = self.out.blocks.len() as u32;
+            }
+            let record = self.assembly.row(node).id;
+            let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
+            for row in self.assembly.blocks_of(node) {
+                let block = self.out.blocks.len() as u32;
+                let mut call = NONE;
+                if row.kind == BlockKind::ToolUse {
+                    call = self.out.calls.len() as u32;
+                    self.out.calls.push(ToolCall {
+                        id: row.call,
+                        tool: file.symbols[row.tool.0 as usize],
+                        path: row.path,
+                        asked: block,
+                        answered: NONE,
+                        is_error: false,
+                        file: row.file,
+                    });
+                } else if row.kind == BlockKind::ToolResult {
+                    self.results.push((block, row.call, row.is_error));
+                }
+                let BlockRow { kind, chars, tokens, is_string, .. } = *row;
+                self.out.blocks.push(Block { kind, chars, tokens, call, is_string, record });
+            }
+        }
+        start..self.out.blocks.len() as u32
+    }
+
+    /// Gives results to their calls, once all calls are there: a fork may answer calls of another chain. Tells how many
+    /// results have no call.
+    fn answer_calls(&mut self) -> u64 {
+        let mut calls: IdMap<Id, u32> = IdMap::default();
+        for (index, call) in self.out.calls.iter().enumerate().filter(|(_, call)| call.id.is_some()) {
+            calls.entry(call.id).or_insert(index as u32);
+        }
+        let mut orphans = 0;
+        for &(block, id, is_error) in &self.results {
+            let Some(&call) = calls.get(&id) else {
+                orphans += 1;
+                continue;
+            };
+            self.out.blocks[block as usize].call = call;
+            let call = &mut self.out.calls[call as usize];
+            // The same result stands twice where an abandoned request had been sent it before.
+            if call.answered == NONE {
+                (call.answered, call.is_error) = (block, is_error);
+            }
+        }
+        orphans
+    }
+
+    /// The block of the timeline that a block of a file became, if its record is the copy that counts.
+    fn own_block(&self, file: usize, block: u32) -> Option<u32> {
+        let (record, offset) = self.record_of(file, block);
+        let node = *self.assembly.local[file].get(record)?;
+        let counts = self.assembly.nodes.get(node as usize)?.is_of(file as u32, record as u32);
+        let first = self.placed[node as usize];
+        (counts && first != NONE).then(|| first + offset)
+    }
+
+    /// The block of the timeline that a block of a file became or repeats.
+    fn any_block(&self, file: usize, block: u32) -> Option<u32> {
+        let (record, offset) = self.record_of(file, block);
+        let node = *self.assembly.local[file].get(record)?;
+        let first = *self.placed.get(node as usize)?;
+        // A copy may hold more than what it repeats.
+        let within = offset < self.assembly.row(node).blocks.len() as u32;
+        (first != NONE && within).then(|| first + offset)
+    }
+
+    /// The request that a block belongs to.
+    fn request_of(&self, block: u32) -> u32 {
+        self.out.requests.partition_point(|request| request.outputs.end <= block) as u32
+    }
+
+    /// The record that holds a block of a file, and which of its blocks that is.
+    fn record_of(&self, file: usize, block: u32) -> (usize, u32) {
+        let records = &self.assembly.files[file].rows.rows.records;
+        let record = records.partition_point(|record| record.blocks.end <= block);
+        (record, block - records.get(record).map_or(block, |record| record.blocks.start))
+    }
+
+    /// Words, of each record where it counts.
+    fn utterances(&mut self) {
+        let mut made: Vec<(u32, &Utterance, &[Word])> = Vec::new();
+        for (index, file) in self.assembly.files.iter().enumerate() {
+            let rows = &file.rows.rows;
+            let own = |row: &'_ Utterance| self.own_block(index, row.block);
+            made.extend(rows.utterances.iter().filter_map(|row| Some((own(row)?, row, &rows.words[..]))));
+        }
+        made.sort_by_key(|(block, ..)| *block);
+        for (block, row, words) in made {
+            let mut take = |range: &Range<u32>| {
+                let start = self.out.words.len() as u32;
+                self.out.words.extend_from_slice(&words[range.start as usize..range.end as usize]);
+                start..self.out.words.len() as u32
+            };
+            let (terms, words) = (take(&row.terms), take(&row.words));
+            self.out.utterances.push(Utterance { block, terms, words });
+        }
+    }
+
+    /// What answers took up, each where its own record counts; places in copies are those of what they repeat.
+    fn references(&mut self) {
+        let mut made: Vec<(u32, Reference, Vec<Occurrence>)> = Vec::new();
+        for (index, file) in self.assembly.files.iter().enumerate() {
+            let rows = &file.rows.rows;
+            for row in &rows.references {
+                let Some(block) = self.own_block(index, row.block) else { continue };
+                let sources = &rows.sources[row.sources.start as usize..row.sources.end as usize];
+                let place = |source: &Occurrence| {
+                    let block = self.any_block(index, source.block)?;
+                    Some(Occurrence { block, ..*source })
+                };
+                let mut sources: Vec<Occurrence> = sources.iter().filter_map(place).collect();
+                sources.sort_by_key(|source| (source.block, source.end_chars));
+                if sources.is_empty() && row.kind != ReferenceKind::EditSource {
+                    continue;
+                }
+                let request = self.request_of(block);
+                let call = self.out.blocks[block as usize].call;
+                made.push((block, Reference { kind: row.kind, request, call, sources: 0..0, cut: row.cut }, sources));
+            }
+        }
+        // Those of one block stay in the order of its text.
+        made.sort_by_key(|(block, ..)| *block);
+        for (_, reference, sources) in made {
+            let start = self.out.sources.len() as u32;
+            self.out.sources.extend(sources);
+            let sources = start..self.out.sources.len() as u32;
+            self.out.references.push(Reference { sources, ..reference });
+        }
+    }
+
+    fn boundaries(&mut self, track: u32, chain: u32, requests: &Range<u32>) {
+        let track = &self.assembly.tracks[track as usize];
+        for &(node, count) in &track.compactions {
+            let RecordKind::Compacted { trigger, pre_tokens } = self.assembly.row(node).kind else { continue };
+            let request = requests.start + count;
+            let inputs = self.out.requests.get(request as usize).map_or(0..0, |request| request.inputs.clone());
+            let summary = inputs.into_iter().find(|&block| self.out.blocks[block as usize].kind == BlockKind::Summary);
+            let id = self.assembly.row(node).id;
+            self.out.boundaries.push(Boundary {
+                id,
+                chain,
+                request,
+                trigger,
+                pre_tokens,
+                summary: summary.unwrap_or(NONE),
+            });
+        }
+        for &(node, count) in &track.clearings {
+            let row = self.assembly.row(node);
+            let RecordKind::Cleared { pre_tokens, tokens_saved, calls } = &row.kind else { continue };
+            let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
+            self.out.clearings.push(Clearing {
+                id: row.id,
+                chain,
+                request: requests.start + count,
+                pre_tokens: *pre_tokens,
+                tokens_saved: *tokens_saved,
+                calls: file.rows.rows.cleared[calls.start as usize..calls.end as usize].to_vec(),
+            });
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Logs to a timeline: every request with the blocks that it added to its context.
+//!
+//! This is a reading of its own, made only when a policy asks for it: it looks at all text, while the light reading steps
+//! over prompts and answers. One worker reads one file from its start, so that what the model writes can be followed to
+//! where it stood before; a file that has grown is read again as a whole.
+
+pub mod assemble;
+mod content;
+mod identifiers;
+mod layout;
+mod occurrences;
+pub mod read;
+mod record;
+mod references;
+pub mod rules;
+mod utterances;
+
+pub use record::Reader;
+
+use crate::logs::timeline::rules::TimelineRules;
+use crate::logs::vocabulary::Vocabulary;
+use crate::model::tokenizer::Tokens;
+
+/// Counts tokens. Each worker has its own.
+pub trait Gauge {
+    /// Tokens of a text by vocabulary.
+    fn tokens(&mut self, text: &str) -> Tokens;
+}
+
+/// What the reading needs to know from outside.
+#[derive(Clone, Copy)]
+pub struct TimelineGuide<'v> {
+    /// The words of the logs.
+    pub vocabulary: &'v Vocabulary,
+    /// Numbers and words of timelines.
+    pub rules: &'v TimelineRules,
+    /// Makes a worker's counter.
+    pub gauge: &'v (dyn Fn() -> Box<dyn Gauge + 'v> + Sync),
+}

@@ -1,0 +1,71 @@
+//! Where lines and identifiers stood before, by hash, in bounded memory: what nobody spoke of for long is forgotten.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::model::id::IdHasher;
+use crate::model::timeline::Occurrence;
+
+type Table = HashMap<u64, Entry, BuildHasherDefault<IdHasher>>;
+
+/// What is known of one text.
+#[derive(Default, Clone)]
+pub struct Entry {
+    /// The first place and the latest ones, in order.
+    places: Vec<Occurrence>,
+    /// Whether places between them were left out.
+    pub cut: bool,
+    /// Whether the model wrote it.
+    pub written: bool,
+}
+
+impl Entry {
+    /// Where it stood: the first place and the latest ones, in order.
+    pub fn places(&self) -> &[Occurrence] {
+        &self.places
+    }
+
+    /// Adds a place; of several in one block the first stands. At most `places_max` are kept.
+    pub fn add(&mut self, place: Occurrence, places_max: usize) {
+        if self.places.last().is_some_and(|last| last.block == place.block) {
+            return;
+        }
+        if self.places.len() >= places_max.max(2) {
+            self.places.remove(1);
+            self.cut = true;
+        }
+        self.places.push(place);
+    }
+}
+
+/// Two generations of entries: when the younger one is full, the older one is dropped.
+#[derive(Default)]
+pub struct Occurrences {
+    younger: Table,
+    older: Table,
+    entries_max: usize,
+    /// Entries that were dropped.
+    pub forgotten: u64,
+}
+
+impl Occurrences {
+    /// Nothing yet; at most twice `entries_max` texts are held.
+    pub fn new(entries_max: usize) -> Self {
+        Self { entries_max, ..Self::default() }
+    }
+
+    /// What is known of a text, made on first sight.
+    pub fn entry(&mut self, hash: u64) -> &mut Entry {
+        if self.younger.len() >= self.entries_max && !self.younger.contains_key(&hash) {
+            self.forgotten += self.older.len() as u64;
+            self.older = std::mem::take(&mut self.younger);
+        }
+        let older = &mut self.older;
+        self.younger.entry(hash).or_insert_with(|| older.remove(&hash).unwrap_or_default())
+    }
+
+    /// What is known of a text.
+    pub fn get(&self, hash: u64) -> Option<&Entry> {
+        self.younger.get(&hash).or_else(|| self.older.get(&hash))
+    }
+}

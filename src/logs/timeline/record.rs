@@ -1,0 +1,706 @@
+//! One record of a log to rows of a timeline: what it said, answered or did to the context, and what it follows.
+
+use crate::json::{Cursor, RawStr, Shape};
+use crate::logs::body::code_points;
+use crate::logs::memo::Memo;
+use crate::logs::message::{InputFields, id_of, span};
+use crate::logs::path::normal_path;
+use crate::logs::take::TakeRecords;
+use crate::logs::time::parse_millis;
+use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part, flag, text};
+use crate::logs::timeline::references::{References, Spot};
+use crate::logs::timeline::utterances::utterance;
+use crate::logs::timeline::{Gauge, TimelineGuide};
+use crate::model::id::{Id, IdMap};
+use crate::model::timeline::{BlockKind, Marks, NONE, ToolCall, Trigger};
+use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
+use crate::model::trace::{ChainKey, Counters, Millis, NO_TIME, Place, earlier};
+
+/// The model of messages that the client wrote itself.
+pub const SYNTHETIC: &str = "<synthetic>";
+
+/// Turns the lines of one file, from its first to its last, into rows.
+pub struct Reader<'g, 'v> {
+    guide: TimelineGuide<'v>,
+    gauge: &'g mut (dyn Gauge + 'v),
+    counters: Counters,
+    out: FileTimeline,
+    draft: Draft,
+    session: Memo<Id>,
+    project: Memo<Id>,
+    /// By `uuid`: the nearest kept record at or above each record.
+    above: IdMap<Id, Parent>,
+    /// By `uuid` of inline side-chain records: the record that began the side chain.
+    roots: IdMap<Id, Id>,
+    /// Number and `uuid` of the last compaction of each chain.
+    compacted: Vec<Option<(u32, Id)>>,
+    /// Whether the last prompt of each chain was in plan mode.
+    planning: Vec<bool>,
+    references: References<'v>,
+    /// Numbers of messages, to tell an answer from what it answers.
+    messages: IdMap<Id, u32>,
+}
+
+/// What stands for the parent of a record.
+#[derive(Default, Clone, Copy)]
+enum ParentField<'a> {
+    #[default]
+    Absent,
+    Null,
+    Uuid(RawStr<'a>),
+}
+
+/// The outer fields of a record.
+#[derive(Default, Clone, Copy)]
+struct Envelope<'a> {
+    kind: Option<RawStr<'a>>,
+    subtype: Option<RawStr<'a>>,
+    session: Option<RawStr<'a>>,
+    session_snake: Option<RawStr<'a>>,
+    agent: Option<RawStr<'a>>,
+    uuid: Option<RawStr<'a>>,
+    parent: ParentField<'a>,
+    request: Option<RawStr<'a>>,
+    cwd: Option<RawStr<'a>>,
+    version: Option<RawStr<'a>>,
+    timestamp: Option<RawStr<'a>>,
+    permission_mode: Option<RawStr<'a>>,
+    sidechain: bool,
+    summary: bool,
+    meta: bool,
+    message: Option<&'a [u8]>,
+    data: Option<&'a [u8]>,
+    attachment: Option<&'a [u8]>,
+    /// `compactMetadata` or `microcompactMetadata`.
+    metadata: Option<&'a [u8]>,
+}
+
+/// What `compactMetadata` and `microcompactMetadata` say.
+#[derive(Default)]
+struct Metadata {
+    manual: Option<bool>,
+    pre_tokens: Option<u64>,
+    tokens_saved: Option<u64>,
+    calls: Vec<Id>,
+}
+
+impl<'a> Envelope<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Outcome<Self> {
+        let mut envelope = Self::default();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => envelope.kind = text(cursor)?,
+                b"subtype" => envelope.subtype = text(cursor)?,
+                b"sessionId" => envelope.session = text(cursor)?,
+                b"session_id" => envelope.session_snake = text(cursor)?,
+                b"agentId" => envelope.agent = text(cursor)?,
+                b"uuid" => envelope.uuid = text(cursor)?,
+                b"parentUuid" => envelope.parent = parent_field(cursor)?,
+                b"requestId" => envelope.request = text(cursor)?,
+                b"cwd" => envelope.cwd = text(cursor)?,
+                b"version" => envelope.version = text(cursor)?,
+                b"timestamp" => envelope.timestamp = text(cursor)?,
+                b"permissionMode" => envelope.permission_mode = text(cursor)?,
+                b"isSidechain" => envelope.sidechain = flag(cursor)?,
+                b"isCompactSummary" => envelope.summary = flag(cursor)?,
+                b"isMeta" => envelope.meta = flag(cursor)?,
+                b"message" => envelope.message = Some(span(cursor)?),
+                b"data" => envelope.data = Some(span(cursor)?),
+                b"attachment" => envelope.attachment = Some(span(cursor)?),
+                b"compactMetadata" | b"microcompactMetadata" => envelope.metadata = Some(span(cursor)?),
+                _ => cursor.skip_value()?,
+            }
+        }
+        Ok(envelope)
+    }
+
+    fn kind(&self) -> &'a [u8] {
+        self.kind.map_or(b"", |kind| kind.0)
+    }
+
+    fn uuid(&self) -> Id {
+        self.uuid.map(id_of).unwrap_or_default()
+    }
+
+    fn ts(&self) -> Millis {
+        self.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(NO_TIME)
+    }
+}
+
+fn parent_field<'a>(cursor: &mut Cursor<'a>) -> Outcome<ParentField<'a>> {
+    if cursor.shape()? == Shape::Null {
+        cursor.skip_value()?;
+        return Ok(ParentField::Null);
+    }
+    Ok(text(cursor)?.map_or(ParentField::Absent, ParentField::Uuid))
+}
+
+impl TakeRecords for Reader<'_, '_> {
+    fn counters(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    fn record(&mut self, cursor: &mut Cursor<'_>) -> Outcome<()> {
+        let envelope = Envelope::read(cursor)?;
+        let has_message = match (envelope.kind(), envelope.message) {
+            (b"user" | b"assistant", Some(message)) => self.draft.read(message)?,
+            _ => false,
+        };
+        self.counters.items += 1;
+        self.counters.records += 1;
+        let parent = self.parent(&envelope);
+        let kept = self.commit(&envelope, parent, has_message);
+        if let Some(uuid) = envelope.uuid {
+            self.above.insert(id_of(uuid), kept.map_or(parent, Parent::Record));
+        }
+        Ok(())
+    }
+}
+
+impl<'g, 'v> Reader<'g, 'v> {
+    /// A reader for one file.
+    pub fn new(guide: TimelineGuide<'v>, gauge: &'g mut (dyn Gauge + 'v)) -> Self {
+        Self {
+            guide,
+            gauge,
+            counters: Counters::default(),
+            out: FileTimeline::default(),
+            draft: Draft::default(),
+            session: Memo::default(),
+            project: Memo::default(),
+            above: IdMap::default(),
+            roots: IdMap::default(),
+            compacted: Vec::new(),
+            planning: Vec::new(),
+            references: References::new(guide.rules),
+            messages: IdMap::default(),
+        }
+    }
+
+    /// The rows, and what was counted.
+    pub fn finish(mut self) -> (FileTimeline, Counters) {
+        self.skip("forgotten", self.references.forgotten());
+        self.out.rows.references = self.references.found;
+        self.out.rows.sources = self.references.sources;
+        (self.out, self.counters)
+    }
+
+    fn parent(&self, envelope: &Envelope<'_>) -> Parent {
+        match envelope.parent {
+            ParentField::Absent => Parent::Unknown,
+            ParentField::Null => Parent::Nothing,
+            ParentField::Uuid(uuid) => {
+                let uuid = id_of(uuid);
+                self.above.get(&uuid).copied().unwrap_or(Parent::Outside(uuid))
+            }
+        }
+    }
+
+    fn skip(&mut self, reason: &str, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let skipped = &mut self.out.rows.skipped;
+        match skipped.get_mut(reason) {
+            Some(known) => *known += count,
+            None => drop(skipped.insert(reason.to_owned(), count)),
+        }
+    }
+
+    /// The record is whole: its row, if it becomes one.
+    fn commit(&mut self, envelope: &Envelope<'_>, parent: Parent, has_message: bool) -> Option<u32> {
+        let kind = envelope.kind();
+        if matches!(kind, b"user" | b"assistant" | b"system") {
+            self.session_span(envelope);
+        }
+        match kind {
+            b"user" if has_message => Some(self.user(envelope, parent, None)),
+            b"assistant" if has_message => Some(self.assistant(envelope, parent, None)),
+            b"user" | b"assistant" => {
+                self.skip("no_message", 1);
+                None
+            }
+            b"system" => self.system(envelope, parent),
+            b"attachment" => self.attachment(envelope, parent),
+            b"progress" => self.progress(envelope, parent),
+            _ => None,
+        }
+    }
+
+    fn session_id(&mut self, envelope: &Envelope<'_>) -> Id {
+        let text = envelope.session.or(envelope.session_snake);
+        text.map_or(Id::NONE, |text| self.session.get(text.0, pseudonym_of_raw))
+    }
+
+    /// Remembers where and when a session took place.
+    fn session_span(&mut self, envelope: &Envelope<'_>) {
+        let session = self.session_id(envelope);
+        let cwd = envelope.cwd.filter(|cwd| !cwd.0.is_empty());
+        let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, pseudonym_of_raw));
+        let ts_first = envelope.ts();
+        let sessions = &mut self.out.rows.sessions;
+        match sessions.iter_mut().rev().find(|known| known.session == session) {
+            Some(known) => {
+                known.ts_first = earlier(known.ts_first, ts_first);
+                if !known.project.is_some() {
+                    known.project = project;
+                }
+            }
+            None => sessions.push(SessionSpan { session, project, ts_first }),
+        }
+    }
+
+    fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
+        let session = self.session_id(envelope);
+        if !envelope.sidechain {
+            return self.chain(ChainKey { session, agent: Id::NONE, place: Place::Main });
+        }
+        if let Some(agent) = envelope.agent {
+            return self.chain(ChainKey { session, agent: id_of(agent), place: Place::AgentFile });
+        }
+        let uuid = envelope.uuid();
+        let above = if let ParentField::Uuid(parent) = envelope.parent { id_of(parent) } else { Id::NONE };
+        let agent = self.roots.get(&above).copied().unwrap_or(uuid);
+        self.roots.insert(uuid, agent);
+        self.chain(ChainKey { session, agent, place: Place::Inline })
+    }
+
+    fn chain(&mut self, key: ChainKey) -> u32 {
+        let chains = &mut self.out.rows.chains;
+        let index = chains.iter().rposition(|&known| known == key).unwrap_or_else(|| {
+            chains.push(key);
+            self.compacted.push(None);
+            self.planning.push(false);
+            chains.len() - 1
+        });
+        u32::try_from(index).expect("fewer than 2^32 chains in a file")
+    }
+
+    fn push(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32, marks: Marks, kind: RecordKind) -> u32 {
+        let version = envelope.version.map(|text| String::from_utf8_lossy(text.0));
+        let version = self.out.names.intern(version.as_deref().unwrap_or_default());
+        let rows = &mut self.out.rows;
+        let blocks = rows.blocks.len() as u32..rows.blocks.len() as u32;
+        let (id, ts) = (envelope.uuid(), envelope.ts());
+        rows.records.push(RecordRow { id, parent, chain, ts, version, marks, kind, blocks });
+        (rows.records.len() - 1) as u32
+    }
+
+    /// A record in the user's role; `chain` is given where the record does not tell.
+    fn user(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: Option<u32>) -> u32 {
+        let chain = chain.unwrap_or_else(|| self.chain_of(envelope));
+        let mut marks = Marks::default();
+        if envelope.meta {
+            marks.set(Marks::META);
+        }
+        let draft = std::mem::take(&mut self.draft);
+        for block in draft.blocks.iter().filter(|block| block.part == Part::Text) {
+            marks.set(self.marks_of_text(envelope, draft.text_of(block)));
+        }
+        if let Some(mode) = envelope.permission_mode {
+            let plan = mode.0 == self.guide.rules.plan_permission_mode.as_bytes();
+            if std::mem::replace(&mut self.planning[chain as usize], plan) != plan {
+                marks.set(Marks::PLAN_MODE);
+            }
+        }
+        if envelope.summary {
+            self.lone_summary(envelope, parent, chain);
+        }
+        let row = self.push(envelope, parent, chain, marks, RecordKind::Said);
+        let kind = |block: &DraftBlock| self.kind_of(envelope, &draft, block);
+        let kinds: Vec<BlockKind> = draft.blocks.iter().map(kind).collect();
+        self.blocks(envelope, &draft, &kinds, row);
+        self.draft = draft;
+        row
+    }
+
+    fn marks_of_text(&self, envelope: &Envelope<'_>, text: &[u8]) -> Marks {
+        let rules = self.guide.rules;
+        let mut marks = Marks::default();
+        if !envelope.meta && !envelope.summary {
+            marks.set(Marks::HUMAN);
+        }
+        if rules.is_skill(text) {
+            marks.set(Marks::META);
+        }
+        if rules.is_interrupt(text) {
+            marks.set(Marks::INTERRUPT);
+        }
+        if rules.is_resume(text) {
+            marks.set(Marks::RESUME);
+        }
+        marks
+    }
+
+    fn kind_of(&self, envelope: &Envelope<'_>, draft: &Draft, block: &DraftBlock) -> BlockKind {
+        match block.part {
+            Part::Result => BlockKind::ToolResult,
+            Part::Media => BlockKind::Media,
+            Part::Thinking => BlockKind::Thinking,
+            Part::Call => BlockKind::ToolUse,
+            Part::Text if envelope.summary => BlockKind::Summary,
+            Part::Text => {
+                let text = draft.text_of(block);
+                let wrappers = &self.guide.vocabulary.wrapper_prefixes;
+                let wrapped = wrappers.iter().any(|prefix| text.starts_with(prefix.as_bytes()));
+                // In a side chain the parent speaks.
+                let person = !envelope.meta && !envelope.sidechain && !wrapped;
+                if person { BlockKind::Human } else { BlockKind::Injected }
+            }
+        }
+    }
+
+    /// A summary without the boundary that belongs to it stands for both.
+    fn lone_summary(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32) {
+        let record = self.counters.items;
+        let above = if let ParentField::Uuid(parent) = envelope.parent { id_of(parent) } else { Id::NONE };
+        let belongs = self.compacted[chain as usize].is_some_and(|(number, id)| {
+            record - number <= crate::model::trace::SUMMARY_WITHIN_RECORDS || (id.is_some() && id == above)
+        });
+        if !belongs {
+            self.compacted[chain as usize] = Some((record, envelope.uuid()));
+            let nameless = Envelope { uuid: None, ..*envelope };
+            let kind = RecordKind::Compacted { trigger: Trigger::Unknown, pre_tokens: None };
+            self.push(&nameless, parent, chain, Marks::COMPACTION, kind);
+        }
+    }
+
+    fn assistant(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: Option<u32>) -> u32 {
+        let chain = chain.unwrap_or_else(|| self.chain_of(envelope));
+        let draft = std::mem::take(&mut self.draft);
+        let rules = self.guide.rules;
+        let mut marks = Marks::default();
+        for tool in draft.blocks.iter().filter(|block| block.part == Part::Call).map(|block| &block.tool) {
+            let is_one_of = |names: &[String]| names.iter().any(|name| name.as_bytes() == tool);
+            if is_one_of(&rules.skill_tools) {
+                marks.set(Marks::SKILL);
+            }
+            if is_one_of(&rules.plan_tools) {
+                marks.set(Marks::PLAN_MODE);
+            }
+        }
+        let answer = Answer {
+            message: draft.message.unwrap_or_else(|| fallback_id(envelope)),
+            model: self.out.names.intern(&String::from_utf8_lossy(&draft.model)),
+            usage: draft.usage.unwrap_or_default(),
+            is_request: draft.usage.is_some() && draft.model != SYNTHETIC.as_bytes(),
+        };
+        let row = self.push(envelope, parent, chain, marks, RecordKind::Answered(answer));
+        let kind = |block: &DraftBlock| match block.part {
+            Part::Text => BlockKind::Text,
+            _ => self.kind_of(envelope, &draft, block),
+        };
+        let kinds: Vec<BlockKind> = draft.blocks.iter().map(kind).collect();
+        self.blocks(envelope, &draft, &kinds, row);
+        self.draft = draft;
+        row
+    }
+
+    /// Adds the blocks of the draft to a record.
+    fn blocks(&mut self, envelope: &Envelope<'_>, draft: &Draft, kinds: &[BlockKind], row: u32) {
+        for (block, &kind) in draft.blocks.iter().zip(kinds) {
+            let bytes = draft.text_of(block);
+            let mut made = BlockRow {
+                kind,
+                is_string: block.is_string,
+                is_error: block.is_error,
+                file: 0,
+                chars: u32::try_from(code_points(bytes)).unwrap_or(u32::MAX),
+                tokens: self.gauge.tokens(&String::from_utf8_lossy(bytes)),
+                call: block.call,
+                tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
+                path: Id::NONE,
+            };
+            if let Some(path) = path_of(envelope, block, bytes) {
+                self.name_file(&path, &mut made, row);
+            }
+            self.follow(&made, row, bytes);
+            if matches!(kind, BlockKind::Human | BlockKind::Text) {
+                let rows = &mut self.out.rows;
+                let text = String::from_utf8_lossy(bytes);
+                let chars_max = self.guide.rules.utterance_chars_max;
+                rows.utterances.extend(utterance(rows.blocks.len() as u32, &text, chars_max, &mut rows.words));
+            }
+            self.out.rows.blocks.push(made);
+        }
+        let end = self.out.rows.blocks.len() as u32;
+        self.out.rows.records[row as usize].blocks.end = end;
+        self.skip("media_in_result", draft.media_in_results);
+        self.skip("other_in_result", draft.others_in_results);
+        self.skip("other_block", draft.other_blocks);
+    }
+
+    /// Looks for what the block takes up, and remembers what it holds.
+    fn follow(&mut self, block: &BlockRow, row: u32, text: &[u8]) {
+        let record = &self.out.rows.records[row as usize];
+        let message = if let RecordKind::Answered(answer) = record.kind {
+            let next = self.messages.len() as u32;
+            *self.messages.entry(answer.message).or_insert(next)
+        } else {
+            NONE
+        };
+        let spot = Spot { block: self.out.rows.blocks.len() as u32, chain: record.chain, message };
+        match block.kind {
+            BlockKind::Thinking | BlockKind::Media => self.references.pass(spot),
+            BlockKind::ToolUse => self.references.call(spot, self.out.names.text(block.tool), text),
+            _ => self.references.text(spot, text),
+        }
+    }
+
+    fn name_file(&mut self, path: &[u8], block: &mut BlockRow, row: u32) {
+        block.path = Id::pseudonym(path);
+        let rules = self.guide.rules;
+        if rules.is_markdown(path) {
+            block.file |= ToolCall::MARKDOWN;
+        }
+        if rules.is_workspace(path) {
+            block.file |= ToolCall::WORKSPACE;
+            if self.guide.vocabulary.file_mutate_tools.contains(self.out.names.text(block.tool)) {
+                self.out.rows.records[row as usize].marks.set(Marks::WORKSPACE_EDIT);
+            }
+        }
+    }
+
+    fn system(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
+        let metadata = || envelope.metadata.map(Metadata::of).unwrap_or_default();
+        match envelope.subtype.map(|subtype| subtype.0) {
+            Some(b"compact_boundary") => {
+                let chain = self.chain_of(envelope);
+                self.compacted[chain as usize] = Some((self.counters.items, envelope.uuid()));
+                let Metadata { manual, pre_tokens, .. } = metadata();
+                let trigger = match manual {
+                    Some(true) => Trigger::Manual,
+                    Some(false) => Trigger::Auto,
+                    None => Trigger::Unknown,
+                };
+                let kind = RecordKind::Compacted { trigger, pre_tokens };
+                Some(self.push(envelope, parent, chain, Marks::COMPACTION, kind))
+            }
+            Some(b"microcompact_boundary") => {
+                let chain = self.chain_of(envelope);
+                let Metadata { pre_tokens, tokens_saved, calls, .. } = metadata();
+                let cleared = &mut self.out.rows.cleared;
+                let start = cleared.len() as u32;
+                cleared.extend(calls);
+                let kind = RecordKind::Cleared { pre_tokens, tokens_saved, calls: start..cleared.len() as u32 };
+                Some(self.push(envelope, parent, chain, Marks::MICROCOMPACTION, kind))
+            }
+            _ => None,
+        }
+    }
+
+    /// A prompt that was sent while the assistant worked, or a sign of something; other attachments are reminders of the
+    /// client and belong to what no block accounts for.
+    fn attachment(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
+        let attachment = Attachment::of(envelope.attachment?);
+        let is = |words: &[String], word: RawStr<'_>| words.iter().any(|known| known.as_bytes() == word.0);
+        let kind = attachment.kind.unwrap_or_default();
+        if kind.0 == b"queued_command"
+            && let Some(prompt) = attachment.prompt
+        {
+            self.draft.clear();
+            self.draft.content(&mut Cursor::new(prompt)).ok()?;
+            let typed = attachment.mode.is_some_and(|mode| mode.0 == b"prompt");
+            let envelope = Envelope { meta: envelope.meta || !typed, ..*envelope };
+            return Some(self.user(&envelope, parent, None));
+        }
+        let rules = self.guide.rules;
+        let mut marks = Marks::default();
+        if is(&rules.plan_attachments, kind) {
+            marks.set(Marks::PLAN_MODE);
+        }
+        if attachment.hook.is_some_and(|hook| is(&rules.resume_hooks, hook)) {
+            marks.set(Marks::RESUME);
+        }
+        self.skip("attachment", 1);
+        self.note(envelope, parent, marks)
+    }
+
+    fn note(&mut self, envelope: &Envelope<'_>, parent: Parent, marks: Marks) -> Option<u32> {
+        (marks != Marks::default()).then(|| {
+            let chain = self.chain_of(envelope);
+            self.push(envelope, parent, chain, marks, RecordKind::Noted)
+        })
+    }
+
+    /// A subagent's own record as its parent saw it, or a hook that says that the session was taken up.
+    fn progress(&mut self, envelope: &Envelope<'_>, parent: Parent) -> Option<u32> {
+        let progress = Progress::of(envelope.data?);
+        match progress.kind.unwrap_or_default().0 {
+            b"hook_progress" => {
+                let hook = progress.hook.unwrap_or_default();
+                let resumed = self.guide.rules.resume_hooks.iter().any(|known| known.as_bytes() == hook.0);
+                self.note(envelope, parent, if resumed { Marks::RESUME } else { Marks::default() })
+            }
+            b"agent_progress" => {
+                self.agent_progress(envelope, &progress);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn agent_progress(&mut self, envelope: &Envelope<'_>, progress: &Progress<'_>) {
+        let Some(Ok(inner)) = progress.message.map(|message| Envelope::read(&mut Cursor::new(message))) else { return };
+        let read = inner.message.map(|message| self.draft.read(message));
+        if !matches!(read, Some(Ok(true))) {
+            return;
+        }
+        let inner = Envelope {
+            cwd: inner.cwd.or(envelope.cwd),
+            version: inner.version.or(envelope.version),
+            timestamp: inner.timestamp.or(envelope.timestamp),
+            parent: ParentField::Absent,
+            sidechain: true,
+            ..inner
+        };
+        let session = self.session_id(envelope);
+        let agent = progress.agent.map(id_of).unwrap_or_default();
+        let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
+        match inner.kind() {
+            b"assistant" => drop(self.assistant(&inner, Parent::Unknown, Some(chain))),
+            b"user" => drop(self.user(&inner, Parent::Unknown, Some(chain))),
+            _ => {}
+        }
+    }
+}
+
+/// The fields of an attachment that tell what it is.
+#[derive(Default, Clone, Copy)]
+struct Attachment<'a> {
+    kind: Option<RawStr<'a>>,
+    mode: Option<RawStr<'a>>,
+    hook: Option<RawStr<'a>>,
+    prompt: Option<&'a [u8]>,
+}
+
+impl<'a> Attachment<'a> {
+    /// The span was walked before: what fails here is an attachment of another form.
+    fn of(span: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        fields.read(span).unwrap_or_default();
+        fields
+    }
+
+    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
+        each_field(bytes, |key, cursor| {
+            match key {
+                b"type" => self.kind = text(cursor)?,
+                b"commandMode" => self.mode = text(cursor)?,
+                b"hookName" => self.hook = text(cursor)?,
+                b"prompt" => self.prompt = Some(span(cursor)?),
+                _ => cursor.skip_value()?,
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The fields of progress data.
+#[derive(Default, Clone, Copy)]
+struct Progress<'a> {
+    kind: Option<RawStr<'a>>,
+    hook: Option<RawStr<'a>>,
+    agent: Option<RawStr<'a>>,
+    message: Option<&'a [u8]>,
+}
+
+impl<'a> Progress<'a> {
+    /// See [`Attachment::of`].
+    fn of(span: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        fields.read(span).unwrap_or_default();
+        fields
+    }
+
+    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
+        each_field(bytes, |key, cursor| {
+            match key {
+                b"type" => self.kind = text(cursor)?,
+                b"hookName" => self.hook = text(cursor)?,
+                b"agentId" => self.agent = text(cursor)?,
+                b"message" => self.message = Some(span(cursor)?),
+                _ => cursor.skip_value()?,
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Metadata {
+    /// See [`Attachment::of`].
+    fn of(span: &[u8]) -> Self {
+        let mut fields = Self::default();
+        fields.read(span).unwrap_or_default();
+        fields
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Outcome<()> {
+        each_field(bytes, |key, cursor| {
+            match key {
+                b"trigger" => {
+                    self.manual = match text(cursor)?.unwrap_or_default().0 {
+                        b"manual" => Some(true),
+                        b"auto" => Some(false),
+                        _ => None,
+                    }
+                }
+                b"preTokens" => self.pre_tokens = whole_number(cursor)?,
+                b"tokensSaved" => self.tokens_saved = whole_number(cursor)?,
+                b"compactedToolIds" if cursor.shape()? == Shape::Array => {
+                    cursor.enter()?;
+                    let mut first = true;
+                    while cursor.next_element(&mut first)? {
+                        self.calls.extend(text(cursor)?.map(id_of));
+                    }
+                }
+                _ => cursor.skip_value()?,
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Walks the fields of an object.
+fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>) -> Outcome<()> {
+    let mut cursor = Cursor::new(bytes);
+    if cursor.shape()? != Shape::Object {
+        return Ok(());
+    }
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        take(key.0, &mut cursor)?;
+    }
+    Ok(())
+}
+
+fn whole_number(cursor: &mut Cursor<'_>) -> Outcome<Option<u64>> {
+    if cursor.shape()? == Shape::Number {
+        return Ok(std::str::from_utf8(cursor.number()?).ok().and_then(|digits| digits.parse().ok()));
+    }
+    cursor.skip_value()?;
+    Ok(None)
+}
+
+/// The file that a call names, normalised.
+fn path_of(envelope: &Envelope<'_>, block: &DraftBlock, input: &[u8]) -> Option<Vec<u8>> {
+    if block.part != Part::Call {
+        return None;
+    }
+    let path = InputFields::of(input).path().and_then(RawStr::decode).filter(|path| !path.is_empty())?;
+    let cwd = envelope.cwd.and_then(RawStr::decode);
+    Some(normal_path(&path, cwd.as_deref()))
+}
+
+fn pseudonym_of_raw(raw: &[u8]) -> Id {
+    Id::pseudonym(&RawStr(raw).decode().unwrap_or_default())
+}
+
+/// Names a message without an id by its request, else by its record; never equal to a `message.id`.
+fn fallback_id(envelope: &Envelope<'_>) -> Id {
+    let text = envelope.request.or(envelope.uuid);
+    text.map_or(Id::NONE, |text| Id::of(&[b"without message.id: ", text.0].concat()))
+}

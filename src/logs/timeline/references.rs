@@ -1,0 +1,257 @@
+//! What the model takes up from its context: lines that an edit replaces, identifiers, and where they stood before.
+//!
+//! Only hashes of lines and identifiers are kept, and only while the file is read. Thinking is passed over: it is not in
+//! every log, and it leaves the context by itself.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::json::{Cursor, RawStr};
+use crate::logs::body::code_points;
+use crate::logs::timeline::identifiers::identifiers;
+use crate::logs::timeline::occurrences::Occurrences;
+use crate::logs::timeline::rules::{ReferenceRules, TimelineRules};
+use crate::model::timeline::{NONE, Occurrence, ReferenceKind};
+use crate::model::timeline_rows::ReferenceRow;
+
+/// A block whose text is looked at.
+#[derive(Clone, Copy)]
+pub struct Spot {
+    /// Its number in the file.
+    pub block: u32,
+    /// Index of its chain: what stands in one context does not stand in another.
+    pub chain: u32,
+    /// Number of the message that it is a part of, or [`NONE`] for what the model did not write.
+    pub message: u32,
+}
+
+/// Follows one file from its start.
+pub struct References<'r> {
+    rules: &'r TimelineRules,
+    lines: Occurrences,
+    identifiers: Occurrences,
+    /// By block: the message that it is a part of, or [`NONE`].
+    messages: Vec<u32>,
+    /// What was found.
+    pub found: Vec<ReferenceRow>,
+    /// Where it stood.
+    pub sources: Vec<Occurrence>,
+    decoded: Vec<u8>,
+}
+
+/// Tells how many code points stand before a byte; asked in rising order.
+struct Ruler<'t> {
+    text: &'t [u8],
+    is_ascii: bool,
+    byte: usize,
+    chars: u32,
+    /// Where everything ends, in a text whose parts are never taken one by one.
+    fixed: Option<u32>,
+}
+
+impl<'t> Ruler<'t> {
+    fn new(text: &'t [u8], fixed: Option<u32>) -> Self {
+        Self { text, is_ascii: text.is_ascii(), byte: 0, chars: 0, fixed }
+    }
+
+    fn chars_before(&mut self, byte: usize) -> u32 {
+        if let Some(fixed) = self.fixed {
+            return fixed;
+        }
+        if self.is_ascii {
+            return byte as u32;
+        }
+        if byte < self.byte {
+            return self.chars;
+        }
+        self.chars += code_points(&self.text[self.byte..byte]) as u32;
+        self.byte = byte;
+        self.chars
+    }
+}
+
+impl<'r> References<'r> {
+    /// Nothing yet.
+    pub fn new(rules: &'r TimelineRules) -> Self {
+        let ReferenceRules { lines_max, identifiers_max, .. } = rules.references;
+        Self {
+            rules,
+            lines: Occurrences::new(lines_max),
+            identifiers: Occurrences::new(identifiers_max),
+            messages: Vec::new(),
+            found: Vec::new(),
+            sources: Vec::new(),
+            decoded: Vec::new(),
+        }
+    }
+
+    /// Lines and identifiers whose places were forgotten.
+    pub fn forgotten(&self) -> u64 {
+        self.lines.forgotten + self.identifiers.forgotten
+    }
+
+    /// A block whose text is not looked at.
+    pub fn pass(&mut self, spot: Spot) {
+        self.messages.resize(spot.block as usize + 1, NONE);
+        self.messages[spot.block as usize] = spot.message;
+    }
+
+    /// Takes the text of a block.
+    pub fn text(&mut self, spot: Spot, text: &[u8]) {
+        self.pass(spot);
+        self.take_text(spot, text, None);
+    }
+
+    /// Takes the input of a call, as compact JSON.
+    pub fn call(&mut self, spot: Spot, tool: &str, input: &[u8]) {
+        self.pass(spot);
+        let rules = &self.rules.references;
+        let is_one_of = |names: &[String]| names.iter().any(|name| name == tool);
+        let (edits, names_file) = (is_one_of(&rules.edit_tools), is_one_of(&rules.file_tools));
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let mut ruler = Ruler::new(input, None);
+        let mut key: &[u8] = b"";
+        let mut at = 0;
+        while let Some((string, end)) = next_string(input, at) {
+            at = end;
+            if input.get(end) == Some(&b':') {
+                key = string.0;
+                continue;
+            }
+            decoded.clear();
+            decoded.extend(string.decode().unwrap_or_else(|| string.0.to_vec()));
+            let end_chars = ruler.chars_before(end);
+            if edits && rules.edit_keys.iter().any(|known| known.as_bytes() == key) {
+                self.edit(spot, &decoded);
+            }
+            if names_file && rules.file_keys.iter().any(|known| known.as_bytes() == key) {
+                self.identifier(spot, ReferenceKind::ReadPath, &decoded, end_chars);
+            }
+            self.take_text(spot, &decoded, Some(end_chars));
+        }
+        self.decoded = decoded;
+    }
+
+    fn take_text(&mut self, spot: Spot, text: &[u8], fixed: Option<u32>) {
+        let rules = self.rules;
+        let mut ruler = Ruler::new(text, fixed);
+        identifiers(text, &rules.identifiers, |kind, name, end| {
+            let end = ruler.chars_before(end);
+            self.identifier(spot, kind, name, end);
+        });
+        let mut ruler = Ruler::new(text, fixed);
+        let mut start = 0;
+        for line in text.split(|&byte| byte == b'\n') {
+            self.line(spot, line, start, &mut ruler);
+            start += line.len() + 1;
+        }
+    }
+
+    fn identifier(&mut self, spot: Spot, kind: ReferenceKind, name: &[u8], end_chars: u32) {
+        let entry = self.identifiers.entry(xxh3_64_with_seed(name, u64::from(spot.chain)));
+        if spot.message != NONE && !std::mem::replace(&mut entry.written, true) {
+            let sources = add_sources(&mut self.sources, entry.places(), &self.messages, spot);
+            if !sources.is_empty() {
+                self.found.push(ReferenceRow { kind, block: spot.block, sources, cut: entry.cut });
+            }
+        }
+        let place = Occurrence { block: spot.block, end_chars };
+        entry.add(place, self.rules.references.sources_max);
+    }
+
+    /// An edit: where does the longest line of what it replaces stand?
+    fn edit(&mut self, spot: Spot, old: &[u8]) {
+        let lines = old.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let longest = lines.map(|line| (code_points(line), line)).reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let Some((chars, line)) = longest.filter(|(chars, _)| *chars >= self.rules.references.line_chars_min) else {
+            return;
+        };
+        debug_assert!(chars > 0);
+        let entry = self.lines.get(line_hash(line, spot));
+        let places = entry.map_or(&[][..], |entry| entry.places());
+        let sources = add_sources(&mut self.sources, places, &self.messages, spot);
+        let cut = entry.is_some_and(|entry| entry.cut);
+        self.found.push(ReferenceRow { kind: ReferenceKind::EditSource, block: spot.block, sources, cut });
+    }
+
+    /// Remembers a line, without blanks around it; also without the number or path that tools print before it.
+    fn line(&mut self, spot: Spot, line: &[u8], start: usize, ruler: &mut Ruler<'_>) {
+        let bare = line.trim_ascii();
+        let chars_min = self.rules.references.line_chars_min;
+        if (bare.len() as u64) < chars_min {
+            return;
+        }
+        let end_chars = ruler.chars_before(start + line.trim_ascii_end().len());
+        let place = Occurrence { block: spot.block, end_chars };
+        let places_max = self.rules.references.sources_max;
+        let behind = behind_prefix(bare, self.rules.references.prefix_bytes_max);
+        let keeps_whole = behind.is_none_or(|prefix| !prefix.is_number);
+        let whole = keeps_whole.then_some(bare);
+        for text in behind.map(|prefix| prefix.rest).into_iter().chain(whole) {
+            if text.len() as u64 >= chars_min && code_points(text) >= chars_min {
+                self.lines.entry(line_hash(text, spot)).add(place, places_max);
+            }
+        }
+    }
+}
+
+fn line_hash(line: &[u8], spot: Spot) -> u64 {
+    xxh3_64_with_seed(line, u64::from(spot.chain))
+}
+
+/// Adds the places that stood before the answer at `spot`: its own blocks were not in its context.
+fn add_sources(sources: &mut Vec<Occurrence>, places: &[Occurrence], messages: &[u32], spot: Spot) -> Range<u32> {
+    let start = sources.len() as u32;
+    let own = |place: &&Occurrence| spot.message != NONE && messages[place.block as usize] == spot.message;
+    sources.extend(places.iter().filter(|place| !own(place)));
+    start..sources.len() as u32
+}
+
+/// What stands behind the prefix of a line.
+#[derive(Clone, Copy)]
+struct BehindPrefix<'l> {
+    rest: &'l [u8],
+    /// The prefix is a line number of a listing, which no file holds.
+    is_number: bool,
+}
+
+/// A line behind `12→` or `12` and a tab (listings of files), `12:` or `12-` or `path:12:` (matches of a search), `+` or
+/// `-` (differences).
+fn behind_prefix(line: &[u8], prefix_bytes_max: usize) -> Option<BehindPrefix<'_>> {
+    let rest = |rest: &'_ [u8]| -> usize { line.len() - rest.trim_ascii_start().len() };
+    let made = |from: usize, is_number| Some(BehindPrefix { rest: &line[from..], is_number });
+    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let behind = &line[digits..];
+    if digits > 0 {
+        return match behind {
+            [0xE2, 0x86, 0x92, text @ ..] | [b'\t', text @ ..] => made(rest(text), true),
+            [b':' | b'-', text @ ..] => made(rest(text), false),
+            _ => None,
+        };
+    }
+    if let [b'+' | b'-', text @ ..] = line {
+        return made(rest(text), false);
+    }
+    // `path:12:` and `path-12-`: the first number between two such signs, before any blank.
+    let head = &line[..line.len().min(prefix_bytes_max)];
+    let word = head.iter().position(u8::is_ascii_whitespace).map_or(head, |blank| &head[..blank]);
+    let mut from = 0;
+    while let Some(sign) = word[from..].iter().position(|byte| matches!(byte, b':' | b'-')).map(|at| from + at) {
+        let number = word[sign + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let close = sign + 1 + number;
+        if number > 0 && line.get(close) == Some(&word[sign]) {
+            return made(rest(&line[close + 1..]), false);
+        }
+        from = sign + 1;
+    }
+    None
+}
+
+/// The next string at or behind a byte of JSON, and where it ends.
+fn next_string(json: &[u8], from: usize) -> Option<(RawStr<'_>, usize)> {
+    let start = from + memchr::memchr(b'"', json.get(from..)?)?;
+    let mut cursor = Cursor::at(json, start);
+    let string = cursor.string().ok()?;
+    Some((string, cursor.pos()))
+}

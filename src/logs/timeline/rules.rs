@@ -1,0 +1,150 @@
+//! The numbers and words of `rules/timeline.toml`.
+
+use memchr::memmem;
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// The shipped rules.
+pub const SHIPPED: &str = include_str!("../../../rules/timeline.toml");
+
+/// `rules/timeline.toml`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct TimelineRules {
+    /// A context that shrinks by more tokens than this begins a segment.
+    pub shrink_tokens_min: u64,
+    /// Tools that expand a skill.
+    pub skill_tools: Vec<String>,
+    /// Tools by which plan mode is entered or left.
+    pub plan_tools: Vec<String>,
+    /// Attachments that say so.
+    pub plan_attachments: Vec<String>,
+    /// The permission mode that stands for it.
+    pub plan_permission_mode: String,
+    /// Hooks that run when a session is taken up.
+    pub resume_hooks: Vec<String>,
+    /// How much of the start of a text is taken for its words, in code points.
+    pub utterance_chars_max: usize,
+    /// What is followed back through the context.
+    pub references: ReferenceRules,
+    /// What is an identifier.
+    pub identifiers: IdentifierRules,
+    skill_prefixes: Vec<String>,
+    interrupt_prefixes: Vec<String>,
+    resume_commands: Vec<String>,
+    command_within_bytes: usize,
+    workspace_names: Vec<String>,
+    workspace_directories: Vec<String>,
+    markdown_endings: Vec<String>,
+}
+
+/// The table `[references]`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct ReferenceRules {
+    /// Tools that replace text of a file.
+    pub edit_tools: Vec<String>,
+    /// Keys of their inputs that hold what they replace.
+    pub edit_keys: Vec<String>,
+    /// Tools whose inputs name a file that has to exist.
+    pub file_tools: Vec<String>,
+    /// Keys of their inputs that hold it.
+    pub file_keys: Vec<String>,
+    /// Shortest line that is followed, in code points.
+    pub line_chars_min: u64,
+    /// Longest `path:line:` that is taken off a line, in bytes.
+    pub prefix_bytes_max: usize,
+    /// Places kept of one text: the first and the latest.
+    pub sources_max: usize,
+    /// Lines held per generation.
+    pub lines_max: usize,
+    /// Identifiers held per generation.
+    pub identifiers_max: usize,
+}
+
+/// The table `[identifiers]`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct IdentifierRules {
+    /// Shortest identifier, in bytes.
+    pub bytes_min: usize,
+    /// Shortest path, in bytes.
+    pub path_bytes_min: usize,
+    /// Fewest hexadecimal digits.
+    pub hex_digits_min: usize,
+    /// Shortest symbol.
+    pub symbol_chars_min: usize,
+    /// Letters of a ticket.
+    pub ticket_letters: Span,
+    /// Digits of a ticket.
+    pub ticket_digits: Span,
+}
+
+/// How many of something there may be, both ends included.
+#[derive(Deserialize, Debug, Clone, Copy)]
+pub struct Span(usize, usize);
+
+impl Span {
+    /// Whether a number lies in it.
+    pub fn contains(self, number: &usize) -> bool {
+        (self.0..=self.1).contains(number)
+    }
+}
+
+impl TimelineRules {
+    /// Reads a file of rules; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// If the text does not fit.
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))
+    }
+
+    /// The rules compiled into this program.
+    pub fn shipped() -> Self {
+        Self::parse(SHIPPED, "rules/timeline.toml").expect("the shipped rules/timeline.toml parses; a test reads it")
+    }
+
+    /// Whether a text is that of an expanded skill.
+    pub fn is_skill(&self, text: &[u8]) -> bool {
+        begins(text, &self.skill_prefixes)
+    }
+
+    /// Whether a text says that the person interrupted.
+    pub fn is_interrupt(&self, text: &[u8]) -> bool {
+        begins(text, &self.interrupt_prefixes)
+    }
+
+    /// Whether a text is a command by which a session is left or taken up.
+    pub fn is_resume(&self, text: &[u8]) -> bool {
+        const OPEN: &[u8] = b"<command-name>";
+        if text.first() != Some(&b'<') {
+            return false;
+        }
+        let head = &text[..text.len().min(self.command_within_bytes)];
+        let Some(name) = memmem::find(head, OPEN).map(|at| &head[at + OPEN.len()..]) else { return false };
+        let name = name.split(|&byte| byte == b'<').next().unwrap_or_default();
+        self.resume_commands.iter().any(|command| command.as_bytes() == name.trim_ascii())
+    }
+
+    /// Whether a path (normalised) is that of a Markdown file.
+    pub fn is_markdown(&self, path: &[u8]) -> bool {
+        self.markdown_endings.iter().any(|ending| {
+            let tail = path.len().checked_sub(ending.len()).map(|start| &path[start..]);
+            tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending.as_bytes()))
+        })
+    }
+
+    /// Whether a path (normalised) is that of a file that tells the model how to work.
+    pub fn is_workspace(&self, path: &[u8]) -> bool {
+        let mut parts = path.rsplit(|&byte| byte == b'/');
+        let is_one_of = |part: &[u8], words: &[String]| words.iter().any(|word| word.as_bytes() == part);
+        let name = parts.next().unwrap_or_default();
+        is_one_of(name, &self.workspace_names) || parts.any(|part| is_one_of(part, &self.workspace_directories))
+    }
+}
+
+fn begins(text: &[u8], prefixes: &[String]) -> bool {
+    prefixes.iter().any(|prefix| text.starts_with(prefix.as_bytes()))
+}

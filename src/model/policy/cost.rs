@@ -1,0 +1,109 @@
+//! Tokens by how they are billed, and what they cost.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+use serde::Serialize;
+
+/// Units of one uncached input token: every published rate is a whole number of them.
+pub const UNITS_PER_TOKEN: u64 = 200;
+
+/// Tokens by how they are billed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Spent {
+    /// Read from the cache.
+    pub read: u64,
+    /// Written to it for five minutes.
+    pub write_5m: u64,
+    /// Written to it for an hour.
+    pub write_1h: u64,
+    /// Neither.
+    pub uncached: u64,
+    /// Answered.
+    pub output: u64,
+}
+
+impl Spent {
+    /// Tokens of the prompt: everything but the answer.
+    pub fn prompt(&self) -> u64 {
+        self.read + self.write() + self.uncached
+    }
+
+    /// Tokens written for either lifetime.
+    pub fn write(&self) -> u64 {
+        self.write_5m + self.write_1h
+    }
+}
+
+impl Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            read: self.read + other.read,
+            write_5m: self.write_5m + other.write_5m,
+            write_1h: self.write_1h + other.write_1h,
+            uncached: self.uncached + other.uncached,
+            output: self.output + other.output,
+        }
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Spent {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Add::add)
+    }
+}
+
+/// What tokens cost. Integers throughout: no sum rounds.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Cost {
+    /// Nano-dollars of all priced tokens, at list prices.
+    pub nano_usd: u128,
+    /// The same as uncached input tokens of the model, times [`UNITS_PER_TOKEN`]; unpriced tokens at the usual ratios.
+    pub units: u128,
+    /// Tokens that no price is known for: they are in `units`, not in `nano_usd`.
+    pub unpriced_tokens: u64,
+}
+
+impl Cost {
+    /// Dollars, for print; none if some tokens are unpriced.
+    pub fn usd(&self) -> Option<f64> {
+        (self.unpriced_tokens == 0).then_some(self.nano_usd as f64 / 1e9)
+    }
+
+    /// Input-equivalent tokens, for print.
+    pub fn iet(&self) -> f64 {
+        self.units as f64 / UNITS_PER_TOKEN as f64
+    }
+}
+
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            nano_usd: self.nano_usd + other.nano_usd,
+            units: self.units + other.units,
+            unpriced_tokens: self.unpriced_tokens + other.unpriced_tokens,
+        }
+    }
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Add::add)
+    }
+}

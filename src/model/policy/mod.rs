@@ -1,0 +1,10 @@
+//! Outcomes of what-if policies: plain data, counts and integers.
+
+pub mod arg_check;
+pub mod breakage;
+pub mod compaction;
+pub mod cost;
+pub mod history_trim;
+pub mod outcome;
+pub mod pick_tools;
+pub mod tool_filter;

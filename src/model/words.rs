@@ -1,0 +1,95 @@
+//! How a text falls into words: one rule for the reader of logs, which keeps hashes only, and for tool catalogs and stop
+//! lists, whose words must hash to the same.
+
+use std::borrow::Cow;
+
+/// Shortest term of the relevance filter, in bytes (policies.md 5.1).
+const TERM_BYTES_MIN: usize = 3;
+/// Shortest word of the keyword scorer, in code points (policies.md 6.2).
+const WORD_CHARS_MIN: usize = 2;
+
+/// A word of a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece<'a> {
+    /// In lower case.
+    pub text: Cow<'a, str>,
+    /// Where it begins, in code points from the start of the text.
+    pub start_chars: usize,
+}
+
+impl Piece<'_> {
+    /// See [`hash`].
+    pub fn hash(&self) -> u64 {
+        hash(&self.text)
+    }
+}
+
+/// Terms of the relevance filter: runs of letters, digits and `_`, of at least three bytes.
+pub fn terms(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let runs = Runs { rest: text, chars: 0, inside: |c| c.is_alphanumeric() || c == '_', breaks: |_, _, _| false };
+    runs.filter(|piece| piece.text.len() >= TERM_BYTES_MIN)
+}
+
+/// Words of the keyword scorer: runs of letters and digits, split where camelCase begins a new word (`toolUse` is tool,
+/// use; `HTTPServer` is http, server), of at least two characters.
+pub fn words(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let runs = Runs { rest: text, chars: 0, inside: char::is_alphanumeric, breaks: begins_hump };
+    runs.filter(|piece| piece.text.chars().nth(WORD_CHARS_MIN - 1).is_some())
+}
+
+/// XXH3-64 of a word in lower case: how words are kept.
+pub fn hash(word: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(lower(word).as_bytes())
+}
+
+fn lower(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.to_lowercase())
+}
+
+/// Whether `this` begins a new word after `before`: a capital after a small letter or digit, or the last capital of
+/// several, which belongs to the small letters behind it.
+fn begins_hump(before: char, this: char, after: Option<char>) -> bool {
+    this.is_uppercase() && (!before.is_uppercase() || after.is_some_and(char::is_lowercase))
+}
+
+/// Runs of characters.
+struct Runs<'a> {
+    rest: &'a str,
+    /// Code points before `rest`.
+    chars: usize,
+    inside: fn(char) -> bool,
+    /// Whether a new run begins between two characters, given the one that follows.
+    breaks: fn(char, char, Option<char>) -> bool,
+}
+
+impl Runs<'_> {
+    /// Length of the run at the start of `rest`, in bytes.
+    fn run_bytes(&self) -> usize {
+        let mut before = None;
+        let mut chars = self.rest.char_indices().peekable();
+        while let Some((at, this)) = chars.next() {
+            let after = chars.peek().map(|&(_, after)| after);
+            if !(self.inside)(this) || before.is_some_and(|before| (self.breaks)(before, this, after)) {
+                return at;
+            }
+            before = Some(this);
+        }
+        self.rest.len()
+    }
+}
+
+impl<'a> Iterator for Runs<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let (gap, rest) = self.rest.split_at(self.rest.find(self.inside)?);
+        (self.rest, self.chars) = (rest, self.chars + gap.chars().count());
+        let (run, rest) = self.rest.split_at(self.run_bytes());
+        let start_chars = self.chars;
+        (self.rest, self.chars) = (rest, self.chars + run.chars().count());
+        Some(Piece { text: lower(run), start_chars })
+    }
+}

@@ -1,0 +1,106 @@
+//! The thresholds and carries that are tried beside each other.
+
+use std::sync::Arc;
+
+use crate::model::policy::breakage::Class;
+use crate::model::policy::compaction::{Outcome, SweepRow};
+use crate::model::policy::cost::Cost;
+use crate::model::timeline::Timeline;
+use crate::policies::breakage::tally::tally;
+use crate::policies::breakage::{self, Detectors, Watch};
+use crate::policies::cache_knobs::Oracle;
+use crate::policies::drive::{Extra, run_watched};
+use crate::policies::journal::Journal;
+use crate::policies::money::Prices;
+use crate::policies::sizes::Sizes;
+use crate::policies::view::Stage;
+
+use super::knobs::Knobs;
+use super::sheet::Sheet;
+use super::stage::{Compaction, SUMMARY_CALL, Trigger};
+use super::summary::compactions;
+
+/// One setting of the sweep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// When to compact.
+    pub trigger: Trigger,
+    /// Tokens that a compaction leaves besides the static prefix (where the tail ends exactly where it may).
+    pub carry_tokens: u64,
+    /// The knobs with that carry.
+    pub knobs: Knobs,
+}
+
+impl Point {
+    /// The threshold in tokens; none: never.
+    pub fn trigger_tokens(&self) -> Option<u64> {
+        if let Trigger::Tokens(tokens) = self.trigger { Some(tokens) } else { None }
+    }
+}
+
+/// All settings: every carry with every threshold, and once without any compaction.
+pub fn points(knobs: &Knobs, sheet: &Sheet) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for &carry in &sheet.sweep.carries {
+        let knobs = with_carry(knobs, sheet, carry);
+        let point =
+            |&tokens| Point { trigger: Trigger::Tokens(tokens), carry_tokens: carry.into(), knobs: knobs.clone() };
+        points.extend(sheet.sweep.triggers.iter().map(point));
+    }
+    points.push(Point { trigger: Trigger::Never, carry_tokens: 0, knobs: knobs.clone() });
+    points
+}
+
+/// The summary keeps its size; tail and reattached files share the rest as they do in the knobs.
+fn with_carry(knobs: &Knobs, sheet: &Sheet, carry: u32) -> Knobs {
+    let fixed = knobs.summary_tokens + sheet.client.acknowledgement_tokens;
+    let free = u64::from(carry.saturating_sub(fixed));
+    let both = knobs.tail_keep_tokens + u64::from(knobs.reattach_tokens);
+    let tail = (free * knobs.tail_keep_tokens).checked_div(both).unwrap_or(free);
+    let reattach = u32::try_from(free - tail).expect("a part of a carry, which is a u32");
+    Knobs { tail_keep_tokens: tail, reattach_tokens: reattach, ..knobs.clone() }
+}
+
+/// What a sweep runs on.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// The log.
+    pub timeline: &'a Timeline,
+    /// Its sizes.
+    pub sizes: &'a Sizes,
+    /// The cache.
+    pub oracle: &'a Oracle,
+    /// The prices.
+    pub prices: &'a Prices,
+    /// The detectors.
+    pub detectors: &'a Detectors<'a>,
+    /// Their numbers.
+    pub breakage: &'a breakage::Sheet,
+}
+
+/// Replays one setting.
+pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
+    let Ground { timeline, sizes, oracle, prices, detectors, breakage } = *ground;
+    let journal = Journal::default();
+    let tokens: Arc<[u32]> = sizes.tokens.as_slice().into();
+    let mut watch = Watch::new(detectors);
+    let mut stages = || -> Vec<Box<dyn Stage>> {
+        let stage = Compaction::new(point.knobs.clone(), sheet.clone(), Arc::clone(&tokens), journal.clone());
+        vec![Box::new(stage.at(point.trigger))]
+    };
+    let run = run_watched(timeline, sizes, oracle, prices, &mut stages, &mut watch);
+    let done = compactions(timeline, &journal.take(), &run, None, sheet);
+    let broken = tally(detectors, timeline, &watch.breaks, run.requests.len() as u64, breakage);
+    let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
+    SweepRow {
+        trigger_tokens: point.trigger_tokens(),
+        carry_tokens: point.carry_tokens,
+        firings: done.outcomes.get(&Outcome::Ok).copied().unwrap_or_default(),
+        is_thrashing: done.is_thrashing,
+        cost: run.cost(),
+        summariser: run.extra.iter().filter(is_summary).map(|extra| extra.cost).sum::<Cost>(),
+        reread_tokens: broken.reread_tokens,
+        edit_source_lost: broken.events(Class::EditSourceLost),
+        ref_lost: broken.events(Class::RefLost),
+    }
+}

@@ -1,0 +1,446 @@
+//! Sends the requests of the log again: lays out each context, lets the stages change it, sees what of it is still cached,
+//! and prices it.
+//!
+//! A context is the static prefix and then, request by request of the segment: what the model answered to the request
+//! before, the residual of this one, what came in. Without stages that is what the log says was sent. Chains are
+//! independent of each other: what they share across sessions is looked up in times of the log, never in results.
+
+use std::ops::Range;
+
+use crate::model::policy::cost::{Cost, Spent};
+use crate::model::timeline::{Marks, NONE, SegmentCause, Timeline};
+use crate::model::trace::{Millis, Place};
+use crate::policies::cache_knobs::{HiddenForks, Oracle};
+use crate::policies::contexts;
+use crate::policies::money::{Prices, Tariff};
+use crate::policies::oracle::{Ask, Cache, written};
+use crate::policies::priors::{self, Prior, Warm};
+use crate::policies::sizes::{self, Sizes};
+use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, View};
+
+/// One request as it was sent and billed in this run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Priced {
+    /// Index into [`Timeline::requests`].
+    pub request: u32,
+    /// Its tokens; no output.
+    pub spent: Spent,
+    /// What they cost.
+    pub cost: Cost,
+    /// Leading tokens that were the same as in the context before: no more than these could be read.
+    pub shared: u64,
+}
+
+/// A call besides those of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extra {
+    /// The request at which it was made.
+    pub request: u32,
+    /// What was asked for.
+    pub call: ExtraCall,
+    /// As billed.
+    pub spent: Spent,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// All requests of a timeline under one policy.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// In the order of [`Timeline::requests`]; those without usage are missing.
+    pub requests: Vec<Priced>,
+    /// In the same order.
+    pub extra: Vec<Extra>,
+    /// What stages noticed, by request.
+    pub noticed: Vec<(u32, Noticed)>,
+    /// Requests without usage: they are not priced.
+    pub without_usage: u64,
+}
+
+impl Run {
+    /// Adds the run over the chains that follow.
+    pub fn append(&mut self, later: Self) {
+        self.requests.extend(later.requests);
+        self.extra.extend(later.extra);
+        self.noticed.extend(later.noticed);
+        self.without_usage += later.without_usage;
+    }
+
+    /// Tokens of all requests and extra calls.
+    pub fn spent(&self) -> Spent {
+        self.requests.iter().map(|priced| priced.spent).chain(self.extra.iter().map(|extra| extra.spent)).sum()
+    }
+
+    /// Cost of all requests and extra calls.
+    pub fn cost(&self) -> Cost {
+        self.requests.iter().map(|priced| priced.cost).chain(self.extra.iter().map(|extra| extra.cost)).sum()
+    }
+}
+
+/// Looks at contexts as they are sent (the search for what was lost).
+pub trait Observer {
+    /// A chain begins.
+    fn begin(&mut self, timeline: &Timeline, chain: u32);
+
+    /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
+    fn sent(&mut self, moment: &Moment<'_>, logged: &View, sent: &View, aside: &Aside);
+}
+
+/// What all runs over one timeline share.
+pub struct Ground<'a> {
+    /// The requests.
+    pub timeline: &'a Timeline,
+    /// Their sizes.
+    pub sizes: &'a Sizes,
+    /// The cache.
+    pub oracle: &'a Oracle,
+    /// Prices by symbol.
+    pub tariff: Tariff<'a>,
+    /// What is known of each request before its bill.
+    pub priors: Vec<Prior>,
+    min_cacheable: Vec<u64>,
+}
+
+impl<'a> Ground<'a> {
+    /// Learns what is known before each request, over all sessions.
+    pub fn new(timeline: &'a Timeline, sizes: &'a Sizes, oracle: &'a Oracle, prices: &'a Prices) -> Self {
+        Self {
+            timeline,
+            sizes,
+            oracle,
+            tariff: Tariff::new(prices, &timeline.names),
+            priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown),
+            min_cacheable: timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect(),
+        }
+    }
+
+    /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order with
+    /// [`Run::append`], are the run over the whole.
+    pub fn run<'r>(
+        &'r self,
+        chains: Range<u32>,
+        stages: &'r mut [Box<dyn Stage>],
+        observer: Option<&'r mut (dyn Observer + 'r)>,
+    ) -> Run {
+        let mut driver = Driver {
+            ground: self,
+            cache: Cache::new(self.oracle),
+            stages,
+            observer,
+            logged: View::default(),
+            sent: View::default(),
+            before: View::default(),
+            last: None,
+            aside: Aside::default(),
+            run: Run::default(),
+        };
+        for chain in chains {
+            driver.chain(chain);
+        }
+        driver.run
+    }
+}
+
+/// Runs a policy (no stages: the baseline) over all chains. `stages` makes a fresh set; it is asked once.
+pub fn run(
+    timeline: &Timeline,
+    sizes: &Sizes,
+    oracle: &Oracle,
+    prices: &Prices,
+    stages: &mut dyn FnMut() -> Vec<Box<dyn Stage>>,
+) -> Run {
+    Ground::new(timeline, sizes, oracle, prices).run(0..timeline.chains.len() as u32, &mut stages(), None)
+}
+
+/// As [`run`], with somebody who looks at each context.
+pub fn run_watched(
+    timeline: &Timeline,
+    sizes: &Sizes,
+    oracle: &Oracle,
+    prices: &Prices,
+    stages: &mut dyn FnMut() -> Vec<Box<dyn Stage>>,
+    observer: &mut dyn Observer,
+) -> Run {
+    Ground::new(timeline, sizes, oracle, prices).run(0..timeline.chains.len() as u32, &mut stages(), Some(observer))
+}
+
+/// The request before in the chain.
+#[derive(Clone, Copy)]
+struct Last {
+    request: u32,
+    tokens: u64,
+    /// When it was over, by the clock of the chain.
+    end: Millis,
+}
+
+struct Driver<'a, 'r> {
+    ground: &'r Ground<'a>,
+    cache: Cache<'r>,
+    stages: &'r mut [Box<dyn Stage>],
+    observer: Option<&'r mut (dyn Observer + 'r)>,
+    /// The context as the log has it, as it is sent, and as the last one was sent. The buffers are kept.
+    logged: View,
+    sent: View,
+    before: View,
+    last: Option<Last>,
+    aside: Aside,
+    run: Run,
+}
+
+impl Driver<'_, '_> {
+    fn chain(&mut self, chain: u32) {
+        let timeline = self.ground.timeline;
+        self.cache.begin();
+        self.last = None;
+        self.logged.items.clear();
+        self.logged.prefix = Prefix { tokens: self.ground.sizes.prefix[chain as usize], edition: 0 };
+        self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
+        if let Some(observer) = self.observer.as_deref_mut() {
+            observer.begin(timeline, chain);
+        }
+        for index in timeline.chains[chain as usize].requests.clone() {
+            self.request(index);
+        }
+        // Nobody knows that a session will not go on; a subagent is over when it has answered.
+        if timeline.chains[chain as usize].place == Place::Main
+            && let Some(last) = self.last
+        {
+            self.keep_alive(last.request, None);
+        }
+    }
+
+    fn request(&mut self, index: u32) {
+        let Ground { timeline, sizes, .. } = *self.ground;
+        let request = &timeline.requests[index as usize];
+        let opens = contexts::opens(timeline, index);
+        contexts::step(timeline, sizes, index, &mut self.logged.items);
+        if request.context() == 0 {
+            self.run.without_usage += 1;
+            return;
+        }
+        let start = self.start(index);
+        self.keep_alive(index, Some(start));
+        let moment = Moment {
+            timeline,
+            request: index,
+            sent_before: self.last.map(|last| last.tokens),
+            cached_before: self.cache.cached(),
+            opens_segment: opens,
+        };
+        self.sent.prefix = self.logged.prefix;
+        self.sent.items.clone_from(&self.logged.items);
+        for stage in self.stages.iter_mut() {
+            stage.apply(&moment, &mut self.sent, &mut self.aside);
+        }
+        if let Some(observer) = self.observer.as_deref_mut() {
+            observer.sent(&moment, &self.logged, &self.sent, &self.aside);
+        }
+        self.price(index, opens, start);
+        std::mem::swap(&mut self.before, &mut self.sent);
+    }
+
+    /// When a request starts by the clock of its chain, which never runs backwards.
+    fn start(&self, index: u32) -> Millis {
+        let request = &self.ground.timeline.requests[index as usize];
+        self.last.map_or(request.start, |last| last.end + self.ground.priors[index as usize].idle)
+    }
+
+    fn price(&mut self, index: u32, opens: bool, start: Millis) {
+        let Ground { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.ground;
+        let request = &timeline.requests[index as usize];
+        let prior = &priors[index as usize];
+        let context = self.sent.tokens();
+        let still = moved(prior.still, sizes.prefix[request.chain as usize], self.sent.prefix.tokens).min(context);
+        let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
+        self.adopt(index, start);
+        let common = self.common(index, opens, still);
+        let shifted = |warm: Warm| Warm { last_use: start - request.start.saturating_sub(warm.last_use), ..warm };
+        let ask = Ask {
+            elsewhere: prior.elsewhere.map(shifted),
+            edition: self.sent.prefix.edition,
+            context,
+            tail: request.usage.input.min(context),
+            still,
+            shared: common.shared,
+            forked: common.forked,
+            items: self.sent.items.len() as u32,
+            min_cacheable: min_cacheable[request.model.0 as usize],
+            ..prior.ask(request.model, start, end)
+        };
+        let spent = self.cache.step(&ask);
+        let cost = tariff.cost(request.model, request.start, &spent);
+        self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
+        self.last = Some(Last { request: index, tokens: context, end });
+        for call in self.aside.extra.drain(..) {
+            let written = written(call.write, self.cache.tail_class(prior.class));
+            let spent = Spent { read: call.read, uncached: call.uncached, output: call.output, ..written };
+            let cost = tariff.cost(request.model, request.start, &spent);
+            self.run.extra.push(Extra { request: index, call, spent, cost });
+        }
+        self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
+    }
+
+    /// How much of the context about to be sent was there before.
+    fn common(&self, index: u32, opens: bool, still: u64) -> Common {
+        let knobs = &self.ground.oracle.knobs;
+        let request = &self.ground.timeline.requests[index as usize];
+        let alone = if knobs.cross_session.is_on() { still } else { 0 };
+        let segment = &self.ground.timeline.segments[request.segment as usize];
+        let Some(last) = self.last else {
+            let inherited = self.ground.priors[index as usize].inherited;
+            let shared = inherited.map_or(alone, |warm| match segment.after {
+                NONE => warm.length.min(self.sent.tokens()),
+                _ => self.inherited(index),
+            });
+            return Common { shared, forked: None };
+        };
+        if !self.cache.knows(request.model) {
+            return Common { shared: alone, forked: None };
+        }
+        if self.sent.prefix.edition != self.before.prefix.edition {
+            let known = self.cache.knows_edition(request.model, self.sent.prefix.edition);
+            return Common { shared: if known { still } else { 0 }, forked: None };
+        }
+        let equal = self.sent.items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
+        let tokens = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
+        let whole = equal == self.before.items.len();
+        let shared = self.sent.prefix.tokens + tokens(&self.sent.items[..equal]);
+        match self.change(index, opens) {
+            Change::Rewritten => Common { shared: still, forked: None },
+            _ if equal == 0 => Common { shared: still, forked: None },
+            Change::Stripped => Common { shared, forked: Some(shared) },
+            Change::Grown => {
+                let forked = self.fork(index, last.request, whole).map(|measured| {
+                    let answer = tokens(self.answer(last.request, equal));
+                    measured.unwrap_or(answer).min(answer)
+                });
+                match forked.filter(|&answer| answer > 0) {
+                    Some(answer) => Common { shared: shared + answer, forked: Some(self.cache.cached() + answer) },
+                    None => Common { shared, forked: None },
+                }
+            }
+        }
+    }
+
+    /// How the messages of the log came from those of the request before.
+    fn change(&self, index: u32, opens: bool) -> Change {
+        let request = &self.ground.timeline.requests[index as usize];
+        let cause = self.ground.timeline.segments[request.segment as usize].cause;
+        let has = |marks: Marks| request.marks.has(marks);
+        let is_shorter = self.ground.sizes.gone.contains_key(&index);
+        if has(Marks::MICROCOMPACTION) || (opens && cause == SegmentCause::Compaction) {
+            return Change::Rewritten;
+        }
+        if !is_shorter || (opens && cause == SegmentCause::Rewind) {
+            return Change::Grown;
+        }
+        let before = self.last.map_or(0, |last| self.ground.timeline.requests[last.request as usize].context());
+        let shrunk = before.saturating_sub(request.context());
+        // At a human turn thinking is left out of the answer before. A hidden request may have cached what is left, unless
+        // the answer never ended. Within a turn only a clearing that is not logged makes a context much shorter.
+        let forks =
+            self.ground.priors[index as usize].fork && self.ground.oracle.knobs.hidden_forks != HiddenForks::Off;
+        match (has(Marks::HUMAN), forks && !has(Marks::INTERRUPT) && !has(Marks::RESUME)) {
+            (true, true) => Change::Stripped,
+            (true, false) => Change::Rewritten,
+            (false, _) if shrunk >= self.ground.oracle.cache.clearing_tokens_min => Change::Rewritten,
+            (false, _) => Change::Grown,
+        }
+    }
+
+    /// Tokens that a chain forked off another begins with: everything before what its first request brings.
+    fn inherited(&self, index: u32) -> u64 {
+        let inputs = &self.ground.timeline.requests[index as usize].inputs;
+        let own = |key: Key| match key {
+            Key::Block(block) => inputs.contains(&block),
+            Key::Residual(request) => request == index,
+            Key::Made(_) => false,
+        };
+        let before = self.sent.items.iter().take_while(|item| !own(item.key));
+        self.sent.prefix.tokens + before.map(|item| u64::from(item.tokens)).sum::<u64>()
+    }
+
+    /// What the chain that this one was forked off has left in the cache.
+    fn adopt(&mut self, index: u32, start: Millis) {
+        let Ground { timeline, sizes, ref priors, .. } = *self.ground;
+        let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
+        let request = &timeline.requests[index as usize];
+        let length = match timeline.segments[request.segment as usize].after {
+            NONE => warm.length,
+            after => {
+                let base = &timeline.requests[after as usize];
+                let answer: u64 = base.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum();
+                self.inherited(index).saturating_sub(answer + base.usage.input)
+            }
+        };
+        let last_use = start - request.start.saturating_sub(warm.last_use);
+        self.cache.adopt(request.model, length, self.cache.tail_class(warm.class), last_use);
+    }
+
+    /// Whether a hidden request has cached the answer before this request: some, with its size if the bill says it.
+    fn fork(&self, index: u32, before: u32, whole: bool) -> Option<Option<u64>> {
+        let timeline = self.ground.timeline;
+        let (last, request) = (&timeline.requests[before as usize], &timeline.requests[index as usize]);
+        if !whole || !request.marks.has(Marks::HUMAN) || last.model != request.model {
+            return None;
+        }
+        let believed = self.ground.priors[index as usize].fork.then_some(None);
+        let cached = last.usage.cache_read + last.usage.cache_creation;
+        match self.ground.oracle.knobs.hidden_forks {
+            HiddenForks::Off => None,
+            HiddenForks::Estimated => believed,
+            // A read of exactly what was written says that there was none; a smaller one says nothing.
+            HiddenForks::On if request.usage.cache_read == cached => None,
+            HiddenForks::On => sizes::surplus(last, request).map_or(believed, |surplus| Some(Some(surplus))),
+        }
+    }
+
+    /// The items after the common ones that are the answer before, as it was.
+    fn answer(&self, before: u32, from: usize) -> &[Item] {
+        let timeline = self.ground.timeline;
+        let outputs = timeline.requests[before as usize].outputs.clone();
+        let rest = &self.sent.items[from..];
+        let same = |(item, block): &(&Item, u32)| {
+            item.key == Key::Block(*block) && item.kept_chars == timeline.blocks[*block as usize].chars
+        };
+        let count = rest.iter().zip(outputs).take_while(same).count();
+        &rest[..count]
+    }
+
+    /// Pays for reads that only kept the cache alive until a request.
+    fn keep_alive(&mut self, index: u32, until: Option<Millis>) {
+        let Some(last) = self.last else { return };
+        let kept = self.cache.keep_alive(until);
+        if kept.reads == 0 {
+            return;
+        }
+        let before = &self.ground.timeline.requests[last.request as usize];
+        let call = ExtraCall { cause: "keep_alive", read: kept.tokens, write: 0, uncached: 0, output: 0 };
+        let spent = Spent { read: kept.tokens, ..Spent::default() };
+        let cost = self.ground.tariff.cost(before.model, before.end, &spent);
+        let extra = Extra { request: index, call, spent, cost };
+        self.run.extra.extend(std::iter::repeat_n(extra, kept.reads as usize));
+    }
+}
+
+/// How messages came from those before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Something was added at the end, or the end was taken back.
+    Grown,
+    /// Something before the end was left out, and what is left was cached by a hidden request.
+    Stripped,
+    /// They were changed before what any cached prefix covers.
+    Rewritten,
+}
+
+/// What of a context can be in the cache.
+struct Common {
+    shared: u64,
+    forked: Option<u64>,
+}
+
+/// The static prefix as the stages left it: as much longer or shorter as theirs is than the log's.
+fn moved(still: u64, logged: u64, sent: u64) -> u64 {
+    (still + sent).saturating_sub(logged)
+}

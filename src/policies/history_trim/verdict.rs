@@ -1,0 +1,25 @@
+//! Whether trimming paid.
+
+use crate::model::policy::cost::Cost;
+use crate::model::policy::history_trim::{Sides, Verdict};
+use crate::policies::history_trim::sheet::ReportNumbers;
+
+impl ReportNumbers {
+    /// Holds the cost with the policy against that without, both by the same simulation. They are compared in units of
+    /// input tokens, which unpriced models have, too.
+    pub fn sides(&self, baseline: Cost, policy: Cost) -> Sides {
+        Sides { baseline, policy, verdict: verdict(baseline.units, policy.units, self.margin_permille) }
+    }
+}
+
+/// What a difference of costs says: nothing unless it is at least so many thousandths of the baseline.
+pub fn verdict(baseline: u128, policy: u128, margin_permille: u32) -> Verdict {
+    let difference = baseline.abs_diff(policy);
+    if difference == 0 || difference * 1000 < baseline * u128::from(margin_permille) {
+        Verdict::NoClearWinner
+    } else if policy < baseline {
+        Verdict::Cheaper
+    } else {
+        Verdict::Dearer
+    }
+}

@@ -1,0 +1,157 @@
+//! The knobs of a policy: the defaults of its sheet with what the user sets laid over them.
+
+use serde::de::DeserializeOwned;
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
+
+use crate::error::{Error, Result};
+
+/// One `key=value` of the user.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Names of tables and the knob, in order.
+    pub key: Vec<String>,
+    /// The value.
+    pub value: Value,
+    /// Where it was given, for messages: `--set …` or `file:line`.
+    pub place: String,
+}
+
+impl Setting {
+    /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts.
+    ///
+    /// # Errors
+    /// If there is no `=` or no key.
+    pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
+        let example = "for instance `--set ttl=5m`";
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            Error::usage(format!("`{text}` sets nothing")).hint(format!("write KEY=VALUE, {example}"))
+        })?;
+        let key: Vec<String> = key.trim().split('.').map(|part| part.trim().to_owned()).collect();
+        if key.iter().any(String::is_empty) {
+            return Err(Error::usage(format!("`{text}` names no knob")).hint(format!("write KEY=VALUE, {example}")));
+        }
+        Ok(Self { key, value: value_of(value.trim()), place: place.into() })
+    }
+
+    /// The key as the user wrote it.
+    pub fn name(&self) -> String {
+        self.key.join(".")
+    }
+}
+
+fn value_of(text: &str) -> Value {
+    let list = || {
+        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+        let words = inner.split(',').map(|word| word.trim().trim_matches('"')).filter(|word| !word.is_empty());
+        Some(Value::Array(words.collect::<Array>()))
+    };
+    text.parse().ok().or_else(list).unwrap_or_else(|| Value::from(text))
+}
+
+/// The sheet of a policy: `[knobs]` and constants.
+#[derive(Debug, Clone)]
+pub struct Sheet {
+    policy: String,
+    place: String,
+    document: DocumentMut,
+}
+
+impl Sheet {
+    /// Reads a sheet; `place` is how it is cited.
+    ///
+    /// # Errors
+    /// If it is no TOML.
+    pub fn parse(policy: &str, text: &str, place: &str) -> Result<Self> {
+        let document = text.parse().map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+        Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document })
+    }
+
+    /// Whether the policy has the knob.
+    pub fn has(&self, key: &[String]) -> bool {
+        let mut at = self.document.get("knobs");
+        for part in key {
+            at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
+        }
+        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value())
+    }
+
+    /// Lays a value over a default. Whether the policy has such a knob, and whether the value fits it, shows in
+    /// [`Sheet::knobs`]: a knob need not have a default.
+    pub fn set(&mut self, setting: &Setting) {
+        let (last, tables) = setting.key.split_last().expect("a setting has a key");
+        let mut at = &mut self.document["knobs"];
+        for part in tables {
+            at = &mut at[part.as_str()];
+        }
+        at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
+    }
+
+    /// The knobs as the policy reads them.
+    ///
+    /// # Errors
+    /// If there is no such knob, or a value is of the wrong kind; the message shows the knob.
+    pub fn knobs<T: DeserializeOwned>(&self) -> Result<T> {
+        let mut alone = DocumentMut::new();
+        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        toml_edit::de::from_str(&alone.to_string()).map_err(|cause| {
+            Error::usage(format!("the knobs of {} do not fit: {}", self.policy, cause.to_string().trim_end()))
+                .hint(format!("its knobs: {}", self.names().join(", ")))
+        })
+    }
+
+    /// All numbers of the sheet as the policy reads them.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        toml_edit::de::from_str(&self.document.to_string())
+            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
+    }
+
+    /// All knobs, tables joined by dots.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if let Some(knobs) = self.document.get("knobs").and_then(Item::as_table) {
+            collect(knobs, "", &mut names);
+        }
+        names
+    }
+
+    /// The sheet with what was set, for the policy's own reading.
+    pub fn text(&self) -> String {
+        self.document.to_string()
+    }
+
+    /// How it is cited.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The knobs as they are set, for reports.
+    ///
+    /// # Errors
+    /// If a value has no form in JSON.
+    pub fn settings(&self) -> Result<serde_json::Value> {
+        let mut alone = DocumentMut::new();
+        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        toml_edit::de::from_document(alone).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
+    }
+}
+
+/// A whole number where a fraction is wanted is one.
+fn widened(value: &Value, default: Option<&Item>) -> Value {
+    match (value, default.and_then(Item::as_value)) {
+        (Value::Integer(whole), Some(Value::Float(_))) => Value::from(*whole.value() as f64),
+        _ => value.clone(),
+    }
+}
+
+fn collect(table: &Table, before: &str, names: &mut Vec<String>) {
+    for (key, item) in table {
+        let name = if before.is_empty() { key.to_owned() } else { format!("{before}.{key}") };
+        match item.as_table() {
+            Some(inner) => collect(inner, &name, names),
+            None => names.push(name),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What another context policy would have saved, cost and broken: the requests of the log are sent again as the policy
+//! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
+//!
+//! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its blocks
+//! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
+//! know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost, [`outcome`] what the difference comes to,
+//! [`breakage`] what a changed context lost. [`knobs`] reads the settings of a policy; what stages write down is a
+//! [`journal`].
+//!
+//! [`compaction`], [`micro`] and [`history_trim`] shorten contexts. [`catalog`] reads tool definitions, [`tools`] and
+//! [`predictors`] tell which of them a request would have been shown; [`tool_filter`] and [`pick_tools`] are the policies
+//! about that, [`arg_check`] checks calls against schemas.
+
+pub mod arg_check;
+pub mod breakage;
+pub mod cache_knobs;
+pub mod catalog;
+pub mod clock;
+pub mod compaction;
+pub mod contexts;
+pub mod drive;
+pub mod history_trim;
+pub mod journal;
+pub mod knobs;
+pub mod micro;
+pub mod money;
+pub mod oracle;
+pub mod outcome;
+pub mod pick_tools;
+pub mod predictors;
+pub mod priors;
+pub mod sizes;
+pub mod tool_filter;
+pub mod tools;
+pub mod view;

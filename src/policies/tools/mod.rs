@@ -1,0 +1,12 @@
+//! What policies about tool lists share: which tools there are ([`inventory`]), what was asked for ([`queries`]), which of
+//! them each request would have been shown and missed ([`plan`]), and what that does to contexts ([`stage`]).
+
+pub mod inventory;
+pub mod plan;
+pub mod queries;
+pub mod stage;
+
+use std::collections::BTreeSet;
+
+/// Tools, by index into [`inventory::Inventory::tools`], which is catalog order.
+pub type ToolSet = BTreeSet<u32>;

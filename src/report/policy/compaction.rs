@@ -1,0 +1,260 @@
+//! The report of compaction and of clearing: the virtual run, the real compactions beside it, the sweep of thresholds.
+
+use crate::model::policy::breakage::{Breakage, EditAges};
+use crate::model::policy::compaction::{
+    AfterSizes, ClearingsReplayed, Compactions, Outcome, Percentiles, Placement, RealCompactions, SummariserTokens,
+    SweepRow,
+};
+use crate::model::stats::Share;
+use crate::report::numbers::{percent, thousands};
+use crate::report::table::Table;
+
+/// What the figures rest on, and in which direction they err.
+pub const NOTES: [&str; 3] = [
+    "summarisers are not logged: their calls are estimates, and never part of the bill of the log",
+    "the model is assumed to answer what it answered; files to be read again are a penalty beside the cost, not in it",
+    "the curve of thresholds has no term for quality: read it with the breaks in the same row",
+];
+
+/// Everything that was found.
+pub struct Found<'a> {
+    /// The virtual run.
+    pub done: &'a Compactions,
+    /// What the log's own compactions cost.
+    pub real: &'a RealCompactions,
+    /// Whether the rule finds them again.
+    pub placed: &'a Placement,
+    /// How large contexts were after them.
+    pub after: &'a AfterSizes,
+    /// How old the sources of edits are.
+    pub ages: &'a EditAges,
+    /// Clearings of the log.
+    pub cleared: &'a ClearingsReplayed,
+    /// Other thresholds.
+    pub swept: &'a [SweepRow],
+}
+
+/// All tables with their titles.
+pub fn tables(found: &Found<'_>) -> Vec<(String, Table)> {
+    let all = [
+        ("compactions of the replay and of the log", both(found)),
+        (
+            "thresholds: what compacting at another size would cost (baseline and summarisers together)",
+            sweep(found.swept),
+        ),
+        ("how well the rule knows the log's own compactions", checks(found)),
+        ("where automatic compactions began, by client version", edges(found.placed)),
+        ("edits whose source goes when all but the last human turns are cut", risk(found.ages)),
+        ("age of the latest verbatim source of edits, in human turns", ages(found.ages)),
+        ("clearings of tool results in the log", clearings(found.cleared)),
+    ];
+    let titled = all.into_iter().filter(|(_, table)| !table.is_empty());
+    titled.map(|(title, table)| (title.to_owned(), table)).collect()
+}
+
+/// Clearings of the log beside what the rule would have cleared there.
+pub fn clearings(found: &ClearingsReplayed) -> Table {
+    let mut table = Table::new(&[
+        "record",
+        "#tokens",
+        "#tokens logged",
+        "#freed",
+        "#freed logged",
+        "#both",
+        "#only rule",
+        "#only log",
+    ]);
+    let some = |tokens: Option<u64>| tokens.map_or_else(none, thousands);
+    for check in &found.checks {
+        table.row([
+            check.record.chars().take(12).collect(),
+            thousands(check.total_tokens),
+            some(check.logged_total_tokens),
+            thousands(check.saved_tokens),
+            some(check.logged_saved_tokens),
+            thousands(check.both),
+            thousands(check.only_predicted),
+            thousands(check.only_logged),
+        ]);
+    }
+    table
+}
+
+fn both(found: &Found<'_>) -> Table {
+    let mut table = Table::new(&["figure", "#replay", "#log"]);
+    let (done, real) = (found.done, found.real);
+    let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    for (word, count) in outcomes {
+        let logged = (word == "ok").then(|| real.triggers.values().sum::<u64>());
+        table.row([format!("attempts: {word}"), thousands(count), logged.map_or_else(none, thousands)]);
+    }
+    for (trigger, count) in &real.triggers {
+        table.row([format!("asked for: {trigger}"), none(), thousands(*count)]);
+    }
+    table.row(["tokens removed".into(), thousands(done.removed_tokens), thousands(real.removed_tokens)]);
+    table.row([
+        "tokens written right after".into(),
+        thousands(done.rewritten_tokens),
+        thousands(real.rewritten_tokens),
+    ]);
+    table.row([
+        "summarisers, tokens (estimated)".into(),
+        summariser(&done.summariser),
+        summariser(&real.summariser_estimate),
+    ]);
+    table.row(["context, median / 95 % / largest".into(), sizes(&done.context), none()]);
+    let between = |value: Option<u64>| value.map_or_else(none, thousands);
+    let thrash = if done.is_thrashing { " (thrashing)" } else { "" };
+    table.row(["requests from one to the next, median".into(), between(done.requests_between_p50) + thrash, none()]);
+    table.row(["human turns from one to the next, median".into(), between(done.turns_between_p50), none()]);
+    let broken = |breakage: Option<&Breakage>| {
+        breakage.map_or_else(none, |breakage| thousands(breakage.classes.iter().map(|class| class.events).sum()))
+    };
+    table.row(["breaks in the next tool calls".into(), broken(done.soon_after.as_ref()), broken(Some(&real.breakage))]);
+    table.row(["files read again in the next tool calls".into(), none(), thousands(real.rereads.reads_again)]);
+    table
+}
+
+fn sweep(rows: &[SweepRow]) -> Table {
+    let mut table = Table::new(&[
+        "compact at",
+        "#keeps",
+        "#times",
+        "#cost",
+        "#summaries",
+        "#to read again",
+        "#edits lost",
+        "#refs lost",
+        "",
+    ]);
+    let best = rows.iter().filter(|row| row.cost.units > 0).map(|row| row.cost.units).min();
+    for row in rows {
+        let remark = match (row.is_thrashing, Some(row.cost.units) == best) {
+            (true, true) => "cheapest, thrashing",
+            (true, false) => "thrashing",
+            (false, true) => "cheapest",
+            _ => "",
+        };
+        table.row([
+            row.trigger_tokens.map_or_else(|| "never".to_owned(), thousands),
+            thousands(row.carry_tokens),
+            thousands(row.firings),
+            thousands(row.cost.iet().round() as u64),
+            thousands(row.summariser.iet().round() as u64),
+            thousands(row.reread_tokens),
+            thousands(row.edit_source_lost),
+            thousands(row.ref_lost),
+            remark.to_owned(),
+        ]);
+    }
+    table
+}
+
+fn checks(found: &Found<'_>) -> Table {
+    let mut table = Table::new(&["check", "#found", "bar", "met"]);
+    let met = |met: Option<bool>| met.map_or("n/a", |met| if met { "yes" } else { "no" }).to_owned();
+    let (placed, after, cleared, real) = (found.placed, found.after, found.cleared, found.real);
+    table.row([
+        "automatic compactions placed within one request".into(),
+        share(&placed.placed),
+        "≥ 95 %".into(),
+        met(placed.is_met),
+    ]);
+    table.row([
+        "firings without one beside, of requests".into(),
+        share(&placed.false_firings),
+        "≤ 1 %".into(),
+        met(placed.is_met),
+    ]);
+    table.row([
+        "size after within 25 %, by the knobs".into(),
+        share(&after.by_knobs),
+        "≥ 80 %".into(),
+        met(after.is_met),
+    ]);
+    table.row([
+        "the same, carry fitted on the other half of the sessions".into(),
+        share(&after.by_fit),
+        "≥ 80 %".into(),
+        none(),
+    ]);
+    table.row([
+        "clearings with the very set of calls".into(),
+        share(&cleared.equal),
+        "8 of 9".into(),
+        met(cleared.is_met),
+    ]);
+    let again = Share::new(real.rereads.reads_again, real.rereads.reads);
+    table.row([
+        "reads after a compaction that repeat an earlier one".into(),
+        share(&again),
+        "27 % elsewhere measured".into(),
+        none(),
+    ]);
+    table.row(["the same everywhere else (control)".into(), share(&real.rereads.elsewhere), none(), none()]);
+    let with_one = Share::new(real.rereads.compactions_with_one, real.rereads.compactions);
+    table.row(["compactions with such a read".into(), share(&with_one), "91 % elsewhere measured".into(), none()]);
+    table
+}
+
+fn edges(placed: &Placement) -> Table {
+    let mut table = Table::new(&["version", "#compactions", "#smallest", "#largest", "#trigger by rule"]);
+    for edge in &placed.edges {
+        table.row([
+            edge.version.clone(),
+            thousands(edge.compactions),
+            thousands(edge.tokens_min),
+            thousands(edge.tokens_max),
+            thousands(edge.trigger_tokens),
+        ]);
+    }
+    table
+}
+
+fn risk(ages: &EditAges) -> Table {
+    let mut table = Table::new(&["turns kept", "#at risk", "#measured elsewhere", "within 1 point"]);
+    for row in &ages.risk {
+        table.row([
+            thousands(row.kept_turns.into()),
+            share(&row.at_risk),
+            format!("{} %", row.expected_percent),
+            if row.is_met { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+fn ages(ages: &EditAges) -> Table {
+    let mut table = Table::new(&["age", "#edits", "#share"]);
+    let part = |edits: u64| percent(edits as f64 / ages.edits.max(1) as f64);
+    for row in &ages.ages {
+        let age = match row.to {
+            Some(to) if to == row.from => to.to_string(),
+            Some(to) => format!("{}–{to}", row.from),
+            None => format!("≥ {}", row.from),
+        };
+        table.row([age, thousands(row.edits), part(row.edits)]);
+    }
+    table.row(["no source found".into(), thousands(ages.unsourced), part(ages.unsourced)]);
+    table
+}
+
+fn share(share: &Share) -> String {
+    if share.n == 0 {
+        return "none to judge".into();
+    }
+    let (low, high) = (100.0 * share.lower, 100.0 * share.upper);
+    format!("{} of {} = {} [{low:.0}–{high:.0}]", thousands(share.k), thousands(share.n), percent(share.value()))
+}
+
+fn summariser(tokens: &SummariserTokens) -> String {
+    thousands(tokens.read + tokens.uncached + tokens.output)
+}
+
+fn sizes(sizes: &Percentiles) -> String {
+    format!("{} / {} / {}", thousands(sizes.p50), thousands(sizes.p95), thousands(sizes.max))
+}
+
+fn none() -> String {
+    "–".to_owned()
+}

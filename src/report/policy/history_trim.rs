@@ -1,0 +1,174 @@
+//! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
+
+use std::io::Write;
+
+use crate::error::Result;
+use crate::model::policy::history_trim::{AgeRow, Role, Sides, TrimOutcome, TrimReport};
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::{Format, Table};
+
+/// What the figures rest on, and in which direction they err.
+pub const NOTES: [&str; 4] = [
+    "cuts are computed from characters and measured tokens, as if tokens were spread evenly over a text; the router strips \
+     trailing blanks besides, so it keeps a little less",
+    "reminders and other text that is not in the log are neither counted nor cut: the router would drop somewhat earlier",
+    "the model is assumed to answer what it answered, whatever it was sent; what it would have read again is not in the cost",
+    "where head and tail of a text are kept, what stood in the tail counts as lost all the same: breakage is an upper bound",
+];
+
+/// Writes the report for people (or as Markdown).
+///
+/// # Errors
+/// If the output cannot be written.
+pub fn write(out: &mut dyn Write, report: &TrimReport, format: Format, width: Option<u16>) -> Result<()> {
+    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
+    for line in summary(report) {
+        writeln!(out, "{bullet}{line}")?;
+    }
+    for (heading, table) in [
+        ("tokens of messages by role and age", ages(&report.outcome)),
+        ("prefix breaks that the log does not have", breaks(&report.outcome)),
+    ] {
+        if table.is_empty() {
+            continue;
+        }
+        writeln!(out, "\n{mark}{heading}")?;
+        if format == Format::Md {
+            writeln!(out)?;
+        }
+        table.write(out, format, width)?;
+    }
+    Ok(())
+}
+
+/// Saving, cost and what was lost, in this order.
+pub fn summary(report: &TrimReport) -> Vec<String> {
+    let outcome = &report.outcome;
+    let share = |part: u64| ratio(part, outcome.requests);
+    vec![
+        format!(
+            "{}: {} of {} context tokens were sent ({}), in {}; {} of these were changed",
+            report.name,
+            thousands(outcome.sent),
+            thousands(outcome.logged),
+            ratio(outcome.sent, outcome.logged),
+            counted(outcome.requests, "request"),
+            thousands(outcome.requests_changed),
+        ),
+        format!(
+            "cost with the provider's cache: {}, {} (the same simulation without trimming is 100 %)",
+            relative(&report.cached),
+            report.cached.verdict.words()
+        ),
+        format!(
+            "cost where the provider caches nothing: {}, {}",
+            relative(&report.uncached),
+            report.uncached.verdict.words()
+        ),
+        format!(
+            "{} that the log does not have; {} were cut and {} dropped (once per request)",
+            counted(outcome.breaks_total(), "prefix break"),
+            counted(outcome.messages_trimmed, "message"),
+            thousands(outcome.messages_dropped),
+        ),
+        format!(
+            "protected messages were lost in {} ({}), the first user message in {} ({})",
+            counted(outcome.protected_lost_requests, "request"),
+            share(outcome.protected_lost_requests),
+            thousands(outcome.first_user_lost_requests),
+            share(outcome.first_user_lost_requests),
+        ),
+        match report.edits {
+            Some(edits) => format!(
+                "{} of {} lost their source ({})",
+                thousands(edits.lost),
+                counted(edits.all, "edit"),
+                ratio(edits.lost, edits.all)
+            ),
+            None => "edits that lost their source: not looked at".to_owned(),
+        },
+    ]
+}
+
+/// Tokens by role and age; rows without any are left out.
+pub fn ages(outcome: &TrimOutcome) -> Table {
+    let mut table = Table::new(&["role", "exchanges since", "#in the log", "#sent", "#dropped", "#sent of log"]);
+    for role in Role::ALL {
+        let rows: Vec<&AgeRow> = outcome.ages.iter().filter(|row| row.role == role).collect();
+        for (place, row) in rows.iter().enumerate().filter(|(_, row)| row.logged > 0) {
+            table.row([
+                role.key().to_owned(),
+                age(row.age_from, rows.get(place + 1).map(|next| next.age_from)),
+                thousands(row.logged),
+                thousands(row.sent),
+                thousands(row.dropped),
+                ratio(row.sent, row.logged),
+            ]);
+        }
+    }
+    table
+}
+
+/// Breaks by cause.
+pub fn breaks(outcome: &TrimOutcome) -> Table {
+    let mut table = Table::new(&["cause", "#requests", "#tokens behind", "#of requests"]);
+    for (cause, count) in &outcome.breaks {
+        table.row([
+            cause.key().to_owned(),
+            thousands(count.events),
+            thousands(count.tokens),
+            ratio(count.events, outcome.requests),
+        ]);
+    }
+    table
+}
+
+/// Several settings side by side.
+pub fn variants(reports: &[TrimReport]) -> Table {
+    let mut table = Table::new(&[
+        "settings",
+        "#tokens sent",
+        "#read from cache",
+        "#cost, cache",
+        "#cost, no cache",
+        "#breaks",
+        "#protected lost",
+        "#edits lost",
+        "verdict",
+    ]);
+    for report in reports {
+        table.row([
+            report.name.clone(),
+            ratio(report.outcome.sent, report.outcome.logged),
+            ratio(report.spent.read, report.spent.prompt()),
+            relative(&report.cached),
+            relative(&report.uncached),
+            thousands(report.outcome.breaks_total()),
+            thousands(report.outcome.protected_lost_requests),
+            report.edits.map_or_else(|| "–".to_owned(), |edits| ratio(edits.lost, edits.all)),
+            report.cached.verdict.words().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Cost of the policy as a share of the baseline's.
+fn relative(sides: &Sides) -> String {
+    match sides.baseline.units {
+        0 => "–".to_owned(),
+        baseline => percent(sides.policy.units as f64 / baseline as f64),
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> String {
+    if whole == 0 { "–".to_owned() } else { percent(part as f64 / whole as f64) }
+}
+
+/// "3–7", "20+".
+fn age(from: u32, next: Option<u32>) -> String {
+    match next {
+        None => format!("{from}+"),
+        Some(next) if next == from + 1 => from.to_string(),
+        Some(next) => format!("{from}–{}", next - 1),
+    }
+}

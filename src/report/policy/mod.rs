@@ -1,0 +1,91 @@
+//! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
+
+pub mod compaction;
+pub mod history_trim;
+mod json;
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model::policy::breakage::Breakage;
+use crate::model::policy::outcome::{Bill, Outcome};
+use crate::report::table::Table;
+
+pub use json::json;
+pub use text::{comparison, headline, sessions, write};
+
+/// Everything that a policy says.
+#[derive(Default)]
+pub struct PolicyReport {
+    /// Its name; several joined by `+`.
+    pub policy: String,
+    /// How it was set.
+    pub knobs: Value,
+    /// What it was asked about.
+    pub input: Counted,
+    /// On what its figures rest.
+    pub fidelity: Fidelity,
+    /// What the log was billed.
+    pub billed: Bill,
+    /// How the simulated log compares with that.
+    pub accuracy: Option<Accuracy>,
+    /// What the policy comes to; none where nothing can be said about tokens.
+    pub outcome: Option<Outcome>,
+    /// What it breaks.
+    pub breakage: Option<Breakage>,
+    /// Of a stack: units of input tokens by which it differs from the sum of its parts.
+    pub interaction_units: Option<i128>,
+    /// What only this policy says, as data.
+    pub details: BTreeMap<String, Value>,
+    /// The same as tables with their titles.
+    pub tables: Vec<(String, Table)>,
+    /// Formulas with the numbers put in.
+    pub formulas: Vec<String>,
+    /// What is to be kept in mind.
+    pub notes: Vec<String>,
+    /// Why there are no savings, where there are none to be had.
+    pub withheld: Option<String>,
+}
+
+/// What a policy was asked about.
+#[derive(Clone, Default, serde::Serialize)]
+pub struct Counted {
+    /// Log files.
+    pub files: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Requests.
+    pub requests: u64,
+    /// What was left out, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// On what figures rest.
+#[derive(Clone, Default, serde::Serialize)]
+pub struct Fidelity {
+    /// Where sizes of blocks come from.
+    pub estimator: String,
+    /// Share of requests whose increment was measured.
+    pub anchored_share: Option<f64>,
+    /// Where the size of tools and system comes from.
+    pub static_prefix_source: String,
+    /// Where tool definitions come from.
+    pub tool_catalog_source: String,
+    /// Where lifetimes come from.
+    pub ttl_source: String,
+}
+
+/// How well the simulated log foretells what was billed.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize)]
+pub struct Accuracy {
+    /// Sum of absolute errors of the tokens read, over all tokens read.
+    pub wape_read: f64,
+    /// Share of warm tool turns whose read is exact.
+    pub exact_share: f64,
+    /// Sum of the errors over all tokens read; above 0 the simulation reads too much.
+    pub bias: f64,
+    /// Simulated cost over billed cost, less one.
+    pub cost_error: f64,
+}

@@ -1,0 +1,252 @@
+//! The report of a policy in words and tables.
+
+use std::io::Write;
+
+use super::PolicyReport;
+use crate::error::Result;
+use crate::model::policy::breakage::{Breakage, ClassCount, Strength};
+use crate::model::policy::cost::Cost;
+use crate::model::policy::outcome::{Outcome, Sides};
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::{Format, Table};
+
+/// Writes the report: first the answer, then what it rests on, then the tables.
+pub fn write(out: &mut dyn Write, report: &PolicyReport, form: Format, width: Option<u16>) -> Result<()> {
+    headline(out, report, form)?;
+    for (title, table) in &report.tables {
+        writeln!(out, "\n{title}")?;
+        if form == Format::Md {
+            writeln!(out)?;
+        }
+        table.write(out, form, width)?;
+    }
+    section(out, "formulas", &report.formulas)?;
+    section(out, "to be read beside these figures", &report.notes)?;
+    Ok(())
+}
+
+fn section(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
+    if !lines.is_empty() {
+        writeln!(out, "\n{title}")?;
+    }
+    for line in lines {
+        writeln!(out, "- {line}")?;
+    }
+    Ok(())
+}
+
+/// The answer alone: what is saved, paid and broken, and on what it rests.
+pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Result<()> {
+    let bullet = if form == Format::Md { "- " } else { "  " };
+    if form == Format::Md {
+        writeln!(out, "## {}\n", report.policy)?;
+    }
+    writeln!(out, "{}", first_line(report))?;
+    if form == Format::Md {
+        writeln!(out)?;
+    }
+    for line in answer(report) {
+        writeln!(out, "{bullet}{line}")?;
+    }
+    Ok(())
+}
+
+fn first_line(report: &PolicyReport) -> String {
+    let name = &report.policy;
+    let Some(outcome) = &report.outcome else {
+        let why = report.withheld.as_deref().unwrap_or("it changes no context");
+        return format!("{name}: no savings are claimed: {why}");
+    };
+    match (report.withheld.as_deref(), outcome.total.change()) {
+        (Some(why), _) => format!("{name}: savings are withheld: {why}"),
+        (None, None) => format!("{name}: the log was billed nothing, so there is nothing to save"),
+        (None, Some(change)) => format!("{name}: {}", verdict(report, outcome, change)),
+    }
+}
+
+fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
+    if outcome.total.policy == outcome.total.baseline {
+        return "changes nothing on these logs".into();
+    }
+    let unsure = report.accuracy.is_some_and(|accuracy| change.abs() < accuracy.cost_error.abs());
+    let size = format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "dearer" });
+    let money = dollars(&outcome.total).map(|money| format!(" ({money} at API list prices)")).unwrap_or_default();
+    if unsure {
+        format!("no clear winner: {size}{money}, which is less than the simulation's own error")
+    } else {
+        format!("{size}{money}")
+    }
+}
+
+/// The difference in dollars, with its sign.
+fn dollars(sides: &Sides) -> Option<String> {
+    let (after, before) = (sides.policy.cost.usd()?, sides.baseline.cost.usd()?);
+    Some(signed_usd(after - before))
+}
+
+fn signed_usd(value: f64) -> String {
+    format!("{}${:.2}", if value < 0.0 { "−" } else { "+" }, value.abs())
+}
+
+/// What is saved, paid and broken, in that order, and on what it rests.
+fn answer(report: &PolicyReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(outcome) = &report.outcome {
+        lines.push(saved(outcome));
+        lines.push(paid(outcome));
+    }
+    lines.push(broken(report.breakage.as_ref()));
+    if let Some(outcome) = &report.outcome {
+        let total = &outcome.total;
+        lines.push(format!(
+            "in all: {} instead of {}, simulated",
+            cost(&total.policy.cost),
+            cost(&total.baseline.cost)
+        ));
+        let spread = &outcome.spread;
+        if spread.sessions > 0 {
+            let at = |share: f64| format!("{:+.1} %", 100.0 * share);
+            lines.push(format!(
+                "sessions: median {} (5 % below {}, 5 % above {}); {} of {} would cost more",
+                at(spread.p50),
+                at(spread.p5),
+                at(spread.p95),
+                thousands(spread.worse),
+                thousands(spread.sessions)
+            ));
+        }
+    }
+    if let Some(units) = report.interaction_units {
+        let tokens = units as f64 / crate::model::policy::cost::UNITS_PER_TOKEN as f64;
+        lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));
+    }
+    lines.push(basis(report));
+    lines
+}
+
+fn saved(outcome: &Outcome) -> String {
+    let before = outcome.total.baseline.spent.prompt().max(1);
+    let share = outcome.tokens_removed as f64 / before as f64;
+    let removed = outcome.tokens_removed.unsigned_abs().try_into().unwrap_or(u64::MAX);
+    let verb = if outcome.tokens_removed < 0 { "more" } else { "fewer" };
+    format!("saved: {} {verb} tokens in contexts ({} of all sent)", thousands(removed), percent(share.abs()))
+}
+
+fn paid(outcome: &Outcome) -> String {
+    if outcome.extra.is_empty() {
+        let (before, after) = (outcome.total.baseline.spent, outcome.total.policy.spent);
+        let written = after.write() as i128 - before.write() as i128;
+        return format!("paid: no calls besides the log's; {} tokens written to the cache", signed(written as f64));
+    }
+    let calls = outcome
+        .extra
+        .iter()
+        .map(|(cause, extra)| format!("{} for {cause} ({})", counted(extra.calls, "call"), cost(&extra.bill.cost)));
+    format!("paid: {}", calls.collect::<Vec<_>>().join(", "))
+}
+
+fn broken(breakage: Option<&Breakage>) -> String {
+    let Some(breakage) = breakage else { return "broken: not looked for".into() };
+    if breakage.classes.is_empty() {
+        return "broken: nothing was found missing".into();
+    }
+    let one = |class: &ClassCount| {
+        let sure = match class.strength {
+            Strength::Hard => "hard",
+            Strength::Soft => "soft",
+            Strength::Bug => "bug",
+        };
+        format!(
+            "{} {} ({sure}, {:.1} per 1,000 requests)",
+            thousands(class.events),
+            class.class.word(),
+            class.per_1k_requests
+        )
+    };
+    let classes: Vec<String> = breakage.classes.iter().map(one).collect();
+    format!("broken: {}; reading again would bring {} tokens", classes.join(", "), thousands(breakage.reread_tokens))
+}
+
+fn basis(report: &PolicyReport) -> String {
+    let fidelity = &report.fidelity;
+    let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
+    let error = report.accuracy.map(|accuracy| {
+        format!(
+            "; the simulated log is {:+.1} % off the bill (reads: error {:.2} %, bias {:+.2} %)",
+            100.0 * accuracy.cost_error,
+            100.0 * accuracy.wape_read,
+            100.0 * accuracy.bias
+        )
+    });
+    format!(
+        "basis: replayed over {}; sizes {}{}{}",
+        counted(report.input.requests, "request"),
+        fidelity.estimator,
+        sizes.unwrap_or_default(),
+        error.unwrap_or_default()
+    )
+}
+
+fn cost(cost: &Cost) -> String {
+    let tokens = format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64));
+    cost.usd().map_or(tokens.clone(), |usd| format!("${usd:.2} = {tokens}"))
+}
+
+fn signed(value: f64) -> String {
+    format!("{}{}", if value < 0.0 { "−" } else { "+" }, thousands(value.abs().round() as u64))
+}
+
+/// All policies side by side, cheapest first; those that claim nothing last.
+pub fn comparison(reports: &[PolicyReport]) -> Table {
+    let mut table =
+        Table::new(&["policy", "#tokens fewer", "#extra calls", "#cost", "#dollars", "#hard", "#soft", "basis"]);
+    let mut rows: Vec<&PolicyReport> = reports.iter().collect();
+    let units = |report: &PolicyReport| {
+        let total = report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total;
+        Some(total.policy.cost.units as i128 - total.baseline.cost.units as i128)
+    };
+    rows.sort_by_key(|report| (units(report).is_none(), units(report), report.policy.clone()));
+    for report in rows {
+        table.row(row(report));
+    }
+    table
+}
+
+fn row(report: &PolicyReport) -> Vec<String> {
+    let none = || "–".to_owned();
+    let events = |strength| {
+        let Some(breakage) = &report.breakage else { return none() };
+        let classes = breakage.classes.iter().filter(|class| class.strength == strength);
+        thousands(classes.map(|class| class.events).sum())
+    };
+    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none());
+    let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
+    vec![
+        report.policy.clone(),
+        cell(|outcome| Some(signed(-(outcome.tokens_removed as f64)))),
+        cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
+        cell(|outcome| outcome.total.change().map(|change| format!("{:+.1} %", 100.0 * change))),
+        cell(|outcome| dollars(&outcome.total)),
+        events(Strength::Hard),
+        events(Strength::Soft),
+        report.withheld.as_ref().map_or_else(|| "replayed".to_owned(), |why| format!("withheld: {why}")),
+    ]
+}
+
+/// One row per session.
+pub fn sessions(report: &PolicyReport) -> Table {
+    let mut table = Table::new(&["session", "#requests", "#baseline", "#policy", "#cost%", "#dollars"]);
+    let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
+    for (session, sides) in by.into_iter().flatten() {
+        let tokens = |cost: &Cost| thousands(cost.iet().round() as u64);
+        table.row([
+            session.chars().take(12).collect(),
+            thousands(sides.requests),
+            tokens(&sides.baseline.cost),
+            tokens(&sides.policy.cost),
+            sides.change().map_or_else(|| "–".to_owned(), |change| format!("{:+.1}", 100.0 * change)),
+            dollars(sides).unwrap_or_else(|| "–".to_owned()),
+        ]);
+    }
+    table
+}

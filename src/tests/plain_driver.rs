@@ -1,0 +1,99 @@
+//! Contexts laid out and sent without any pricing: enough to see what a stage does to them.
+
+#![allow(dead_code, reason = "not every test asks for everything")]
+
+use crate::model::policy::cost::{Cost, Spent};
+use crate::model::timeline::{NONE, Timeline};
+use crate::policies::drive::{Extra, Priced, Run};
+use crate::policies::view::{Aside, Item, Key, Moment, Prefix, Stage, View};
+
+/// Tokens of every prefix here.
+pub const PREFIX: u64 = 1_000;
+
+/// One request as it was sent.
+pub struct Sent {
+    pub request: u32,
+    pub logged: View,
+    pub view: View,
+    pub aside: Aside,
+}
+
+/// One token per character.
+pub fn sizes(timeline: &Timeline) -> Vec<u32> {
+    timeline.blocks.iter().map(|block| block.chars).collect()
+}
+
+/// A block as the log sent it.
+pub fn item(timeline: &Timeline, block: u32) -> Item {
+    let chars = timeline.blocks[block as usize].chars;
+    Item { key: Key::Block(block), tokens: chars, kept_chars: chars }
+}
+
+/// The context of a request as the log sent it: what the segment began with, and what came in and was answered since.
+pub fn logged(timeline: &Timeline, request: u32) -> View {
+    let mut items = Vec::new();
+    lay(timeline, request, &mut items);
+    View { prefix: Prefix { tokens: PREFIX, edition: 0 }, items }
+}
+
+fn lay(timeline: &Timeline, request: u32, items: &mut Vec<Item>) {
+    let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
+    let answer = |index: u32| timeline.requests[index as usize].outputs.clone().map(|block| item(timeline, block));
+    if segment.after != NONE {
+        lay(timeline, segment.after, items);
+        items.extend(answer(segment.after));
+    }
+    for index in segment.requests.start..=request {
+        items.push(Item { key: Key::Residual(index), tokens: 0, kept_chars: 0 });
+        items.extend(timeline.requests[index as usize].inputs.clone().map(|block| item(timeline, block)));
+        if index < request {
+            items.extend(answer(index));
+        }
+    }
+}
+
+/// Sends all requests through one stage. All that was sent before counts as cached.
+pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
+    let mut all = Vec::new();
+    for (chain, known) in timeline.chains.iter().enumerate() {
+        stage.begin(timeline, chain as u32);
+        let mut sent_before = None;
+        for request in known.requests.clone() {
+            let logged = logged(timeline, request);
+            let segment = timeline.requests[request as usize].segment;
+            let moment = Moment {
+                timeline,
+                request,
+                sent_before,
+                cached_before: sent_before.unwrap_or(0),
+                opens_segment: timeline.segments[segment as usize].requests.start == request,
+            };
+            let (mut view, mut aside) = (logged.clone(), Aside::default());
+            stage.apply(&moment, &mut view, &mut aside);
+            sent_before = Some(view.tokens());
+            all.push(Sent { request, logged, view, aside });
+        }
+    }
+    all
+}
+
+/// What was sent as a run in which nothing is cached or priced.
+pub fn run_of(all: &[Sent]) -> Run {
+    let priced = |sent: &Sent| Priced {
+        request: sent.request,
+        spent: Spent { uncached: sent.view.tokens() - 5, write_5m: 5, ..Spent::default() },
+        cost: Cost::default(),
+        shared: 0,
+    };
+    let extra = |sent: &Sent| {
+        let of = |&call| Extra { request: sent.request, call, spent: Spent::default(), cost: Cost::default() };
+        sent.aside.extra.iter().map(of).collect::<Vec<_>>()
+    };
+    Run { requests: all.iter().map(priced).collect(), extra: all.iter().flat_map(extra).collect(), ..Run::default() }
+}
+
+/// The blocks of a view, in order.
+pub fn blocks(view: &View) -> Vec<u32> {
+    let block = |item: &Item| if let Key::Block(block) = item.key { Some(block) } else { None };
+    view.items.iter().filter_map(block).collect()
+}

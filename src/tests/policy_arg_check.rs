@@ -1,0 +1,260 @@
+//! Arguments of calls against schemas.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::model::policy::arg_check::{ArgCheck, Class, Truth};
+use crate::policies::arg_check::{Checker, Knobs, NoSchemaMode, Rules, tally};
+use crate::policies::catalog::Catalog;
+use crate::policies::catalog::read::Spec;
+
+const SHEET: &str = include_str!("../../rules/policies/arg_check.toml");
+
+#[derive(serde::Deserialize)]
+struct Sheet {
+    knobs: Knobs,
+}
+
+fn knobs() -> Knobs {
+    toml_edit::de::from_str::<Sheet>(SHEET).unwrap().knobs
+}
+
+fn rules() -> Rules {
+    toml_edit::de::from_str(SHEET).unwrap()
+}
+
+fn catalog(tools: &Value) -> Catalog {
+    Catalog::read([(&Spec::parse("tools.json").unwrap(), tools.to_string().as_str())]).unwrap()
+}
+
+fn checker_with(tools: &Value, knobs: Knobs) -> Checker {
+    Checker::new(&catalog(tools), &knobs, &rules()).unwrap()
+}
+
+fn tool(schema: Value) -> Value {
+    json!([{ "name": "T", "input_schema": schema }])
+}
+
+fn class(schema: Value, input: &Value) -> Class {
+    checker_with(&tool(schema), knobs()).check("T", None, input.to_string().as_bytes()).class
+}
+
+fn numbered() -> Value {
+    json!({
+        "type": "object",
+        "required": ["n"],
+        "properties": { "n": { "type": "integer" }, "on": { "type": "boolean" }, "s": { "type": "string" } },
+    })
+}
+
+#[test]
+fn each_class_has_its_calls() {
+    let cases = [
+        (json!({ "n": 1, "other": [] }), Class::Valid),
+        (json!(r#"{"n": 1}"#), Class::ParsedString),
+        (json!("{n: 1"), Class::ParseError),
+        (json!({ "__unparsedToolInput": { "raw": "{", "len": 1 } }), Class::ParseError),
+        (json!({ "n": "1", "on": "true" }), Class::Coercible),
+        (json!({ "n": 2, "on": "0" }), Class::Coercible),
+        (json!({ "n": "one" }), Class::Invalid),
+        (json!({ "n": 1, "on": "yes" }), Class::Invalid),
+        (json!({ "n": 1, "s": 5 }), Class::Invalid),
+        (json!({}), Class::Invalid),
+        (json!([1]), Class::Invalid),
+        (json!(r#"{"n": "x"}"#), Class::Invalid),
+    ];
+    for (input, expected) in cases {
+        assert_eq!(class(numbered(), &input), expected, "{input}");
+    }
+    let checker = checker_with(&tool(numbered()), knobs());
+    assert_eq!(checker.check("T", None, b"{\"n\": 1").class, Class::ParseError);
+    assert_eq!(checker.check("U", None, b"{\"n\": 1}").class, Class::UnknownTool);
+}
+
+#[test]
+fn strict_takes_what_could_be_coerced_for_invalid() {
+    let strict = Knobs { coerce: false, ..knobs() };
+    let checker = checker_with(&tool(numbered()), strict);
+    assert_eq!(checker.check("T", None, br#"{"n": "1"}"#).class, Class::Invalid);
+}
+
+#[test]
+fn a_tool_without_a_schema_gets_what_the_mode_says() {
+    let modes = [
+        (NoSchemaMode::Blocked, Class::NoSchemaBlocked),
+        (NoSchemaMode::ReadOnly, Class::NoSchemaReadOnly),
+        (NoSchemaMode::HumanApproval, Class::NoSchemaHumanApproval),
+        (NoSchemaMode::Full, Class::NoSchemaFull),
+    ];
+    for (no_schema_mode, expected) in modes {
+        let checker = checker_with(&json!([{ "name": "T" }]), Knobs { no_schema_mode, ..knobs() });
+        assert_eq!(checker.check("T", None, b"{}").class, expected);
+    }
+}
+
+#[test]
+fn remote_references_are_refused_and_local_ones_followed() {
+    for elsewhere in ["https://example.com/x.json", "other.json#/a", "file:///etc/schema.json"] {
+        let schema = json!({ "properties": { "a": { "$ref": elsewhere } } });
+        assert_eq!(class(schema, &json!({ "a": 1 })), Class::RemoteRefRefused, "{elsewhere}");
+    }
+    let schema = json!({ "properties": { "a": { "$ref": "#/$defs/n" } }, "$defs": { "n": { "type": "integer" } } });
+    assert_eq!(class(schema.clone(), &json!({ "a": 1 })), Class::Valid);
+    assert_eq!(class(schema.clone(), &json!({ "a": "1" })), Class::Coercible);
+    assert_eq!(class(schema, &json!({ "a": "x" })), Class::Invalid);
+}
+
+#[test]
+fn loops_of_references_end() {
+    let ring = json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }, "$ref": "#/$defs/a" });
+    let inward = json!({ "$defs": { "a": { "allOf": [{ "$ref": "#" }] } }, "anyOf": [{ "$ref": "#/$defs/a" }] });
+    for schema in [ring, inward, json!({ "$ref": "#" })] {
+        assert_eq!(class(schema, &json!({ "n": 1 })), Class::Valid);
+    }
+    // A tree is no loop: each step goes one level down.
+    let tree = json!({ "type": "object", "properties": { "left": { "$ref": "#" } }, "required": ["name"] });
+    assert_eq!(class(tree.clone(), &json!({ "name": 1, "left": { "name": 2 } })), Class::Valid);
+    assert_eq!(class(tree, &json!({ "name": 1, "left": {} })), Class::Invalid);
+}
+
+#[test]
+fn errors_name_the_place_and_the_keyword_and_no_value() {
+    let schema = json!({
+        "type": "object",
+        "required": ["list"],
+        "properties": { "list": { "type": "array", "items": { "type": "object", "properties": { "a/b": { "enum": [1] } } } } },
+    });
+    let checker = checker_with(&tool(schema), knobs());
+    let verdict = checker.check("T", None, br#"{"list": [{}, {"a/b": "secret"}]}"#);
+    assert_eq!(verdict.class, Class::Invalid);
+    assert_eq!(verdict.errors.len(), 1);
+    assert_eq!((verdict.errors[0].pointer.as_str(), verdict.errors[0].keyword.as_str()), ("/list/1/a~1b", "enum"));
+    let missing = checker.check("T", None, b"{}");
+    assert_eq!((missing.errors[0].pointer.as_str(), missing.errors[0].keyword.as_str()), ("", "required"));
+    let mut found = ArgCheck::default();
+    tally(&mut found, "T", &verdict, Truth::Refused);
+    tally(&mut found, "T", &missing, Truth::Accepted);
+    assert_eq!(found.errors, BTreeMap::from([("T/list/*/a~1b: enum".into(), 1), ("T: required".into(), 1)]));
+    assert_eq!((found.calls(), found.count(Class::Invalid)), (2, 2));
+    assert!(!format!("{found:?}").contains("secret"));
+    let mut twice = found.clone();
+    twice.merge(&found);
+    assert_eq!((twice.calls(), twice.truth[&Truth::Refused][&Class::Invalid]), (4, 2));
+}
+
+#[test]
+fn a_schema_that_is_none_names_file_and_tool() {
+    let broken = catalog(&tool(json!({ "type": "strin" })));
+    let error = Checker::new(&broken, &knobs(), &rules()).err().unwrap();
+    assert!(error.message.starts_with("tools.json: tool T: its schema is no JSON Schema"), "{}", error.message);
+}
+
+#[test]
+fn the_version_of_the_client_decides_between_definitions() {
+    let tools = json!([
+        { "name": "T", "until": "2.0.0", "input_schema": { "required": ["old"] } },
+        { "name": "T", "since": "2.0.0", "input_schema": { "required": ["new"] } },
+    ]);
+    let checker = checker_with(&tools, knobs());
+    let fits = |version, input: &[u8]| checker.check("T", version, input).class == Class::Valid;
+    assert!(fits(Some("1.0.128"), br#"{"old": 1}"#) && !fits(Some("1.0.128"), br#"{"new": 1}"#));
+    assert!(fits(Some("2.0.0"), br#"{"new": 1}"#) && fits(None, br#"{"new": 1}"#) && !fits(None, br#"{"old": 1}"#));
+}
+
+#[test]
+fn results_tell_whether_the_arguments_were_refused() {
+    let truth = rules().truth;
+    let refused = "<tool_use_error>InputValidationError: Task failed: parameter `prompt` is missing</tool_use_error>";
+    assert_eq!(truth.of(Some((true, refused))), Truth::Refused);
+    assert_eq!(truth.of(Some((false, refused))), Truth::Accepted);
+    assert_eq!(truth.of(Some((true, "Error: No such tool available: X"))), Truth::UnknownTool);
+    assert_eq!(truth.of(Some((true, &format!("{}InputValidationError", " ".repeat(300))))), Truth::Accepted);
+    assert_eq!(truth.of(None), Truth::Unanswered);
+}
+
+#[test]
+fn the_shipped_catalog_takes_usual_calls_and_refuses_broken_ones() {
+    let text = include_str!("../../rules/catalogs/claude_code.toml");
+    let shipped = Catalog::shipped(text, "claude_code.toml").unwrap();
+    let checker = Checker::new(&shipped, &knobs(), &rules()).unwrap();
+    let class = |tool, version, input: Value| checker.check(tool, Some(version), input.to_string().as_bytes()).class;
+    let todo = json!({ "content": "x", "status": "pending", "priority": "high", "id": "1" });
+    let usual = [
+        ("Read", "1.0.17", json!({ "file_path": "/a", "offset": 1, "limit": 20 })),
+        ("Grep", "1.0.43", json!({ "pattern": "x", "include": "*.rs" })),
+        ("Grep", "2.1.219", json!({ "pattern": "x", "-n": true, "-A": 3, "output_mode": "content" })),
+        ("Task", "1.0.35", json!({ "description": "d", "prompt": "p" })),
+        ("Agent", "2.1.219", json!({ "description": "d", "prompt": "p" })),
+        ("TodoWrite", "1.0.17", json!({ "todos": [todo] })),
+        ("ExitPlanMode", "2.1.108", json!({ "plan": "p", "planFilePath": "/p" })),
+    ];
+    for (tool, version, input) in usual {
+        assert_eq!(class(tool, version, input), Class::Valid, "{tool} {version}");
+    }
+    assert_eq!(class("Task", "1.0.108", json!({ "description": "d", "subagent_type": "x" })), Class::Invalid);
+    assert_eq!(class("AskUserQuestion", "2.1.209", json!({ "questions": [] })), Class::Invalid);
+    assert_eq!(class("Read", "2.1.209", json!({ "file_path": "/a", "limit": "20" })), Class::Coercible);
+}
+
+/// A schema and a value that fits it.
+fn schema_and_value() -> impl Strategy<Value = (Value, Value)> {
+    let leaf = prop_oneof![
+        any::<i32>().prop_map(|n| (json!({ "type": "integer" }), json!(n))),
+        any::<bool>().prop_map(|b| (json!({ "type": "boolean" }), json!(b))),
+        "[a-z]{0,5}".prop_map(|s| (json!({ "type": "string" }), json!(s))),
+        Just((json!({ "enum": ["a", "b"] }), json!("b"))),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|(schema, value)| (json!({ "type": "array", "items": schema }), json!([value]))),
+            prop::collection::btree_map("[a-z]{1,4}", inner, 1..4).prop_map(object),
+        ]
+    })
+}
+
+fn object(members: BTreeMap<String, (Value, Value)>) -> (Value, Value) {
+    let properties = members.iter().map(|(name, (schema, _))| (name.clone(), schema.clone()));
+    let properties = properties.collect::<serde_json::Map<_, _>>();
+    let required = members.keys().collect::<Vec<_>>();
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    (schema, Value::Object(members.into_iter().map(|(name, (_, value))| (name, value)).collect()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_value_made_from_its_schema_is_valid_and_without_a_required_key_is_not(
+        members in prop::collection::btree_map("[a-z]{1,4}", schema_and_value(), 1..5),
+        gone in any::<prop::sample::Index>(),
+    ) {
+        let (schema, mut value) = object(members);
+        prop_assert_eq!(class(schema.clone(), &value), Class::Valid);
+        prop_assert_eq!(class(schema.clone(), &json!(value.to_string())), Class::ParsedString);
+        let keys = value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        value.as_object_mut().unwrap().remove(gone.get(&keys));
+        prop_assert_eq!(class(schema, &value), Class::Invalid);
+    }
+
+    #[test]
+    fn what_is_coercible_is_invalid_under_strict_and_the_class_depends_on_nothing_else(
+        (schema, value) in schema_and_value(),
+        text in "[a-z0-9]{0,3}",
+    ) {
+        let inputs = [value.clone(), json!(text), json!({ "a": text }), json!([text]), json!([[value]])];
+        let strict = checker_with(&tool(schema.clone()), Knobs { coerce: false, ..knobs() });
+        let lenient = checker_with(&tool(schema), knobs());
+        for input in inputs {
+            let input = input.to_string();
+            let (one, other) = (lenient.check("T", None, input.as_bytes()), strict.check("T", None, input.as_bytes()));
+            prop_assert_eq!(lenient.check("T", None, input.as_bytes()), one.clone());
+            if one.class == Class::Coercible {
+                prop_assert_eq!(other.class, Class::Invalid);
+            } else {
+                prop_assert_eq!(other.class, one.class);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Tool definitions: the shapes they come in, their sizes, what a provider is sent.
+
+use serde_json::{Value, json};
+
+use crate::model::policy::arg_check::Provider;
+use crate::policies::catalog::provider::{shaped, sizes, without_keywords};
+use crate::policies::catalog::read::{Shape, Spec, definitions};
+use crate::policies::catalog::seen::quoted;
+use crate::policies::catalog::version::Version;
+use crate::policies::catalog::{Catalog, CatalogRules, Definition};
+
+const SHIPPED: &str = include_str!("../../rules/catalogs/claude_code.toml");
+
+fn rules() -> CatalogRules {
+    CatalogRules::parse(include_str!("../../rules/policies/catalog.toml"), "catalog.toml").unwrap()
+}
+
+fn read(spec: &str, value: &Value) -> crate::error::Result<(Shape, Vec<Definition>)> {
+    definitions(&Spec::parse(spec).unwrap(), &value.to_string())
+}
+
+fn weather() -> Value {
+    json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] })
+}
+
+#[test]
+fn every_known_shape_gives_the_same_definition() {
+    let about = "Tells the weather";
+    let mcp = json!({ "name": "weather", "description": about, "inputSchema": weather() });
+    let anthropic = json!({ "name": "weather", "description": about, "input_schema": weather() });
+    let function = json!({ "name": "weather", "description": about, "parameters": weather() });
+    let mut flat = function.clone();
+    flat["type"] = json!("function");
+    let mut shouting = function.clone();
+    shouting["parameters"]["type"] = json!("OBJECT");
+    shouting["parameters"]["properties"]["city"]["type"] = json!("STRING");
+    let files = [
+        (json!({ "tools": [mcp] }), Shape::Mcp),
+        (json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": [mcp] } }), Shape::Mcp),
+        (json!([anthropic]), Shape::Anthropic),
+        (json!({ "model": "m", "tools": [anthropic] }), Shape::Anthropic),
+        (json!([{ "type": "function", "function": function }]), Shape::OpenaiNested),
+        (json!([flat]), Shape::OpenaiFlat),
+        (json!([{ "functionDeclarations": [shouting] }]), Shape::Gemini),
+        (json!({ "function_declarations": [shouting] }), Shape::Gemini),
+        (json!([function]), Shape::Gemini),
+    ];
+    for (file, shape) in files {
+        let (found, tools) = read("tools.json", &file).unwrap();
+        assert_eq!(found, shape, "{file}");
+        assert_eq!(tools.len(), 1, "{file}");
+        assert_eq!((tools[0].name.as_str(), tools[0].description.as_str()), ("weather", about), "{file}");
+        assert_eq!(tools[0].schema, Some(weather()), "{file}");
+    }
+}
+
+#[test]
+fn a_server_prefixes_names_once() {
+    let file =
+        json!({ "tools": [{ "name": "get", "inputSchema": {} }, { "name": "mcp__git__put", "inputSchema": {} }] });
+    let (_, tools) = read("server=git:tools.json", &file).unwrap();
+    assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["mcp__git__get", "mcp__git__put"]);
+    assert_eq!(Spec::parse(r"server=git:C:\tools.json").unwrap().file, r"C:\tools.json");
+    assert!(Spec::parse("server=:tools.json").is_err());
+    assert!(Spec::parse("server=git").is_err());
+}
+
+#[test]
+fn an_unknown_shape_is_told_with_the_file_what_was_found_and_what_is_known() {
+    let cases = [
+        (json!("tools"), "found a text"),
+        (json!({ "servers": {}, "version": 1 }), "found an object with servers, version"),
+        (json!({ "tools": {} }), "found an object with tools"),
+        (json!([["Read"]]), "entry 1 of the catalog: found a list of 1"),
+        (
+            json!([{ "name": "Read", "input_schema": {} }, { "title": "x" }]),
+            "entry 2 of the catalog: no name; found an object with title",
+        ),
+        (json!([{ "name": "Read", "input_schema": "text" }]), "tool Read: input_schema is a text, no schema"),
+        (json!([]), "a catalog without tools"),
+    ];
+    for (file, message) in cases {
+        let error = read("my/tools.json", &file).unwrap_err();
+        assert!(error.message.starts_with("my/tools.json: "), "{}", error.message);
+        assert!(error.message.contains(message), "{}", error.message);
+        let hint = error.hint.unwrap();
+        for shape in ["tools/list", "Anthropic", "OpenAI", "Gemini"] {
+            assert!(hint.contains(shape), "{hint}");
+        }
+    }
+    let error = definitions(&Spec::parse("tools.json").unwrap(), "{\n \"tools\": [\n").unwrap_err();
+    assert!(error.message.starts_with("tools.json:3:"), "{}", error.message);
+}
+
+#[test]
+fn two_files_may_repeat_a_tool_but_not_define_it_otherwise() {
+    let one = json!([{ "name": "Read", "input_schema": {} }]).to_string();
+    let other = json!([{ "name": "Read", "description": "new", "input_schema": {} }]).to_string();
+    let (a, b) = (Spec::parse("a.json").unwrap(), Spec::parse("b.json").unwrap());
+    let twice = Catalog::read([(&a, one.as_str()), (&b, one.as_str())]).unwrap();
+    assert_eq!(twice.definitions.len(), 1);
+    let error = Catalog::read([(&a, one.as_str()), (&b, other.as_str())]).unwrap_err();
+    assert!(error.message.contains("b.json: tool Read is defined otherwise in a.json"), "{}", error.message);
+}
+
+#[test]
+fn tools_of_an_mcp_server_without_its_name_are_noted() {
+    let tools = json!({ "tools": [{ "name": "get", "inputSchema": {} }] }).to_string();
+    let bare = Spec::parse("t.json").unwrap();
+    let named = Spec::parse("server=git:t.json").unwrap();
+    assert!(Catalog::read([(&bare, tools.as_str())]).unwrap().notes()[0].contains("server=NAME:t.json"));
+    assert!(Catalog::read([(&named, tools.as_str())]).unwrap().notes().is_empty());
+}
+
+/// 0.343 tokens per code point and 12 per tool, by hand: 68 code points are 23.3 + 12, 59 are 20.2 + 12.
+#[test]
+fn sizes_follow_the_formula_over_compact_json() {
+    let (_, tools) =
+        read("t.json", &json!([{ "name": "weather", "description": "Wetter für Köln", "input_schema": {} }])).unwrap();
+    let compact = r#"{"description":"Wetter für Köln","input_schema":{},"name":"weather"}"#;
+    assert_eq!(tools[0].canonical().to_string(), compact);
+    assert_eq!(compact.chars().count(), 68);
+    assert_eq!(rules().sizes.tokens(&tools[0].canonical()), 12 + 23);
+    let short = tools[0].trimmed(6);
+    assert_eq!(short.description, "Wetter");
+    assert_eq!(rules().sizes.tokens(&short.canonical()), 12 + 20);
+}
+
+#[test]
+fn keywords_go_and_properties_that_are_called_so_stay() {
+    let schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "default": { "type": "string", "default": "x", "examples": ["y"] },
+            "examples": { "type": "array", "items": { "type": "object", "additionalProperties": {}, "properties": {} } },
+            "additionalProperties": { "anyOf": [{ "type": "null", "default": null }, { "$ref": "#/$defs/default" }] },
+        },
+        "$defs": { "default": { "enum": [{ "default": 1 }], "default": 2 } },
+        "required": ["default"],
+    });
+    let kept = json!({
+        "type": "object",
+        "properties": {
+            "default": { "type": "string" },
+            "examples": { "type": "array", "items": { "type": "object", "properties": {} } },
+            "additionalProperties": { "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/default" }] },
+        },
+        "$defs": { "default": { "enum": [{ "default": 1 }] } },
+        "required": ["default"],
+    });
+    assert_eq!(without_keywords(&schema, &rules()), kept);
+}
+
+#[test]
+fn each_provider_gets_its_shape_and_the_removal_is_a_difference_in_tokens() {
+    let tool = json!([{ "name": "w", "description": "d", "input_schema": { "type": "object", "additionalProperties": false } }]);
+    let text = tool.to_string();
+    let spec = Spec::parse("t.json").unwrap();
+    let catalog = Catalog::read([(&spec, text.as_str())]).unwrap();
+    let parameters = json!({ "type": "object", "additionalProperties": false });
+    let function = json!({ "name": "w", "description": "d", "parameters": parameters });
+    let mut flat = function.clone();
+    flat["type"] = json!("function");
+    let wanted = [
+        (Provider::Anthropic, json!({ "name": "w", "description": "d", "input_schema": { "type": "object" } })),
+        (Provider::Openai, flat),
+        (Provider::Ollama, json!({ "type": "function", "function": function })),
+        (Provider::Gemini, function),
+    ];
+    for (provider, shape) in wanted {
+        assert_eq!(shaped(&catalog.definitions[0], provider, &rules()), shape);
+        let found = sizes(&catalog, provider, &rules());
+        assert_eq!(found.tools[0].tokens_sent, rules().sizes.tokens(&shape));
+    }
+    let (brought, sent) = sizes(&catalog, Provider::Anthropic, &rules()).totals();
+    // `,"additionalProperties":false` is 29 code points: 10 tokens, give or take the rounding.
+    assert!((9..=11).contains(&(brought - sent)), "{brought} {sent}");
+}
+
+#[test]
+fn definitions_that_a_log_quotes_are_found_and_other_text_is_not() {
+    let tool = r#"{"name": "mcp__git__get", "description": "d", "parameters": {"type": "object"}}"#;
+    let text =
+        format!("<functions>\n<function>{tool}</function>\n<function>{{torn</function><function>{{}}</function>\n");
+    let found = quoted(&text);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].name, "mcp__git__get");
+    assert!(found[0].is_real);
+    assert!(quoted("no function here").is_empty());
+}
+
+#[test]
+fn the_shipped_catalog_holds_and_its_sizes_do_not_count() {
+    let catalog = Catalog::shipped(SHIPPED, "claude_code.toml").unwrap();
+    assert!(catalog.definitions.iter().all(|definition| !definition.is_real));
+    assert!(sizes(&catalog, Provider::Anthropic, &rules()).tools.is_empty());
+    for name in ["Read", "Bash", "Write", "Edit", "Glob", "Grep"] {
+        let definition = catalog.find(name).unwrap();
+        assert!(definition.schema.is_some() && !definition.description.is_empty(), "{name}");
+    }
+    let grep = |version: &str| {
+        let version = Version::parse(version);
+        catalog.definitions.iter().filter(|tool| tool.name == "Grep" && tool.is_in(version.as_ref())).count()
+    };
+    assert_eq!((grep("1.0.43"), grep("1.0.51"), grep("2.1.217")), (1, 1, 1));
+}
+
+#[test]
+fn versions_are_compared_as_numbers() {
+    let version = |text| Version::parse(text).unwrap();
+    assert!(version("2.1.9") < version("2.1.30"));
+    assert!(version("1.0.128") < version("2.0.5-dev"));
+    assert_eq!(Version::parse("newest"), None);
+}
