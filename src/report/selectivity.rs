@@ -65,8 +65,7 @@ pub fn write(
 
 /// The curve on training and judged sessions, intervals over sessions; thresholds that change nothing are left out.
 fn curve(learned: &Learned) -> Table {
-    let columns =
-        ["#from", "#training", "#[sessions]", "#covers", "#judged", "#[sessions]", "#same value", "#covers", ""];
+    let columns = ["#from", "#training", "#sessions", "#covers", "#judged", "#sessions", "#covers", ""];
     let mut table = Table::new(&columns);
     let backtest = &learned.backtest;
     let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
@@ -84,7 +83,6 @@ fn curve(learned: &Learned) -> Table {
             percent(training.coverage),
             fraction(judged.exact),
             ends(judged.exact_sessions),
-            percent(judged.target),
             percent(judged.coverage),
             if is_chosen { "chosen" } else { "" }.to_owned(),
         ]);
@@ -205,9 +203,9 @@ fn percent_of(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// "14/18 = 78 %"
+/// "78 % of 18"
 fn fraction(share: Share) -> String {
-    if share.n == 0 { "–".to_owned() } else { format!("{}/{} = {}", share.k, share.n, percent(share)) }
+    if share.n == 0 { "–".to_owned() } else { format!("{} of {}", percent(share), share.n) }
 }
 
 fn ends(interval: Option<(f64, f64)>) -> String {

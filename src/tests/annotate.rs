@@ -117,6 +117,24 @@ fn the_same_answer_soon_after_is_a_use_and_the_third_event_is_the_last_that_coun
 }
 
 #[test]
+fn a_decline_without_a_response_is_nothing_that_the_agent_asked_for() {
+    let decline = |bytes: u64| {
+        let event = PipelineEvent {
+            response_chars: bytes,
+            enricher_decline_reason: Some("budget".to_owned()),
+            ..Said { body: 0, path: 0, ..BASH }.event()
+        };
+        serde_json::to_string(&event).unwrap() + "\n"
+    };
+    let used = |behind: u64| {
+        let text = AHEAD.line() + &decline(behind) + &decline(behind) + &decline(behind) + &READ.line();
+        cited(&annotate(text.as_bytes(), &pass(Definition::Answer, 3)))[0]
+    };
+    assert_eq!(used(0), YES, "three declines do not use the lookahead up");
+    assert_eq!(used(500), NO, "three responses do, whatever else is recorded with them");
+}
+
+#[test]
 fn another_file_of_the_same_tool_is_a_use_by_name_only() {
     assert_eq!(first(&[Said { body: 2, path: 2, ..READ }]), (NO, YES));
     // Another part of the same file, or the file after a change that nobody recorded.

@@ -155,6 +155,9 @@ fn each_knob_gets_a_row_per_value_and_planner_and_a_knob_without_effect_is_said_
         cell.unwrap()["books"]["sent"].as_u64().unwrap()
     };
     assert_eq!((sent("1"), sent("8000")), (0, 54));
+    let published = cells.iter().filter(|cell| cell["arm"] == "published");
+    assert!(published.clone().all(|cell| cell["calls_saved"] == 0), "its calls run all the same");
+    assert!(published.clone().any(|cell| cell["calls_added"] == cell["books"]["sent"] && cell["calls_added"] != 0));
     assert!(sent("700") > 0 && sent("700") < 54);
     let probability = sweep("min_followup_probability=0.1,0.3,0.9").out;
     assert!(probability.contains("0.9"), "{probability}");

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::model::prefetches::{Asked, End, Held, Tally};
-use crate::report::planner::{Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, effectiveness};
+use crate::report::planner::{
+    Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
+};
 use crate::report::selectivity;
 
 /// The fields of the report.
@@ -118,7 +120,9 @@ pub fn sweep_json(keys: &[String], rows: &[SweepRow]) -> Value {
     let row = |row: &SweepRow| {
         let values: Map<String, Value> =
             keys.iter().cloned().zip(row.values.iter().map(|value| json!(value))).collect();
-        json!({ "values": values, "arm": row.arm, "books": tally(&row.tally) })
+        json!({ "values": values, "arm": row.arm, "books": tally(&row.tally),
+                "calls_saved": calls_saved(&row.tally, row.always_runs),
+                "calls_added": calls_added(&row.tally, row.always_runs) })
     };
     rows.iter().map(row).collect()
 }

@@ -157,6 +157,8 @@ pub struct SweepRow {
     pub values: Vec<String>,
     /// Name of the planner.
     pub arm: String,
+    /// As in [`Arm::always_runs`].
+    pub always_runs: bool,
     /// Its books.
     pub tally: Tally,
 }
@@ -169,14 +171,21 @@ impl Arm {
 
     /// Calls that need not have run. As published the agent's own call runs all the same.
     pub fn calls_saved(&self) -> u64 {
-        let rightly = self.total.refused - self.total.refused_wrongly;
-        if self.always_runs { rightly } else { self.total.calls_saved() }
+        calls_saved(&self.total, self.always_runs)
     }
 
     /// Calls that ran for nothing or twice.
     pub fn calls_added(&self) -> u64 {
-        if self.always_runs { self.total.sent() } else { self.total.calls_added() }
+        calls_added(&self.total, self.always_runs)
     }
+}
+
+fn calls_saved(tally: &Tally, always_runs: bool) -> u64 {
+    if always_runs { tally.refused - tally.refused_wrongly } else { tally.calls_saved() }
+}
+
+fn calls_added(tally: &Tally, always_runs: bool) -> u64 {
+    if always_runs { tally.sent() } else { tally.calls_added() }
 }
 
 /// The published counters by the published definitions: cited by name, whatever the arguments. Repeats that L0 answers

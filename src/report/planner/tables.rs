@@ -7,7 +7,9 @@ use crate::model::prefetches::{End, Held, Tally};
 use crate::model::stats::Share;
 use crate::report::numbers::thousands;
 use crate::report::planner::words::{answer, ends, seconds};
-use crate::report::planner::{Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, effectiveness};
+use crate::report::planner::{
+    Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
+};
 use crate::report::selectivity;
 use crate::report::table::{Format, Table};
 
@@ -232,14 +234,14 @@ pub fn sweep(keys: &[String], rows: &[SweepRow]) -> Table {
     let figures = ["planner", "#sent", "#exact", "#exact%", "#saved", "#added", "#declined", "#needed", "#waited ms"];
     let headers: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
     let mut table = Table::new(&headers);
-    for SweepRow { values, arm, tally } in rows {
+    for SweepRow { values, arm, always_runs, tally } in rows {
         let figures = [
             arm.clone(),
             thousands(tally.sent()),
             thousands(tally.near.exact),
             percent(Share::new(tally.near.exact, tally.sent())),
-            thousands(tally.calls_saved()),
-            thousands(tally.calls_added()),
+            thousands(calls_saved(tally, *always_runs)),
+            thousands(calls_added(tally, *always_runs)),
             thousands(tally.declined()),
             thousands(tally.declined_needed()),
             thousands(tally.waited_ms),

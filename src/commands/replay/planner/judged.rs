@@ -169,7 +169,7 @@ fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
     let mut arm = Arm {
         name: planner.name.to_owned(),
         about: planner.about.to_owned(),
-        always_runs: matches!(planner.kind, Kind::Published),
+        always_runs: planner.always_runs(),
         total: whole.total,
         control: control.total,
         metrics: Vec::new(),

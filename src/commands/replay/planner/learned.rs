@@ -38,6 +38,13 @@ pub struct Planner {
     pub kind: Kind,
 }
 
+impl Planner {
+    /// Whether the agent's own call runs although it was fetched ahead.
+    pub fn always_runs(&self) -> bool {
+        matches!(self.kind, Kind::Published)
+    }
+}
+
 /// How it plans.
 pub enum Kind {
     Published,

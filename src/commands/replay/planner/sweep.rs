@@ -80,7 +80,12 @@ impl Grid {
             planners.iter().map(|planner| KnownTools::new(&planner.models, stage.told(), &stage.numbers)).collect();
         let row = |cell: &Cell, planner: &Planner, known: &KnownTools<'_>| {
             let books = walk(stage, planner, known, &trained, &cell.enrichment, cell.probability_min, None);
-            SweepRow { values: cell.values.clone(), arm: planner.name.to_owned(), tally: sum(&books).total }
+            SweepRow {
+                values: cell.values.clone(),
+                arm: planner.name.to_owned(),
+                always_runs: planner.always_runs(),
+                tally: sum(&books).total,
+            }
         };
         let of_planner = |(planner, known): (&Planner, &KnownTools<'_>)| {
             self.cells.par_iter().map(|cell| row(cell, planner, known)).collect::<Vec<_>>()
