@@ -11,6 +11,7 @@ use crate::commands::input::Input;
 use crate::context::{Context, Env};
 use crate::model::timeline::{Marks, ReferenceKind, SegmentCause, Timeline};
 use crate::model::trace::{Millis, Place, Usage};
+use crate::tests::timeline::told;
 
 #[derive(Parser)]
 struct Line {
@@ -70,6 +71,10 @@ fn timeline_of_real_logs() {
     let begin = Instant::now();
     let timeline = input.timeline().unwrap();
     println!("timeline in {:?}", begin.elapsed());
+    let begin = Instant::now();
+    let again = input.timeline().unwrap();
+    println!("again in {:?}", begin.elapsed());
+    assert!(told(&timeline) == told(&again), "the lake gives another timeline than the logs");
     let history = input.history();
     let sum = |of: &dyn Fn(&Usage) -> u64, progress: bool| -> u64 {
         let place = |chain: u32| timeline.chains[chain as usize].place == Place::Progress;
