@@ -34,8 +34,8 @@ const MEMOS_MAX: usize = 16;
 /// Rows per batch when reading.
 const BATCH_ROWS: usize = 1 << 16;
 /// Columns of hashes: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 11] =
-    ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values"];
+const HASH_COLUMNS: [&str; 13] =
+    ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values", "words", "packed"];
 
 /// What a run found out besides the rows: facts about bodies that were not known before, and values.
 pub struct News<'a> {

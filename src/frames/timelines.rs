@@ -27,8 +27,8 @@ pub(super) fn batch(files: &[PackedTimeline]) -> Outcome<RecordBatch> {
     RecordBatch::try_from_iter_with_nullable(vec![
         ("source", u32s(files.iter().map(|file| file.source)), false),
         ("bytes", u64s(files.iter().map(|file| file.bytes)), false),
-        ("id", ids(files.iter().map(|file| file.words)), false),
-        ("values", blobs(files.iter().map(|file| file.rows.clone())), false),
+        ("words", ids(files.iter().map(|file| file.words)), false),
+        ("packed", blobs(files.iter().map(|file| file.rows.clone())), false),
     ])
 }
 
@@ -36,7 +36,7 @@ pub(super) fn batch(files: &[PackedTimeline]) -> Outcome<RecordBatch> {
 pub(super) fn read(batch: &RecordBatch) -> Outcome<Vec<PackedTimeline>> {
     let columns = Columns(batch);
     let (source, bytes) = (columns.u32("source")?, columns.u64("bytes")?);
-    let (words, rows) = (columns.ids("id")?, columns.blobs("values")?);
+    let (words, rows) = (columns.ids("words")?, columns.blobs("packed")?);
     let file = |row| PackedTimeline {
         source: source.value(row),
         bytes: bytes.value(row),

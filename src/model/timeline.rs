@@ -219,7 +219,7 @@ pub struct Segment {
     /// Why it begins.
     pub cause: SegmentCause,
     /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
-    /// begins with nothing. After a rewind that is an earlier request of the chain, where a chain is forked off one of
+    /// begins with nothing; always an earlier one. After a rewind that is an earlier request of the chain, where a chain is forked off one of
     /// another chain. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
     pub after: u32,
 }
@@ -369,7 +369,7 @@ pub struct Session {
     pub id: Id,
     /// Pseudonym of the working directory: sessions of one directory may share a cached prefix.
     pub project: Id,
-    /// First record.
+    /// First record that is no copy of another session's.
     pub ts_first: Millis,
 }
 

@@ -40,6 +40,8 @@ mod significance;
 mod telemetry_reading;
 mod timeline;
 mod timeline_corpus;
+mod timeline_damage;
+mod timeline_lake;
 mod timeline_references;
 mod tokens;
 mod tune;

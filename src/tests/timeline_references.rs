@@ -41,7 +41,7 @@ fn ends(answer: &str, old: &str) -> Vec<u32> {
     };
     assert_eq!((found.request, timeline.calls[found.call as usize].id), (1, Id::of(b"e-m2")));
     let sources = &timeline.sources[found.sources.start as usize..found.sources.end as usize];
-    sources.iter().inspect(|source| assert_eq!(timeline.blocks[source.block as usize].kind, BlockKind::ToolResult));
+    assert!(sources.iter().all(|source| timeline.blocks[source.block as usize].kind == BlockKind::ToolResult));
     sources.iter().map(|source| source.end_chars).collect()
 }
 
