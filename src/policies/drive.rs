@@ -5,10 +5,12 @@
 //! before, the residual of this one, what came in. Without stages that is what the log says was sent. Chains are
 //! independent of each other: what they share across sessions is looked up in times of the log, never in results.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::model::policy::cost::{Cost, Spent};
-use crate::model::timeline::{Marks, NONE, SegmentCause, Timeline};
+use crate::model::policy::cost::{Cost, Spent, Total};
+use crate::model::timeline::{Marks, NONE, Request, SegmentCause, Timeline};
 use crate::model::trace::{Millis, Place};
 use crate::policies::cache_knobs::{HiddenForks, Oracle};
 use crate::policies::contexts;
@@ -77,6 +79,26 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Sums by anything that a request has: model, version, project, session.
+    pub fn by<K: Ord>(&self, timeline: &Timeline, key: impl Fn(&Request) -> K) -> BTreeMap<K, Total> {
+        let mut sums: BTreeMap<K, Total> = BTreeMap::new();
+        let of = |index: u32| key(&timeline.requests[index as usize]);
+        for priced in &self.requests {
+            sums.entry(of(priced.request)).or_default().add(1, priced.spent, priced.cost);
+        }
+        for extra in &self.extra {
+            sums.entry(of(extra.request)).or_default().add(0, extra.spent, extra.cost);
+        }
+        sums
+    }
+
+    /// Everything.
+    pub fn total(&self) -> Total {
+        Total { requests: self.requests.len() as u64, spent: self.spent(), cost: self.cost() }
+    }
+}
+
 /// Looks at contexts as they are sent (the search for what was lost).
 pub trait Observer {
     /// A chain begins.
@@ -97,7 +119,7 @@ pub struct Ground<'a> {
     /// Prices by symbol.
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
-    pub priors: Vec<Prior>,
+    pub priors: Arc<[Prior]>,
     min_cacheable: Vec<u64>,
 }
 
@@ -109,9 +131,29 @@ impl<'a> Ground<'a> {
             sizes,
             oracle,
             tariff: Tariff::new(prices, &timeline.names),
-            priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown),
-            min_cacheable: timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect(),
+            priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown).into(),
+            min_cacheable: minima(timeline, oracle),
         }
+    }
+
+    /// The same ground under another cache. What was learned is kept: it does not depend on knobs.
+    pub fn under<'b>(&self, oracle: &'b Oracle) -> Ground<'b>
+    where
+        'a: 'b,
+    {
+        Ground {
+            timeline: self.timeline,
+            sizes: self.sizes,
+            oracle,
+            tariff: self.tariff.clone(),
+            priors: Arc::clone(&self.priors),
+            min_cacheable: minima(self.timeline, oracle),
+        }
+    }
+
+    /// The run without any policy.
+    pub fn baseline(&self) -> Run {
+        self.run(0..self.timeline.chains.len() as u32, &mut [], None)
     }
 
     /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order with
@@ -139,6 +181,10 @@ impl<'a> Ground<'a> {
         }
         driver.run
     }
+}
+
+fn minima(timeline: &Timeline, oracle: &Oracle) -> Vec<u64> {
+    timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect()
 }
 
 /// Runs a policy (no stages: the baseline) over all chains. `stages` makes a fresh set; it is asked once.
@@ -261,6 +307,7 @@ impl Driver<'_, '_> {
             context,
             tail: request.usage.input.min(context),
             still,
+            same: common.same,
             shared: common.shared,
             forked: common.forked,
             items: self.sent.items.len() as u32,
@@ -292,33 +339,33 @@ impl Driver<'_, '_> {
                 NONE => warm.length.min(self.sent.tokens()),
                 _ => self.inherited(index),
             });
-            return Common { shared, forked: None };
+            return Common::only(shared);
         };
-        if !self.cache.knows(request.model) {
-            return Common { shared: alone, forked: None };
-        }
         if self.sent.prefix.edition != self.before.prefix.edition {
             let known = self.cache.knows_edition(request.model, self.sent.prefix.edition);
-            return Common { shared: if known { still } else { 0 }, forked: None };
+            return Common::only(if known { still } else { 0 });
         }
         let equal = self.sent.items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
         let tokens = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
+        let change = if equal == 0 { Change::Rewritten } else { self.change(index, opens) };
+        if change == Change::Rewritten {
+            return Common::only(still);
+        }
+        let same = self.sent.prefix.tokens + tokens(&self.sent.items[..equal]);
+        if !self.cache.knows(request.model) {
+            return Common { shared: alone, ..Common::only(same) };
+        }
+        if change == Change::Stripped {
+            return Common { forked: Some(same), ..Common::only(same) };
+        }
         let whole = equal == self.before.items.len();
-        let shared = self.sent.prefix.tokens + tokens(&self.sent.items[..equal]);
-        match self.change(index, opens) {
-            Change::Rewritten => Common { shared: still, forked: None },
-            _ if equal == 0 => Common { shared: still, forked: None },
-            Change::Stripped => Common { shared, forked: Some(shared) },
-            Change::Grown => {
-                let forked = self.fork(index, last.request, whole).map(|measured| {
-                    let answer = tokens(self.answer(last.request, equal));
-                    measured.unwrap_or(answer).min(answer)
-                });
-                match forked.filter(|&answer| answer > 0) {
-                    Some(answer) => Common { shared: shared + answer, forked: Some(self.cache.cached() + answer) },
-                    None => Common { shared, forked: None },
-                }
-            }
+        let forked = self.fork(index, last.request, whole).map(|measured| {
+            let answer = tokens(self.answer(last.request, equal));
+            measured.unwrap_or(answer).min(answer)
+        });
+        match forked.filter(|&answer| answer > 0) {
+            Some(answer) => Common { forked: Some(self.cache.cached() + answer), ..Common::only(same + answer) },
+            None => Common::only(same),
         }
     }
 
@@ -435,9 +482,20 @@ enum Change {
 }
 
 /// What of a context can be in the cache.
+#[derive(Clone, Copy)]
 struct Common {
+    /// Leading tokens that are the same as in the context before.
+    same: u64,
+    /// Of these, leading tokens that the model may have cached.
     shared: u64,
+    /// Leading tokens that a hidden request has cached, if there was one.
     forked: Option<u64>,
+}
+
+impl Common {
+    fn only(same: u64) -> Self {
+        Self { same, shared: same, forked: None }
+    }
 }
 
 /// The static prefix as the stages left it: as much longer or shorter as theirs is than the log's.

@@ -187,7 +187,7 @@ impl Learner<'_> {
         let seen = &mut self.seen[request.chain as usize];
         let under = Some((request.model, request.version));
         if seen.under != under {
-            *seen = Seen { last: seen.last, under, fork: seen.fork, ..Seen::default() };
+            *seen = Seen { last: seen.last, under, estimate: seen.estimate, fork: seen.fork, ..Seen::default() };
         }
         let opening = sizes::opening(self.timeline, request, self.rules);
         let most = *seen.estimate.get_or_insert(opening);
@@ -250,10 +250,13 @@ impl Learner<'_> {
         family.sent.push(sent);
         let before = self.seen[request.chain as usize].last.map(|last| &self.timeline.requests[last as usize]);
         let before = before.filter(|before| before.model == request.model);
-        let broke = before.is_some_and(|before| 2 * read < before.usage.cache_read + before.usage.cache_creation);
+        let cold = before.is_some() && prior.idle > prior.class.millis();
+        let broke = before.is_some_and(|before| {
+            let cached = before.usage.cache_read + before.usage.cache_creation;
+            if cold { read < cached } else { 2 * read < cached }
+        });
         let opens = contexts::opens(self.timeline, index) && before.is_some();
         let shown = before.and_then(|before| shows_fork(before, request, prior.idle));
-        let cold = before.is_some() && prior.idle > prior.class.millis();
         let first = self.seen[request.chain as usize].last.is_none();
         let seen = &mut self.seen[request.chain as usize];
         let commons = self.commons.entry(key).or_default();
