@@ -172,6 +172,8 @@ impl<'a> Ground<'a> {
             logged: View::default(),
             sent: View::default(),
             before: View::default(),
+            kept: 0,
+            had: 0,
             last: None,
             aside: Aside::default(),
             run: Run::default(),
@@ -228,6 +230,9 @@ struct Driver<'a, 'r> {
     logged: View,
     sent: View,
     before: View,
+    /// How many leading items of the log's context stand since the last request, and how many that one had.
+    kept: usize,
+    had: usize,
     last: Option<Last>,
     aside: Aside,
     run: Run,
@@ -239,6 +244,7 @@ impl Driver<'_, '_> {
         self.cache.begin();
         self.last = None;
         self.logged.items.clear();
+        (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.ground.sizes.prefix[chain as usize], edition: 0 };
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
         if let Some(observer) = self.observer.as_deref_mut() {
@@ -259,13 +265,36 @@ impl Driver<'_, '_> {
         let Ground { timeline, sizes, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
         let opens = contexts::opens(timeline, index);
-        contexts::step(timeline, sizes, index, &mut self.logged.items);
+        self.kept = self.kept.min(contexts::step(timeline, sizes, index, &mut self.logged.items));
         if request.context() == 0 {
             self.run.without_usage += 1;
             return;
         }
         let start = self.start(index);
         self.keep_alive(index, Some(start));
+        if !self.is_plain() {
+            self.apply(index, opens);
+        }
+        self.price(index, opens, start);
+        (self.kept, self.had) = (self.logged.items.len(), self.logged.items.len());
+        if !self.is_plain() {
+            std::mem::swap(&mut self.before, &mut self.sent);
+        }
+    }
+
+    /// Whether the contexts of the log go out as they are, so that none has to be copied and compared.
+    fn is_plain(&self) -> bool {
+        self.stages.is_empty() && self.observer.is_none()
+    }
+
+    /// The context that is sent.
+    fn view(&self) -> &View {
+        if self.is_plain() { &self.logged } else { &self.sent }
+    }
+
+    /// Lets the stages change the context.
+    fn apply(&mut self, index: u32, opens: bool) {
+        let timeline = self.ground.timeline;
         let moment = Moment {
             timeline,
             request: index,
@@ -281,8 +310,6 @@ impl Driver<'_, '_> {
         if let Some(observer) = self.observer.as_deref_mut() {
             observer.sent(&moment, &self.logged, &self.sent, &self.aside);
         }
-        self.price(index, opens, start);
-        std::mem::swap(&mut self.before, &mut self.sent);
     }
 
     /// When a request starts by the clock of its chain, which never runs backwards.
@@ -295,22 +322,23 @@ impl Driver<'_, '_> {
         let Ground { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
         let prior = &priors[index as usize];
-        let context = self.sent.tokens();
-        let still = moved(prior.still, sizes.prefix[request.chain as usize], self.sent.prefix.tokens).min(context);
+        let view = self.view();
+        let (context, prefix, items) = (self.context(), view.prefix, view.items.len() as u32);
+        let still = moved(prior.still, sizes.prefix[request.chain as usize], prefix.tokens).min(context);
         let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
         self.adopt(index, start);
         let common = self.common(index, opens, still);
         let shifted = |warm: Warm| Warm { last_use: start - request.start.saturating_sub(warm.last_use), ..warm };
         let ask = Ask {
             elsewhere: prior.elsewhere.map(shifted),
-            edition: self.sent.prefix.edition,
+            edition: prefix.edition,
             context,
             tail: request.usage.input.min(context),
             still,
             same: common.same,
             shared: common.shared,
             forked: common.forked,
-            items: self.sent.items.len() as u32,
+            items,
             min_cacheable: min_cacheable[request.model.0 as usize],
             ..prior.ask(request.model, start, end)
         };
@@ -327,6 +355,16 @@ impl Driver<'_, '_> {
         self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
     }
 
+    /// Tokens of the context that is sent.
+    fn context(&self) -> u64 {
+        match self.last {
+            Some(last) if self.is_plain() && self.kept == self.had => {
+                last.tokens + self.logged.items[self.kept..].iter().map(|item| u64::from(item.tokens)).sum::<u64>()
+            }
+            _ => self.view().tokens(),
+        }
+    }
+
     /// How much of the context about to be sent was there before.
     fn common(&self, index: u32, opens: bool, still: u64) -> Common {
         let knobs = &self.ground.oracle.knobs;
@@ -336,29 +374,35 @@ impl Driver<'_, '_> {
         let Some(last) = self.last else {
             let inherited = self.ground.priors[index as usize].inherited;
             let shared = inherited.map_or(alone, |warm| match segment.after {
-                NONE => warm.length.min(self.sent.tokens()),
+                NONE => warm.length.min(self.view().tokens()),
                 _ => self.inherited(index),
             });
             return Common::only(shared);
         };
-        if self.sent.prefix.edition != self.before.prefix.edition {
-            let known = self.cache.knows_edition(request.model, self.sent.prefix.edition);
+        let View { prefix, items } = self.view();
+        if !self.is_plain() && prefix.edition != self.before.prefix.edition {
+            let known = self.cache.knows_edition(request.model, prefix.edition);
             return Common::only(if known { still } else { 0 });
         }
-        let equal = self.sent.items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
+        let (equal, whole) = if self.is_plain() {
+            (self.kept, self.kept == self.had)
+        } else {
+            let equal = items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
+            (equal, equal == self.before.items.len())
+        };
         let tokens = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
         let change = if equal == 0 { Change::Rewritten } else { self.change(index, opens) };
         if change == Change::Rewritten {
             return Common::only(still);
         }
-        let same = self.sent.prefix.tokens + tokens(&self.sent.items[..equal]);
+        // What is whole need not be summed again.
+        let same = if whole { last.tokens } else { prefix.tokens + tokens(&items[..equal]) };
         if !self.cache.knows(request.model) {
             return Common { shared: alone, ..Common::only(same) };
         }
         if change == Change::Stripped {
             return Common { forked: Some(same), ..Common::only(same) };
         }
-        let whole = equal == self.before.items.len();
         let forked = self.fork(index, last.request, whole).map(|measured| {
             let answer = tokens(self.answer(last.request, equal));
             measured.unwrap_or(answer).min(answer)
@@ -403,8 +447,8 @@ impl Driver<'_, '_> {
             Key::Residual(request) => request == index,
             Key::Made(_) => false,
         };
-        let before = self.sent.items.iter().take_while(|item| !own(item.key));
-        self.sent.prefix.tokens + before.map(|item| u64::from(item.tokens)).sum::<u64>()
+        let before = self.view().items.iter().take_while(|item| !own(item.key));
+        self.view().prefix.tokens + before.map(|item| u64::from(item.tokens)).sum::<u64>()
     }
 
     /// What the chain that this one was forked off has left in the cache.
@@ -446,7 +490,7 @@ impl Driver<'_, '_> {
     fn answer(&self, before: u32, from: usize) -> &[Item] {
         let timeline = self.ground.timeline;
         let outputs = timeline.requests[before as usize].outputs.clone();
-        let rest = &self.sent.items[from..];
+        let rest = &self.view().items[from..];
         let same = |(item, block): &(&Item, u32)| {
             item.key == Key::Block(*block) && item.kept_chars == timeline.blocks[*block as usize].chars
         };

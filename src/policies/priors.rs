@@ -83,8 +83,8 @@ struct Seen {
 #[derive(Default)]
 struct Family {
     sent: Vec<Sent>,
-    /// Whether the last chain that was forked off found the context that it begins with in the cache.
-    inherits: Option<bool>,
+    /// Chains forked off that found the context they begin with in the cache, less those that did not.
+    inherits: i32,
 }
 
 #[derive(Clone, Copy)]
@@ -183,7 +183,7 @@ impl Learner<'_> {
         let request = &self.timeline.requests[index as usize];
         let key = self.key(request);
         let idle = self.idle[index as usize];
-        let inherited = self.candidate(index).filter(|_| self.family(request).inherits.unwrap_or(true));
+        let inherited = self.candidate(index).filter(|_| self.family(request).inherits >= 0);
         let seen = &mut self.seen[request.chain as usize];
         let under = Some((request.model, request.version));
         if seen.under != under {
@@ -244,7 +244,7 @@ impl Learner<'_> {
         let candidate = self.candidate(index);
         let family = &mut self.families[self.timeline.chains[request.chain as usize].session as usize];
         let inherits = candidate.map(|warm| 2 * read > warm.length);
-        family.inherits = inherits.or(family.inherits);
+        family.inherits += inherits.map_or(0, |found| if found { 1 } else { -1 });
         let cached = read + request.usage.cache_creation;
         let sent = Sent { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
         family.sent.push(sent);

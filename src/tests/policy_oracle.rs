@@ -9,6 +9,7 @@ use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, MinCacheab
 use crate::policies::drive::{self, Ground, Run};
 use crate::policies::money::Prices;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::policies::view::{Aside, Moment, Stage, View};
 use crate::rules::data::Data;
 
 fn shipped() -> Oracle {
@@ -335,6 +336,46 @@ fn knobs_are_read_as_written_and_senseless_ones_named() {
     assert!(check(|knobs| knobs.keepalive_s = 4_000).unwrap_err().starts_with("keepalive_max_s"));
 }
 
+/// Changes nothing.
+struct Idle;
+
+impl Stage for Idle {
+    fn begin(&mut self, _: &Timeline, _: u32) {}
+
+    fn apply(&mut self, _: &Moment<'_>, _: &mut View, _: &mut Aside) {}
+}
+
+/// Cuts every context down to its newest items, so that every prefix breaks.
+struct Newest(usize);
+
+impl Stage for Newest {
+    fn begin(&mut self, _: &Timeline, _: u32) {}
+
+    fn apply(&mut self, _: &Moment<'_>, view: &mut View, _: &mut Aside) {
+        let gone = view.items.len().saturating_sub(self.0);
+        view.items.drain(..gone);
+    }
+}
+
+#[test]
+fn a_stage_that_changes_the_head_leaves_only_the_static_prefix() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(40).ask(0, 20_000, 0);
+    for request in 1..6_u64 {
+        log.calls("Bash", "", 100).wait(1).result(400).ask(20_000 + 200 * (request - 1), 200, 0);
+    }
+    let timeline = log.done();
+    let (oracle, prices, sizes) = (shipped(), prices(), sizes(&timeline));
+    let ground = Ground::new(&timeline, &sizes, &oracle, &prices);
+    let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Newest(2))];
+    let run = ground.run(0..1, &mut stages, None);
+    let still = ground.priors[5].still;
+    for priced in &run.requests[1..] {
+        assert_eq!((priced.spent.read, priced.shared), (still, still));
+        assert!(priced.spent.prompt() < 20_300, "{priced:?}");
+    }
+}
+
 /// One step of a random chain.
 #[derive(Clone, Debug)]
 struct Step {
@@ -489,6 +530,17 @@ proptest! {
         let mut parts = ground.run(0..cut, &mut [], None);
         parts.append(ground.run(cut..all, &mut [], None));
         prop_assert_eq!(parts, ground.baseline());
+    }
+
+    /// The short cut for runs without stages and the full way are two ways to the same.
+    #[test]
+    fn a_stage_that_changes_nothing_changes_nothing(timeline in stories(), layout in any_layout()) {
+        let mut oracle = shipped();
+        oracle.knobs.layout = layout;
+        let (prices, sizes) = (prices(), sizes(&timeline));
+        let ground = Ground::new(&timeline, &sizes, &oracle, &prices);
+        let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Idle)];
+        prop_assert_eq!(ground.run(0..timeline.chains.len() as u32, &mut stages, None), ground.baseline());
     }
 
     /// Another chain can share the static prefix, and nothing behind it.

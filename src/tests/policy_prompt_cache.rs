@@ -59,9 +59,11 @@ fn broken(what: impl FnOnce(&mut Story)) -> BTreeMap<Cause, u64> {
     sums.into_iter().map(|(cause, sum)| (cause, sum.events)).collect()
 }
 
+type Happening = Box<dyn FnOnce(&mut Story)>;
+
 #[test]
 fn every_break_has_the_first_cause_that_fits() {
-    let cases: Vec<(Cause, Box<dyn FnOnce(&mut Story)>)> = vec![
+    let cases: Vec<(Cause, Happening)> = vec![
         (
             Cause::Compaction,
             Box::new(|log| {
@@ -262,7 +264,9 @@ fn the_report_holds_the_run_against_the_bill() {
     let none = found.arms.iter().find(|arm| arm.name == "layout=none").unwrap();
     assert_eq!((none.verdict, none.sessions_worse), (Verdict::Dearer, 1));
     let five = found.arms.iter().find(|arm| arm.name == "ttl=5m").unwrap();
-    assert_eq!((five.verdict, five.sessions_better), (Verdict::Cheaper, 1), "no pause: an hour is paid for nothing");
+    // No pause: an hour is paid for nothing. But the simulation missed a whole re-write, more than any difference.
+    assert_eq!((five.verdict, five.sessions_better), (Verdict::NoClearWinner, 1));
+    assert!(five.total.cost.units < found.baseline.cost.units);
     assert_eq!(found.best_per_session.cost, five.total.cost);
     assert_eq!(found.best_per_session.sessions, BTreeMap::from([("5m".to_owned(), 1)]));
 }

@@ -146,7 +146,7 @@ fn characters_per_token_are_measured_on_warm_increments() {
         log.session(name, "/p").human(40).ask(0, 20_000, 3).calls("Bash", "", 0).wait(1);
         log.result(chars).ask(20_000, growth - 3, 3).says(10).wait(1);
         // A human turn and a cold one do not count.
-        log.human(500).ask(20_000 + u64::from(growth) - 3, 900, 3).wait(60);
+        log.human(500).ask(20_000 + growth - 3, 900, 3).wait(60);
     }
     let timeline = log.done();
     let found = calibration::calibrate(&timeline, &rules());
