@@ -9,8 +9,10 @@ use clap::Parser;
 use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::input::Input;
 use crate::context::{Context, Env};
+use crate::logs::timeline::read;
 use crate::model::timeline::{Marks, ReferenceKind, SegmentCause, Timeline};
 use crate::model::trace::{Millis, Place, Usage};
+use crate::tests::timeline::{timeline_guide, told};
 
 #[derive(Parser)]
 struct Line {
@@ -70,6 +72,10 @@ fn timeline_of_real_logs() {
     let begin = Instant::now();
     let timeline = input.timeline().unwrap();
     println!("timeline in {:?}", begin.elapsed());
+    let begin = Instant::now();
+    let again = input.timeline().unwrap();
+    println!("again in {:?}", begin.elapsed());
+    assert!(told(&timeline) == told(&again), "the lake gives another timeline than the logs");
     let history = input.history();
     let sum = |of: &dyn Fn(&Usage) -> u64, progress: bool| -> u64 {
         let place = |chain: u32| timeline.chains[chain as usize].place == Place::Progress;
@@ -135,5 +141,10 @@ fn timeline_of_real_logs() {
     println!("utterances {} words {}", timeline.utterances.len(), timeline.words.len());
     println!("references (all, without source, cut) {references:?}, sources {}", timeline.sources.len());
     println!("edits by age of their newest source {ages:?}");
+    for source in input.sources.iter().filter(|source| !source.is_sidecar()) {
+        let log = std::fs::File::open(source.path.as_ref().expect("it is on disk")).unwrap();
+        let counted = read::read_stream(log, timeline_guide()).1;
+        assert_eq!((counted.records, counted.bad_fragments), (source.counters.records, source.counters.bad_fragments));
+    }
     println!("skipped {:?}", timeline.skipped);
 }

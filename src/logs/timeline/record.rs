@@ -295,7 +295,8 @@ impl<'g, 'v> Reader<'g, 'v> {
         if envelope.meta {
             marks.set(Marks::META);
         }
-        let draft = std::mem::take(&mut self.draft);
+        let mut draft = std::mem::take(&mut self.draft);
+        draft.keep(|part| !matches!(part, Part::Call | Part::Thinking));
         for block in draft.blocks.iter().filter(|block| block.part == Part::Text) {
             marks.set(self.marks_of_text(envelope, draft.text_of(block)));
         }
@@ -369,7 +370,8 @@ impl<'g, 'v> Reader<'g, 'v> {
 
     fn assistant(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: Option<u32>) -> u32 {
         let chain = chain.unwrap_or_else(|| self.chain_of(envelope));
-        let draft = std::mem::take(&mut self.draft);
+        let mut draft = std::mem::take(&mut self.draft);
+        draft.keep(|part| part != Part::Result);
         let rules = self.guide.rules;
         let mut marks = Marks::default();
         for tool in draft.blocks.iter().filter(|block| block.part == Part::Call).map(|block| &block.tool) {
