@@ -15,6 +15,14 @@ pub mod arg_check;
 pub mod breakage;
 pub mod cache_knobs;
 pub mod catalog;
+//! know (from [`clock`]s, too), [`cache_knobs`] what can be set about it, [`money`] what tokens cost, [`bill`] what they did
+//! cost. [`prompt_cache`] is the policy that changes nothing but the cache, with [`causes`] of breaks and three reports of
+//! its own; [`calibration`] holds tokenizers against the bill.
+
+pub mod bill;
+pub mod cache_knobs;
+pub mod calibration;
+pub mod causes;
 pub mod clock;
 pub mod compaction;
 pub mod contexts;
@@ -23,13 +31,17 @@ pub mod history_trim;
 pub mod journal;
 pub mod knobs;
 pub mod micro;
+pub mod hot_cache;
 pub mod money;
 pub mod oracle;
 pub mod outcome;
 pub mod pick_tools;
 pub mod predictors;
 pub mod priors;
+pub mod prompt_cache;
 pub mod sizes;
 pub mod tool_filter;
 pub mod tools;
+pub mod threshold_model;
 pub mod view;
+pub mod workspace_report;

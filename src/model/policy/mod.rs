@@ -8,3 +8,6 @@ pub mod history_trim;
 pub mod outcome;
 pub mod pick_tools;
 pub mod tool_filter;
+pub mod calibration;
+pub mod cost;
+pub mod prompt_cache;
