@@ -5,6 +5,7 @@ pub mod compaction;
 pub mod history_trim;
 mod json;
 pub mod pick_tools;
+pub mod prompt_cache;
 mod text;
 pub mod tool_filter;
 
@@ -38,6 +39,8 @@ pub struct PolicyReport {
     pub outcome: Option<Outcome>,
     /// What it breaks.
     pub breakage: Option<Breakage>,
+    /// Cost of the policy over that of the log, less one, where the provider caches nothing.
+    pub uncached_change: Option<f64>,
     /// Of a stack: units of input tokens by which it differs from the sum of its parts.
     pub interaction_units: Option<i128>,
     /// What only this policy says, in sentences.

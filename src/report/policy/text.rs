@@ -117,6 +117,9 @@ fn answer(report: &PolicyReport) -> Vec<String> {
         ));
         lines.extend(spread(outcome));
     }
+    if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
+        lines.push(format!("where the provider caches nothing: {:+.1} %", 100.0 * change));
+    }
     if let Some(units) = report.interaction_units.filter(|_| told.is_some()) {
         let tokens = units as f64 / crate::model::policy::cost::UNITS_PER_TOKEN as f64;
         lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));

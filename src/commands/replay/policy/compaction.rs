@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
-use crate::commands::replay::policy::world::World;
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::error::Result;
 use crate::policies::breakage::ages::edit_ages;
 use crate::policies::compaction::after_size::after_sizes;
@@ -25,7 +25,8 @@ use crate::report::policy::compaction as report;
 ///
 /// # Errors
 /// If a knob makes no sense.
-pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let world = scene.world;
     let sheet = sheets.sheet(Policy::Compaction);
     let knobs: Knobs = sheet.knobs()?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
@@ -34,7 +35,7 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
         let journal = Journal::default();
         let stage = Micro::new(knobs.micro.clone(), sheet.clone(), journal.clone());
         let conclude = move |finished: &Finished<'_>| {
-            let found = replayed(&finished.world.timeline, &knobs.micro, &sheet);
+            let found = replayed(&finished.scene.world.timeline, &knobs.micro, &sheet);
             let cleared = journal.take();
             Part {
                 tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
@@ -47,7 +48,8 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
     let journal = Journal::default();
     let stage = Compaction::new(knobs.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
-        let Finished { world, detectors, run, breaks, .. } = *finished;
+        let Finished { scene, run, breaks, is_alone, .. } = *finished;
+        let (world, detectors) = (scene.world, &scene.detectors);
         let timeline = &world.timeline;
         let broken = Some((detectors, breaks, &world.breakage));
         let done = compactions(timeline, &journal.take(), run, broken, &sheet);
@@ -64,7 +66,8 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
             detectors,
             breakage: &world.breakage,
         };
-        let swept: Vec<_> = points(&knobs, &sheet).iter().map(|point| row(&ground, point, &sheet)).collect();
+        let points = if is_alone { points(&knobs, &sheet) } else { Vec::new() };
+        let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, &sheet)).collect();
         let found = report::Found {
             done: &done,
             real: &real,

@@ -29,7 +29,7 @@ use crate::policies::knobs::Setting;
 use crate::policies::outcome::billed;
 use crate::report::policy::{Counted, Fidelity, PolicyReport};
 use chosen::{Policy, Sheets, Stack};
-use simulate::Baseline;
+use simulate::Scene;
 use tool_filter::Tools;
 use world::World;
 
@@ -70,24 +70,25 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let estimator = flags.policy.estimator.as_deref();
     let world = World::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
     let counted = counted(&world, input.sources.len() as u64);
+    let cache = world::oracle(&shipped)?;
+    let scene = Scene::new(&world, &tools, &cache);
     if !flags.sweep.is_empty() {
-        let swept = input.pool.install(|| sweep::run(flags, &world, &sheets, &shipped, &stacks, &tools))?;
+        let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &stacks))?;
         input.tell(flags.output, context)?;
         show::sweep(flags, &swept, &input, context)?;
         return Ok(Exit::Done);
     }
-    let baseline = Baseline::new(&world, &sheets, &shipped)?;
     let one = |stack: &Stack| {
         if stack.has(Policy::ArgCheck) {
             return arg_check::report(&input, &sheets, &tools, flags.policy.provider);
         }
-        simulate::report(&world, &sheets, stack, &baseline, &tools)
+        simulate::report(&scene, &sheets, stack, stacks.len() == 1)
     };
     let reports: Vec<PolicyReport> = input.pool.install(|| stacks.par_iter().map(one).collect::<Result<_>>())?;
     let framed = |report| framed(report, &world, counted.clone(), &sheets);
     let reports = reports.into_iter().map(framed).collect::<Result<Vec<_>>>()?;
     if let Some(path) = &flags.policy.per_request {
-        requests::write(path, &world, &sheets, &stacks, &baseline, &tools)?;
+        requests::write(path, &scene, &sheets, &stacks)?;
     }
     input.tell(flags.output, context)?;
     show::show(flags, &reports, &input, context)?;

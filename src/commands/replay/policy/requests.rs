@@ -6,9 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
-use crate::commands::replay::policy::simulate::{self, Baseline};
-use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::World;
+use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::error::Result;
 use crate::settings::write_private_bytes;
 
@@ -16,17 +14,11 @@ use crate::settings::write_private_bytes;
 ///
 /// # Errors
 /// If a knob makes no sense or the file cannot be written.
-pub fn write(
-    path: &Path,
-    world: &World,
-    sheets: &Sheets,
-    stacks: &[Stack],
-    baseline: &Baseline<'_>,
-    tools: &Tools,
-) -> Result<()> {
+pub fn write(path: &Path, scene: &Scene<'_>, sheets: &Sheets, stacks: &[Stack]) -> Result<()> {
+    let world = scene.world;
     let mut text = String::new();
     for stack in stacks.iter().filter(|stack| !stack.has(Policy::ArgCheck)) {
-        let (run, held_against) = simulate::run_of(world, sheets, stack, baseline, tools)?;
+        let (run, held_against) = simulate::run_of(scene, sheets, stack)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
             let request = &world.timeline.requests[priced.request as usize];
             let line = json!({

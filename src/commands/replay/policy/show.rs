@@ -6,13 +6,27 @@ use crate::commands::input::Input;
 use crate::commands::replay::policy::Flags;
 use crate::commands::replay::policy::sweep::Swept;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::policy::{self as report, PolicyReport};
 use crate::report::table::Format;
 use crate::report::{envelope, quality};
 
+/// Writes the figures of the cache under the names of an agent runtime.
+fn aliases(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
+    let of = |report: &PolicyReport| report.details.get("prompt-cache")?.get("aliases").cloned();
+    let figures = reports
+        .iter()
+        .find_map(of)
+        .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("add --policy prompt-cache"))?;
+    let document = envelope::envelope("replay", flags.output.stamp(context), json!({ "metrics": figures }));
+    envelope::write(context.out, &document)
+}
+
 /// Writes one report, or several side by side.
 pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context: &mut Context<'_>) -> Result<()> {
+    if flags.policy.alias.is_some() {
+        return aliases(flags, reports, context);
+    }
     if flags.output.form() == Format::Json {
         return document(flags, input_fields(input), "policies", reports.iter().map(report::json).collect(), context);
     }

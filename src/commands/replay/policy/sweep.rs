@@ -3,9 +3,7 @@
 use rayon::prelude::*;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
-use crate::commands::replay::policy::simulate::{self, Baseline};
-use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::World;
+use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::commands::replay::policy::{Flags, asked};
 use crate::error::{Error, Result};
 use crate::policies::knobs::Setting;
@@ -34,14 +32,7 @@ pub struct Swept {
 ///
 /// # Errors
 /// If a knob is unknown, a value does not fit, or there is nothing that can be swept.
-pub fn run(
-    flags: &Flags<'_>,
-    world: &World,
-    sheets: &Sheets,
-    shipped: &Sheets,
-    stacks: &[Stack],
-    tools: &Tools,
-) -> Result<Swept> {
+pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, stacks: &[Stack]) -> Result<Swept> {
     let [stack] = stacks else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));
     };
@@ -60,8 +51,7 @@ pub fn run(
         for setting in cell {
             set.set(setting, &asked(stacks))?;
         }
-        let baseline = Baseline::new(world, &set, shipped)?;
-        let report = simulate::report(world, &set, stack, &baseline, tools)?;
+        let report = simulate::report(scene, &set, stack, false)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
         Ok(Cell { values: values.collect(), report })
     };

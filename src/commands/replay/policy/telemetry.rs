@@ -3,9 +3,9 @@
 use crate::cli::Exit;
 use crate::commands::config::{config_path, load_config};
 use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
-use crate::commands::replay::policy::simulate::{self, Baseline};
+use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::World;
+use crate::commands::replay::policy::world::{World, oracle};
 use crate::commands::replay::policy::{Flags, counted, framed, recorded, sheets, show};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::window;
@@ -34,10 +34,11 @@ pub fn run(flags: &Flags<'_>, stacks: &[Stack], context: &mut Context<'_>) -> Re
     let sheets = sheets(flags, stacks, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
     let world = World::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
-    let baseline = Baseline::new(&world, &sheets, &shipped)?;
+    let cache = oracle(&shipped)?;
+    let scene = Scene::new(&world, &tools, &cache);
     let mut reports = Vec::new();
     for stack in told {
-        let report = simulate::report(&world, &sheets, stack, &baseline, &tools)?;
+        let report = simulate::report(&scene, &sheets, stack, false)?;
         reports.push(framed(report, &world, counted(&world, 0), &sheets)?);
     }
     for stack in refused {

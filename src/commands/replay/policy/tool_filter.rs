@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::commands::replay::policy::world::World;
 use crate::error::{Error, Result};
 use crate::policies::catalog::read::Spec;
@@ -73,16 +73,18 @@ impl Tools {
 ///
 /// # Errors
 /// If a knob makes no sense, or the file of predictions cannot be read.
-pub fn ready<'w>(world: &'w World, sheets: &Sheets, tools: &'w Tools) -> Result<Ready<'w>> {
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let world = scene.world;
     let sheet = sheets.sheet(Policy::ToolFilter);
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
     let rules: Rules = sheet.read()?;
     let predictions = predictions(&knobs)?;
-    let filter = Arc::new(Filter::new(&world.timeline, &knobs, &rules, tools.inputs(world, predictions.as_ref())));
+    let filter =
+        Arc::new(Filter::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, predictions.as_ref())));
     let stage = filter.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let found = filter.outcome(&finished.world.timeline);
+        let found = filter.outcome(&finished.scene.world.timeline);
         Part {
             summary: report::summary(&found),
             tables: vec![("tools that were missed".to_owned(), report::regret(&found, TOOLS_SHOWN))],
