@@ -30,6 +30,7 @@ mod observed;
 mod planner;
 mod planner_race;
 mod planted;
+mod policy_bars;
 mod policy_money;
 mod policy_oracle;
 mod policy_prompt_cache;
