@@ -41,6 +41,7 @@ mod policy_catalog;
 mod policy_compaction;
 mod policy_history_trim;
 mod policy_micro;
+mod policy_bars;
 mod policy_money;
 mod policy_oracle;
 mod policy_pick_tools;

@@ -23,7 +23,7 @@ struct Line {
 }
 
 /// The input of a command on a folder of logs.
-fn input(logs: &str, lake: Option<&str>) -> Input {
+pub(super) fn input(logs: &str, lake: Option<&str>) -> Input {
     let mut words = vec!["devboy", "--input-dir", logs, "--quiet"];
     match lake {
         Some(lake) => words.extend(["--lake", lake]),
