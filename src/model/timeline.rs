@@ -402,7 +402,12 @@ pub struct Timeline {
     pub utterances: Vec<Utterance>,
     /// Those words.
     pub words: Vec<Word>,
-    /// What was left out, by reason.
+    /// What was left out, by reason. Records: `attachment` (reminders of the client), `no_message`, `duplicate_record`,
+    /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
+    /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),
+    /// `compacted_before_sent`, `never_sent` (behind the last request). Blocks: `media_in_result`, `other_in_result`,
+    /// `other_block`; `orphan_result` is there, but without a call. `forgotten`: lines and identifiers whose places were
+    /// given up for room. `clock_backwards`: requests, kept in the order of the log, that began before the one before.
     pub skipped: BTreeMap<String, u64>,
 }
 

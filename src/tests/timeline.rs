@@ -457,6 +457,7 @@ fn a_clock_that_runs_backwards_changes_no_order() {
         one(vec![user("p", "go").at(90), says("m1", "a").at(100), user("q", "b").at(5), says("m2", "c").at(6)]);
     assert_eq!(ids(&timeline), [id("m1"), id("m2")]);
     assert_eq!(timeline.requests[1].start, START_MS + 5_000);
+    assert_eq!(timeline.skipped["clock_backwards"], 1);
 }
 
 #[test]

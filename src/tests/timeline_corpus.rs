@@ -11,7 +11,7 @@ use crate::commands::input::Input;
 use crate::context::{Context, Env};
 use crate::logs::timeline::read;
 use crate::model::timeline::{Marks, ReferenceKind, SegmentCause, Timeline};
-use crate::model::trace::{Millis, Place, Usage};
+use crate::model::trace::{Millis, Place, Usage, compare_versions};
 use crate::tests::timeline::{timeline_guide, told};
 
 #[derive(Parser)]
@@ -45,7 +45,7 @@ pub(super) fn input(logs: &str, lake: Option<&str>) -> Input {
 }
 
 /// Share of warm requests within a turn that read exactly what the one before had read and written (policies.md F4).
-fn identity(timeline: &Timeline) -> (u64, u64) {
+fn identity(timeline: &Timeline, later: bool) -> (u64, u64) {
     let (mut equal, mut all) = (0, 0);
     for segment in &timeline.segments {
         let requests = &timeline.requests[segment.requests.start as usize..segment.requests.end as usize];
@@ -53,7 +53,9 @@ fn identity(timeline: &Timeline) -> (u64, u64) {
             let (before, now) = (&pair[0], &pair[1]);
             let warm = now.start - before.end < 240_000 && now.usage.cache_read > 0;
             let same = now.model == before.model && now.version == before.version && now.marks == Marks::default();
-            if warm && same && before.usage.cache_creation + before.usage.cache_read > 0 {
+            let version = timeline.names.text(now.version);
+            let asked = compare_versions(version, "2.1.42").is_gt() == later;
+            if asked && warm && same && before.usage.cache_creation + before.usage.cache_read > 0 {
                 all += 1;
                 equal += u64::from(now.usage.cache_read == before.usage.cache_read + before.usage.cache_creation);
             }
@@ -116,8 +118,10 @@ fn timeline_of_real_logs() {
         *sums = (sums.0 + 1, sums.1 + u64::from(block.chars), sums.2 + u64::from(block.tokens[0]));
     }
     println!("blocks {kinds:?}");
-    let (equal, all) = identity(&timeline);
-    println!("identity {equal} of {all}: {:.4}", equal as f64 / all as f64);
+    for (name, later) in [("up to 2.1.42", false), ("later", true)] {
+        let (equal, all) = identity(&timeline, later);
+        println!("identity, versions {name}: {equal} of {all}: {:.4}", equal as f64 / all as f64);
+    }
     let mut references: BTreeMap<_, (u64, u64, u64)> = BTreeMap::new();
     let mut ages: BTreeMap<String, u64> = BTreeMap::new();
     let of_block = |block: u32| timeline.requests.partition_point(|request| request.outputs.end <= block) as u32;

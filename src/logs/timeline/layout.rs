@@ -19,16 +19,19 @@ pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timelin
         shrink_tokens_min,
         out: Timeline::default(),
         placed: vec![NONE; assembly.nodes.len()],
+        backwards: 0,
         results: Vec::new(),
     };
     layout.all();
     layout.references();
     layout.utterances();
     let orphans = layout.answer_calls();
+    let backwards = layout.backwards;
     let mut out = layout.out;
     let Assembly { names, mut skipped, tracks, .. } = assembly;
     skipped.insert("never_sent".to_owned(), tracks.iter().map(|track| track.pending.len() as u64).sum());
     skipped.insert("orphan_result".to_owned(), orphans);
+    skipped.insert("clock_backwards".to_owned(), backwards);
     skipped.retain(|_, count| *count > 0);
     Timeline { names, skipped, ..std::mem::take(&mut out) }
 }
@@ -39,6 +42,8 @@ struct Layout<'a> {
     out: Timeline,
     /// First block of each node, or [`NONE`].
     placed: Vec<u32>,
+    /// Requests that began before the one before them.
+    backwards: u64,
     /// Blocks that are results, with their calls and whether they are errors.
     results: Vec<(u32, Id, bool)>,
 }
@@ -121,8 +126,9 @@ impl Layout<'_> {
                 outputs: 0..0,
                 marks: draft.marks,
             };
-            let before = self.out.requests.last().filter(|_| count > 0).map_or(0, Request::context);
-            let shrinks = before > request.context() + self.shrink_tokens_min;
+            let before = self.out.requests.last().filter(|_| count > 0);
+            self.backwards += u64::from(before.is_some_and(|before| before.start > request.start));
+            let shrinks = before.map_or(0, Request::context) > request.context() + self.shrink_tokens_min;
             // Where odd clocks put a fork before what it was forked off, nothing is known to be there.
             let standing =
                 |after: u32| place.get(after as usize).copied().filter(|&after| after < number).unwrap_or(NONE);
