@@ -54,6 +54,7 @@ fn of_context(
     let mut rooms = vec![whole; context.calls.len()];
     let (mut made, mut place) = (0, 0);
     for step in context.steps(told.history) {
+        let before = made;
         for &call in step {
             let row = &told.history.calls[call as usize];
             made += 1;
@@ -75,7 +76,7 @@ fn of_context(
                 continue;
             }
             bound.listed_whole += 1;
-            if made - then > numbers.judge.calls_near {
+            if before - then >= numbers.judge.calls_near {
                 continue;
             }
             bound.near += 1;

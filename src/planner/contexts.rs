@@ -49,6 +49,15 @@ impl Context {
     }
 }
 
+/// The calls of the messages that begin within the first `calls` of these: all calls of a message or none, since they have
+/// no order among each other.
+pub fn window<'c>(history: &History, later: &'c [u32], calls: usize) -> &'c [u32] {
+    let step = |place: usize| history.calls[later[place] as usize].step;
+    let Some(last) = later.len().min(calls).checked_sub(1) else { return &[] };
+    let cut = (last + 1..later.len()).find(|&place| step(place) != step(last));
+    &later[..cut.unwrap_or(later.len())]
+}
+
 /// Which sessions a model is learned from, and which it is judged on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {

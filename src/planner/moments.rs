@@ -128,17 +128,19 @@ fn outcomes(
     later: &[u32],
 ) -> Outcomes {
     let mut outcomes = Outcomes::default();
-    let (mut steps, mut last) = (0, None);
-    for (call, &index) in (1..).zip(later) {
+    let (mut before, mut steps, mut last) = (0, 0, None);
+    for (made, &index) in (0..).zip(later) {
         let row = &told.history.calls[index as usize];
-        steps += u32::from(last.replace(row.step) != Some(row.step));
-        if call > numbers.calls_far && steps > numbers.steps_near {
+        if last.replace(row.step) != Some(row.step) {
+            (before, steps) = (made, steps + 1);
+        }
+        if before >= numbers.calls_far && steps > numbers.steps_near {
             break;
         }
         let came = came(told, link, moment.value, index as usize);
         let windows = [
-            (call <= numbers.calls_near, &mut outcomes.calls_near),
-            (call <= numbers.calls_far, &mut outcomes.calls_far),
+            (before < numbers.calls_near, &mut outcomes.calls_near),
+            (before < numbers.calls_far, &mut outcomes.calls_far),
             (steps <= numbers.steps_near, &mut outcomes.steps_near),
         ];
         windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, outcome)| *outcome = came.max(*outcome));

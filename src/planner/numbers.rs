@@ -183,13 +183,14 @@ pub struct TextNumbers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeNumbers {
-    /// Calls behind an answer that count, in the first column.
+    /// Calls behind an answer within which a call must begin, in the first column: fewer than that were made in later
+    /// messages than that of the answer and before its own, so that no message is cut apart.
     pub calls_near: u32,
     /// The same in the second column.
     pub calls_far: u32,
     /// Steps behind an answer that count, in the third column.
     pub steps_near: u32,
-    /// Calls within which a declined call counts as needed after all.
+    /// Calls within which a declined call counts as needed after all, likewise.
     pub declined_calls: u32,
     /// Arguments that name a file.
     pub file_arguments: Vec<String>,

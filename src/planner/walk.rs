@@ -13,7 +13,7 @@ use crate::model::tool_model::FollowUp;
 use crate::model::trace::{NO_TIME, ResultKind, Status};
 use crate::model::values::List;
 use crate::planner::candidates::{self, Candidates, Reason, Turn, candidates};
-use crate::planner::contexts::{Context, Told};
+use crate::planner::contexts::{Context, Told, window};
 use crate::planner::control::Donors;
 use crate::planner::exact::gap;
 use crate::planner::fail_fast::{Answer, FailFast, Verdict};
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
 
     fn run(&mut self, context: &Context) {
         for step in context.steps(self.told.history) {
-            self.watch.clock.step += 1;
+            self.watch.message();
             step.iter().for_each(|&call| self.call(call));
             step.iter().for_each(|&call| self.reader.see(call));
             for (answered_ms, trigger) in self.answers(step) {
@@ -589,8 +589,9 @@ impl<'a> Chances<'a> {
         let (calls, mut behind, mut with) = (&self.context.calls, 0, 0);
         for step in self.context.steps(self.told.history) {
             behind += step.len();
-            let window = calls[behind..].iter().take(self.calls_near);
-            let has = window.into_iter().any(|&call| self.told.history.calls[call as usize].tool == tool);
+            let has = window(self.told.history, &calls[behind..], self.calls_near)
+                .iter()
+                .any(|&call| self.told.history.calls[call as usize].tool == tool);
             with += step.len() * usize::from(has);
         }
         let share = with as f64 / calls.len().max(1) as f64;

@@ -23,7 +23,11 @@ pub(super) enum Match {
 /// Where in its context something happened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clock {
+    /// Calls so far.
     pub call: u32,
+    /// Of these, made before the message of the last one. Windows are measured in them: calls of one message have no order
+    /// among each other, so that a window holds all of them or none.
+    pub before: u32,
     pub step: u32,
     /// Calls and prefetches.
     pub event: u32,
@@ -108,6 +112,12 @@ impl<'a, 'm> Watch<'a, 'm> {
         }
     }
 
+    /// The agent sends a message.
+    pub fn message(&mut self) {
+        self.clock.step += 1;
+        self.clock.before = self.clock.call;
+    }
+
     /// A prefetch goes out.
     pub fn send(&mut self, moment: Moment, input: u64, record: usize, predicted_tokens: u64) {
         self.clock.event += 1;
@@ -188,10 +198,10 @@ impl<'a, 'm> Watch<'a, 'm> {
         let (clock, judge, sent) = (self.clock, &self.numbers.judge, &self.sent);
         self.recent.retain(|&place| {
             let at = sent[place as usize].at;
-            clock.call - at.call <= judge.calls_far || clock.step - at.step <= judge.steps_near
+            clock.before - at.call < judge.calls_far || clock.step - at.step <= judge.steps_near
         });
         let left = &self.left;
-        self.recent_left.retain(|&place| clock.call - left[place as usize].at <= judge.declined_calls);
+        self.recent_left.retain(|&place| clock.before - left[place as usize].at < judge.declined_calls);
     }
 
     fn cite(&mut self, tool: Sym) {
@@ -257,10 +267,10 @@ impl<'a, 'm> Watch<'a, 'm> {
             sent.bytes = Some(row.bytes.into());
         }
         sent.ever = sent.ever.max(found);
-        let (calls, steps) = (clock.call - sent.at.call, clock.step - sent.at.step);
+        let (before, steps) = (clock.before - sent.at.call, clock.step - sent.at.step);
         let windows = [
-            (calls <= judge.calls_near, &mut sent.near),
-            (calls <= judge.calls_far, &mut sent.far),
+            (before < judge.calls_near, &mut sent.near),
+            (before < judge.calls_far, &mut sent.far),
             (steps <= judge.steps_near, &mut sent.steps),
         ];
         windows.into_iter().filter(|(inside, _)| *inside).for_each(|(_, best)| *best = found.max(*best));

@@ -49,6 +49,15 @@ fn windows_are_counted_in_calls_and_in_steps() {
     // Four parallel calls push the read out of three calls; it is still in the second step.
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel).read("src/a.rs")]);
     assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::None, Outcome::Exact, Outcome::Exact]);
+    // A message is in the window whole or not at all: it begins behind no other call, and its last one reads.
+    let read = ("Read", json!({ "file_path": path("src/a.rs") }), "text");
+    let at_once = |behind: u32| -> Vec<_> { (0..behind).map(other).chain([read.clone()]).collect() };
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&at_once(11))]);
+    assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::Exact; 3]);
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel[..2]).step(&at_once(2))]);
+    assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::Exact; 3], "two calls were made before its message");
+    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel[..3]).step(&[read.clone()])]);
+    assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::None, Outcome::Exact, Outcome::Exact]);
     let slow = (0..4).fold(Script::new("s").grep(&["src/a.rs"]), |script, n| script.step(&[other(n)]));
     let scene = Scene::of(&[slow.read("src/a.rs")]);
     assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::None, Outcome::Exact, Outcome::None]);

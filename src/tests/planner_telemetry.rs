@@ -79,11 +79,11 @@ fn the_selective_planner_recovers_the_planted_habit_and_keeps_it_on_later_sessio
     let selectivity = &report["planner"]["selectivity"];
     let (single, read) = judged();
     assert_eq!((single, read), (48, 43));
-    let exact = &selectivity["judged"]["steps_near"]["exact"];
+    let exact = &selectivity["judged"]["calls_near"]["exact"];
     assert_eq!((exact["k"].as_u64(), exact["n"].as_u64()), (Some(read), Some(single)), "{selectivity}");
     assert!(selectivity["threshold"].as_f64().unwrap() >= 0.6);
     // Half of the answers list many files, of which none is fetched.
-    let coverage = &selectivity["judged"]["steps_near"]["coverage"];
+    let coverage = &selectivity["judged"]["calls_near"]["coverage"];
     assert_eq!((coverage["k"].as_u64(), coverage["n"].as_u64()), (Some(48), Some(96)));
     let shown = run(&home, &["replay", "--planner"]).out;
     let columns = |word: &str| {

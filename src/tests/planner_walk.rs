@@ -298,6 +298,40 @@ fn a_call_of_the_agent_that_fails_makes_its_prefetch_a_failure() {
     assert_eq!((ends(&found), found.near.exact), (BTreeMap::from([("failed", 1)]), 0));
 }
 
+/// Calls of one message have no order among each other, so that no window cuts a message apart: whatever place a read has in
+/// its message, the hit, the decline, the bound and the chance level are the same.
+#[test]
+fn the_place_of_a_call_in_its_message_changes_nothing() {
+    let read = || ("Read", json!({ "file_path": path("src/a.rs") }), "     1→fn main() {}");
+    let scene = |place: usize| {
+        let mut calls: Vec<_> = (0..12).map(shell).collect();
+        calls.insert(place, read());
+        Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&calls)])
+    };
+    let figures = |place: usize| {
+        let scene = scene(place);
+        let (told, numbers, models) = (scene.told(), Numbers::shipped(), scene.models(""));
+        let known = KnownTools::new(&models, told, numbers);
+        let found = Replay::of(&scene).tally();
+        let declined = Replay::of(&scene).enrichment("prefetch_budget_tokens = 1").tally();
+        let bound = bound(told, &known, &enrichment(""), numbers, &[true]);
+        (found.near, found.far, found.name_by_chance, declined.declined_needed(), bound)
+    };
+    let first = figures(0);
+    assert_eq!((first.0.exact, first.1.exact, first.3, first.4.reachable), (1, 1, 1, 1));
+    assert!((first.2 - 1.0 / 14.0).abs() < 1e-9, "one window of 14 has a message behind it: {}", first.2);
+    for place in [1, 4, 12] {
+        assert_eq!(figures(place), first, "{place}");
+    }
+    // Messages in between are counted by their calls.
+    let behind = |others: u32| {
+        let others: Vec<_> = (0..others).map(shell).collect();
+        tally(Script::new("s").grep(&["src/a.rs"]).step(&others).step(&[shell(99), read()]))
+    };
+    let exact = |others: u32| (behind(others).near.exact, behind(others).far.exact, behind(others).steps.exact);
+    assert_eq!([exact(2), exact(3), exact(9), exact(10)], [(1, 1, 1), (0, 1, 1), (0, 1, 1), (0, 0, 1)]);
+}
+
 #[test]
 fn values_of_other_sessions_hit_nothing() {
     let name = |session: u32, n: u32| format!("src/file_{session}_{n}.rs");

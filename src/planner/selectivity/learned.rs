@@ -13,7 +13,7 @@ use crate::planner::selectivity::odds::{Named, Window, examples};
 /// What was learned and how it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
-    /// Learned and judged within the next few steps.
+    /// Learned and judged within the next few calls.
     pub backtest: Backtest,
     /// The same prefetches on the other sessions, judged within each of [`Window::ALL`]; none without a threshold.
     pub judged: Option<[Point; Window::ALL.len()]>,
@@ -35,7 +35,7 @@ impl Learned {
         let named = Named::new(told, known);
         let is_training = |session: u32| trains[session as usize];
         let of_window = |window: Window| examples(moments, window, &named, known);
-        let backtest = backtest(&of_window(Window::Steps), &is_training, target, numbers, resampling);
+        let backtest = backtest(&of_window(Window::Calls), &is_training, target, numbers, resampling);
         let judged = backtest.threshold().map(|threshold| {
             Window::ALL.map(|window| {
                 let candidates = of_window(window);

@@ -48,18 +48,17 @@ pub fn features(moment: &Moment) -> Features {
 /// How long the planner waits for a call before its prefetch counts as unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
-    /// The next few steps. Cells are counted by it: calls of one message are made in parallel, so that the third call
-    /// and the tenth may be one and the same step.
-    Steps,
-    /// The next few calls of later steps.
+    /// The next few calls, which is what every hit is judged by.
     Calls,
     /// More calls.
     MoreCalls,
+    /// The next few steps.
+    Steps,
 }
 
 impl Window {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Steps, Self::Calls, Self::MoreCalls];
+    pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
 
     fn outcome(self, moment: &Moment) -> Outcome {
         match self {

@@ -60,13 +60,16 @@ pub struct Arm {
     pub total: Tally,
     /// The same planner with values of other sessions in place of its own.
     pub control: Tally,
-    /// The target metrics: the hit rate within calls, within steps, and the others.
+    /// The target metrics, the hit rate first.
     pub metrics: Vec<Metric>,
     /// From one tool to another.
     pub edges: Vec<EdgeRow>,
     /// Sessions that were judged, by name.
     pub sessions: Vec<(String, Tally)>,
 }
+
+/// Key of the hit rate, by which planners are told apart.
+pub const HIT: &str = "prefetch_hit";
 
 /// A metric with what it should reach.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use crate::model::prefetches::{Bound, End};
 use crate::report::numbers::{counted, date, thousands};
-use crate::report::planner::{Arm, Metric, PlannerReport, Verdict};
+use crate::report::planner::{Arm, HIT, Metric, PlannerReport, Verdict};
 
 /// "Would prefetching have paid?": as configured, with any other planner, and what nobody could beat.
 pub fn answer(report: &PlannerReport) -> Vec<String> {
@@ -45,16 +45,19 @@ fn verdict(report: &PlannerReport) -> String {
     for arm in &report.arms {
         let Some(metric) = reached(arm) else { continue };
         let sure = if metric.is_sure() { "Yes" } else { "Perhaps, since the interval reaches below the target," };
-        let (interval, within) = (interval(metric), metric.name.trim_start_matches("hit, "));
-        said.push(format!("{sure} with planner \"{}\": {interval} is asked for within {within}.", arm.name));
+        said.push(format!(
+            "{sure} with planner \"{}\": {} of what it fetches is asked for.",
+            arm.name,
+            interval(metric)
+        ));
     }
     said.join(" ")
 }
 
-/// The hit rate that a planner reaches, if it reaches one and spares a call.
+/// The hit rate of a planner that reaches the target and spares a call. No other window may stand in for it.
 fn reached(arm: &Arm) -> Option<&Metric> {
-    let passed = |metric: &&Metric| metric.key.starts_with("prefetch_hit") && metric.verdict() == Verdict::Pass;
-    arm.metrics.iter().find(passed).filter(|_| arm.calls_saved() > 0)
+    let hit = arm.metrics.first().filter(|metric| metric.key == HIT)?;
+    (hit.verdict() == Verdict::Pass && arm.calls_saved() > 0).then_some(hit)
 }
 
 fn words(arm: &Arm) -> String {
@@ -63,12 +66,11 @@ fn words(arm: &Arm) -> String {
         return format!("{}: sends nothing ahead.", arm.name);
     }
     format!(
-        "{}: {} sent ahead, {} asked for exactly within three calls and {} within three steps. {} of the agent need not \
-         have run, {} ran for nothing or twice. Answers wait {} longer, {} of its own waiting is spared.",
+        "{}: {} sent ahead, {} asked for exactly within three calls. {} of the agent need not have run, {} ran for \
+         nothing or twice. Answers wait {} longer, {} of its own waiting is spared.",
         arm.name,
         thousands(total.sent()),
         thousands(total.near.exact),
-        thousands(total.steps.exact),
         counted(arm.calls_saved(), "call"),
         thousands(arm.calls_added()),
         seconds(total.waited_ms),

@@ -20,7 +20,7 @@ use crate::planner::selectivity::bootstrap::interval;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::walk::{self, Policy, Wiring, arguments_seen, judge};
-use crate::report::planner::{Arm, Backtest, EdgeRow, Metric, PlannerReport, Target, by_tool};
+use crate::report::planner::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, Target, by_tool};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::rules::{Facts, Sheet, Speaks, judge_all, r6_cost_models, r7_speculation};
@@ -189,18 +189,12 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
         (of_session.calls_saved(), tally.calls)
     };
     type Count<'c> = Box<dyn Fn(&Tally) -> (u64, u64) + 'c>;
-    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 5] = [
+    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
         (
-            "prefetch_hit",
+            HIT,
             "hit, 3 calls",
             Some(Target::AtLeast(targets.hit_min)),
             Box::new(|tally| (tally.near.exact, tally.sent())),
-        ),
-        (
-            "prefetch_hit_steps",
-            "hit, 3 steps",
-            Some(Target::AtLeast(targets.hit_min)),
-            Box::new(|tally| (tally.steps.exact, tally.sent())),
         ),
         (
             "decline_recall_loss",
