@@ -16,6 +16,18 @@ pub const NOTES: [&str; 3] = [
     "the curve of thresholds has no term for quality: read it with the breaks in the same row",
 ];
 
+/// What is to be said about windows.
+pub fn notes(placed: &Placement, window_tokens: u64) -> Option<String> {
+    (placed.beyond_window > 0).then(|| {
+        format!(
+            "{} of the log hold more than {} tokens, so their window is larger: much of the saving is theirs; \
+             `--set window=…` replays a larger one",
+            crate::report::numbers::counted(placed.beyond_window, "chain"),
+            thousands(window_tokens)
+        )
+    })
+}
+
 /// Everything that was found.
 pub struct Found<'a> {
     /// The virtual run.

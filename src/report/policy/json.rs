@@ -29,6 +29,7 @@ pub fn json(report: &PolicyReport) -> Value {
         "details": report.details,
         "formulas": report.formulas,
         "notes": report.notes,
+        "shown": report.shown,
         "withheld": report.withheld,
     })
 }

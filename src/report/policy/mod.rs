@@ -51,6 +51,10 @@ pub struct PolicyReport {
     pub tables: Vec<(String, Table)>,
     /// Formulas with the numbers put in.
     pub formulas: Vec<String>,
+    /// Records behind the examples of breaks, if asked for.
+    pub shown: Vec<String>,
+    /// The first line, where the policy has a better one than the usual comparison.
+    pub headline: Option<String>,
     /// What is to be kept in mind.
     pub notes: Vec<String>,
     /// Why there are no savings, where there are none to be had.

@@ -1,7 +1,7 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why prefixes were lost.
 
-use crate::model::policy::calibration::{Calibration, DRIFT_LIMITS};
-use crate::model::policy::cost::{Cost, Total};
+use crate::model::policy::calibration::Calibration;
+use crate::model::policy::cost::{Cost, Total, UNITS_PER_TOKEN};
 use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, PromptCache, Verdict};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::Table;
@@ -20,13 +20,30 @@ pub const NOTES: [&str; 4] = [
 /// The bars of the oracle (policies.md 2.3), as shares: error of reads, exact warm tool turns, bias, cost, close human turns.
 const BARS: [f64; 5] = [0.015, 0.99, 0.015, 0.02, 0.80];
 
+/// The first line, if nothing was set: what caching is worth, and whether another lifetime would be better.
+pub fn headline(found: &PromptCache) -> String {
+    let saved = 1.0 - found.billed.cost.iet() / uncached(found).iet().max(1.0);
+    let cheaper = found.arms.iter().filter(|arm| arm.verdict == Verdict::Cheaper && !arm.name.starts_with("layout"));
+    let best = cheaper.min_by_key(|arm| arm.total.cost.units).map_or_else(
+        || "no other lifetime is clearly cheaper".to_owned(),
+        |arm| {
+            let less = 1.0 - arm.total.cost.iet() / found.baseline.cost.iet().max(1.0);
+            format!("{} would have cost {} less", arm.name, percent(less))
+        },
+    );
+    format!("caching took {} off the input's cost; {best}", percent(saved))
+}
+
+/// What the input would have cost without a cache.
+fn uncached(found: &PromptCache) -> Cost {
+    let tokens = u128::from(found.billed.spent.prompt());
+    Cost { units: tokens * u128::from(UNITS_PER_TOKEN), ..Cost::default() }
+}
+
 /// What was found, in sentences.
 pub fn summary(found: &PromptCache) -> Vec<String> {
     let billed = &found.billed.spent;
-    let uncached = Cost {
-        units: u128::from(billed.prompt()) * u128::from(crate::model::policy::cost::UNITS_PER_TOKEN),
-        ..Cost::default()
-    };
+    let uncached = uncached(found);
     let ratio = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
     let mut lines = vec![
         format!(
@@ -40,7 +57,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
         format!(
             "caching saves {} of what the same input would cost without it ({} instead of {})",
             percent(1.0 - found.billed.cost.iet() / uncached.iet().max(1.0)),
-            cost(&found.billed.cost),
+            tokens(&found.billed.cost),
             tokens(&uncached)
         ),
     ];
@@ -169,9 +186,9 @@ fn row(name: &str, total: &Total, base: &Total, counts: Option<(u64, u64, Verdic
         |of: fn(&(u64, u64, Verdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
     vec![
         name.to_owned(),
-        thousands(total.spent.read),
-        thousands(total.spent.write()),
-        thousands(total.cost.iet().round() as u64),
+        millions(total.spent.read as f64),
+        millions(total.spent.write() as f64),
+        millions(total.cost.iet()),
         format!("{:+.1} %", 100.0 * change),
         dollars,
         session(|counts| counts.0),
@@ -235,6 +252,7 @@ fn accuracy(found: &PromptCache) -> Table {
     add("requests", String::new(), &|side| thousands(side.requests));
     add("error of reads", format!("≤ {}", percent(BARS[0])), &|side| format!("{:.2} %", 100.0 * side.wape()));
     add("warm tool turns exact", format!("≥ {}", percent(BARS[1])), &|side| of(side.warm_tool_turns));
+    add("misses that read what the request before had read", String::new(), &|side| thousands(side.late_writes));
     add("bias of reads", format!("± {}", percent(BARS[2])), &|side| precise(side.bias()));
     add("cost", format!("± {}", percent(BARS[3])), &|side| precise(side.cost_error()));
     add("human turns exact or within 2 %", format!("≥ {}", percent(BARS[4])), &|side| of(side.human_turns_close));
@@ -280,22 +298,25 @@ fn families(calibration: &Calibration) -> Table {
     table
 }
 
+/// The histogram is in the JSON report.
 fn drift(calibration: &Calibration) -> Table {
-    let limits: Vec<String> =
-        DRIFT_LIMITS.iter().map(|limit| format!("#≤ {limit} %")).chain(["#more".to_owned()]).collect();
-    let columns: Vec<&str> =
-        ["estimator", "#sum", "#median", "#90 %"].into_iter().chain(limits.iter().map(String::as_str)).collect();
-    let mut table = Table::new(&columns);
+    let mut table =
+        Table::new(&["estimator", "#increments", "#sum of estimates / measured", "#drift, median", "#drift, 90 %"]);
     for drift in &calibration.drift {
-        let head = [
+        table.row([
             drift.estimator.clone(),
+            thousands(drift.increments),
             format!("{:.3}", drift.estimated as f64 / drift.actual.max(1) as f64),
             format!("{} %", drift.percent_p50),
             format!("{} %", drift.percent_p90),
-        ];
-        table.row(head.into_iter().chain(drift.histogram.iter().map(|&count| thousands(count))));
+        ]);
     }
     table
+}
+
+/// Millions of tokens.
+fn millions(tokens: f64) -> String {
+    format!("{:.1}", tokens / 1e6)
 }
 
 fn cost(cost: &Cost) -> String {

@@ -27,6 +27,7 @@ pub fn write(
         }
         table.write(out, form, width)?;
     }
+    section(out, "examples of breaks", &report.shown)?;
     if explain {
         section(out, "how it is computed", &report.formulas)?;
     }
@@ -62,6 +63,9 @@ pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Res
 
 fn first_line(report: &PolicyReport) -> String {
     let name = &report.policy;
+    if let Some(headline) = &report.headline {
+        return format!("{name}: {headline}");
+    }
     let Some(outcome) = &report.outcome else {
         let why = report.withheld.as_deref().unwrap_or("it changes no context");
         return format!("{name}: no savings are claimed: {why}");
@@ -100,7 +104,8 @@ fn signed_usd(value: f64) -> String {
 /// What is saved, paid and broken, in that order, and on what it rests.
 fn answer(report: &PolicyReport) -> Vec<String> {
     let mut lines = Vec::new();
-    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none());
+    let changes = |outcome: &&Outcome| outcome.total.policy != outcome.total.baseline;
+    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none()).filter(changes);
     if let Some(outcome) = told {
         lines.push(saved(outcome));
         lines.push(paid(outcome));

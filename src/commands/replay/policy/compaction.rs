@@ -88,7 +88,10 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
                 "clearings": cleared,
                 "sweep": swept,
             }),
-            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            notes: report::notes(&placed, u64::from(knobs.window))
+                .into_iter()
+                .chain(report::NOTES.iter().map(|note| (*note).to_owned()))
+                .collect(),
             ..Part::default()
         }
     };

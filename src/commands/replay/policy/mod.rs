@@ -4,6 +4,7 @@ mod arg_check;
 mod args;
 mod chosen;
 mod compaction;
+mod content;
 mod history_trim;
 mod pick_tools;
 mod prompt_cache;
@@ -86,7 +87,10 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     };
     let reports: Vec<PolicyReport> = input.pool.install(|| stacks.par_iter().map(one).collect::<Result<_>>())?;
     let framed = |report| framed(report, &world, counted.clone(), &sheets);
-    let reports = reports.into_iter().map(framed).collect::<Result<Vec<_>>>()?;
+    let mut reports = reports.into_iter().map(framed).collect::<Result<Vec<_>>>()?;
+    if flags.policy.show_content {
+        content::add(&mut reports, &input);
+    }
     if let Some(path) = &flags.policy.per_request {
         requests::write(path, &scene, &sheets, &stacks)?;
     }

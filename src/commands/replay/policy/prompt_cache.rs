@@ -22,7 +22,10 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
         let shipped = Sheet { oracle: scene.ground.oracle.clone(), ..sheet };
         let found = prompt_cache::run(&scene.ground.under(finished.oracle), &shipped, &scene.world.prices);
         let calibration = calibrate(&scene.world.timeline, &scene.world.sizes.rules);
+        // Under the cache as it was there is nothing to compare but the variants.
+        let headline = (*finished.oracle == *scene.ground.oracle).then(|| report::headline(&found));
         Part {
+            headline,
             summary: report::summary(&found),
             tables: report::tables(&found, &calibration),
             formulas: report::formulas(&found),

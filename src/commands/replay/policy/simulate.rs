@@ -101,6 +101,8 @@ pub struct Finished<'a> {
 /// What one policy adds to the report.
 #[derive(Default)]
 pub struct Part {
+    /// A first line of its own.
+    pub headline: Option<String>,
     /// What it found, in sentences.
     pub summary: Vec<String>,
     /// Its figures as data.
@@ -201,6 +203,7 @@ fn knobs(sheets: &Sheets, stack: &Stack) -> Result<Value> {
 
 fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
     report.details.insert(policy.name().to_owned(), part.details);
+    report.headline = report.headline.take().or(part.headline);
     report.summary.extend(part.summary);
     report.tables.extend(part.tables.into_iter().filter(|(_, table)| !table.is_empty()));
     report.formulas.extend(part.formulas);
