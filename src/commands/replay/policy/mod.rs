@@ -29,7 +29,8 @@ use crate::error::Result;
 use crate::policies::knobs::Setting;
 use crate::policies::outcome::billed;
 use crate::report::policy::{Counted, Fidelity, PolicyReport};
-use chosen::{Policy, Sheets, Stack};
+use crate::rules::data::Data;
+use chosen::{Policy, Row, Sheets};
 use simulate::Scene;
 use tool_filter::Tools;
 use world::World;
@@ -55,17 +56,18 @@ pub struct Flags<'a> {
 /// Reads, simulates the log, simulates the policies, shows.
 pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let name = flags.policy.policy.as_deref().unwrap_or("all");
-    let stacks = Stack::all(name, &flags.policy.compare)?;
+    let data = Data::new(flags.input.rules_dir.as_deref())?;
+    let rows = chosen::rows(name, &flags.policy.compare, &data)?;
     if flags.policy.from_telemetry {
-        return telemetry::run(flags, &stacks, context);
+        return telemetry::run(flags, &rows, context);
     }
     let window = window::of(flags.window, context.now_ms)?;
-    let mut input = Input::read(flags.input, window, 0, flags.output, context)?;
+    let mut input = Input::read_for_timeline(flags.input, window, flags.output, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !flags.input.allow_empty {
         return Err(input.no_records());
     }
     let shipped = Sheets::load(&input.data)?;
-    let sheets = sheets(flags, &stacks, &shipped)?;
+    let sheets = sheets(flags, &rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
     let timeline = input.timeline()?;
     let estimator = flags.policy.estimator.as_deref();
@@ -74,25 +76,26 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let cache = world::oracle(&shipped)?;
     let scene = Scene::new(&world, &tools, &cache);
     if !flags.sweep.is_empty() {
-        let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &stacks))?;
+        let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows))?;
         input.tell(flags.output, context)?;
         show::sweep(flags, &swept, &input, context)?;
         return Ok(Exit::Done);
     }
-    let one = |stack: &Stack| {
-        if stack.has(Policy::ArgCheck) {
-            return arg_check::report(&input, &sheets, &tools, flags.policy.provider);
-        }
-        simulate::report(&scene, &sheets, stack, stacks.len() == 1)
+    let one = |row: &Row| {
+        let sheets = sheets.with(row)?;
+        let report = if row.stack.has(Policy::ArgCheck) {
+            arg_check::report(&input, &sheets, &tools, flags.policy.provider)?
+        } else {
+            simulate::report(&scene, &sheets, &row.stack, rows.len() == 1)?
+        };
+        framed(PolicyReport { policy: row.name.clone(), ..report }, &world, counted.clone(), &sheets)
     };
-    let reports: Vec<PolicyReport> = input.pool.install(|| stacks.par_iter().map(one).collect::<Result<_>>())?;
-    let framed = |report| framed(report, &world, counted.clone(), &sheets);
-    let mut reports = reports.into_iter().map(framed).collect::<Result<Vec<_>>>()?;
+    let mut reports: Vec<PolicyReport> = input.pool.install(|| rows.par_iter().map(one).collect::<Result<_>>())?;
     if flags.policy.show_content {
         content::add(&mut reports, &input);
     }
     if let Some(path) = &flags.policy.per_request {
-        requests::write(path, &scene, &sheets, &stacks)?;
+        requests::write(path, &scene, &sheets, &rows)?;
     }
     input.tell(flags.output, context)?;
     show::show(flags, &reports, &input, context)?;
@@ -100,7 +103,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// The sheets with everything that was set.
-fn sheets(flags: &Flags<'_>, stacks: &[Stack], shipped: &Sheets) -> Result<Sheets> {
+fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
     let mut settings = flags.config.map_or_else(|| Ok(Vec::new()), |path| chosen::settings_of(path))?;
     let short = [("prompt-cache.ttl", &flags.policy.ttl, "--ttl"), ("compaction.tier", &flags.policy.tier, "--tier")];
     for (key, value, flag) in short {
@@ -113,14 +116,14 @@ fn sheets(flags: &Flags<'_>, stacks: &[Stack], shipped: &Sheets) -> Result<Sheet
     }
     let mut sheets = shipped.clone();
     for setting in &settings {
-        sheets.set(setting, &asked(stacks))?;
+        sheets.set(setting, &asked(rows))?;
     }
     Ok(sheets)
 }
 
 /// Every policy that was asked for, once.
-fn asked(stacks: &[Stack]) -> Vec<Policy> {
-    let mut asked: Vec<Policy> = stacks.iter().flat_map(|stack| stack.0.iter().copied()).collect();
+fn asked(rows: &[Row]) -> Vec<Policy> {
+    let mut asked: Vec<Policy> = rows.iter().flat_map(|row| row.stack.0.iter().copied()).collect();
     asked.sort_unstable();
     asked.dedup();
     asked

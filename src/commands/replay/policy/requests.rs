@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
+use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
 use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::error::Result;
 use crate::settings::write_private_bytes;
@@ -14,15 +14,15 @@ use crate::settings::write_private_bytes;
 ///
 /// # Errors
 /// If a knob makes no sense or the file cannot be written.
-pub fn write(path: &Path, scene: &Scene<'_>, sheets: &Sheets, stacks: &[Stack]) -> Result<()> {
+pub fn write(path: &Path, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) -> Result<()> {
     let world = scene.world;
     let mut text = String::new();
-    for stack in stacks.iter().filter(|stack| !stack.has(Policy::ArgCheck)) {
-        let (run, held_against) = simulate::run_of(scene, sheets, stack)?;
+    for row in rows.iter().filter(|row| !row.stack.has(Policy::ArgCheck)) {
+        let (run, held_against) = simulate::run_of(scene, &sheets.with(row)?, &row.stack)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
             let request = &world.timeline.requests[priced.request as usize];
             let line = json!({
-                "policy": stack.name(),
+                "policy": row.name,
                 "session": world.timeline.session_of(request).id.to_string(),
                 "request": request.id.to_string(),
                 "model": world.timeline.names.text(request.model),

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
+use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
 use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::commands::replay::policy::{Flags, asked};
 use crate::error::{Error, Result};
@@ -32,8 +32,8 @@ pub struct Swept {
 ///
 /// # Errors
 /// If a knob is unknown, a value does not fit, or there is nothing that can be swept.
-pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, stacks: &[Stack]) -> Result<Swept> {
-    let [stack] = stacks else {
+pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) -> Result<Swept> {
+    let [Row { stack, .. }] = rows else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));
     };
     if stack.has(Policy::ArgCheck) {
@@ -49,7 +49,7 @@ pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, stacks: &[Stac
     let one = |cell: &Vec<&Setting>| {
         let mut set = sheets.clone();
         for setting in cell {
-            set.set(setting, &asked(stacks))?;
+            set.set(setting, &asked(rows))?;
         }
         let report = simulate::report(scene, &set, stack, false)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());

@@ -2,7 +2,7 @@
 
 use crate::cli::Exit;
 use crate::commands::config::{config_path, load_config};
-use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
+use crate::commands::replay::policy::chosen::{Policy, Row, Sheets, Stack};
 use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::{World, oracle};
@@ -15,11 +15,11 @@ use crate::report::policy::PolicyReport;
 use crate::settings::Effective;
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
-pub fn run(flags: &Flags<'_>, stacks: &[Stack], context: &mut Context<'_>) -> Result<Exit> {
-    let (told, refused): (Vec<&Stack>, Vec<&Stack>) = stacks.iter().partition(|stack| refusal(stack).is_none());
-    if let ([], Some(stack)) = (told.as_slice(), refused.first()) {
-        let why = refusal(stack).unwrap_or_default();
-        return Err(Error::usage(format!("{} says nothing about telemetry: {why}", stack.name()))
+pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {
+    let (told, refused): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| refusal(&row.stack).is_none());
+    if let ([], Some(row)) = (told.as_slice(), refused.first()) {
+        let why = refusal(&row.stack).unwrap_or_default();
+        return Err(Error::usage(format!("{} says nothing about telemetry: {why}", row.name))
             .hint("leave --from-telemetry out: the logs have what is missing"));
     }
     let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
@@ -31,19 +31,21 @@ pub fn run(flags: &Flags<'_>, stacks: &[Stack], context: &mut Context<'_>) -> Re
     }
     responses.tell(flags.output, context)?;
     let shipped = Sheets::load(&responses.data)?;
-    let sheets = sheets(flags, stacks, &shipped)?;
+    let sheets = sheets(flags, rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
     let world = World::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
     let cache = oracle(&shipped)?;
     let scene = Scene::new(&world, &tools, &cache);
     let mut reports = Vec::new();
-    for stack in told {
-        let report = simulate::report(&scene, &sheets, stack, false)?;
+    for row in told {
+        let sheets = sheets.with(row)?;
+        let report = simulate::report(&scene, &sheets, &row.stack, false)?;
+        let report = PolicyReport { policy: row.name.clone(), ..report };
         reports.push(framed(report, &world, counted(&world, 0), &sheets)?);
     }
-    for stack in refused {
-        let withheld = refusal(stack).map(str::to_owned);
-        reports.push(PolicyReport { policy: stack.name(), withheld, ..PolicyReport::default() });
+    for row in refused {
+        let withheld = refusal(&row.stack).map(str::to_owned);
+        reports.push(PolicyReport { policy: row.name.clone(), withheld, ..PolicyReport::default() });
     }
     show::recorded(flags, &reports, context)?;
     Ok(Exit::Done)
