@@ -25,6 +25,7 @@ pub fn json(report: &PolicyReport) -> Value {
         "distribution": outcome.map(|outcome| json!({ "per_session": outcome.spread })),
         "by": outcome.map(groups),
         "uncached_iet_pct": report.uncached_change.map(|change| 100.0 * change),
+        "is_clear": outcome.map(|_| !report.is_unsure()),
         "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
         "details": report.details,
         "formulas": report.formulas,

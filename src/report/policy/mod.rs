@@ -18,7 +18,7 @@ use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
 pub use json::json;
-pub use text::{comparison, headline, sessions, sweep, write};
+pub use text::{basis, comparison, headline, sessions, sweep, write};
 
 /// Everything that a policy says.
 #[derive(Default)]
@@ -41,6 +41,8 @@ pub struct PolicyReport {
     pub breakage: Option<Breakage>,
     /// Cost of the policy over that of the log, less one, where the provider caches nothing.
     pub uncached_change: Option<f64>,
+    /// Least difference that is called one, as a share.
+    pub winner_min: f64,
     /// Of a stack: units of input tokens by which it differs from the sum of its parts.
     pub interaction_units: Option<i128>,
     /// What only this policy says, in sentences.
@@ -59,6 +61,15 @@ pub struct PolicyReport {
     pub notes: Vec<String>,
     /// Why there are no savings, where there are none to be had.
     pub withheld: Option<String>,
+}
+
+impl PolicyReport {
+    /// Whether the difference is within what the simulation itself is off, or less than the least that is called one.
+    pub fn is_unsure(&self) -> bool {
+        let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());
+        let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
+        change.is_some_and(|change| change.abs() <= error.max(self.winner_min))
+    }
 }
 
 /// What a policy was asked about.

@@ -19,6 +19,9 @@ pub fn write(
     width: Option<u16>,
 ) -> Result<()> {
     headline(out, report, form)?;
+    if let Some(basis) = basis(report) {
+        writeln!(out, "{}{basis}", if form == Format::Md { "- " } else { "  " })?;
+    }
     section(out, "what it found", &report.summary)?;
     for (title, table) in &report.tables {
         writeln!(out, "\n{title}")?;
@@ -61,6 +64,11 @@ pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Res
     Ok(())
 }
 
+/// On what the figures of reports over the same input rest.
+pub fn basis(report: &PolicyReport) -> Option<String> {
+    report.outcome.is_some().then(|| basis_of(report))
+}
+
 fn first_line(report: &PolicyReport) -> String {
     let name = &report.policy;
     if let Some(headline) = &report.headline {
@@ -81,11 +89,11 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
     if outcome.total.policy == outcome.total.baseline {
         return "changes nothing on these logs".into();
     }
-    let unsure = report.accuracy.is_some_and(|accuracy| change.abs() < accuracy.cost_error.abs());
+    let unsure = report.is_unsure();
     let size = format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "dearer" });
     let money = dollars(&outcome.total).map(|money| format!(" ({money} at API list prices)")).unwrap_or_default();
     if unsure {
-        format!("no clear winner: {size}{money}, which is less than the simulation's own error")
+        format!("no clear winner: {size}{money}, which is within the simulation's own error")
     } else {
         format!("{size}{money}")
     }
@@ -128,9 +136,6 @@ fn answer(report: &PolicyReport) -> Vec<String> {
     if let Some(units) = report.interaction_units.filter(|_| told.is_some()) {
         let tokens = units as f64 / crate::model::policy::cost::UNITS_PER_TOKEN as f64;
         lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));
-    }
-    if report.outcome.is_some() {
-        lines.push(basis(report));
     }
     lines
 }
@@ -194,7 +199,7 @@ fn broken(report: &PolicyReport) -> Option<String> {
     Some(format!("broken: {}{again}", classes.join(", ")))
 }
 
-fn basis(report: &PolicyReport) -> String {
+fn basis_of(report: &PolicyReport) -> String {
     let fidelity = &report.fidelity;
     let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
     let error = report.accuracy.map(|accuracy| {
@@ -225,8 +230,7 @@ fn signed(value: f64) -> String {
 
 /// All policies side by side, cheapest first; those that claim nothing last.
 pub fn comparison(reports: &[PolicyReport]) -> Table {
-    let mut table =
-        Table::new(&["policy", "#tokens fewer", "#extra calls", "#cost", "#dollars", "#hard", "#soft", "basis"]);
+    let mut table = Table::new(&["policy", "#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"]);
     let mut rows: Vec<&PolicyReport> = reports.iter().collect();
     let units = |report: &PolicyReport| {
         let total = report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total;
@@ -237,6 +241,16 @@ pub fn comparison(reports: &[PolicyReport]) -> Table {
         table.row(row(report));
     }
     table
+}
+
+fn verdict_word(report: &PolicyReport) -> &'static str {
+    let change = report.outcome.as_ref().and_then(|outcome| outcome.total.change());
+    match change.filter(|_| report.withheld.is_none()) {
+        None => "withheld",
+        Some(_) if report.is_unsure() => "no clear winner",
+        Some(change) if change < 0.0 => "cheaper",
+        Some(_) => "dearer",
+    }
 }
 
 fn row(report: &PolicyReport) -> Vec<String> {
@@ -250,19 +264,19 @@ fn row(report: &PolicyReport) -> Vec<String> {
     let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
     vec![
         report.policy.clone(),
-        cell(|outcome| Some(signed(-(outcome.tokens_removed as f64)))),
+        cell(|outcome| Some(format!("{:+.1}", -(outcome.tokens_removed as f64) / 1e6))),
         cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
         cell(|outcome| outcome.total.change().map(|change| format!("{:+.1} %", 100.0 * change))),
         cell(|outcome| dollars(&outcome.total)),
         events(Strength::Hard),
         events(Strength::Soft),
-        if report.withheld.is_some() { "withheld" } else { "replayed" }.to_owned(),
+        verdict_word(report).to_owned(),
     ]
 }
 
 /// One row per cell of a sweep: the values that were set, then what came of them.
 pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
-    let figures = ["#tokens fewer", "#extra calls", "#cost", "#dollars", "#hard", "#soft", "basis"];
+    let figures = ["#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"];
     let columns: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
     let mut table = Table::new(&columns);
     for (values, report) in cells {

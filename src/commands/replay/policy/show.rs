@@ -93,5 +93,8 @@ fn in_words(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'
         writeln!(context.out)?;
         report::headline(context.out, one, form)?;
     }
+    if let Some(basis) = reports.iter().find_map(report::basis) {
+        writeln!(context.out, "\n{basis}")?;
+    }
     Ok(())
 }

@@ -154,6 +154,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_alone: bool)
         accuracy: world.is_billed.then_some(scene.accuracy),
         outcome: Some(outcome(&world.timeline, &baseline, &run)),
         breakage: changes_contexts.then_some(broken),
+        winner_min: world.winner_percent_min / 100.0,
         uncached_change: changes_contexts.then(|| change(uncached.0, uncached.1)).flatten(),
         notes: world.notes(&set),
         ..PolicyReport::default()

@@ -6,6 +6,7 @@ use crate::model::timeline::Timeline;
 use crate::policies::breakage::Sheet as BreakageSheet;
 use crate::policies::cache_knobs::Oracle;
 use crate::policies::money::{Prices, unpriced_models};
+use crate::policies::prompt_cache::Sheet as CacheSheet;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
 use crate::rules::data::Data;
 
@@ -21,6 +22,8 @@ pub struct World {
     pub prices: Prices,
     /// Numbers of the detectors.
     pub breakage: BreakageSheet,
+    /// Least difference in percent that is called one.
+    pub winner_percent_min: f64,
     /// Whether there is usage to be priced: not in telemetry.
     pub is_billed: bool,
 }
@@ -39,6 +42,8 @@ impl World {
     ) -> Result<Self> {
         let rules = SizeRules::parse(&data.text("policies/sizes.toml")?, &data.place("policies/sizes.toml"))?;
         let prices = Prices::parse(&data.text("prices.toml")?, &data.place("prices.toml"))?;
+        let (cache, place) = (data.text("policies/prompt_cache.toml")?, data.place("policies/prompt_cache.toml"));
+        let winner_percent_min = CacheSheet::parse(&cache, &place)?.compare.winner_percent_min;
         let breakage =
             BreakageSheet::parse(&data.text("policies/breakage.toml")?, &data.place("policies/breakage.toml"))?;
         let unpriced = unpriced_models(&timeline, &prices);
@@ -50,7 +55,7 @@ impl World {
         }
         let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
         let sizes = Sizes::new(&timeline, estimator, &rules);
-        Ok(Self { timeline, sizes, estimator, prices, breakage, is_billed })
+        Ok(Self { timeline, sizes, estimator, prices, breakage, winner_percent_min, is_billed })
     }
 
     /// Notes about models that the data files do not know.
