@@ -13,8 +13,8 @@ use crate::logs::read::Job;
 use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
 use crate::policies::arg_check::{Checker, Knobs, Rules, Verdict, tally};
 use crate::policies::catalog::provider;
-use crate::report::policy::PolicyReport;
 use crate::report::policy::arg_check as report;
+use crate::report::policy::{Fidelity, PolicyReport};
 
 /// Checks every call.
 ///
@@ -62,6 +62,10 @@ pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<Pro
         summary: report::summary(&found),
         tables,
         notes,
+        fidelity: Fidelity {
+            tool_catalog_source: if tools.catalog.is_some() { "given, shipped" } else { "shipped" }.into(),
+            ..Fidelity::default()
+        },
         withheld: Some("it changes no context; it says which calls would not have run".into()),
         ..PolicyReport::default()
     })

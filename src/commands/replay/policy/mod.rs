@@ -104,7 +104,11 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
 
 /// The sheets with everything that was set.
 fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
-    let mut settings = flags.config.map_or_else(|| Ok(Vec::new()), |path| chosen::settings_of(path))?;
+    let (mut sheets, asked) = (shipped.clone(), asked(rows));
+    for setting in flags.config.map_or_else(|| Ok(Vec::new()), |path| chosen::settings_of(path))? {
+        sheets.set_from_file(&setting, &asked)?;
+    }
+    let mut settings = Vec::new();
     let short = [("prompt-cache.ttl", &flags.policy.ttl, "--ttl"), ("compaction.tier", &flags.policy.tier, "--tier")];
     for (key, value, flag) in short {
         if let Some(value) = value {
@@ -114,9 +118,8 @@ fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
     for text in &flags.policy.set {
         settings.push(Setting::parse(text, format!("--set {text}"))?);
     }
-    let mut sheets = shipped.clone();
     for setting in &settings {
-        sheets.set(setting, &asked(rows))?;
+        sheets.set(setting, &asked)?;
     }
     Ok(sheets)
 }

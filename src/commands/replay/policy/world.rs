@@ -4,7 +4,7 @@ use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::error::{Error, Result};
 use crate::model::timeline::Timeline;
 use crate::policies::breakage::Sheet as BreakageSheet;
-use crate::policies::cache_knobs::Oracle;
+use crate::policies::cache_knobs::{Knobs, Oracle};
 use crate::policies::money::{Prices, unpriced_models};
 use crate::policies::prompt_cache::Sheet as CacheSheet;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
@@ -89,6 +89,8 @@ impl World {
 /// If a knob makes no sense.
 pub fn oracle(sheets: &Sheets) -> Result<Oracle> {
     let sheet = sheets.sheet(Policy::PromptCache);
+    // What was set is looked at first: it is the user's, the rest of the sheet is not.
+    sheet.knobs::<Knobs>()?;
     let oracle = Oracle::parse(&sheet.text(), sheet.place())?;
     oracle.knobs.check()?;
     Ok(oracle)
