@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::model::prefetches::{End, Held, Tally};
 use crate::model::stats::Share;
 use crate::report::numbers::thousands;
-use crate::report::planner::words::{answer, ends, seconds};
+use crate::report::planner::words::{answer, ends, net, seconds};
 use crate::report::planner::{
     Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
 };
@@ -51,6 +51,10 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
             arm.name,
             if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
         )?;
+    }
+    heading(out, "net: what a planner saves less what it adds, against no planner")?;
+    for arm in &report.arms {
+        writeln!(out, "{}{}: {}", bullet(format), arm.name, net(arm))?;
     }
     heading(out, "the published line, by its own definitions (cited = same tool by name within three events)")?;
     for arm in &report.arms {
@@ -129,7 +133,7 @@ const FIGURES: [Row; 19] = [
     ("calls added", |arm| thousands(arm.calls_added())),
     ("answers waited", |arm| seconds(arm.total.waited_ms)),
     ("own calls spared", |arm| seconds(arm.total.spared_ms)),
-    ("tokens unused", |arm| thousands(arm.total.unused_tokens)),
+    ("tokens unused", |arm| thousands(arm.net().unused_tokens)),
     ("hint tokens", |arm| thousands(arm.total.hint_tokens)),
     ("refused, wrongly", |arm| format!("{}, {}", arm.total.refused, arm.total.refused_wrongly)),
     ("greedy of optimum", greedy),
