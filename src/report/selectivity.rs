@@ -68,7 +68,7 @@ pub fn write(
 /// The curve on training and judged sessions, intervals over sessions: the points around the one that was chosen, or
 /// around the target if none was. Thresholds that change nothing are left out.
 fn curve(learned: &Learned) -> Table {
-    let columns = ["#from", "#training", "#[sessions]", "#covers", "#judged", "#[sessions]", "#covers", ""];
+    let columns = ["#from", "#training", "#sessions", "#covers", "#judged", "#sessions", "#covers", ""];
     let mut table = Table::new(&columns);
     let backtest = &learned.backtest;
     let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();

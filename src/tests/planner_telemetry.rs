@@ -85,6 +85,14 @@ fn the_selective_planner_recovers_the_planted_habit_and_keeps_it_on_later_sessio
     // Half of the answers list many files, of which none is fetched.
     let coverage = &selectivity["judged"]["calls_near"]["coverage"];
     assert_eq!((coverage["k"].as_u64(), coverage["n"].as_u64()), (Some(48), Some(96)));
+    let shown = run(&home, &["replay", "--planner"]).out;
+    let columns = |word: &str| {
+        let line = shown.lines().find(|line| line.contains(word)).unwrap_or_default();
+        line.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(columns("│ from "), ["from", "training", "sessions", "covers", "judged", "sessions", "covers"]);
+    let chosen = columns("┆ chosen");
+    assert_eq!((chosen[4].as_str(), chosen[6].as_str(), chosen[7].as_str()), ("90 % of 48", "50 %", "chosen"));
     let numbers = Numbers::parse(&Data::default().text(SHEET).unwrap(), SHEET).unwrap();
     let written = Selectivity::from_toml(&std::fs::read_to_string(&file).unwrap(), "file", &numbers).unwrap();
     let link = Link { from: "Glob".into(), to: "Read".into(), argument: "file_path".into() };
