@@ -35,6 +35,7 @@ use crate::model::corpus::{Corpus, Source, SourceRows};
 use crate::model::history::History;
 use crate::model::id::{Id, IdMap};
 use crate::model::names::Names;
+use crate::model::timeline_rows::FileTimeline;
 use crate::model::trace::{FileTrace, Millis};
 use crate::model::values::{CallValues, Values};
 use crate::report::numbers;
@@ -67,9 +68,9 @@ pub struct Input {
     pub data: Data,
     /// The workers.
     pub pool: rayon::ThreadPool,
-    lake: Option<Lake>,
+    pub(super) lake: Option<Lake>,
     /// The stored form of `sources`.
-    selected: Vec<StoredSource>,
+    pub(super) selected: Vec<StoredSource>,
     corpus: Option<Corpus>,
     /// Facts about bodies, by name.
     bodies: Vec<BodyFacts>,
@@ -79,7 +80,9 @@ pub struct Input {
     piped_values: (Names, Values),
     /// What came from standard input.
     piped: Option<(FileTrace, Vec<BodyFacts>)>,
-    progress: bool,
+    /// What it says for a timeline, if one is wanted.
+    pub(super) piped_timeline: Option<FileTimeline>,
+    pub(super) progress: bool,
 }
 
 impl Input {
@@ -92,6 +95,29 @@ impl Input {
         args: &InputArgs,
         window: Range<Millis>,
         tier: u8,
+        output: &OutputArgs,
+        context: &mut Context<'_>,
+    ) -> Result<Self> {
+        Self::read_in_tiers(args, window, (tier, false), output, context)
+    }
+
+    /// [`Input::read`] for who will ask for [`Input::timeline`].
+    ///
+    /// # Errors
+    /// See [`Input::read`].
+    pub fn read_for_timeline(
+        args: &InputArgs,
+        window: Range<Millis>,
+        output: &OutputArgs,
+        context: &mut Context<'_>,
+    ) -> Result<Self> {
+        Self::read_in_tiers(args, window, (0, true), output, context)
+    }
+
+    fn read_in_tiers(
+        args: &InputArgs,
+        window: Range<Millis>,
+        (tier, timeline): (u8, bool),
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
@@ -118,6 +144,7 @@ impl Input {
             fresh: Default::default(),
             piped_values: Default::default(),
             piped: None,
+            piped_timeline: None,
             progress: context.err_is_terminal && !output.quiet,
         };
         input.open_lake(args, output, context);
@@ -125,7 +152,7 @@ impl Input {
         input.notes.extend(known.notes.iter().cloned());
         input.select(args.project.as_deref(), known);
         if input.listing.stdin {
-            input.read_pipe(&mut context.input);
+            input.read_pipe(&mut context.input, timeline)?;
         }
         if input.sources.is_empty() && !args.allow_empty {
             return Err(input.nothing_found(args));
@@ -138,14 +165,21 @@ impl Input {
         Guide { vocabulary, endpoints, values, classify: shape::classify, study: None }
     }
 
-    fn read_pipe(&mut self, source: &mut dyn std::io::Read) {
+    fn read_pipe(&mut self, source: &mut dyn std::io::Read, timeline: bool) -> Result<()> {
         let studies = Studies::new(self.tier, self.formats.knobs(), std::iter::empty());
         let begin = || studies.begin();
         let guide = Guide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
-        let trace = read::read_stream(source, guide).trace;
+        let trace = if timeline {
+            let (trace, rows) = self.read_twofold(source, guide)?;
+            self.piped_timeline = Some(rows);
+            trace
+        } else {
+            read::read_stream(source, guide).trace
+        };
         let counters = trace.counters.clone();
         self.sources.push(Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters });
         self.piped = Some((trace, studies.finish()));
+        Ok(())
     }
 
     fn open_lake(&mut self, args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) {

@@ -1,53 +1,130 @@
-//! The timeline of an input: a reading of its own, made when a policy asks for it.
+//! The timeline of an input: a reading of its own, made when a policy asks for it and kept in the lake.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::Path;
+
+use rayon::prelude::*;
 
 use crate::commands::input::Input;
 use crate::error::Result;
 use crate::extract::Desk;
+use crate::frames::packed::{pack, unpack};
+use crate::frames::timelines::PackedTimeline;
 use crate::logs::discover::LogFile;
-use crate::logs::read::Job;
+use crate::logs::message::Guide;
+use crate::logs::read::{self, Job};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::timeline::{Gauge, TimelineGuide, read};
+use crate::logs::timeline::{Gauge, Reader, TimelineGuide, read as timelines};
+use crate::model::id::Id;
 use crate::model::timeline::Timeline;
 use crate::model::timeline_rows::FileTimeline;
 use crate::model::tokenizer::VOCABULARIES;
+use crate::model::trace::FileTrace;
 use crate::progress::Progress;
+use crate::report::numbers;
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
+/// The data file of numbers and words.
+const RULES: &str = "timeline.toml";
 
 impl Input {
-    /// Every request of the logs within the window, with what it added to its context.
+    /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
+    /// does not know as they are now are read as a whole.
     ///
     /// # Errors
     /// If `rules/timeline.toml` does not fit.
     pub fn timeline(&mut self) -> Result<Timeline> {
-        let rules = TimelineRules::parse(&self.data.text("timeline.toml")?, &self.data.place("timeline.toml"))?;
+        let rules = self.timeline_rules()?;
+        let words = Id::pseudonym([self.data.text("logs.toml")?, self.data.text(RULES)?].concat().as_bytes());
+        let mut known = self.stored_timelines(words);
+        let news = self.read_timelines(&rules, &known);
+        self.store_timelines(words, &news);
+        known.extend(news);
+        let keys = self.sources.iter().map(|source| source.key);
+        let piped = self.piped_timeline.as_ref().map(|file| SourceTimeline { key: Id::NONE, file });
+        let named = keys.enumerate().filter_map(|(index, key)| Some(SourceTimeline { key, file: known.get(&index)? }));
+        let timeline = assemble(&named.chain(piped).collect::<Vec<_>>(), rules.shrink_tokens_min);
+        Ok(timeline.within(&self.window))
+    }
+
+    fn timeline_rules(&self) -> Result<TimelineRules> {
+        TimelineRules::parse(&self.data.text(RULES)?, &self.data.place(RULES))
+    }
+
+    /// Reads a stream that can be read only once, both ways.
+    pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: Guide<'_>) -> Result<(FileTrace, FileTimeline)> {
+        let rules = self.timeline_rules()?;
+        let mut desk = Desk::new(VOCABULARY_BITS, self.formats.knobs());
+        let make = || -> Box<dyn Gauge> { Box::new(Desk::new(VOCABULARY_BITS, self.formats.knobs())) };
+        let timeline_guide = TimelineGuide { vocabulary: &self.vocabulary, rules: &rules, gauge: &make };
+        let mut reader = Reader::new(timeline_guide, &mut desk);
+        let reading = read::read_stream_with(source, guide, &mut reader);
+        Ok((reading.trace, reader.finish().0))
+    }
+
+    /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is.
+    fn stored_timelines(&mut self, words: Id) -> BTreeMap<usize, FileTimeline> {
+        let Some(lake) = &mut self.lake else { return BTreeMap::new() };
+        let wanted: BTreeSet<u32> = self.selected.iter().map(|stored| stored.number).collect();
+        let packed = self.pool.install(|| lake.load_timelines(&wanted)).unwrap_or_else(|why| {
+            self.notes.push(format!("the timelines in the lake were damaged ({why}) and are read anew"));
+            lake.forget_timelines();
+            BTreeMap::new()
+        });
+        let sources = self.sources.par_iter().zip(&self.selected).enumerate();
+        let current = sources.filter_map(|(index, (source, stored))| {
+            let row = packed.get(&stored.number)?;
+            let as_it_is = row.bytes == stored.bytes && row.words == words;
+            (as_it_is || source.path.is_none()).then(|| Some((index, unpack(&row.rows)?)))?
+        });
+        self.pool.install(|| current.collect())
+    }
+
+    /// Reads the sources on disk that are not known; tells of those that are gone.
+    fn read_timelines(
+        &mut self,
+        rules: &TimelineRules,
+        known: &BTreeMap<usize, FileTimeline>,
+    ) -> Vec<(usize, FileTimeline)> {
+        let listed: BTreeMap<&Path, &LogFile> =
+            self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
+        let sources = self.sources.iter().zip(&self.selected).enumerate();
+        let missing = sources.filter(|(index, (source, _))| !source.is_sidecar() && !known.contains_key(index));
+        let (mut places, mut jobs, mut gone) = (Vec::new(), Vec::new(), 0);
+        for (index, (source, stored)) in missing {
+            match source.path.as_deref().and_then(|path| listed.get(path)) {
+                Some(file) => {
+                    places.push(index);
+                    jobs.push(Job { path: &file.path, packing: file.packing, from: 0, to: stored.bytes });
+                }
+                None => gone += 1,
+            }
+        }
         let knobs = self.formats.knobs();
-        let gauge = move || -> Box<dyn Gauge> { Box::new(Desk::new(VOCABULARY_BITS, knobs)) };
-        let guide = TimelineGuide { vocabulary: &self.vocabulary, rules: &rules, gauge: &gauge };
-        let sources: Vec<_> = self.sources.iter().filter(|source| !source.is_sidecar()).collect();
-        let listed: Vec<(usize, &LogFile)> = sources
-            .iter()
-            .enumerate()
-            .filter_map(|(index, source)| {
-                let path = source.path.as_ref()?;
-                Some((index, self.listing.files.iter().find(|file| file.path == *path)?))
-            })
-            .collect();
-        let job = |(_, file): &(usize, &'_ LogFile)| -> (std::path::PathBuf, _, u64) {
-            (file.path.clone(), file.packing, file.bytes)
-        };
-        let paths: Vec<_> = listed.iter().map(job).collect();
-        let jobs: Vec<Job<'_>> =
-            paths.iter().map(|(path, packing, to)| Job { path, packing: *packing, from: 0, to: *to }).collect();
-        let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), false);
-        let files: Vec<FileTimeline> = read::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes))
-            .into_iter()
-            .map(|(file, _)| file)
-            .collect();
-        let named =
-            listed.iter().zip(&files).map(|((index, _), file)| SourceTimeline { key: sources[*index].key, file });
-        Ok(assemble(&named.collect::<Vec<_>>(), rules.shrink_tokens_min))
+        let gauge = || -> Box<dyn Gauge> { Box::new(Desk::new(VOCABULARY_BITS, knobs)) };
+        let guide = TimelineGuide { vocabulary: &self.vocabulary, rules, gauge: &gauge };
+        let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
+        let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
+        drop(progress);
+        let files = places.into_iter().zip(read.into_iter().map(|(file, _)| file)).collect();
+        if gone > 0 {
+            let logs = numbers::counted(gone, "deleted log");
+            self.notes.push(format!("{logs} left no timeline: no policy was replayed while they were there"));
+        }
+        files
+    }
+
+    fn store_timelines(&mut self, words: Id, news: &[(usize, FileTimeline)]) {
+        let Some(lake) = self.lake.as_mut().filter(|_| !news.is_empty()) else { return };
+        let selected = &self.selected;
+        let packed = news.par_iter().map(|(index, file)| {
+            let stored = &selected[*index];
+            PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows: pack(file) }
+        });
+        let packed = self.pool.install(|| packed.collect());
+        self.notes.extend(lake.commit_timelines(packed).err());
     }
 }

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use crate::frames::bodies;
 use crate::frames::manifest::{self, Manifest, Unusable};
 use crate::frames::tables::{self, SCHEMA_VERSION, TABLES, Tagged};
+use crate::frames::timelines::{self, PackedTimeline};
 use crate::frames::values;
 use crate::model::body_facts::BodyFacts;
 use crate::model::id::{Id, IdSet};
@@ -33,8 +34,8 @@ const MEMOS_MAX: usize = 16;
 /// Rows per batch when reading.
 const BATCH_ROWS: usize = 1 << 16;
 /// Columns of hashes: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 11] =
-    ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values"];
+const HASH_COLUMNS: [&str; 13] =
+    ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values", "words", "packed"];
 
 /// What a run found out besides the rows: facts about bodies that were not known before, and values.
 pub struct News<'a> {
@@ -190,6 +191,61 @@ impl Lake {
         Ok(facts)
     }
 
+    /// What the sources in `wanted` say for a timeline; of several readings of a source the latest.
+    ///
+    /// # Errors
+    /// If a segment cannot be read; [`Lake::forget_timelines`] then makes room for reading everything anew.
+    pub fn load_timelines(&self, wanted: &BTreeSet<u32>) -> Result<BTreeMap<u32, PackedTimeline>, String> {
+        let [table] = timelines::TABLES;
+        let segments = &self.manifest.timeline_segments;
+        let read: Vec<Result<Vec<RecordBatch>, String>> =
+            segments.par_iter().map(|&segment| read_segment(&self.segment(segment, table))).collect();
+        let mut files = BTreeMap::new();
+        for batches in read {
+            for batch in batches? {
+                let rows = timelines::read(&batch).map_err(|cause| cause.to_string())?;
+                let rows = rows.into_iter().filter(|row| wanted.contains(&row.source));
+                files.extend(rows.map(|row| (row.source, row)));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Starts timelines from nothing: what their segments held is lost.
+    pub fn forget_timelines(&mut self) {
+        self.manifest.timeline_segments.clear();
+    }
+
+    /// Writes what a run read for a timeline. Segments are merged when there are many, without sources that are gone.
+    ///
+    /// # Errors
+    /// Whatever the disk says; the lake is then as it was before.
+    pub fn commit_timelines(&mut self, mut news: Vec<PackedTimeline>) -> Result<(), String> {
+        let mut next = self.manifest.clone();
+        if next.timeline_segments.len() >= SEGMENTS_MAX {
+            let fresh: BTreeSet<u32> = news.iter().map(|row| row.source).collect();
+            let live = self.manifest.sources.values().map(|source| source.number);
+            let live = live.filter(|source| !fresh.contains(source)).collect();
+            news.extend(self.load_timelines(&live)?.into_values());
+            news.sort_by_key(|row| row.source);
+            next.timeline_segments.clear();
+        }
+        let [table] = timelines::TABLES;
+        let path = self.segment(next.next_segment, table);
+        let batch = timelines::batch(&news).map_err(|cause| cause.to_string());
+        let written = batch.and_then(|batch| write_table(&path, &batch));
+        written.map_err(|cause| format!("writing {}: {cause}", path.display()))?;
+        next.timeline_segments.push(next.next_segment);
+        next.next_segment += 1;
+        let before = std::mem::replace(&mut self.manifest, next);
+        if let Err(why) = self.save_manifest() {
+            self.manifest = before;
+            return Err(why);
+        }
+        self.sweep();
+        Ok(())
+    }
+
     /// Starts from nothing: what the segments held is lost.
     pub fn forget(&mut self) {
         let Manifest { next_segment, words, .. } = self.manifest;
@@ -343,7 +399,9 @@ impl Lake {
         let values = segments().flat_map(|&segment| values::TABLES.map(|table| self.segment(segment, table)));
         let facts = self.manifest.body_segments.iter();
         let facts = facts.flat_map(|&segment| bodies::TABLES.map(|table| self.segment(segment, table)));
-        let wanted: BTreeSet<PathBuf> = rows.chain(values).chain(facts).collect();
+        let timelines = self.manifest.timeline_segments.iter();
+        let timelines = timelines.flat_map(|&segment| timelines::TABLES.map(|table| self.segment(segment, table)));
+        let wanted: BTreeSet<PathBuf> = rows.chain(values).chain(facts).chain(timelines).collect();
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let ours = path.file_name().is_some_and(|name| is_own_name(&name.to_string_lossy()));
@@ -361,7 +419,10 @@ fn is_own_name(name: &str) -> bool {
         let table = table.strip_suffix(".parquet");
         number.len() == 6
             && number.bytes().all(|b| b.is_ascii_digit())
-            && table.is_some_and(|t| TABLES.contains(&t) || values::TABLES.contains(&t) || bodies::TABLES.contains(&t))
+            && table.is_some_and(|table| {
+                let all = TABLES.iter().chain(&values::TABLES).chain(&bodies::TABLES).chain(&timelines::TABLES);
+                all.into_iter().any(|known| *known == table)
+            })
     });
     let memo = || {
         name.rsplit_once('.')

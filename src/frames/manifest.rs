@@ -60,6 +60,8 @@ pub struct Manifest {
     pub segments: Vec<u32>,
     /// Segments with facts about bodies, in order: what a later one says holds.
     pub body_segments: Vec<u32>,
+    /// Segments with timelines, in order: what a later one says holds.
+    pub timeline_segments: Vec<u32>,
     /// Names of the tools of MCP servers that were called, so that their pseudonyms in telemetry can be read.
     pub mcp_tools: BTreeSet<String>,
     /// Rows in the segments, dead ones included.
@@ -127,6 +129,8 @@ struct Stored {
     #[serde(default)]
     body_segments: Vec<u32>,
     #[serde(default)]
+    timeline_segments: Vec<u32>,
+    #[serde(default)]
     mcp_tools: BTreeSet<String>,
     rows: u64,
     sources: Vec<StoredEntry>,
@@ -166,6 +170,7 @@ impl Stored {
             next_segment: manifest.next_segment,
             segments: manifest.segments.clone(),
             body_segments: manifest.body_segments.clone(),
+            timeline_segments: manifest.timeline_segments.clone(),
             mcp_tools: manifest.mcp_tools.clone(),
             rows: manifest.rows,
             sources: manifest.sources.values().map(StoredEntry::pack).collect(),
@@ -181,6 +186,7 @@ impl Stored {
             next_segment: self.next_segment,
             segments: self.segments,
             body_segments: self.body_segments,
+            timeline_segments: self.timeline_segments,
             mcp_tools: self.mcp_tools,
             rows: self.rows,
             sources: sources.into_iter().map(|source| (source.key, source)).collect(),

@@ -4,6 +4,8 @@
 pub mod arguments;
 pub mod assemble;
 pub mod body;
+pub mod call_texts;
+pub mod cited;
 pub mod discover;
 pub mod endpoint;
 pub mod gather;

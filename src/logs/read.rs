@@ -12,7 +12,7 @@ use crate::lines::{Line, LineBuffer, Lines};
 use crate::logs::discover::Packing;
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
-use crate::logs::take::TakeRecords;
+use crate::logs::take::{Both, TakeLines};
 use crate::model::damage::Reason;
 use crate::model::trace::FileTrace;
 
@@ -82,8 +82,15 @@ pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
     Reading { trace: extractor.finish(), open_tail }
 }
 
+/// The same, while another reader takes the lines as well.
+pub fn read_stream_with(source: impl Read, guide: Guide<'_>, other: &mut impl TakeLines) -> Reading {
+    let mut extractor = Extractor::new(guide);
+    let open_tail = read_stream_into(source, &mut Both(&mut extractor, other));
+    Reading { trace: extractor.finish(), open_tail }
+}
+
 /// The same for any reader; true if the stream ends without a line feed.
-pub fn read_stream_into(source: impl Read, reader: &mut impl TakeRecords) -> bool {
+pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> bool {
     match unpacked(source) {
         Ok((source, on_error)) => {
             let mut buffer = LineBuffer::default();
@@ -172,7 +179,7 @@ fn read_lines<R: Read>(lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, on_err
 }
 
 /// Hands the lines that begin before the offset `owned` to `reader`; true if the last one has no line feed.
-fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, on_error: Reason, reader: &mut impl TakeRecords) -> bool {
+fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, on_error: Reason, reader: &mut impl TakeLines) -> bool {
     let mut open_tail = false;
     while lines.offset() < owned {
         match lines.next_line() {
@@ -195,7 +202,7 @@ fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, on_error: Reason, re
 }
 
 /// Hands all lines of a file to `reader`, in their order.
-pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeRecords) {
+pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) {
     let on_error = if job.packing == Packing::Plain { Reason::Unreadable } else { Reason::BrokenCompression };
     match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
         Ok(source) => drop(take_lines(Lines::new(source, buffer), u64::MAX, on_error, reader)),

@@ -18,8 +18,21 @@ pub trait TakeRecords {
     /// # Errors
     /// Where and why it breaks off; nothing of it was taken then.
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault>;
+}
 
+/// Takes the lines of a file, in their order.
+pub trait TakeLines {
     /// Takes one line, without its line feed. `last` says that no line feed followed, so the line may be torn.
+    fn line(&mut self, line: &[u8], last: bool);
+
+    /// A line over the line limit was passed over.
+    fn oversize_line(&mut self);
+
+    /// Counts damage that concerns the file, not a line.
+    fn file_damage(&mut self, reason: Reason);
+}
+
+impl<R: TakeRecords> TakeLines for R {
     fn line(&mut self, line: &[u8], last: bool) {
         self.counters().lines += 1;
         let line = trim(self.counters(), line);
@@ -35,7 +48,6 @@ pub trait TakeRecords {
         }
     }
 
-    /// A line over the line limit was passed over.
     fn oversize_line(&mut self) {
         let counters = self.counters();
         counters.lines += 1;
@@ -44,9 +56,28 @@ pub trait TakeRecords {
         damage(counters, Reason::Oversize);
     }
 
-    /// Counts damage that concerns the file, not a line.
     fn file_damage(&mut self, reason: Reason) {
         self.counters().damage.add(reason, 0);
+    }
+}
+
+/// Two readers of one stream that can be read only once.
+pub struct Both<'r, A, B>(pub &'r mut A, pub &'r mut B);
+
+impl<A: TakeLines, B: TakeLines> TakeLines for Both<'_, A, B> {
+    fn line(&mut self, line: &[u8], last: bool) {
+        self.0.line(line, last);
+        self.1.line(line, last);
+    }
+
+    fn oversize_line(&mut self) {
+        self.0.oversize_line();
+        self.1.oversize_line();
+    }
+
+    fn file_damage(&mut self, reason: Reason) {
+        self.0.file_damage(reason);
+        self.1.file_damage(reason);
     }
 }
 
@@ -84,7 +115,7 @@ fn trim_space_and_nul(line: &[u8]) -> &[u8] {
 }
 
 /// All values on a line: normally one record.
-fn values<R: TakeRecords + ?Sized>(reader: &mut R, line: &[u8], last: bool) {
+fn values<R: TakeRecords>(reader: &mut R, line: &[u8], last: bool) {
     let mut cursor = Cursor::new(line);
     let mut count = 0;
     loop {
@@ -106,7 +137,7 @@ fn values<R: TakeRecords + ?Sized>(reader: &mut R, line: &[u8], last: bool) {
 }
 
 /// A value broke off or is no JSON: count it, and look for a whole record that was appended behind a torn one.
-fn broken<R: TakeRecords + ?Sized>(reader: &mut R, line: &[u8], start: usize, fault: Fault, last: bool) {
+fn broken<R: TakeRecords>(reader: &mut R, line: &[u8], start: usize, fault: Fault, last: bool) {
     let counters = reader.counters();
     counters.bad_fragments += 1;
     counters.items += 1;
@@ -126,7 +157,7 @@ fn broken<R: TakeRecords + ?Sized>(reader: &mut R, line: &[u8], start: usize, fa
     damage(counters, reason);
 }
 
-fn value<R: TakeRecords + ?Sized>(reader: &mut R, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+fn value<R: TakeRecords>(reader: &mut R, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     let reason = match cursor.shape()? {
         Shape::Object => return reader.record(cursor),
         Shape::Array => Reason::Array,

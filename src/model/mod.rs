@@ -27,6 +27,7 @@ pub mod significance;
 pub mod stats;
 pub mod timeline;
 pub mod timeline_rows;
+mod timeline_window;
 pub mod tokenizer;
 pub mod tool_model;
 pub mod tool_use;

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
+use crate::model::timeline_window;
 use crate::model::tokenizer::VOCABULARIES;
 use crate::model::trace::{Millis, Place, Usage};
 
@@ -37,6 +38,22 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
+    const ALL: [Self; 8] = [
+        Self::Human,
+        Self::Injected,
+        Self::Summary,
+        Self::Text,
+        Self::Thinking,
+        Self::ToolUse,
+        Self::ToolResult,
+        Self::Media,
+    ];
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
     /// Whether the model wrote it.
     pub fn is_output(self) -> bool {
         matches!(self, Self::Text | Self::Thinking | Self::ToolUse)
@@ -202,7 +219,7 @@ pub struct Segment {
     /// Why it begins.
     pub cause: SegmentCause,
     /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
-    /// begins with nothing. After a rewind that is an earlier request of the chain, where a chain is forked off one of
+    /// begins with nothing; always an earlier one. After a rewind that is an earlier request of the chain, where a chain is forked off one of
     /// another chain. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
     pub after: u32,
 }
@@ -217,6 +234,13 @@ pub enum Trigger {
     Manual = 1,
     /// The log does not say.
     Unknown = 2,
+}
+
+impl Trigger {
+    /// The trigger with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Auto, Self::Manual, Self::Unknown].get(usize::from(number)).copied()
+    }
 }
 
 /// A compaction.
@@ -275,6 +299,16 @@ pub enum ReferenceKind {
     Symbol = 7,
 }
 
+impl ReferenceKind {
+    const ALL: [Self; 8] =
+        [Self::EditSource, Self::ReadPath, Self::Path, Self::Hex, Self::Uuid, Self::Url, Self::Ticket, Self::Symbol];
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
 /// Something that the model wrote at a request and that stood in its context before. Identifiers count where the model
 /// first writes them in a chain; edits always, also those whose source is nowhere (no sources).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -285,7 +319,8 @@ pub struct Reference {
     pub request: u32,
     /// Index into [`Timeline::calls`], or [`NONE`] for text.
     pub call: u32,
-    /// Earlier occurrences: indices into [`Timeline::sources`], by block.
+    /// Earlier occurrences in [`Timeline::sources`], in the order of blocks: the first one and the latest. Blocks of the
+    /// whole chain count (and of the one that it was forked off), also those that a compaction took out of the context.
     pub sources: Range<u32>,
     /// Whether there were more than could be kept.
     pub cut: bool,
@@ -334,7 +369,7 @@ pub struct Session {
     pub id: Id,
     /// Pseudonym of the working directory: sessions of one directory may share a cached prefix.
     pub project: Id,
-    /// First record.
+    /// First record that is no copy of another session's.
     pub ts_first: Millis,
 }
 
@@ -367,7 +402,12 @@ pub struct Timeline {
     pub utterances: Vec<Utterance>,
     /// Those words.
     pub words: Vec<Word>,
-    /// What was left out, by reason.
+    /// What was left out, by reason. Records: `attachment` (reminders of the client), `no_message`, `duplicate_record`,
+    /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
+    /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),
+    /// `compacted_before_sent`, `never_sent` (behind the last request). Blocks: `media_in_result`, `other_in_result`,
+    /// `other_block`; `orphan_result` is there, but without a call. `forgotten`: lines and identifiers whose places were
+    /// given up for room. `clock_backwards`: requests, kept in the order of the log, that began before the one before.
     pub skipped: BTreeMap<String, u64>,
 }
 
@@ -376,6 +416,13 @@ impl Timeline {
     pub fn requests_of(&self, chain: u32) -> &[Request] {
         let range = &self.chains[chain as usize].requests;
         &self.requests[range.start as usize..range.end as usize]
+    }
+
+    /// Keeps the requests that began within the window, and what belongs to them. Blocks of requests before the window
+    /// are gone, so the first request of a chain that began earlier brings a context that nothing accounts for.
+    #[must_use]
+    pub fn within(self, window: &Range<Millis>) -> Self {
+        if *window == (Millis::MIN..Millis::MAX) { self } else { timeline_window::select(self, window) }
     }
 
     /// The session of a request.

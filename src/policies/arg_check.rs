@@ -1,8 +1,8 @@
 //! Checks the arguments of logged calls against the schemas of their tools: parse, validate, would it run.
 //!
-//! The class of a call is a function of its schema and its input alone. Schemas are never fetched: a reference to another
-//! document is refused, and a loop of references ends where the library ends it. Errors name places and keywords, never
-//! values.
+//! The class of a call is a function of its schema and its input alone. Schemas are never fetched: a reference to
+//! another document is refused, and a loop of references ends where the library ends it. Errors name places and
+//! keywords, never values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -256,8 +256,8 @@ fn misfit(error: &ValidationError<'_>) -> Misfit {
     Misfit { pointer: error.instance_path().to_string(), keyword: error.kind().keyword().to_owned() }
 }
 
-/// Whether the arguments fit once texts are read as the numbers and booleans that the schema wants in their places. Each
-/// round changes at least one text into something else, so the rounds end.
+/// Whether the arguments fit once texts are read as the numbers and booleans that the schema wants in their places.
+/// Each round changes at least one text into something else, so the rounds end.
 fn coerces(validator: &Validator, arguments: &Value) -> bool {
     let mut candidate = arguments.clone();
     loop {

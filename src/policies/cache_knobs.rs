@@ -315,9 +315,8 @@ impl Knobs {
     }
 }
 
-/// The sheet `rules/policies/prompt_cache.toml`: knobs with their defaults, and constants.
+/// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: knobs with their defaults, and constants.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Oracle {
     /// What can be set.
     pub knobs: Knobs,

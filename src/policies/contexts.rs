@@ -16,18 +16,21 @@ pub fn lay(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Ite
     }
 }
 
-/// From the context of the request before in the chain to that of this one.
-pub fn step(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
-    if opens(timeline, request) {
-        items.clear();
-    }
-    let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-    match request {
-        first if first == segment.requests.start => base(timeline, sizes, segment.after, items),
-        later => add_outputs(timeline, sizes, later - 1, items),
-    }
-    leave_out(sizes, request, items);
+/// From the context of the request before in the chain to that of this one. Returns how many leading items stayed.
+pub fn step(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) -> usize {
+    let held = items.len();
+    let kept = if opens(timeline, request) {
+        let old = std::mem::take(items);
+        let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
+        base(timeline, sizes, segment.after, items);
+        old.iter().zip(items.iter()).take_while(|(old, new)| old == new).count()
+    } else {
+        add_outputs(timeline, sizes, request - 1, items);
+        held
+    };
+    let kept = kept.min(leave_out(sizes, request, items));
     add_inputs(timeline, sizes, request, items);
+    kept
 }
 
 /// What a context holds before it is known what went and what came with its request.
@@ -53,10 +56,13 @@ fn base(timeline: &Timeline, sizes: &Sizes, after: u32, items: &mut Vec<Item>) {
     }
 }
 
-fn leave_out(sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
-    let Some(gone) = sizes.gone.get(&request) else { return };
+/// Takes out what went; returns how many items stand before the first of it.
+fn leave_out(sizes: &Sizes, request: u32, items: &mut Vec<Item>) -> usize {
+    let Some(gone) = sizes.gone.get(&request) else { return items.len() };
+    let first = items.iter().position(|item| gone.first() == Some(&item.key)).unwrap_or(items.len());
     let mut gone = gone.iter().peekable();
     items.retain(|item| gone.next_if(|&&key| key == item.key).is_none());
+    first
 }
 
 /// Adds what came with a request.

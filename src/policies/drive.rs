@@ -5,10 +5,12 @@
 //! before, the residual of this one, what came in. Without stages that is what the log says was sent. Chains are
 //! independent of each other: what they share across sessions is looked up in times of the log, never in results.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::model::policy::cost::{Cost, Spent};
-use crate::model::timeline::{Marks, NONE, SegmentCause, Timeline};
+use crate::model::policy::cost::{Cost, Spent, Total};
+use crate::model::timeline::{Marks, NONE, Request, SegmentCause, Timeline};
 use crate::model::trace::{Millis, Place};
 use crate::policies::cache_knobs::{HiddenForks, Oracle};
 use crate::policies::contexts;
@@ -77,6 +79,26 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Sums by anything that a request has: model, version, project, session.
+    pub fn by<K: Ord>(&self, timeline: &Timeline, key: impl Fn(&Request) -> K) -> BTreeMap<K, Total> {
+        let mut sums: BTreeMap<K, Total> = BTreeMap::new();
+        let of = |index: u32| key(&timeline.requests[index as usize]);
+        for priced in &self.requests {
+            sums.entry(of(priced.request)).or_default().add(1, priced.spent, priced.cost);
+        }
+        for extra in &self.extra {
+            sums.entry(of(extra.request)).or_default().add(0, extra.spent, extra.cost);
+        }
+        sums
+    }
+
+    /// Everything.
+    pub fn total(&self) -> Total {
+        Total { requests: self.requests.len() as u64, spent: self.spent(), cost: self.cost() }
+    }
+}
+
 /// Looks at contexts as they are sent (the search for what was lost).
 pub trait Observer {
     /// A chain begins.
@@ -97,7 +119,7 @@ pub struct Ground<'a> {
     /// Prices by symbol.
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
-    pub priors: Vec<Prior>,
+    pub priors: Arc<[Prior]>,
     min_cacheable: Vec<u64>,
 }
 
@@ -109,9 +131,29 @@ impl<'a> Ground<'a> {
             sizes,
             oracle,
             tariff: Tariff::new(prices, &timeline.names),
-            priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown),
-            min_cacheable: timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect(),
+            priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown).into(),
+            min_cacheable: minima(timeline, oracle),
         }
+    }
+
+    /// The same ground under another cache. What was learned is kept: it does not depend on knobs.
+    pub fn under<'b>(&self, oracle: &'b Oracle) -> Ground<'b>
+    where
+        'a: 'b,
+    {
+        Ground {
+            timeline: self.timeline,
+            sizes: self.sizes,
+            oracle,
+            tariff: self.tariff.clone(),
+            priors: Arc::clone(&self.priors),
+            min_cacheable: minima(self.timeline, oracle),
+        }
+    }
+
+    /// The run without any policy.
+    pub fn baseline(&self) -> Run {
+        self.run(0..self.timeline.chains.len() as u32, &mut [], None)
     }
 
     /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order with
@@ -130,6 +172,8 @@ impl<'a> Ground<'a> {
             logged: View::default(),
             sent: View::default(),
             before: View::default(),
+            kept: 0,
+            had: 0,
             last: None,
             aside: Aside::default(),
             run: Run::default(),
@@ -139,6 +183,10 @@ impl<'a> Ground<'a> {
         }
         driver.run
     }
+}
+
+fn minima(timeline: &Timeline, oracle: &Oracle) -> Vec<u64> {
+    timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect()
 }
 
 /// Runs a policy (no stages: the baseline) over all chains. `stages` makes a fresh set; it is asked once.
@@ -182,6 +230,9 @@ struct Driver<'a, 'r> {
     logged: View,
     sent: View,
     before: View,
+    /// How many leading items of the log's context stand since the last request, and how many that one had.
+    kept: usize,
+    had: usize,
     last: Option<Last>,
     aside: Aside,
     run: Run,
@@ -193,6 +244,7 @@ impl Driver<'_, '_> {
         self.cache.begin();
         self.last = None;
         self.logged.items.clear();
+        (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.ground.sizes.prefix[chain as usize], edition: 0 };
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
         if let Some(observer) = self.observer.as_deref_mut() {
@@ -213,13 +265,36 @@ impl Driver<'_, '_> {
         let Ground { timeline, sizes, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
         let opens = contexts::opens(timeline, index);
-        contexts::step(timeline, sizes, index, &mut self.logged.items);
+        self.kept = self.kept.min(contexts::step(timeline, sizes, index, &mut self.logged.items));
         if request.context() == 0 {
             self.run.without_usage += 1;
             return;
         }
         let start = self.start(index);
         self.keep_alive(index, Some(start));
+        if !self.is_plain() {
+            self.apply(index, opens);
+        }
+        self.price(index, opens, start);
+        (self.kept, self.had) = (self.logged.items.len(), self.logged.items.len());
+        if !self.is_plain() {
+            std::mem::swap(&mut self.before, &mut self.sent);
+        }
+    }
+
+    /// Whether the contexts of the log go out as they are, so that none has to be copied and compared.
+    fn is_plain(&self) -> bool {
+        self.stages.is_empty() && self.observer.is_none()
+    }
+
+    /// The context that is sent.
+    fn view(&self) -> &View {
+        if self.is_plain() { &self.logged } else { &self.sent }
+    }
+
+    /// Lets the stages change the context.
+    fn apply(&mut self, index: u32, opens: bool) {
+        let timeline = self.ground.timeline;
         let moment = Moment {
             timeline,
             request: index,
@@ -235,8 +310,6 @@ impl Driver<'_, '_> {
         if let Some(observer) = self.observer.as_deref_mut() {
             observer.sent(&moment, &self.logged, &self.sent, &self.aside);
         }
-        self.price(index, opens, start);
-        std::mem::swap(&mut self.before, &mut self.sent);
     }
 
     /// When a request starts by the clock of its chain, which never runs backwards.
@@ -249,21 +322,23 @@ impl Driver<'_, '_> {
         let Ground { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
         let prior = &priors[index as usize];
-        let context = self.sent.tokens();
-        let still = moved(prior.still, sizes.prefix[request.chain as usize], self.sent.prefix.tokens).min(context);
+        let view = self.view();
+        let (context, prefix, items) = (self.context(), view.prefix, view.items.len() as u32);
+        let still = moved(prior.still, sizes.prefix[request.chain as usize], prefix.tokens).min(context);
         let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
         self.adopt(index, start);
         let common = self.common(index, opens, still);
         let shifted = |warm: Warm| Warm { last_use: start - request.start.saturating_sub(warm.last_use), ..warm };
         let ask = Ask {
             elsewhere: prior.elsewhere.map(shifted),
-            edition: self.sent.prefix.edition,
+            edition: prefix.edition,
             context,
             tail: request.usage.input.min(context),
             still,
+            same: common.same,
             shared: common.shared,
             forked: common.forked,
-            items: self.sent.items.len() as u32,
+            items,
             min_cacheable: min_cacheable[request.model.0 as usize],
             ..prior.ask(request.model, start, end)
         };
@@ -280,6 +355,16 @@ impl Driver<'_, '_> {
         self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
     }
 
+    /// Tokens of the context that is sent.
+    fn context(&self) -> u64 {
+        match self.last {
+            Some(last) if self.is_plain() && self.kept == self.had => {
+                last.tokens + self.logged.items[self.kept..].iter().map(|item| u64::from(item.tokens)).sum::<u64>()
+            }
+            _ => self.view().tokens(),
+        }
+    }
+
     /// How much of the context about to be sent was there before.
     fn common(&self, index: u32, opens: bool, still: u64) -> Common {
         let knobs = &self.ground.oracle.knobs;
@@ -289,36 +374,42 @@ impl Driver<'_, '_> {
         let Some(last) = self.last else {
             let inherited = self.ground.priors[index as usize].inherited;
             let shared = inherited.map_or(alone, |warm| match segment.after {
-                NONE => warm.length.min(self.sent.tokens()),
+                NONE => warm.length.min(self.view().tokens()),
                 _ => self.inherited(index),
             });
-            return Common { shared, forked: None };
+            return Common::only(shared);
         };
-        if !self.cache.knows(request.model) {
-            return Common { shared: alone, forked: None };
+        let View { prefix, items } = self.view();
+        if !self.is_plain() && prefix.edition != self.before.prefix.edition {
+            let known = self.cache.knows_edition(request.model, prefix.edition);
+            return Common::only(if known { still } else { 0 });
         }
-        if self.sent.prefix.edition != self.before.prefix.edition {
-            let known = self.cache.knows_edition(request.model, self.sent.prefix.edition);
-            return Common { shared: if known { still } else { 0 }, forked: None };
-        }
-        let equal = self.sent.items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
+        let (equal, whole) = if self.is_plain() {
+            (self.kept, self.kept == self.had)
+        } else {
+            let equal = items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
+            (equal, equal == self.before.items.len())
+        };
         let tokens = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
-        let whole = equal == self.before.items.len();
-        let shared = self.sent.prefix.tokens + tokens(&self.sent.items[..equal]);
-        match self.change(index, opens) {
-            Change::Rewritten => Common { shared: still, forked: None },
-            _ if equal == 0 => Common { shared: still, forked: None },
-            Change::Stripped => Common { shared, forked: Some(shared) },
-            Change::Grown => {
-                let forked = self.fork(index, last.request, whole).map(|measured| {
-                    let answer = tokens(self.answer(last.request, equal));
-                    measured.unwrap_or(answer).min(answer)
-                });
-                match forked.filter(|&answer| answer > 0) {
-                    Some(answer) => Common { shared: shared + answer, forked: Some(self.cache.cached() + answer) },
-                    None => Common { shared, forked: None },
-                }
-            }
+        let change = if equal == 0 { Change::Rewritten } else { self.change(index, opens) };
+        if change == Change::Rewritten {
+            return Common::only(still);
+        }
+        // What is whole need not be summed again.
+        let same = if whole { last.tokens } else { prefix.tokens + tokens(&items[..equal]) };
+        if !self.cache.knows(request.model) {
+            return Common { shared: alone, ..Common::only(same) };
+        }
+        if change == Change::Stripped {
+            return Common { forked: Some(same), ..Common::only(same) };
+        }
+        let forked = self.fork(index, last.request, whole).map(|measured| {
+            let answer = tokens(self.answer(last.request, equal));
+            measured.unwrap_or(answer).min(answer)
+        });
+        match forked.filter(|&answer| answer > 0) {
+            Some(answer) => Common { forked: Some(self.cache.cached() + answer), ..Common::only(same + answer) },
+            None => Common::only(same),
         }
     }
 
@@ -356,8 +447,8 @@ impl Driver<'_, '_> {
             Key::Residual(request) => request == index,
             Key::Made(_) => false,
         };
-        let before = self.sent.items.iter().take_while(|item| !own(item.key));
-        self.sent.prefix.tokens + before.map(|item| u64::from(item.tokens)).sum::<u64>()
+        let before = self.view().items.iter().take_while(|item| !own(item.key));
+        self.view().prefix.tokens + before.map(|item| u64::from(item.tokens)).sum::<u64>()
     }
 
     /// What the chain that this one was forked off has left in the cache.
@@ -399,7 +490,7 @@ impl Driver<'_, '_> {
     fn answer(&self, before: u32, from: usize) -> &[Item] {
         let timeline = self.ground.timeline;
         let outputs = timeline.requests[before as usize].outputs.clone();
-        let rest = &self.sent.items[from..];
+        let rest = &self.view().items[from..];
         let same = |(item, block): &(&Item, u32)| {
             item.key == Key::Block(*block) && item.kept_chars == timeline.blocks[*block as usize].chars
         };
@@ -435,9 +526,20 @@ enum Change {
 }
 
 /// What of a context can be in the cache.
+#[derive(Clone, Copy)]
 struct Common {
+    /// Leading tokens that are the same as in the context before.
+    same: u64,
+    /// Of these, leading tokens that the model may have cached.
     shared: u64,
+    /// Leading tokens that a hidden request has cached, if there was one.
     forked: Option<u64>,
+}
+
+impl Common {
+    fn only(same: u64) -> Self {
+        Self { same, shared: same, forked: None }
+    }
 }
 
 /// The static prefix as the stages left it: as much longer or shorter as theirs is than the log's.

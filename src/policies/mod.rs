@@ -3,23 +3,28 @@
 //!
 //! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its blocks
 //! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
-//! know, [`cache_knobs`] what can be set about it, [`money`] what tokens cost, [`outcome`] what the difference comes to,
-//! [`breakage`] what a changed context lost. [`knobs`] reads the settings of a policy; what stages write down is a
-//! [`journal`].
+//! know (from [`clock`]s, too), [`cache_knobs`] what can be set about it, [`money`] what tokens cost, [`bill`] what they did
+//! cost, [`outcome`] what the difference comes to, [`breakage`] what a changed context lost. [`knobs`] reads the settings of
+//! a policy; what stages write down is a [`journal`].
 //!
-//! [`compaction`], [`micro`] and [`history_trim`] shorten contexts. [`catalog`] reads tool definitions, [`tools`] and
-//! [`predictors`] tell which of them a request would have been shown; [`tool_filter`] and [`pick_tools`] are the policies
-//! about that, [`arg_check`] checks calls against schemas.
+//! [`prompt_cache`] changes nothing but the cache, with [`causes`] of breaks and three reports of its own; [`calibration`]
+//! holds tokenizers against the bill. [`compaction`], [`micro`] and [`history_trim`] shorten contexts. [`catalog`] reads
+//! tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown; [`tool_filter`] and
+//! [`pick_tools`] are the policies about that, [`arg_check`] checks calls against schemas.
 
 pub mod arg_check;
+pub mod bill;
 pub mod breakage;
 pub mod cache_knobs;
+pub mod calibration;
 pub mod catalog;
+pub mod causes;
 pub mod clock;
 pub mod compaction;
 pub mod contexts;
 pub mod drive;
 pub mod history_trim;
+pub mod hot_cache;
 pub mod journal;
 pub mod knobs;
 pub mod micro;
@@ -29,7 +34,10 @@ pub mod outcome;
 pub mod pick_tools;
 pub mod predictors;
 pub mod priors;
+pub mod prompt_cache;
 pub mod sizes;
+pub mod threshold_model;
 pub mod tool_filter;
 pub mod tools;
 pub mod view;
+pub mod workspace_report;

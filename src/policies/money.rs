@@ -257,7 +257,7 @@ fn settled(model: &str, listed: &[Listed]) -> Result<Vec<Row>> {
 fn units_of(nano: &PerToken, input: u64, place: &str) -> Result<PerToken> {
     let unit = |rate: u64| {
         let scaled = rate * UNITS_PER_TOKEN;
-        (scaled % input == 0).then_some(scaled / input).ok_or_else(|| {
+        scaled.is_multiple_of(input).then_some(scaled / input).ok_or_else(|| {
             Error::failed(format!("{place}: a rate of {rate} is no multiple of 1/200 of the input rate {input}"))
                 .hint("rates here are nano-dollars per token; every published one is such a multiple")
         })

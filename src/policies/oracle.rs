@@ -28,7 +28,9 @@ pub struct Ask {
     pub tail: u64,
     /// Tokens of the static prefix.
     pub still: u64,
-    /// Leading tokens in common with the context before.
+    /// Leading tokens in common with the context before, whatever model that was sent to.
+    pub same: u64,
+    /// Leading tokens that this model may have cached.
     pub shared: u64,
     /// Items of the context, for the look-back.
     pub items: u32,
@@ -170,7 +172,7 @@ impl<'a> Cache<'a> {
         if let Some(length) = ask.forked {
             self.fork(ask, length, tail_class);
         }
-        self.entries.retain(|entry| entry.length <= ask.shared);
+        self.entries.retain(|entry| entry.length <= ask.same.max(ask.shared));
         let still = self.live_still(ask, edition);
         let tail = self.live_tail(ask);
         let cached = ask.context - ask.tail.min(ask.context);
@@ -211,6 +213,7 @@ impl<'a> Cache<'a> {
         let lookback = self.knobs().lookback_blocks;
         let found = self.entries.iter().rev().find(|entry| {
             entry.model == ask.model
+                && entry.length <= ask.shared
                 && (lookback == 0 || ask.items.saturating_sub(entry.items) <= lookback)
                 && self.is_live(entry.last_use, entry.class, ask.start)
         });
@@ -322,6 +325,7 @@ impl Prior {
             context: 0,
             tail: 0,
             still: self.still,
+            same: 0,
             shared: 0,
             items: 0,
             forked: None,

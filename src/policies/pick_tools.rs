@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::model::policy::pick_tools::{Pick, PickTools, Picks, RecallAt, SCORE_BINS};
 use crate::model::policy::tool_filter::Portion;
 use crate::model::timeline::Timeline;
+use crate::model::trace::Place;
 use crate::policies::catalog::read::MCP_PREFIX;
 use crate::policies::catalog::{Definition, Source};
 use crate::policies::tool_filter::knobs::Retry;
@@ -290,7 +291,16 @@ impl Selector for PickSelector<'_> {
     }
 }
 
-/// The policy over one timeline.
+/// Nobody types to a subagent: it keeps its tools.
+struct Everything;
+
+impl Selector for Everything {
+    fn select(&self, _: &[Range<u32>], _: u32) -> Selection {
+        Selection::All
+    }
+}
+
+/// The policy over one timeline. It acts on main threads: picking needs what a person wrote.
 pub struct PickPolicy {
     knobs: Knobs,
     rules: Rules,
@@ -365,8 +375,12 @@ impl PickPolicy {
             withheld: self.withheld(),
             ..PickTools::default()
         };
-        for chain in 0..timeline.chains.len() as u32 {
-            let plan = self.plan(timeline, chain);
+        for (number, chain) in (0u32..).zip(&timeline.chains) {
+            if chain.place != Place::Main {
+                found.chains_left_alone += 1;
+                continue;
+            }
+            let plan = self.plan(timeline, number);
             for turn in &plan.turns {
                 self.turn(&picker, &plan, turn, &mut found);
             }
@@ -418,7 +432,7 @@ impl PickPolicy {
         let mut notes = Vec::new();
         if broken.n > 0 && broken.k * 100 >= self.rules.verdict.broken_pct * broken.n {
             notes.push(format!(
-                "picking by keywords would have broken {} of {} turns that used tools: a tool they called was not shown",
+                "picking by keywords would have broken {} of {} turns that used tools: what they called was not shown",
                 broken.k, broken.n
             ));
         }
@@ -434,8 +448,11 @@ impl PickPolicy {
 
 impl Chains for PickPolicy {
     fn plan(&self, timeline: &Timeline, chain: u32) -> Plan {
-        let selector = PickSelector { picker: self.picker(timeline) };
-        Plan::new(timeline, chain, &self.inventory, &selector, &self.handling)
+        let selector: Box<dyn Selector> = match timeline.chains[chain as usize].place {
+            Place::Main => Box::new(PickSelector { picker: self.picker(timeline) }),
+            _ => Box::new(Everything),
+        };
+        Plan::new(timeline, chain, &self.inventory, &*selector, &self.handling)
     }
 
     fn definitions(&self, _: &Timeline, chain: u32) -> Option<Definitions> {

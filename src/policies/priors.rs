@@ -83,8 +83,8 @@ struct Seen {
 #[derive(Default)]
 struct Family {
     sent: Vec<Sent>,
-    /// Whether the last chain that was forked off found the context that it begins with in the cache.
-    inherits: Option<bool>,
+    /// Chains forked off that found the context they begin with in the cache, less those that did not.
+    inherits: i32,
 }
 
 #[derive(Clone, Copy)]
@@ -183,11 +183,11 @@ impl Learner<'_> {
         let request = &self.timeline.requests[index as usize];
         let key = self.key(request);
         let idle = self.idle[index as usize];
-        let inherited = self.candidate(index).filter(|_| self.family(request).inherits.unwrap_or(true));
+        let inherited = self.candidate(index).filter(|_| self.family(request).inherits >= 0);
         let seen = &mut self.seen[request.chain as usize];
         let under = Some((request.model, request.version));
         if seen.under != under {
-            *seen = Seen { last: seen.last, under, fork: seen.fork, ..Seen::default() };
+            *seen = Seen { last: seen.last, under, estimate: seen.estimate, fork: seen.fork, ..Seen::default() };
         }
         let opening = sizes::opening(self.timeline, request, self.rules);
         let most = *seen.estimate.get_or_insert(opening);
@@ -244,16 +244,19 @@ impl Learner<'_> {
         let candidate = self.candidate(index);
         let family = &mut self.families[self.timeline.chains[request.chain as usize].session as usize];
         let inherits = candidate.map(|warm| 2 * read > warm.length);
-        family.inherits = inherits.or(family.inherits);
+        family.inherits += inherits.map_or(0, |found| if found { 1 } else { -1 });
         let cached = read + request.usage.cache_creation;
         let sent = Sent { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
         family.sent.push(sent);
         let before = self.seen[request.chain as usize].last.map(|last| &self.timeline.requests[last as usize]);
         let before = before.filter(|before| before.model == request.model);
-        let broke = before.is_some_and(|before| 2 * read < before.usage.cache_read + before.usage.cache_creation);
+        let cold = before.is_some() && prior.idle > prior.class.millis();
+        let broke = before.is_some_and(|before| {
+            let cached = before.usage.cache_read + before.usage.cache_creation;
+            if cold { read < cached } else { 2 * read < cached }
+        });
         let opens = contexts::opens(self.timeline, index) && before.is_some();
         let shown = before.and_then(|before| shows_fork(before, request, prior.idle));
-        let cold = before.is_some() && prior.idle > prior.class.millis();
         let first = self.seen[request.chain as usize].last.is_none();
         let seen = &mut self.seen[request.chain as usize];
         let commons = self.commons.entry(key).or_default();

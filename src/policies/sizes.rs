@@ -104,16 +104,23 @@ impl SizeRules {
 
     /// Estimated tokens of a block, with its framing.
     pub fn estimate(&self, block: &Block) -> f64 {
-        let (ratio, framing) = match block.kind {
-            BlockKind::Human | BlockKind::Injected | BlockKind::Summary | BlockKind::Text => {
-                (self.chars_per_token.text, 0.0)
-            }
-            BlockKind::Thinking => (self.chars_per_token.thinking, 0.0),
-            BlockKind::ToolUse => (self.chars_per_token.tool_use, self.framing.tool_use),
-            BlockKind::ToolResult => (self.chars_per_token.tool_result, self.framing.tool_result),
-            BlockKind::Media => (self.chars_per_token.text, self.framing.media),
+        let ratio = match block.kind {
+            BlockKind::Thinking => self.chars_per_token.thinking,
+            BlockKind::ToolUse => self.chars_per_token.tool_use,
+            BlockKind::ToolResult => self.chars_per_token.tool_result,
+            _ => self.chars_per_token.text,
         };
-        f64::from(block.chars) / ratio + framing
+        f64::from(block.chars) / ratio + self.framing_of(block.kind)
+    }
+
+    /// Tokens that come with a block of this kind whatever its length.
+    pub fn framing_of(&self, kind: BlockKind) -> f64 {
+        match kind {
+            BlockKind::ToolUse => self.framing.tool_use,
+            BlockKind::ToolResult => self.framing.tool_result,
+            BlockKind::Media => self.framing.media,
+            _ => 0.0,
+        }
     }
 }
 
@@ -202,14 +209,20 @@ struct Anchoring<'a> {
 }
 
 impl Anchoring<'_> {
-    /// Segment by segment in the order of the clock, so that what a segment begins with is settled before it.
+    /// Segment by segment in the order of the clock, so that what a segment begins with is settled before it; those of one
+    /// chain in their order, whatever its clock says.
     fn all(&mut self) {
-        let start = |segment: &Segment| self.timeline.requests[segment.requests.start as usize].start;
-        let mut order: Vec<u32> = (0..self.timeline.segments.len() as u32).collect();
-        order.sort_by_key(|&segment| (start(&self.timeline.segments[segment as usize]), segment));
-        for segment in order {
-            self.segment(segment);
+        let mut order: Vec<(Millis, u32)> = Vec::with_capacity(self.timeline.segments.len());
+        for chain in &self.timeline.chains {
+            let mut latest = Millis::MIN;
+            for segment in chain.segments.clone() {
+                let first = self.timeline.segments[segment as usize].requests.start;
+                latest = latest.max(self.timeline.requests[first as usize].start);
+                order.push((latest, segment));
+            }
         }
+        order.sort_unstable();
+        order.into_iter().for_each(|(_, segment)| self.segment(segment));
     }
 
     fn segment(&mut self, segment: u32) {
@@ -226,10 +239,24 @@ impl Anchoring<'_> {
                     Some(base) if whole => self.grown(base, index, &inputs),
                     _ => self.opened(index),
                 }
+                self.settle(if base.is_some() { base } else { Some(after).filter(|&after| after != NONE) });
                 (base, whole) = (Some(index), true);
                 inputs.clear();
             } else {
                 inputs.extend(request.outputs.clone());
+            }
+        }
+    }
+
+    /// Whatever size the answers before have now, they are part of a context that was laid out: that of a request, and
+    /// those behind the last one that was billed before it.
+    fn settle(&mut self, base: Option<u32>) {
+        let Some(base) = base else { return };
+        let first = self.timeline.segments[self.timeline.requests[base as usize].segment as usize].requests.start;
+        for index in (first..=base).rev() {
+            self.settled[index as usize] = true;
+            if self.is_billed(index) {
+                break;
             }
         }
     }

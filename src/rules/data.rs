@@ -40,6 +40,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("logs.toml", include_str!("../../rules/logs.toml")),
     ("prices.toml", include_str!("../../rules/prices.toml")),
     ("catalogs/claude_code.toml", include_str!("../../rules/catalogs/claude_code.toml")),
+    ("policies/all.toml", include_str!("../../rules/policies/all.toml")),
     ("policies/arg_check.toml", include_str!("../../rules/policies/arg_check.toml")),
     ("policies/breakage.toml", include_str!("../../rules/policies/breakage.toml")),
     ("policies/catalog.toml", include_str!("../../rules/policies/catalog.toml")),

@@ -124,7 +124,7 @@ fn errors_name_the_place_and_the_keyword_and_no_value() {
     let schema = json!({
         "type": "object",
         "required": ["list"],
-        "properties": { "list": { "type": "array", "items": { "type": "object", "properties": { "a/b": { "enum": [1] } } } } },
+        "properties": { "list": { "type": "array", "items": { "properties": { "a/b": { "enum": [1] } } } } },
     });
     let checker = checker_with(&tool(schema), knobs());
     let verdict = checker.check("T", None, br#"{"list": [{}, {"a/b": "secret"}]}"#);

@@ -313,6 +313,27 @@ fn the_measured_table_meets_its_own_curve() {
 }
 
 #[test]
+fn the_curve_is_what_the_detector_finds_when_the_turns_are_cut() {
+    let timeline = aged(&[0, 0, 1, 2, 2, 3, 7, 8, 12, 19, 20, 23]);
+    let tokens = sizes(&timeline);
+    let detectors = Detectors::new(&timeline, &tokens, Sheet::shipped());
+    for row in edit_ages(&timeline, Sheet::shipped()).risk {
+        let mut breaks = Vec::new();
+        for request in 0..timeline.requests.len() as u32 {
+            let log = logged(&timeline, request);
+            let now = timeline.requests[request as usize].turn;
+            let is_old = |block: u32| now - turn_of(&timeline, block) >= row.kept_turns;
+            let mut sent = log.clone();
+            sent.items.retain(|item| !matches!(item.key, Key::Block(block) if is_old(block)));
+            detectors.look(request, &log, &sent, &mut breaks);
+        }
+        let lost = breaks.iter().filter(|event| event.class == Class::EditSourceLost).count() as u64;
+        assert_eq!(lost, row.at_risk.k, "{} turns kept", row.kept_turns);
+        assert!(lost > 0);
+    }
+}
+
+#[test]
 fn the_newest_source_counts_and_results_before_the_prompt_are_of_the_turn_before() {
     let mut log = Story::new();
     log.session("a", "/p").human(40).ask(0, 1_000, 8).calls("Read", "/a.rs", 20); // blocks 0, 1

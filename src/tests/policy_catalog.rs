@@ -133,7 +133,7 @@ fn keywords_go_and_properties_that_are_called_so_stay() {
         "additionalProperties": false,
         "properties": {
             "default": { "type": "string", "default": "x", "examples": ["y"] },
-            "examples": { "type": "array", "items": { "type": "object", "additionalProperties": {}, "properties": {} } },
+            "examples": { "type": "array", "items": { "type": "object", "additionalProperties": {} } },
             "additionalProperties": { "anyOf": [{ "type": "null", "default": null }, { "$ref": "#/$defs/default" }] },
         },
         "$defs": { "default": { "enum": [{ "default": 1 }], "default": 2 } },
@@ -143,7 +143,7 @@ fn keywords_go_and_properties_that_are_called_so_stay() {
         "type": "object",
         "properties": {
             "default": { "type": "string" },
-            "examples": { "type": "array", "items": { "type": "object", "properties": {} } },
+            "examples": { "type": "array", "items": { "type": "object" } },
             "additionalProperties": { "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/default" }] },
         },
         "$defs": { "default": { "enum": [{ "default": 1 }] } },
@@ -154,8 +154,8 @@ fn keywords_go_and_properties_that_are_called_so_stay() {
 
 #[test]
 fn each_provider_gets_its_shape_and_the_removal_is_a_difference_in_tokens() {
-    let tool = json!([{ "name": "w", "description": "d", "input_schema": { "type": "object", "additionalProperties": false } }]);
-    let text = tool.to_string();
+    let schema = json!({ "type": "object", "additionalProperties": false });
+    let text = json!([{ "name": "w", "description": "d", "input_schema": schema }]).to_string();
     let spec = Spec::parse("t.json").unwrap();
     let catalog = Catalog::read([(&spec, text.as_str())]).unwrap();
     let parameters = json!({ "type": "object", "additionalProperties": false });

@@ -472,21 +472,24 @@ fn client_knobs() -> Knobs {
 #[test]
 fn automatic_compactions_are_placed_at_the_request_or_beside_it() {
     let sheet = Sheet::shipped();
-    let placed = |contexts: &[u64], answer: u32| {
+    let placed = |contexts: &[u64], answer: u32, pre_tokens: Option<u64>| {
         let mut log = Story::new();
         log.version("2.1.30").session("a", "/p");
         stretch(&mut log, contexts);
-        log.says(answer).compaction(Asked::Auto, Some(168_000), 40).human(4).ask(0, 30_000, 0);
+        log.says(answer).compaction(Asked::Auto, pre_tokens, 40).human(4).ask(0, 30_000, 0);
         let found = placement(&log.done(), &client_knobs(), sheet);
-        (found.placed.k, found.placed.n, found.false_firings.k, found.is_met)
+        (found.placed.k, found.placed_by_estimate.k, found.placed.n, found.false_firings.k, found.is_met)
     };
     // The last request itself reached the trigger of 167,000: one beside the compaction.
-    assert_eq!(placed(&[90_000, 167_000], 0), (1, 1, 0, Some(true)));
+    assert_eq!(placed(&[90_000, 167_000], 0, None), (1, 1, 1, 0, Some(true)));
     // Only its answer of 10,000 characters (3,430 tokens) reaches it.
-    assert_eq!(placed(&[90_000, 164_000], 10_000), (1, 1, 0, Some(true)));
-    assert_eq!(placed(&[90_000, 163_000], 10_000), (0, 1, 0, Some(false)));
+    assert_eq!(placed(&[90_000, 164_000], 10_000, None), (1, 1, 1, 0, Some(true)));
+    assert_eq!(placed(&[90_000, 163_000], 10_000, None), (0, 0, 1, 0, Some(false)));
+    // What the boundary says of its context goes first.
+    assert_eq!(placed(&[90_000, 163_000], 10_000, Some(167_000)), (1, 0, 1, 0, Some(true)));
+    assert_eq!(placed(&[90_000, 164_000], 10_000, Some(166_999)), (0, 1, 1, 0, Some(false)));
     // Reached long before: the rule fires where nothing happened.
-    assert_eq!(placed(&[167_000, 168_000, 169_000], 0), (0, 1, 1, Some(false)));
+    assert_eq!(placed(&[167_000, 168_000, 169_000], 0, Some(170_000)), (0, 0, 1, 1, Some(false)));
 }
 
 #[test]
@@ -538,14 +541,14 @@ fn edges_are_listed_by_version_in_order() {
 fn sizes_after_compactions_are_held_against_the_knobs() {
     let mut log = Story::new();
     log.session("a", "/p");
-    // 20,000 of prefix and 38,012 of carry are 58,012: within a quarter of 46,410 … 77,349.
-    for context in [46_410, 46_409, 77_349, 77_350] {
+    // 20,000 of prefix and 18,012 of carry are 38,012: within a quarter of 30,410 … 50,682.
+    for context in [30_410, 30_409, 50_682, 50_683] {
         stretch(&mut log, &[160_000]);
         log.compaction(Asked::Auto, Some(168_000), 40).human(4).ask(0, context, 0);
     }
     let found = after_sizes(&log.done(), &[20_000], &Sheet::shipped().knobs, Sheet::shipped());
     assert_eq!((found.compactions, found.by_knobs.k, found.by_knobs.n), (4, 2, 4));
-    assert_eq!((found.context.p50, found.context.max, found.is_met), (46_410, 77_350, Some(false)));
+    assert_eq!((found.context.p50, found.context.max, found.is_met), (30_410, 50_683, Some(false)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tools picked by keywords.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use crate::policies::pick_tools::{Empty, Knobs, Overlap, PickPolicy, Rules, Scop
 use crate::policies::tool_filter::Inputs;
 use crate::policies::tools::inventory::StopWords;
 use crate::policies::tools::queries::Bag;
+use crate::policies::tools::stage::Chains;
 use crate::tests::timeline_builder::Story;
 
 const SHEET: &str = include_str!("../../rules/policies/pick_tools.toml");
@@ -49,9 +50,12 @@ fn catalog(tools: &[(&str, &str)]) -> Value {
     )
 }
 
+static SHIPPED: LazyLock<Catalog> = LazyLock::new(|| {
+    Catalog::shipped(include_str!("../../rules/catalogs/claude_code.toml"), "claude_code.toml").unwrap()
+});
+
 fn policy(timeline: &Timeline, knobs: &Knobs, catalog: Option<&Value>) -> Arc<PickPolicy> {
     let sheet = include_str!("../../rules/policies/catalog.toml");
-    let shipped = Catalog::shipped(include_str!("../../rules/catalogs/claude_code.toml"), "claude_code.toml").unwrap();
     let stop = StopWords::parse(include_str!("../../rules/policies/stop_words.toml"), "stop_words.toml").unwrap();
     let spec = Spec::parse("tools.json").unwrap();
     let given = catalog.map(|catalog| Catalog::read([(&spec, catalog.to_string().as_str())]).unwrap());
@@ -59,7 +63,7 @@ fn policy(timeline: &Timeline, knobs: &Knobs, catalog: Option<&Value>) -> Arc<Pi
     knobs.check().unwrap();
     let inputs = Inputs {
         catalog: given.as_ref().map(|catalog| (catalog, Source::Given)),
-        shipped: &shipped,
+        shipped: &SHIPPED,
         catalog_rules: &catalog_rules,
         stop: &stop,
         prefixes: None,
@@ -246,7 +250,7 @@ fn recall_is_told_by_number_of_picks_and_for_mcp_alone() {
         found.recall_mcp[&1],
         RecallAt { recall: Portion { k: 1, n: 1 }, turns_covered: Portion { k: 1, n: 1 } }
     );
-    // mcp__w__get: {mcp, get, weather, paris} 2/4; forecast: 1/2: a tie in score, more words first. Both in the bin of 50 %.
+    // mcp__w__get: {mcp, get, weather, paris} 2/4; forecast: 1/2: a tie, more words first. Both in the bin of 50 %.
     assert_eq!(found.scores.iter().sum::<u64>(), 2);
     assert_eq!((found.scores[0], found.scores[5]), (1, 1));
 }
@@ -270,6 +274,18 @@ fn senseless_knobs_are_named() {
     assert!(wrong.check().unwrap_err().message.contains("min_score=-0.1"));
     let wrong = Knobs { query_chars: 0, ..knobs() };
     assert!(wrong.check().unwrap_err().message.contains("query_chars=0"));
+}
+
+#[test]
+fn subagents_keep_their_tools() {
+    let mut story = Story::new();
+    story.session("a", "/p").human(5).words(&["weather"]).ask(0, 1, 1).calls("aa", "", 1).result(1).ask(0, 1, 1);
+    story.agent("x").injected(5).ask(0, 1, 1).calls("bb", "", 1);
+    let timeline = story.done();
+    let policy = policy(&timeline, &knobs(), Some(&catalog(&[("aa", "weather"), ("bb", "y")])));
+    let found = policy.outcome(&timeline);
+    assert_eq!((found.turns.n, found.chains_left_alone, found.shown.recall), (1, 1, Portion { k: 1, n: 1 }));
+    assert!(policy.plan(&timeline, 1).steps.iter().all(|step| step.visible.len() == 2 && step.missed.is_empty()));
 }
 
 const WORDS: [&str; 6] = ["weather", "paris", "train", "ticket", "city", "music"];
@@ -343,7 +359,8 @@ proptest! {
 
     #[test]
     fn recall_never_falls_with_more_picks(
-        overlap in any_overlap(), tools in prop::collection::vec(some_words(), 2..6), query in some_words(), used in 0usize..2,
+        overlap in any_overlap(), tools in prop::collection::vec(some_words(), 2..6), query in some_words(),
+        used in 0usize..2,
     ) {
         let name = format!("t{used}");
         let timeline = log(&[(&query, &[&name, "t1"])]);

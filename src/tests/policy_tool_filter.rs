@@ -1,16 +1,20 @@
 //! Showing fewer tools: who is shown what, what is missed, what that does to contexts.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::model::policy::tool_filter::{BreakEven, Portion, ToolFilter};
 use crate::model::timeline::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
+use crate::policies::cache_knobs::Oracle;
 use crate::policies::catalog::read::Spec;
 use crate::policies::catalog::{Catalog, CatalogRules, Source};
+use crate::policies::drive;
+use crate::policies::money::Prices;
 use crate::policies::predictors::{Predictions, Successions};
+use crate::policies::sizes::{Estimator, SizeRules, Sizes};
 use crate::policies::tool_filter::coverage::{ALL_TURNS, coverage};
 use crate::policies::tool_filter::knobs::{Continuation, Knobs, Order, Predictor, Rules};
 use crate::policies::tool_filter::{Filter, Inputs};
@@ -63,14 +67,14 @@ struct Sheets {
     stop: StopWords,
 }
 
-fn sheets() -> Sheets {
+static SHEETS: LazyLock<Sheets> = LazyLock::new(|| {
     let catalog = include_str!("../../rules/policies/catalog.toml");
     Sheets {
         shipped: Catalog::shipped(include_str!("../../rules/catalogs/claude_code.toml"), "claude_code.toml").unwrap(),
         catalog_rules: CatalogRules::parse(catalog, "catalog.toml").unwrap(),
         stop: StopWords::parse(include_str!("../../rules/policies/stop_words.toml"), "stop_words.toml").unwrap(),
     }
-}
+});
 
 /// A catalog of these tools, in this order, each described by its name and a filler of so many characters.
 fn catalog(tools: &[(&str, usize)]) -> Catalog {
@@ -87,6 +91,20 @@ fn size(name: &str, chars: usize) -> u64 {
     (chars * 343 + 500) / 1000 + 12
 }
 
+/// Tokens of `tool_search`: 0.343 per code point of its definition in Anthropic's shape, and 12.
+fn fallback() -> u64 {
+    let definition = json!({
+        "name": "tool_search",
+        "description": "Load a tool that is not listed yet. Give its name and why it is needed.",
+        "input_schema": {
+            "type": "object",
+            "properties": { "tool_name": { "type": "string" }, "reason": { "type": "string" } },
+            "required": ["tool_name", "reason"],
+        },
+    });
+    (definition.to_string().len() as u64 * 343 + 500) / 1000 + 12
+}
+
 fn filter(timeline: &Timeline, knobs: &Knobs, catalog: Option<&Catalog>) -> Arc<Filter> {
     filter_with(timeline, knobs, catalog, None)
 }
@@ -97,7 +115,7 @@ fn filter_with(
     catalog: Option<&Catalog>,
     predictions: Option<&Predictions>,
 ) -> Arc<Filter> {
-    let sheets = sheets();
+    let sheets = &*SHEETS;
     let prefixes = vec![PREFIX; timeline.chains.len()];
     let inputs = Inputs {
         catalog: catalog.map(|catalog| (catalog, Source::Given)),
@@ -118,7 +136,7 @@ fn outcome(timeline: &Timeline, knobs: &Knobs) -> ToolFilter {
 /// A turn: the words of the person, and the tools of each answer.
 type Turn<'a> = (&'a [&'a str], &'a [&'a [&'a str]]);
 
-/// Sessions of one project, an hour apart, told turn by turn.
+/// Sessions of one project, an hour apart, told turn by turn; each turn ends with an answer that calls nothing.
 fn log(sessions: &[&[Turn<'_>]]) -> Timeline {
     let mut story = Story::new();
     for (number, session) in sessions.iter().enumerate() {
@@ -134,9 +152,8 @@ fn log(sessions: &[&[Turn<'_>]]) -> Timeline {
                     story.result(10);
                 }
             }
+            story.ask(1_000, 100, 1);
         }
-        // Answers of the last calls come in with a last request.
-        story.ask(1_000, 100, 1);
     }
     story.done()
 }
@@ -245,22 +262,11 @@ fn an_appended_definition_leaves_the_prefix_alone_and_stays() {
     let filter = filter(&timeline, &always(&["Read"]), Some(&tools));
     let sent = sent(&filter, &timeline);
     let hidden = size("Task", 900) + size("Web", 600);
-    // `tool_search`: 0.343 per code point of its definition in Anthropic's shape, and 12.
-    let fallback = json!({
-        "name": "tool_search",
-        "description": "Load a tool that is not listed yet. Give its name and why it is needed.",
-        "input_schema": {
-            "type": "object",
-            "properties": { "tool_name": { "type": "string" }, "reason": { "type": "string" } },
-            "required": ["tool_name", "reason"],
-        },
-    });
-    let fallback = (fallback.to_string().len() as u64 * 343 + 500) / 1000 + 12;
     let prefix = sent[0].0.prefix;
-    assert_eq!(prefix.tokens, PREFIX - hidden + fallback);
+    assert_eq!(prefix.tokens, PREFIX - hidden + fallback());
     assert_ne!(prefix.edition, 0);
     assert!(sent.iter().all(|(view, _)| view.prefix == prefix));
-    // The second request answers with Task: it is asked for with one more request, and its definition follows what came in.
+    // The second request answers with Task: one more request asks for it, its definition follows what came in.
     let definition = u32::try_from(size("Task", 900) + 150).unwrap();
     let before = prefix.tokens + u64::from(BLOCK) * 3;
     let retry = ExtraCall { cause: "tool_retry", read: before, write: 0, uncached: 0, output: 0 };
@@ -310,7 +316,7 @@ fn a_rebuilt_head_is_another_prefix_and_costs_the_request_that_asked() {
 
 #[test]
 fn what_nothing_makes_good_is_noticed_as_unrecovered() {
-    let timeline = log(&[&[(&["go"], &[&["Task", "Task"], &["Task"]])]]);
+    let timeline = log(&[&[(&["go"], &[&["Task", "Task"], &["Task"], &["Read"]])]]);
     let lost = [
         Knobs { expand: Expand::Fail, ..knobs() },
         Knobs { fallback: false, ..knobs() },
@@ -328,10 +334,10 @@ fn what_nothing_makes_good_is_noticed_as_unrecovered() {
 
 #[test]
 fn what_was_learned_ends_with_its_session() {
-    let timeline = log(&[&[(&["go"], &[&["Task"]]), (&["on"], &[])], &[(&["go"], &[&["Task"]])]]);
+    let timeline = log(&[&[(&["go"], &[&["Task", "Read"]]), (&["on"], &[])], &[(&["go"], &[&["Task"]])]]);
     let filter = filter(&timeline, &knobs(), None);
-    assert_eq!(shown(&filter, &timeline, 0)[1], ["Task"]);
-    assert!(!shown(&filter, &timeline, 1)[0].contains(&"Task".to_owned()));
+    assert_eq!(shown(&filter, &timeline, 0), [vec!["Read"], vec!["Read", "Task"]]);
+    assert_eq!(shown(&filter, &timeline, 1), [["Read"]]);
     assert_eq!(filter.outcome(&timeline).misses.k, 2);
 }
 
@@ -343,7 +349,7 @@ fn the_visible_set_keeps_the_order_of_the_catalog() {
     assert_eq!(shown(&filter, &timeline, 0)[0], ["Zed", "Alpha"]);
     let set = plan(&filter, &timeline, 0).steps[0].head.clone();
     let by_name = Knobs { order: Order::Name, ..always(&["Alpha", "Zed"]) };
-    let by_name = super::policy_tool_filter::filter(&timeline, &by_name, Some(&tools));
+    let by_name = self::filter(&timeline, &by_name, Some(&tools));
     assert_ne!(filter.edition(&set), by_name.edition(&set));
 }
 
@@ -393,7 +399,7 @@ fn continuations_can_be_shown_everything() {
     assert!(editions[0] != 0 && editions[1..].iter().all(|edition| *edition == 0), "{editions:?}");
 }
 
-/// Query "weather paris paris" counts each word twice: (2, 4) against {weather, city} 2/(√20·√2), {paris} 4/√20, {db} 0.
+/// The query "weather paris paris" counts twice: 2 and 4.
 #[test]
 fn tf_cosine_ranks_by_angle_and_keeps_catalog_order() {
     let about = |name: &str, words: &str| json!({ "name": name, "description": words, "input_schema": {} });
@@ -401,7 +407,7 @@ fn tf_cosine_ranks_by_angle_and_keeps_catalog_order() {
         about("t_one", "weather city"),
         about("t_two", "paris"),
         about("t_six", "database tables"),
-        about("named", "x")
+        about("named", "alpha beta gamma delta epsilon zeta theta iota kappa")
     ]);
     let text = tools.to_string();
     let tools = Catalog::read([(&Spec::parse("t.json").unwrap(), text.as_str())]).unwrap();
@@ -428,7 +434,7 @@ fn tf_cosine_ranks_by_angle_and_keeps_catalog_order() {
     assert_eq!(shown(4, 0.9)[0].len(), 4, "a catalog that is no larger than top_k is shown whole");
     assert_eq!(shown(0, 0.01)[0].len(), 4, "no always list and no proposals: everything");
     let strict = Knobs { predictor: Predictor::TfCosine, top_k: 0, ..always(&["t_six"]) };
-    assert_eq!(super::policy_tool_filter::shown(&filter(&timeline, &strict, Some(&tools)), &timeline, 0)[2], ["t_six"]);
+    assert_eq!(self::shown(&filter(&timeline, &strict, Some(&tools)), &timeline, 0)[2], ["t_six"]);
 }
 
 #[test]
@@ -516,8 +522,8 @@ fn senseless_knobs_are_named() {
     knobs().check().unwrap();
 }
 
-/// policies.md 5.2 and 5.3: 20,000 saved per request against 3,800,000 per miss, one in 190; 45 requests per miss, C = 95.5k
-/// and d = 600 need about 2.4k tokens.
+/// policies.md 5.2 and 5.3: 20,000 saved per request against 3,800,000 per miss, one in 190; 45 requests per miss,
+/// C = 95.5k and d = 600 need about 2.4k tokens.
 #[test]
 fn break_even_has_the_numbers_of_the_specification() {
     let rule = BreakEven {
@@ -613,7 +619,7 @@ fn coverage_counts_main_threads_calls_and_turns() {
     }
     story.ask(0, 1, 1).agent("x").human(1).ask(0, 1, 1).calls("Task", "", 1);
     let timeline = story.done();
-    let sheets = sheets();
+    let sheets = &*SHEETS;
     let inventory = Inventory::new(&timeline, None, &sheets.shipped, &sheets.catalog_rules.sizes, &sheets.stop);
     let six = inventory.matching(&knobs().always);
     let found = coverage(&timeline, &inventory, &six, &[1, 2]);
@@ -644,6 +650,40 @@ fn a_new_segment_without_the_place_of_a_definition_gets_it_at_its_end() {
     let last = &sent[3].0.items;
     assert_eq!(last.len(), 2);
     assert!(matches!(last[1].key, Key::Made(_)));
+}
+
+/// Through the driver: three requests of one turn after a first one, an hour of life.
+#[test]
+fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
+    let mut story = Story::new();
+    story.session("a", "/p").hour().human(400).ask(0, 30_000, 8).calls("Read", "", 40).result(4_000);
+    story.ask(30_000, 1_500, 8).calls("Task", "", 40).result(4_000).ask(31_500, 1_500, 8).says(40);
+    story.human(40).ask(33_000, 200, 8);
+    let timeline = story.done();
+    let text = include_str!("../../rules/policies/sizes.toml");
+    let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
+    let oracle = Oracle::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
+    let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
+    let run = |knobs: Option<Knobs>| {
+        let stage = knobs.map(|knobs| filter(&timeline, &knobs, Some(&tools)));
+        let mut stages = || stage.iter().map(Filter::stage).collect();
+        drive::run(&timeline, &sizes, &oracle, &prices, &mut stages)
+    };
+    let baseline = run(None);
+    assert_eq!(run(Some(always(&["*"]))), baseline);
+    let appended = run(Some(always(&["Read"])));
+    let rebuilt = run(Some(Knobs { expand: Expand::RetryRebuild, ..always(&["Read"]) }));
+    assert_eq!((appended.extra.len(), rebuilt.extra.len()), (1, 1));
+    // The request with the miss: appended, all that was sent before is still good; rebuilt, nothing is.
+    assert_eq!(
+        appended.requests[1].shared,
+        baseline.requests[1].shared - size("Task", 3_000) - size("Web", 3_000) + fallback()
+    );
+    assert_eq!((rebuilt.requests[1].shared, rebuilt.requests[1].spent.read), (0, 0));
+    assert!(rebuilt.requests[2].spent.read > 20_000, "from there on the new head is cached");
+    let recent = Knobs { predictor: Predictor::Recency, learn: false, ..always(&["Read"]) };
+    assert_eq!(run(Some(recent)).requests[3].shared, 0, "another set in the second turn");
 }
 
 const TOOLS: [&str; 6] = ["Read", "Bash", "Task", "Web", "mcp__a__x", "mcp__a__y"];

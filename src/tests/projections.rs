@@ -12,7 +12,7 @@ use crate::frames::lake::Lake;
 use crate::logs::assemble::assemble;
 use crate::logs::gather::gather;
 use crate::logs::record::Extractor;
-use crate::logs::take::TakeRecords;
+use crate::logs::take::TakeLines;
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::{Thresholds, mine};
 use crate::model::corpus::{Corpus, Source};

@@ -39,6 +39,8 @@ pub struct Story {
     marks: Marks,
     cause: Option<SegmentCause>,
     human_since: bool,
+    /// What the next segment goes on from, if that is not the request before.
+    base: Option<u32>,
     /// Calls that wait for their results.
     open: Vec<u32>,
     messages: u32,
@@ -71,6 +73,7 @@ impl Story {
             marks: Marks::default(),
             cause: None,
             human_since: false,
+            base: None,
             open: Vec::new(),
             messages: 0,
         }
@@ -221,6 +224,14 @@ impl Story {
         if cause == SegmentCause::Rewind { self.mark(Marks::REWIND) } else { self }
     }
 
+    /// The conversation goes back to where that request (counted over the whole story) had been answered; as the first
+    /// thing of a chain: it is forked off there.
+    pub fn back_to(&mut self, request: u32) -> &mut Self {
+        self.base = Some(request);
+        let forks = self.cause == Some(SegmentCause::Start);
+        if forks { self } else { self.segment(SegmentCause::Rewind) }
+    }
+
     fn place(&self) -> (u32, u32) {
         (self.timeline.chains.len() as u32 - 1, self.timeline.requests.len() as u32)
     }
@@ -276,6 +287,9 @@ impl Story {
         self.timeline.segments.last_mut().expect("a segment was opened").requests.end += 1;
         self.now += self.took;
         (self.pending, self.marks, self.human_since) = (blocks, Marks::default(), false);
+        if let Some(base) = self.base.take() {
+            self.timeline.segments.last_mut().expect("a segment was opened").after = base;
+        }
         self
     }
 

@@ -9,8 +9,10 @@ use clap::Parser;
 use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::input::Input;
 use crate::context::{Context, Env};
+use crate::logs::timeline::read;
 use crate::model::timeline::{Marks, ReferenceKind, SegmentCause, Timeline};
-use crate::model::trace::{Millis, Place, Usage};
+use crate::model::trace::{Millis, Place, Usage, compare_versions};
+use crate::tests::timeline::{timeline_guide, told};
 
 #[derive(Parser)]
 struct Line {
@@ -21,7 +23,7 @@ struct Line {
 }
 
 /// The input of a command on a folder of logs.
-fn input(logs: &str, lake: Option<&str>) -> Input {
+pub(super) fn input(logs: &str, lake: Option<&str>) -> Input {
     let mut words = vec!["devboy", "--input-dir", logs, "--quiet"];
     match lake {
         Some(lake) => words.extend(["--lake", lake]),
@@ -43,7 +45,7 @@ fn input(logs: &str, lake: Option<&str>) -> Input {
 }
 
 /// Share of warm requests within a turn that read exactly what the one before had read and written (policies.md F4).
-fn identity(timeline: &Timeline) -> (u64, u64) {
+fn identity(timeline: &Timeline, later: bool) -> (u64, u64) {
     let (mut equal, mut all) = (0, 0);
     for segment in &timeline.segments {
         let requests = &timeline.requests[segment.requests.start as usize..segment.requests.end as usize];
@@ -51,7 +53,9 @@ fn identity(timeline: &Timeline) -> (u64, u64) {
             let (before, now) = (&pair[0], &pair[1]);
             let warm = now.start - before.end < 240_000 && now.usage.cache_read > 0;
             let same = now.model == before.model && now.version == before.version && now.marks == Marks::default();
-            if warm && same && before.usage.cache_creation + before.usage.cache_read > 0 {
+            let version = timeline.names.text(now.version);
+            let asked = compare_versions(version, "2.1.42").is_gt() == later;
+            if asked && warm && same && before.usage.cache_creation + before.usage.cache_read > 0 {
                 all += 1;
                 equal += u64::from(now.usage.cache_read == before.usage.cache_read + before.usage.cache_creation);
             }
@@ -70,6 +74,10 @@ fn timeline_of_real_logs() {
     let begin = Instant::now();
     let timeline = input.timeline().unwrap();
     println!("timeline in {:?}", begin.elapsed());
+    let begin = Instant::now();
+    let again = input.timeline().unwrap();
+    println!("again in {:?}", begin.elapsed());
+    assert!(told(&timeline) == told(&again), "the lake gives another timeline than the logs");
     let history = input.history();
     let sum = |of: &dyn Fn(&Usage) -> u64, progress: bool| -> u64 {
         let place = |chain: u32| timeline.chains[chain as usize].place == Place::Progress;
@@ -110,8 +118,10 @@ fn timeline_of_real_logs() {
         *sums = (sums.0 + 1, sums.1 + u64::from(block.chars), sums.2 + u64::from(block.tokens[0]));
     }
     println!("blocks {kinds:?}");
-    let (equal, all) = identity(&timeline);
-    println!("identity {equal} of {all}: {:.4}", equal as f64 / all as f64);
+    for (name, later) in [("up to 2.1.42", false), ("later", true)] {
+        let (equal, all) = identity(&timeline, later);
+        println!("identity, versions {name}: {equal} of {all}: {:.4}", equal as f64 / all as f64);
+    }
     let mut references: BTreeMap<_, (u64, u64, u64)> = BTreeMap::new();
     let mut ages: BTreeMap<String, u64> = BTreeMap::new();
     let of_block = |block: u32| timeline.requests.partition_point(|request| request.outputs.end <= block) as u32;
@@ -135,5 +145,10 @@ fn timeline_of_real_logs() {
     println!("utterances {} words {}", timeline.utterances.len(), timeline.words.len());
     println!("references (all, without source, cut) {references:?}, sources {}", timeline.sources.len());
     println!("edits by age of their newest source {ages:?}");
+    for source in input.sources.iter().filter(|source| !source.is_sidecar()) {
+        let log = std::fs::File::open(source.path.as_ref().expect("it is on disk")).unwrap();
+        let counted = read::read_stream(log, timeline_guide()).1;
+        assert_eq!((counted.records, counted.bad_fragments), (source.counters.records, source.counters.bad_fragments));
+    }
     println!("skipped {:?}", timeline.skipped);
 }

@@ -47,7 +47,7 @@ pub fn assemble(sources: &[SourceTimeline<'_>], shrink_tokens_min: u64) -> Timel
 pub(super) struct File<'a> {
     key: Id,
     pub(super) rows: &'a FileTimeline,
-    /// Decides between copies: the file whose answers began first, then the one that ended first.
+    /// Decides between copies: the file that began first, then the one that ended first.
     age: (Millis, Millis, Id),
     /// Where its symbols went.
     pub(super) symbols: Vec<Sym>,
@@ -55,11 +55,8 @@ pub(super) struct File<'a> {
 
 impl<'a> File<'a> {
     fn new(source: &SourceTimeline<'a>) -> Self {
-        let answers = || {
-            let records = source.file.rows.records.iter();
-            records.filter(|row| matches!(row.kind, RecordKind::Answered(_))).map(|row| row.ts)
-        };
-        let age = (answers().fold(NO_TIME, earlier), answers().max().unwrap_or(NO_TIME), source.key);
+        let times = || source.file.rows.records.iter().map(|row| row.ts);
+        let age = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME), source.key);
         Self { key: source.key, rows: source.file, age, symbols: Vec::new() }
     }
 
@@ -252,6 +249,9 @@ impl<'a> Assembly<'a> {
             }
             return;
         }
+        if self.is_repeated_compaction(file, record, row) {
+            return self.skip("duplicate_record");
+        }
         let (parent, is_known) = self.parent_node(file, row.parent);
         let tip = match (parent, is_known) {
             (_, false) => UNKNOWN,
@@ -282,6 +282,13 @@ impl<'a> Assembly<'a> {
             }
             RecordKind::Noted => self.tracks[track as usize].marks.set(row.marks),
         }
+    }
+
+    /// A summary that stands for its compaction, in a copy that lacks the boundary: the compaction is known.
+    fn is_repeated_compaction(&self, file: u32, record: u32, row: &RecordRow) -> bool {
+        let is_made_up = matches!(row.kind, RecordKind::Compacted { .. }) && !row.id.is_some();
+        let summary = self.files[file as usize].rows.rows.records.get(record as usize + 1);
+        is_made_up && summary.is_some_and(|summary| summary.id.is_some() && self.known.contains_key(&summary.id))
     }
 
     fn said(&mut self, node: u32, row: &RecordRow, track: u32) {

@@ -93,6 +93,13 @@ impl Draft {
         &self.text[block.text.clone()]
     }
 
+    /// Drops blocks that nobody writes on this side of the conversation.
+    pub fn keep(&mut self, belongs: impl Fn(Part) -> bool) {
+        let before = self.blocks.len();
+        self.blocks.retain(|block| belongs(block.part));
+        self.other_blocks += (before - self.blocks.len()) as u64;
+    }
+
     /// Reads a `message`; false if it is no object.
     ///
     /// # Errors

@@ -59,7 +59,11 @@ fn run<'t>(
         return pieces(text, start, end, rules, take);
     };
     if slash > 1 && word[slash - 1] == b':' && word.get(slash + 1) == Some(&b'/') {
-        return take(ReferenceKind::Url, word, end);
+        // Addresses hold what elsewhere separates: `?a=b`.
+        let more = text[end..].iter().take_while(|&&byte| INSIDE[byte as usize] || byte == b'=').count();
+        let end =
+            end + text[end..end + more].iter().rposition(|byte| !b".:!?=".contains(byte)).map_or(0, |last| last + 1);
+        return take(ReferenceKind::Url, &text[start..end], end);
     }
     // What follows a colon is a place in the file, unless the colon stands behind the letter of a drive.
     let colon = word.iter().skip(2).position(|&byte| byte == b':').map_or(word.len(), |at| at + 2);

@@ -1,6 +1,6 @@
 //! What was put together, laid out chain by chain: blocks, calls, segments, boundaries with their final numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::logs::timeline::assemble::{Assembly, ChainId};
@@ -19,16 +19,19 @@ pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timelin
         shrink_tokens_min,
         out: Timeline::default(),
         placed: vec![NONE; assembly.nodes.len()],
+        backwards: 0,
         results: Vec::new(),
     };
     layout.all();
     layout.references();
     layout.utterances();
     let orphans = layout.answer_calls();
+    let backwards = layout.backwards;
     let mut out = layout.out;
     let Assembly { names, mut skipped, tracks, .. } = assembly;
     skipped.insert("never_sent".to_owned(), tracks.iter().map(|track| track.pending.len() as u64).sum());
     skipped.insert("orphan_result".to_owned(), orphans);
+    skipped.insert("clock_backwards".to_owned(), backwards);
     skipped.retain(|_, count| *count > 0);
     Timeline { names, skipped, ..std::mem::take(&mut out) }
 }
@@ -39,6 +42,8 @@ struct Layout<'a> {
     out: Timeline,
     /// First block of each node, or [`NONE`].
     placed: Vec<u32>,
+    /// Requests that began before the one before them.
+    backwards: u64,
     /// Blocks that are results, with their calls and whether they are errors.
     results: Vec<(u32, Id, bool)>,
 }
@@ -75,23 +80,28 @@ impl Layout<'_> {
         chains.filter(|&(_, track)| !tracks[track as usize].requests.is_empty())
     }
 
-    /// Sessions with at least one request. The file in which a session begins names its project.
+    /// Sessions with at least one request, by the first record that is no copy: a fork comes after what it was forked
+    /// off. The file in which a session begins names its project.
     fn sessions(&self) -> Vec<Session> {
-        let mut spans: BTreeMap<Id, (Millis, Option<(Millis, Id)>)> = BTreeMap::new();
+        let mut projects: BTreeMap<Id, (Millis, Id)> = BTreeMap::new();
         for file in self.assembly.files {
-            for span in &file.rows.rows.sessions {
-                let named = span.project.is_some().then_some((span.ts_first, span.project));
-                let (ts_first, project) = spans.entry(file.session(span.session)).or_insert((NO_TIME, None));
-                *ts_first = earlier(*ts_first, span.ts_first);
-                *project = (*project).into_iter().chain(named).min();
+            for span in file.rows.rows.sessions.iter().filter(|span| span.project.is_some()) {
+                let named = (span.ts_first, span.project);
+                let known = projects.entry(file.session(span.session)).or_insert(named);
+                *known = named.min(*known);
             }
         }
-        let ids: BTreeSet<Id> = self.used_chains().map(|(id, _)| id.0).collect();
-        let session = |id: Id| {
-            let (ts_first, project) = spans.get(&id).copied().unwrap_or((NO_TIME, None));
-            Session { id, project: project.map_or(Id::NONE, |(_, project)| project), ts_first }
-        };
-        let mut sessions: Vec<Session> = ids.into_iter().map(session).collect();
+        let mut begins: BTreeMap<Id, Millis> = self.used_chains().map(|(id, _)| (id.0, NO_TIME)).collect();
+        for (number, node) in self.assembly.nodes.iter().enumerate() {
+            let (row, file) = (self.assembly.row(number as u32), &self.assembly.files[node.file as usize]);
+            let session = file.session(file.rows.rows.chains[row.chain as usize].session);
+            if let Some(begin) = begins.get_mut(&session) {
+                *begin = earlier(*begin, row.ts);
+            }
+        }
+        let project = |id| projects.get(&id).map_or(Id::NONE, |&(_, project)| project);
+        let sessions = begins.into_iter().map(|(id, ts_first)| Session { id, project: project(id), ts_first });
+        let mut sessions: Vec<Session> = sessions.collect();
         sessions.sort_by_key(|session| (session.ts_first, session.id));
         sessions
     }
@@ -116,9 +126,13 @@ impl Layout<'_> {
                 outputs: 0..0,
                 marks: draft.marks,
             };
-            let before = self.out.requests.last().filter(|_| count > 0).map_or(0, Request::context);
-            let shrinks = before > request.context() + self.shrink_tokens_min;
-            let opens = draft.opens.map(|(cause, after)| (cause, place.get(after as usize).copied().unwrap_or(NONE)));
+            let before = self.out.requests.last().filter(|_| count > 0);
+            self.backwards += u64::from(before.is_some_and(|before| before.start > request.start));
+            let shrinks = before.map_or(0, Request::context) > request.context() + self.shrink_tokens_min;
+            // Where odd clocks put a fork before what it was forked off, nothing is known to be there.
+            let standing =
+                |after: u32| place.get(after as usize).copied().filter(|&after| after < number).unwrap_or(NONE);
+            let opens = draft.opens.map(|(cause, after)| (cause, standing(after)));
             if let Some((cause, after)) = opens.or(shrinks.then(|| (SegmentCause::Shrink, number - 1))) {
                 self.out.segments.push(Segment { chain, requests: number..number, cause, after });
             }
@@ -247,7 +261,8 @@ impl Layout<'_> {
                 let sources = &rows.sources[row.sources.start as usize..row.sources.end as usize];
                 let place = |source: &Occurrence| {
                     let block = self.any_block(index, source.block)?;
-                    Some(Occurrence { block, ..*source })
+                    let end_chars = source.end_chars.min(self.out.blocks[block as usize].chars);
+                    Some(Occurrence { block, end_chars })
                 };
                 let mut sources: Vec<Occurrence> = sources.iter().filter_map(place).collect();
                 sources.sort_by_key(|source| (source.block, source.end_chars));

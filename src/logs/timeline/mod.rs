@@ -6,6 +6,7 @@
 
 pub mod assemble;
 mod content;
+mod envelope;
 mod identifiers;
 mod layout;
 mod occurrences;

@@ -1,20 +1,20 @@
 //! One record of a log to rows of a timeline: what it said, answered or did to the context, and what it follows.
 
-use crate::json::{Cursor, RawStr, Shape};
+use crate::json::{Cursor, RawStr};
 use crate::logs::body::code_points;
 use crate::logs::memo::Memo;
-use crate::logs::message::{InputFields, id_of, span};
+use crate::logs::message::{InputFields, id_of};
 use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
-use crate::logs::time::parse_millis;
-use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part, flag, text};
+use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};
+use crate::logs::timeline::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
 use crate::logs::timeline::references::{References, Spot};
 use crate::logs::timeline::utterances::utterance;
 use crate::logs::timeline::{Gauge, TimelineGuide};
 use crate::model::id::{Id, IdMap};
 use crate::model::timeline::{BlockKind, Marks, NONE, ToolCall, Trigger};
 use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
-use crate::model::trace::{ChainKey, Counters, Millis, NO_TIME, Place, earlier};
+use crate::model::trace::{ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, earlier};
 
 /// The model of messages that the client wrote itself.
 pub const SYNTHETIC: &str = "<synthetic>";
@@ -39,102 +39,6 @@ pub struct Reader<'g, 'v> {
     references: References<'v>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
-}
-
-/// What stands for the parent of a record.
-#[derive(Default, Clone, Copy)]
-enum ParentField<'a> {
-    #[default]
-    Absent,
-    Null,
-    Uuid(RawStr<'a>),
-}
-
-/// The outer fields of a record.
-#[derive(Default, Clone, Copy)]
-struct Envelope<'a> {
-    kind: Option<RawStr<'a>>,
-    subtype: Option<RawStr<'a>>,
-    session: Option<RawStr<'a>>,
-    session_snake: Option<RawStr<'a>>,
-    agent: Option<RawStr<'a>>,
-    uuid: Option<RawStr<'a>>,
-    parent: ParentField<'a>,
-    request: Option<RawStr<'a>>,
-    cwd: Option<RawStr<'a>>,
-    version: Option<RawStr<'a>>,
-    timestamp: Option<RawStr<'a>>,
-    permission_mode: Option<RawStr<'a>>,
-    sidechain: bool,
-    summary: bool,
-    meta: bool,
-    message: Option<&'a [u8]>,
-    data: Option<&'a [u8]>,
-    attachment: Option<&'a [u8]>,
-    /// `compactMetadata` or `microcompactMetadata`.
-    metadata: Option<&'a [u8]>,
-}
-
-/// What `compactMetadata` and `microcompactMetadata` say.
-#[derive(Default)]
-struct Metadata {
-    manual: Option<bool>,
-    pre_tokens: Option<u64>,
-    tokens_saved: Option<u64>,
-    calls: Vec<Id>,
-}
-
-impl<'a> Envelope<'a> {
-    fn read(cursor: &mut Cursor<'a>) -> Outcome<Self> {
-        let mut envelope = Self::default();
-        cursor.enter()?;
-        let mut first = true;
-        while let Some(key) = cursor.next_key(&mut first)? {
-            match key.0 {
-                b"type" => envelope.kind = text(cursor)?,
-                b"subtype" => envelope.subtype = text(cursor)?,
-                b"sessionId" => envelope.session = text(cursor)?,
-                b"session_id" => envelope.session_snake = text(cursor)?,
-                b"agentId" => envelope.agent = text(cursor)?,
-                b"uuid" => envelope.uuid = text(cursor)?,
-                b"parentUuid" => envelope.parent = parent_field(cursor)?,
-                b"requestId" => envelope.request = text(cursor)?,
-                b"cwd" => envelope.cwd = text(cursor)?,
-                b"version" => envelope.version = text(cursor)?,
-                b"timestamp" => envelope.timestamp = text(cursor)?,
-                b"permissionMode" => envelope.permission_mode = text(cursor)?,
-                b"isSidechain" => envelope.sidechain = flag(cursor)?,
-                b"isCompactSummary" => envelope.summary = flag(cursor)?,
-                b"isMeta" => envelope.meta = flag(cursor)?,
-                b"message" => envelope.message = Some(span(cursor)?),
-                b"data" => envelope.data = Some(span(cursor)?),
-                b"attachment" => envelope.attachment = Some(span(cursor)?),
-                b"compactMetadata" | b"microcompactMetadata" => envelope.metadata = Some(span(cursor)?),
-                _ => cursor.skip_value()?,
-            }
-        }
-        Ok(envelope)
-    }
-
-    fn kind(&self) -> &'a [u8] {
-        self.kind.map_or(b"", |kind| kind.0)
-    }
-
-    fn uuid(&self) -> Id {
-        self.uuid.map(id_of).unwrap_or_default()
-    }
-
-    fn ts(&self) -> Millis {
-        self.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(NO_TIME)
-    }
-}
-
-fn parent_field<'a>(cursor: &mut Cursor<'a>) -> Outcome<ParentField<'a>> {
-    if cursor.shape()? == Shape::Null {
-        cursor.skip_value()?;
-        return Ok(ParentField::Null);
-    }
-    Ok(text(cursor)?.map_or(ParentField::Absent, ParentField::Uuid))
 }
 
 impl TakeRecords for Reader<'_, '_> {
@@ -295,7 +199,8 @@ impl<'g, 'v> Reader<'g, 'v> {
         if envelope.meta {
             marks.set(Marks::META);
         }
-        let draft = std::mem::take(&mut self.draft);
+        let mut draft = std::mem::take(&mut self.draft);
+        draft.keep(|part| !matches!(part, Part::Call | Part::Thinking));
         for block in draft.blocks.iter().filter(|block| block.part == Part::Text) {
             marks.set(self.marks_of_text(envelope, draft.text_of(block)));
         }
@@ -356,9 +261,8 @@ impl<'g, 'v> Reader<'g, 'v> {
     fn lone_summary(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32) {
         let record = self.counters.items;
         let above = if let ParentField::Uuid(parent) = envelope.parent { id_of(parent) } else { Id::NONE };
-        let belongs = self.compacted[chain as usize].is_some_and(|(number, id)| {
-            record - number <= crate::model::trace::SUMMARY_WITHIN_RECORDS || (id.is_some() && id == above)
-        });
+        let belongs = self.compacted[chain as usize]
+            .is_some_and(|(number, id)| record - number <= SUMMARY_WITHIN_RECORDS || (id.is_some() && id == above));
         if !belongs {
             self.compacted[chain as usize] = Some((record, envelope.uuid()));
             let nameless = Envelope { uuid: None, ..*envelope };
@@ -369,7 +273,8 @@ impl<'g, 'v> Reader<'g, 'v> {
 
     fn assistant(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: Option<u32>) -> u32 {
         let chain = chain.unwrap_or_else(|| self.chain_of(envelope));
-        let draft = std::mem::take(&mut self.draft);
+        let mut draft = std::mem::take(&mut self.draft);
+        draft.keep(|part| part != Part::Result);
         let rules = self.guide.rules;
         let mut marks = Marks::default();
         for tool in draft.blocks.iter().filter(|block| block.part == Part::Call).map(|block| &block.tool) {
@@ -565,124 +470,6 @@ impl<'g, 'v> Reader<'g, 'v> {
             _ => {}
         }
     }
-}
-
-/// The fields of an attachment that tell what it is.
-#[derive(Default, Clone, Copy)]
-struct Attachment<'a> {
-    kind: Option<RawStr<'a>>,
-    mode: Option<RawStr<'a>>,
-    hook: Option<RawStr<'a>>,
-    prompt: Option<&'a [u8]>,
-}
-
-impl<'a> Attachment<'a> {
-    /// The span was walked before: what fails here is an attachment of another form.
-    fn of(span: &'a [u8]) -> Self {
-        let mut fields = Self::default();
-        fields.read(span).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
-        each_field(bytes, |key, cursor| {
-            match key {
-                b"type" => self.kind = text(cursor)?,
-                b"commandMode" => self.mode = text(cursor)?,
-                b"hookName" => self.hook = text(cursor)?,
-                b"prompt" => self.prompt = Some(span(cursor)?),
-                _ => cursor.skip_value()?,
-            }
-            Ok(())
-        })
-    }
-}
-
-/// The fields of progress data.
-#[derive(Default, Clone, Copy)]
-struct Progress<'a> {
-    kind: Option<RawStr<'a>>,
-    hook: Option<RawStr<'a>>,
-    agent: Option<RawStr<'a>>,
-    message: Option<&'a [u8]>,
-}
-
-impl<'a> Progress<'a> {
-    /// See [`Attachment::of`].
-    fn of(span: &'a [u8]) -> Self {
-        let mut fields = Self::default();
-        fields.read(span).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
-        each_field(bytes, |key, cursor| {
-            match key {
-                b"type" => self.kind = text(cursor)?,
-                b"hookName" => self.hook = text(cursor)?,
-                b"agentId" => self.agent = text(cursor)?,
-                b"message" => self.message = Some(span(cursor)?),
-                _ => cursor.skip_value()?,
-            }
-            Ok(())
-        })
-    }
-}
-
-impl Metadata {
-    /// See [`Attachment::of`].
-    fn of(span: &[u8]) -> Self {
-        let mut fields = Self::default();
-        fields.read(span).unwrap_or_default();
-        fields
-    }
-
-    fn read(&mut self, bytes: &[u8]) -> Outcome<()> {
-        each_field(bytes, |key, cursor| {
-            match key {
-                b"trigger" => {
-                    self.manual = match text(cursor)?.unwrap_or_default().0 {
-                        b"manual" => Some(true),
-                        b"auto" => Some(false),
-                        _ => None,
-                    }
-                }
-                b"preTokens" => self.pre_tokens = whole_number(cursor)?,
-                b"tokensSaved" => self.tokens_saved = whole_number(cursor)?,
-                b"compactedToolIds" if cursor.shape()? == Shape::Array => {
-                    cursor.enter()?;
-                    let mut first = true;
-                    while cursor.next_element(&mut first)? {
-                        self.calls.extend(text(cursor)?.map(id_of));
-                    }
-                }
-                _ => cursor.skip_value()?,
-            }
-            Ok(())
-        })
-    }
-}
-
-/// Walks the fields of an object.
-fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>) -> Outcome<()> {
-    let mut cursor = Cursor::new(bytes);
-    if cursor.shape()? != Shape::Object {
-        return Ok(());
-    }
-    cursor.enter()?;
-    let mut first = true;
-    while let Some(key) = cursor.next_key(&mut first)? {
-        take(key.0, &mut cursor)?;
-    }
-    Ok(())
-}
-
-fn whole_number(cursor: &mut Cursor<'_>) -> Outcome<Option<u64>> {
-    if cursor.shape()? == Shape::Number {
-        return Ok(std::str::from_utf8(cursor.number()?).ok().and_then(|digits| digits.parse().ok()));
-    }
-    cursor.skip_value()?;
-    Ok(None)
 }
 
 /// The file that a call names, normalised.

@@ -164,10 +164,9 @@ impl<'r> References<'r> {
     fn edit(&mut self, spot: Spot, old: &[u8]) {
         let lines = old.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let longest = lines.map(|line| (code_points(line), line)).reduce(|a, b| if b.0 > a.0 { b } else { a });
-        let Some((chars, line)) = longest.filter(|(chars, _)| *chars >= self.rules.references.line_chars_min) else {
+        let Some((_, line)) = longest.filter(|(chars, _)| *chars >= self.rules.references.line_chars_min) else {
             return;
         };
-        debug_assert!(chars > 0);
         let entry = self.lines.get(line_hash(line, spot));
         let places = entry.map_or(&[][..], |entry| entry.places());
         let sources = add_sources(&mut self.sources, places, &self.messages, spot);

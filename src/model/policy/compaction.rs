@@ -146,6 +146,8 @@ pub struct VersionEdge {
 pub struct Placement {
     /// Automatic compactions that the rule places at the same request or one beside it, of all.
     pub placed: Share,
+    /// The same without what the boundaries say about their contexts: a lower bound.
+    pub placed_by_estimate: Share,
     /// Firings of the rule without a real compaction beside them, and the requests that they stand against.
     pub false_firings: Share,
     /// Compactions that a person asked for: no rule places them.
@@ -167,7 +169,8 @@ pub struct AfterSizes {
     pub compactions: u64,
     /// First contexts after them.
     pub context: Percentiles,
-    /// What the knobs predict within the tolerance, of all.
+    /// Static prefix, summary, acknowledgement and reattached files of the knobs are within the tolerance, of all. The
+    /// client keeps no message word for word.
     pub by_knobs: Share,
     /// Carry (all but the static prefix) fitted on one half of the sessions: its median.
     pub fitted_carry_tokens: Option<u64>,

@@ -107,3 +107,23 @@ impl Sum for Cost {
         all.fold(Self::default(), Add::add)
     }
 }
+
+/// Requests with their tokens and cost.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Total {
+    /// Requests of the log.
+    pub requests: u64,
+    /// Tokens, with those of calls besides them.
+    pub spent: Spent,
+    /// What they cost.
+    pub cost: Cost,
+}
+
+impl Total {
+    /// Adds some requests.
+    pub fn add(&mut self, requests: u64, spent: Spent, cost: Cost) {
+        self.requests += requests;
+        self.spent += spent;
+        self.cost += cost;
+    }
+}

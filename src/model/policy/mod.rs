@@ -2,9 +2,11 @@
 
 pub mod arg_check;
 pub mod breakage;
+pub mod calibration;
 pub mod compaction;
 pub mod cost;
 pub mod history_trim;
 pub mod outcome;
 pub mod pick_tools;
+pub mod prompt_cache;
 pub mod tool_filter;

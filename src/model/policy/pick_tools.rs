@@ -28,8 +28,10 @@ pub struct PickTools {
     pub stop_version: u32,
     /// Why there are no savings, if there are none to speak of.
     pub withheld: Option<String>,
-    /// Turns, and those that used tools.
+    /// Turns of main threads, and those that used tools.
     pub turns: Portion,
+    /// Subagents: nobody types there, so they keep their tools.
+    pub chains_left_alone: u64,
     /// Turns without a pick.
     pub empty: Portion,
     /// By number of picks.

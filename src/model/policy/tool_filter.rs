@@ -133,7 +133,8 @@ fn pays_from(cost: u64, saved: u64) -> Option<u64> {
     (saved > 0).then(|| cost.div_ceil(saved))
 }
 
-/// How far the static prefix is from the definitions of the catalog, over chains: |S − (Σ definitions + system prompt)|.
+/// How far the static prefix is from the definitions of the catalog, over chains: |S − (Σ definitions + system
+/// prompt)|.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Unexplained {
     /// Chains with a known prefix.

@@ -10,7 +10,7 @@ use crate::policies::catalog::version::Version;
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
 pub const MCP_PREFIX: &str = "mcp__";
 
-const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": [...]} with inputSchema, bare or inside \
+const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": [...]} with inputSchema, bare or in \
      \"result\"), Anthropic ([{name, input_schema}]), OpenAI ([{type: \"function\", function: {name, parameters}}] or \
      [{type: \"function\", name, parameters}]), Gemini ([{functionDeclarations: [{name, parameters}]}])";
 

@@ -8,8 +8,8 @@ use crate::policies::catalog::read::{Spec, definitions};
 const OPENING: &str = "<function>";
 const CLOSING: &str = "</function>";
 
-/// The definitions in a text: JSON objects with a name and a schema between `<function>` and `</function>`. Anything else
-/// between them is passed over.
+/// The definitions in a text: JSON objects with a name and a schema between `<function>` and `</function>`. Anything
+/// else between them is passed over.
 pub fn quoted(text: &str) -> Vec<Definition> {
     let pieces = text.split(OPENING).skip(1).filter_map(|rest| rest.split(CLOSING).next());
     pieces.filter_map(definition).collect()

@@ -8,15 +8,15 @@ use super::knobs::Knobs;
 use super::sheet::Sheet;
 use super::summary::percentiles;
 
-/// Compares the first contexts after real compactions with what the knobs leave, and with a carry fitted on half of the
-/// sessions. `prefixes` are the tokens of tools and system prompt, chain by chain.
+/// Compares the first contexts after real compactions with what the knobs leave (without a tail: the client keeps none),
+/// and with a carry fitted on half of the sessions. `prefixes` are the tokens of tools and system prompt, chain by chain.
 pub fn after_sizes(timeline: &Timeline, prefixes: &[u64], knobs: &Knobs, sheet: &Sheet) -> AfterSizes {
     let after: Vec<After> =
         timeline.boundaries.iter().filter_map(|known| After::of(timeline, prefixes, known)).collect();
     let tolerance = sheet.bars.after_size_tolerance_percent;
     let within =
         |after: &After, carry: u64| (after.prefix + carry).abs_diff(after.context) * 100 <= after.context * tolerance;
-    let carry = carry_tokens(knobs, sheet);
+    let carry = made_tokens(knobs, sheet) + sheet.client.tail_keep_tokens;
     let by_knobs = Share::new(after.iter().filter(|after| within(after, carry)).count() as u64, after.len() as u64);
     let (fitted, held_out): (Vec<&After>, Vec<&After>) = after.iter().partition(|after| after.is_fitted);
     let carries: Vec<u64> = fitted.iter().map(|after| after.context.saturating_sub(after.prefix)).collect();
@@ -32,10 +32,9 @@ pub fn after_sizes(timeline: &Timeline, prefixes: &[u64], knobs: &Knobs, sheet: 
     }
 }
 
-/// What a compaction leaves besides the static prefix.
-pub fn carry_tokens(knobs: &Knobs, sheet: &Sheet) -> u64 {
-    let made = knobs.summary_tokens + sheet.client.acknowledgement_tokens + knobs.reattach_tokens;
-    u64::from(made) + knobs.tail_keep_tokens
+/// Summary, acknowledgement and what is reattached.
+fn made_tokens(knobs: &Knobs, sheet: &Sheet) -> u64 {
+    u64::from(knobs.summary_tokens + sheet.client.acknowledgement_tokens + knobs.reattach_tokens)
 }
 
 struct After {

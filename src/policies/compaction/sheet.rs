@@ -38,12 +38,12 @@ pub struct Sheet {
 pub struct Client {
     /// Tokens of the fixed answer to a summary.
     pub acknowledgement_tokens: u32,
+    /// Newest tokens that the client keeps word for word.
+    pub tail_keep_tokens: u64,
     /// Tokens of what stands for a cleared result.
     pub marker_tokens: u32,
     /// Characters per token in the estimate of a result.
     pub chars_per_token: u32,
-    /// Human turns from one compaction to the next.
-    pub min_turns_between: u32,
     /// Smallest result that is cleared, in bytes.
     pub micro_min_bytes: u64,
     /// Newest results that are never cleared.

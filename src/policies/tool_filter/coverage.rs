@@ -1,5 +1,5 @@
-//! What a fixed list covers, with and without the tools of the last turns: the figures by which a list is judged, from names
-//! alone.
+//! What a fixed list covers, with and without the tools of the last turns: the figures by which a list is judged, from
+//! names alone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

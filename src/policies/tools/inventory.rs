@@ -49,8 +49,8 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The tools of `catalog` (none: what was used), with words of `shipped` for those that it does not have. Words of the
-    /// stop list do not count.
+    /// The tools of `catalog` (none: what was used), with words of `shipped` for those that it does not have. Words of
+    /// the stop list do not count.
     pub fn new(
         timeline: &Timeline,
         catalog: Option<(&Catalog, Source)>,
@@ -105,8 +105,8 @@ impl Inventory {
         self.tools.iter().position(|tool| tool.definition.name == name).map(|index| index as u32)
     }
 
-    /// A number for a set of definitions as it is sent, in catalog order or by name: equal for equal bytes; 0 for all of
-    /// them.
+    /// A number for a set of definitions as it is sent, in catalog order or by name: equal for equal bytes; 0 for all
+    /// of them.
     pub fn edition(&self, head: &ToolSet, by_name: bool) -> u64 {
         if head.len() == self.tools.len() {
             return 0;

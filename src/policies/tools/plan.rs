@@ -23,8 +23,8 @@ pub enum Selection {
 
 /// Proposes tools.
 pub trait Selector {
-    /// Tools for the turn that begins with the last of `turns`; where proposals are made anew for every request, for the
-    /// request given.
+    /// Tools for the turn that begins with the last of `turns`; where proposals are made anew for every request, for
+    /// the request given.
     fn select(&self, turns: &[Range<u32>], request: u32) -> Selection;
 }
 

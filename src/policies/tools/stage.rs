@@ -1,7 +1,7 @@
 //! Shows contexts with fewer definitions at their head, and pays for getting missed ones back.
 //!
-//! Definitions come first in a context, so another set of them is another prefix and nothing behind it is still cached. A
-//! definition that comes back by being appended leaves the prefix alone and stays in the history.
+//! Definitions come first in a context, so another set of them is another prefix and nothing behind it is still cached.
+//! A definition that comes back by being appended leaves the prefix alone and stays in the history.
 
 use std::sync::Arc;
 
@@ -118,7 +118,8 @@ impl Stage for ToolStage {
 }
 
 impl ToolStage {
-    /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the same.
+    /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
+    /// same.
     fn asked_in_vain(&self, moment: &Moment<'_>, view: &View, edition: u64) -> ExtraCall {
         let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
         let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };
@@ -141,7 +142,7 @@ impl ToolStage {
         let size = |tool: usize| definitions.tokens[tool] - definitions.trimmed[tool];
         let tokens = step.missed.iter().map(|used| size(used.tool as usize)).sum::<u64>();
         let tokens = u32::try_from(tokens + self.chains.framing_tokens()).unwrap_or(u32::MAX);
-        let item = Item { key: Key::Made(MADE | request), tokens, kept_chars: u32::MAX };
+        let item = Item { key: Key::Made(MADE | request), tokens, kept_chars: 0 };
         let after = view.items.last().map(|item| item.key);
         view.items.push(item);
         self.appended.push(Appended { item, after });

@@ -24,10 +24,13 @@ pub fn json(report: &PolicyReport) -> Value {
         "breakage": report.breakage.as_ref().map(breakage),
         "distribution": outcome.map(|outcome| json!({ "per_session": outcome.spread })),
         "by": outcome.map(groups),
+        "uncached_iet_pct": report.uncached_change.map(|change| 100.0 * change),
+        "is_clear": outcome.map(|_| !report.is_unsure()),
         "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
         "details": report.details,
         "formulas": report.formulas,
         "notes": report.notes,
+        "shown": report.shown,
         "withheld": report.withheld,
     })
 }

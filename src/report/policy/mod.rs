@@ -1,9 +1,13 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
+pub mod arg_check;
 pub mod compaction;
 pub mod history_trim;
 mod json;
+pub mod pick_tools;
+pub mod prompt_cache;
 mod text;
+pub mod tool_filter;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +18,7 @@ use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
 pub use json::json;
-pub use text::{comparison, headline, sessions, write};
+pub use text::{basis, comparison, formulas, headline, sessions, sweep, write};
 
 /// Everything that a policy says.
 #[derive(Default)]
@@ -35,18 +39,37 @@ pub struct PolicyReport {
     pub outcome: Option<Outcome>,
     /// What it breaks.
     pub breakage: Option<Breakage>,
+    /// Cost of the policy over that of the log, less one, where the provider caches nothing.
+    pub uncached_change: Option<f64>,
+    /// Least difference that is called one, as a share.
+    pub winner_min: f64,
     /// Of a stack: units of input tokens by which it differs from the sum of its parts.
     pub interaction_units: Option<i128>,
-    /// What only this policy says, as data.
+    /// What only this policy says, in sentences.
+    pub summary: Vec<String>,
+    /// The same as data.
     pub details: BTreeMap<String, Value>,
-    /// The same as tables with their titles.
+    /// And as tables with their titles.
     pub tables: Vec<(String, Table)>,
     /// Formulas with the numbers put in.
     pub formulas: Vec<String>,
+    /// Records behind the examples of breaks, if asked for.
+    pub shown: Vec<String>,
+    /// The first line, where the policy has a better one than the usual comparison.
+    pub headline: Option<String>,
     /// What is to be kept in mind.
     pub notes: Vec<String>,
     /// Why there are no savings, where there are none to be had.
     pub withheld: Option<String>,
+}
+
+impl PolicyReport {
+    /// Whether the difference is within what the simulation itself is off, or less than the least that is called one.
+    pub fn is_unsure(&self) -> bool {
+        let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());
+        let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
+        change.is_some_and(|change| change.abs() <= error.max(self.winner_min))
+    }
 }
 
 /// What a policy was asked about.

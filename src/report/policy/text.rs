@@ -4,15 +4,25 @@ use std::io::Write;
 
 use super::PolicyReport;
 use crate::error::Result;
-use crate::model::policy::breakage::{Breakage, ClassCount, Strength};
+use crate::model::policy::breakage::{ClassCount, Strength};
 use crate::model::policy::cost::Cost;
 use crate::model::policy::outcome::{Outcome, Sides};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
-pub fn write(out: &mut dyn Write, report: &PolicyReport, form: Format, width: Option<u16>) -> Result<()> {
+pub fn write(
+    out: &mut dyn Write,
+    report: &PolicyReport,
+    form: Format,
+    explain: bool,
+    width: Option<u16>,
+) -> Result<()> {
     headline(out, report, form)?;
+    if let Some(basis) = basis(report) {
+        writeln!(out, "{}{basis}", if form == Format::Md { "- " } else { "  " })?;
+    }
+    section(out, "what it found", &report.summary)?;
     for (title, table) in &report.tables {
         writeln!(out, "\n{title}")?;
         if form == Format::Md {
@@ -20,7 +30,10 @@ pub fn write(out: &mut dyn Write, report: &PolicyReport, form: Format, width: Op
         }
         table.write(out, form, width)?;
     }
-    section(out, "formulas", &report.formulas)?;
+    section(out, "examples of breaks", &report.shown)?;
+    if explain {
+        section(out, "how it is computed", &report.formulas)?;
+    }
     section(out, "to be read beside these figures", &report.notes)?;
     Ok(())
 }
@@ -51,8 +64,46 @@ pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Res
     Ok(())
 }
 
+/// How the comparison comes about, with the numbers of this one.
+pub fn formulas(report: &PolicyReport) -> Vec<String> {
+    let Some(outcome) = &report.outcome else { return Vec::new() };
+    let (log, policy) = (&outcome.total.baseline, &outcome.total.policy);
+    let parts = |bill: &crate::model::policy::outcome::Bill| {
+        let spent = &bill.spent;
+        format!(
+            "{} uncached, {} read, {} written for 5 minutes, {} for an hour: {}",
+            thousands(spent.uncached),
+            thousands(spent.read),
+            thousands(spent.write_5m),
+            thousands(spent.write_1h),
+            cost(&bill.cost)
+        )
+    };
+    vec![
+        "saved = Σ contexts of the log − Σ contexts of the policy, each request by itself".to_owned(),
+        format!("the log, simulated: {}", parts(log)),
+        format!("the policy, simulated: {}", parts(policy)),
+        format!(
+            "change = policy / log − 1 = {} / {} − 1, in input-equivalent tokens (money / input price of the model)",
+            thousands(policy.cost.iet().round() as u64),
+            thousands(log.cost.iet().round() as u64)
+        ),
+        "read of a request = longest prefix that is still alive and equal; what is behind it is written if it is at least as long as \
+         the model's smallest prefix, else uncached; read + written + uncached = context"
+            .to_owned(),
+    ]
+}
+
+/// On what the figures of reports over the same input rest.
+pub fn basis(report: &PolicyReport) -> Option<String> {
+    report.outcome.is_some().then(|| basis_of(report))
+}
+
 fn first_line(report: &PolicyReport) -> String {
     let name = &report.policy;
+    if let Some(headline) = &report.headline {
+        return format!("{name}: {headline}");
+    }
     let Some(outcome) = &report.outcome else {
         let why = report.withheld.as_deref().unwrap_or("it changes no context");
         return format!("{name}: no savings are claimed: {why}");
@@ -68,11 +119,11 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
     if outcome.total.policy == outcome.total.baseline {
         return "changes nothing on these logs".into();
     }
-    let unsure = report.accuracy.is_some_and(|accuracy| change.abs() < accuracy.cost_error.abs());
+    let unsure = report.is_unsure();
     let size = format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "dearer" });
     let money = dollars(&outcome.total).map(|money| format!(" ({money} at API list prices)")).unwrap_or_default();
     if unsure {
-        format!("no clear winner: {size}{money}, which is less than the simulation's own error")
+        format!("no clear winner: {size}{money}, which is within the simulation's own error")
     } else {
         format!("{size}{money}")
     }
@@ -91,37 +142,47 @@ fn signed_usd(value: f64) -> String {
 /// What is saved, paid and broken, in that order, and on what it rests.
 fn answer(report: &PolicyReport) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(outcome) = &report.outcome {
+    let changes = |outcome: &&Outcome| outcome.total.policy != outcome.total.baseline;
+    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none()).filter(changes);
+    if let Some(outcome) = told {
         lines.push(saved(outcome));
         lines.push(paid(outcome));
+    } else if let Some(outcome) = report.outcome.as_ref().filter(|outcome| outcome.tokens_removed != 0) {
+        lines.push(saved(outcome));
     }
-    lines.push(broken(report.breakage.as_ref()));
-    if let Some(outcome) = &report.outcome {
+    lines.extend(broken(report));
+    if let Some(outcome) = told {
         let total = &outcome.total;
         lines.push(format!(
             "in all: {} instead of {}, simulated",
             cost(&total.policy.cost),
             cost(&total.baseline.cost)
         ));
-        let spread = &outcome.spread;
-        if spread.sessions > 0 {
-            let at = |share: f64| format!("{:+.1} %", 100.0 * share);
-            lines.push(format!(
-                "sessions: median {} (5 % below {}, 5 % above {}); {} of {} would cost more",
-                at(spread.p50),
-                at(spread.p5),
-                at(spread.p95),
-                thousands(spread.worse),
-                thousands(spread.sessions)
-            ));
-        }
+        lines.extend(spread(outcome));
     }
-    if let Some(units) = report.interaction_units {
+    if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
+        lines.push(format!("where the provider caches nothing: {:+.1} %", 100.0 * change));
+    }
+    if let Some(units) = report.interaction_units.filter(|_| told.is_some()) {
         let tokens = units as f64 / crate::model::policy::cost::UNITS_PER_TOKEN as f64;
         lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));
     }
-    lines.push(basis(report));
     lines
+}
+
+fn spread(outcome: &Outcome) -> Option<String> {
+    let spread = &outcome.spread;
+    let at = |share: f64| format!("{:+.1} %", 100.0 * share);
+    (spread.sessions > 0).then(|| {
+        format!(
+            "sessions: median {} (5 % below {}, 5 % above {}); {} of {} would cost more",
+            at(spread.p50),
+            at(spread.p5),
+            at(spread.p95),
+            thousands(spread.worse),
+            thousands(spread.sessions)
+        )
+    })
 }
 
 fn saved(outcome: &Outcome) -> String {
@@ -145,10 +206,11 @@ fn paid(outcome: &Outcome) -> String {
     format!("paid: {}", calls.collect::<Vec<_>>().join(", "))
 }
 
-fn broken(breakage: Option<&Breakage>) -> String {
-    let Some(breakage) = breakage else { return "broken: not looked for".into() };
+/// What is missed; nothing about policies that change no context.
+fn broken(report: &PolicyReport) -> Option<String> {
+    let breakage = report.breakage.as_ref()?;
     if breakage.classes.is_empty() {
-        return "broken: nothing was found missing".into();
+        return Some("broken: nothing was found missing".into());
     }
     let one = |class: &ClassCount| {
         let sure = match class.strength {
@@ -156,18 +218,18 @@ fn broken(breakage: Option<&Breakage>) -> String {
             Strength::Soft => "soft",
             Strength::Bug => "bug",
         };
-        format!(
-            "{} {} ({sure}, {:.1} per 1,000 requests)",
-            thousands(class.events),
-            class.class.word(),
-            class.per_1k_requests
-        )
+        let (events, word) = (thousands(class.events), class.class.word());
+        format!("{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
     };
     let classes: Vec<String> = breakage.classes.iter().map(one).collect();
-    format!("broken: {}; reading again would bring {} tokens", classes.join(", "), thousands(breakage.reread_tokens))
+    let again = match breakage.reread_tokens {
+        0 => String::new(),
+        tokens => format!("; reading again would bring {} tokens", thousands(tokens)),
+    };
+    Some(format!("broken: {}{again}", classes.join(", ")))
 }
 
-fn basis(report: &PolicyReport) -> String {
+fn basis_of(report: &PolicyReport) -> String {
     let fidelity = &report.fidelity;
     let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
     let error = report.accuracy.map(|accuracy| {
@@ -198,8 +260,7 @@ fn signed(value: f64) -> String {
 
 /// All policies side by side, cheapest first; those that claim nothing last.
 pub fn comparison(reports: &[PolicyReport]) -> Table {
-    let mut table =
-        Table::new(&["policy", "#tokens fewer", "#extra calls", "#cost", "#dollars", "#hard", "#soft", "basis"]);
+    let mut table = Table::new(&["policy", "#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"]);
     let mut rows: Vec<&PolicyReport> = reports.iter().collect();
     let units = |report: &PolicyReport| {
         let total = report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total;
@@ -210,6 +271,16 @@ pub fn comparison(reports: &[PolicyReport]) -> Table {
         table.row(row(report));
     }
     table
+}
+
+fn verdict_word(report: &PolicyReport) -> &'static str {
+    let change = report.outcome.as_ref().and_then(|outcome| outcome.total.change());
+    match change.filter(|_| report.withheld.is_none()) {
+        None => "withheld",
+        Some(_) if report.is_unsure() => "no clear winner",
+        Some(change) if change < 0.0 => "cheaper",
+        Some(_) => "dearer",
+    }
 }
 
 fn row(report: &PolicyReport) -> Vec<String> {
@@ -223,14 +294,25 @@ fn row(report: &PolicyReport) -> Vec<String> {
     let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
     vec![
         report.policy.clone(),
-        cell(|outcome| Some(signed(-(outcome.tokens_removed as f64)))),
+        cell(|outcome| Some(format!("{:+.1}", -(outcome.tokens_removed as f64) / 1e6))),
         cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
         cell(|outcome| outcome.total.change().map(|change| format!("{:+.1} %", 100.0 * change))),
         cell(|outcome| dollars(&outcome.total)),
         events(Strength::Hard),
         events(Strength::Soft),
-        report.withheld.as_ref().map_or_else(|| "replayed".to_owned(), |why| format!("withheld: {why}")),
+        verdict_word(report).to_owned(),
     ]
+}
+
+/// One row per cell of a sweep: the values that were set, then what came of them.
+pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
+    let figures = ["#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"];
+    let columns: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
+    let mut table = Table::new(&columns);
+    for (values, report) in cells {
+        table.row(values.iter().cloned().chain(row(report).into_iter().skip(1)));
+    }
+    table
 }
 
 /// One row per session.

@@ -50,6 +50,10 @@ pub struct PolicyArgs {
     /// Every formula with your numbers in it.
     #[arg(long, requires = "policy")]
     pub explain: bool,
+    /// Show what the examples of breaks are about: file, line and the start of the record. Text of your logs is printed
+    /// only if you ask for it.
+    #[arg(long, requires = "policy", conflicts_with = "from_telemetry")]
+    pub show_content: bool,
     /// Read what the live pipeline recorded instead of logs. There is no text and no usage in it, so some policies refuse.
     #[arg(long, requires = "policy")]
     pub from_telemetry: bool,

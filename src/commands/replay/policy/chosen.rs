@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 use crate::error::{Error, Result};
@@ -89,24 +90,6 @@ impl Stack {
         Ok(Self(policies))
     }
 
-    /// The stacks that `--policy` and `--compare` ask for.
-    ///
-    /// # Errors
-    /// As [`Stack::parse`].
-    pub fn all(policy: &str, compare: &[String]) -> Result<Vec<Self>> {
-        let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
-        let mut stacks: Vec<Self> = Vec::new();
-        for name in names {
-            let more = if name == "all" {
-                Policy::ALL.iter().map(|&policy| Self(vec![policy])).collect()
-            } else {
-                vec![Self::parse(name)?]
-            };
-            stacks.extend(more.into_iter().filter(|stack| !stacks.contains(stack)).collect::<Vec<_>>());
-        }
-        Ok(stacks)
-    }
-
     /// Its name.
     pub fn name(&self) -> String {
         self.0.iter().map(|policy| policy.name()).collect::<Vec<_>>().join("+")
@@ -115,6 +98,66 @@ impl Stack {
     /// Whether a policy is in it.
     pub fn has(&self, policy: Policy) -> bool {
         self.0.contains(&policy)
+    }
+}
+
+/// One row of a comparison: a stack, and what is set for it beside what the user sets.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The name in reports.
+    pub name: String,
+    /// The policies.
+    pub stack: Stack,
+    /// What is set.
+    pub settings: Vec<Setting>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AllRows {
+    row: Vec<AllRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AllRow {
+    policy: String,
+    name: Option<String>,
+    set: Vec<String>,
+}
+
+/// The rows that `--policy` and `--compare` ask for.
+///
+/// # Errors
+/// If a name is unknown, stands twice in a stack, or two do not go together.
+pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<Row>> {
+    let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
+    let mut rows: Vec<Row> = Vec::new();
+    for name in names {
+        let more = if name == "all" { all(data)? } else { vec![Row::plain(Stack::parse(name)?)] };
+        rows.extend(
+            more.into_iter().filter(|row| !rows.iter().any(|known| known.name == row.name)).collect::<Vec<_>>(),
+        );
+    }
+    Ok(rows)
+}
+
+fn all(data: &Data) -> Result<Vec<Row>> {
+    let (file, place) = ("policies/all.toml", data.place("policies/all.toml"));
+    let listed: AllRows =
+        toml_edit::de::from_str(&data.text(file)?).map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+    let row = |row: AllRow| {
+        let stack = Stack::parse(&row.policy)?;
+        let settings = row.set.iter().map(|text| Setting::parse(text, place.clone())).collect::<Result<_>>()?;
+        let name = row.name.unwrap_or_else(|| [stack.name()].into_iter().chain(row.set).collect::<Vec<_>>().join(" "));
+        Ok(Row { name, stack, settings })
+    };
+    listed.row.into_iter().map(row).collect()
+}
+
+impl Row {
+    fn plain(stack: Stack) -> Self {
+        Self { name: stack.name(), stack, settings: Vec::new() }
     }
 }
 
@@ -170,6 +213,18 @@ impl Sheets {
             }
         }
         Ok(())
+    }
+
+    /// The same with what a row sets.
+    ///
+    /// # Errors
+    /// If a policy of the row has no such knob.
+    pub fn with(&self, row: &Row) -> Result<Self> {
+        let mut sheets = self.clone();
+        for setting in &row.settings {
+            sheets.set(setting, &row.stack.0)?;
+        }
+        Ok(sheets)
     }
 
     /// One sheet.

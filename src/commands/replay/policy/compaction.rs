@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
-use crate::commands::replay::policy::world::World;
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::error::Result;
 use crate::policies::breakage::ages::edit_ages;
 use crate::policies::compaction::after_size::after_sizes;
@@ -21,11 +21,15 @@ use crate::policies::micro::Micro;
 use crate::policies::micro::replayed::replayed;
 use crate::report::policy::compaction as report;
 
+/// A version later than any.
+const NEWEST: &str = "999999";
+
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a knob makes no sense.
-pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let world = scene.world;
     let sheet = sheets.sheet(Policy::Compaction);
     let knobs: Knobs = sheet.knobs()?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
@@ -34,7 +38,7 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
         let journal = Journal::default();
         let stage = Micro::new(knobs.micro.clone(), sheet.clone(), journal.clone());
         let conclude = move |finished: &Finished<'_>| {
-            let found = replayed(&finished.world.timeline, &knobs.micro, &sheet);
+            let found = replayed(&finished.scene.world.timeline, &knobs.micro, &sheet);
             let cleared = journal.take();
             Part {
                 tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
@@ -47,7 +51,8 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
     let journal = Journal::default();
     let stage = Compaction::new(knobs.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
-        let Finished { world, detectors, run, breaks, .. } = *finished;
+        let Finished { scene, run, breaks, is_alone, .. } = *finished;
+        let (world, detectors) = (scene.world, &scene.detectors);
         let timeline = &world.timeline;
         let broken = Some((detectors, breaks, &world.breakage));
         let done = compactions(timeline, &journal.take(), run, broken, &sheet);
@@ -64,7 +69,8 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
             detectors,
             breakage: &world.breakage,
         };
-        let swept: Vec<_> = points(&knobs, &sheet).iter().map(|point| row(&ground, point, &sheet)).collect();
+        let points = if is_alone { points(&knobs, &sheet) } else { Vec::new() };
+        let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, &sheet)).collect();
         let found = report::Found {
             done: &done,
             real: &real,
@@ -74,7 +80,15 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
             cleared: &cleared,
             swept: &swept,
         };
+        let setting = report::Setting {
+            trigger_tokens: knobs.trigger_tokens(&sheet, NEWEST),
+            tail_keep_tokens: knobs.tail_keep_tokens,
+            summary_tokens: knobs.summary_tokens.into(),
+            acknowledgement_tokens: sheet.client.acknowledgement_tokens.into(),
+            reattach_tokens: knobs.reattach_tokens.into(),
+        };
         Part {
+            formulas: report::formulas(&setting),
             tables: report::tables(&found),
             details: json!({
                 "compactions": done,
@@ -85,7 +99,10 @@ pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
                 "clearings": cleared,
                 "sweep": swept,
             }),
-            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            notes: report::notes(&placed, u64::from(knobs.window))
+                .into_iter()
+                .chain(report::NOTES.iter().map(|note| (*note).to_owned()))
+                .collect(),
             ..Part::default()
         }
     };

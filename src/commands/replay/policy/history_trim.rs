@@ -1,29 +1,97 @@
-//! `history-trim`: the stage, its books, and the presets of a router side by side.
+//! `history-trim`: the stage, its books, and known settings of the router side by side.
 
 use std::rc::Rc;
 
+use rayon::prelude::*;
 use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
-use crate::commands::replay::policy::world::World;
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::error::Result;
+use crate::model::policy::breakage::{Break, Class};
+use crate::model::policy::cost::Cost;
+use crate::model::policy::history_trim::{Edits, TrimOutcome, TrimReport};
+use crate::model::timeline::ReferenceKind;
+use crate::policies::cache_knobs::{Knobs as CacheKnobs, Layout, Oracle};
+use crate::policies::drive::Run;
 use crate::policies::history_trim::{HistoryTrim, Knobs, Rule, Sheet};
+use crate::report::policy::history_trim as report;
 
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a knob makes no sense.
-pub fn ready<'w>(world: &'w World, sheets: &Sheets) -> Result<Ready<'w>> {
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::HistoryTrim);
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
-    let (stage, books) = HistoryTrim::new(Rule { knobs, sheet }, &world.sizes.rules);
+    let (stage, books) = HistoryTrim::new(Rule { knobs, sheet: sheet.clone() }, &scene.world.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
-        let _ = finished;
-        Part { details: json!(outcome), ..Part::default() }
+        let (cached, uncached) = ((finished.baseline.cost(), finished.run.cost()), finished.uncached);
+        let edits = edits(finished.scene, finished.breaks);
+        let found = trimmed("as set", outcome, &sheet, (cached, uncached), finished.run, edits);
+        let mut tables = vec![
+            ("tokens of messages by role and age".to_owned(), report::ages(&found.outcome)),
+            ("prefix breaks that the log does not have".to_owned(), report::breaks(&found.outcome)),
+        ];
+        let mut others = Vec::new();
+        if finished.is_alone {
+            others = variants(finished, &sheet);
+            tables
+                .push(("settings of the router side by side, the log is 100 %".to_owned(), report::variants(&others)));
+        }
+        Part {
+            summary: report::summary(&found),
+            tables,
+            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            details: json!({ "as_set": found, "variants": others }),
+            ..Part::default()
+        }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
+}
+
+/// The known settings, each with and without a cache.
+fn variants(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
+    let scene = finished.scene;
+    let none = finished.oracle.with(CacheKnobs { layout: Layout::None, ..finished.oracle.knobs });
+    let one = |variant: &crate::policies::history_trim::Variant| {
+        let rule = Rule { knobs: variant.knobs(&sheet.knobs), sheet: sheet.clone() };
+        let under = |oracle: &Oracle| {
+            let (stage, books) = HistoryTrim::new(rule.clone(), &scene.world.sizes.rules);
+            let (run, breaks) = scene.run(oracle, vec![Box::new(stage)]);
+            (run, breaks, books.borrow().clone())
+        };
+        let (run, breaks, outcome) = under(finished.oracle);
+        let plain = under(&none).0;
+        let costs = ((finished.baseline.cost(), run.cost()), (finished.uncached.0, plain.cost()));
+        trimmed(&variant.name, outcome, sheet, costs, &run, edits(scene, &breaks))
+    };
+    sheet.variant.par_iter().map(one).collect()
+}
+
+/// Cost of log and policy, with a cache and without.
+type Costs = ((Cost, Cost), (Cost, Cost));
+
+fn trimmed(name: &str, outcome: TrimOutcome, sheet: &Sheet, costs: Costs, run: &Run, edits: Edits) -> TrimReport {
+    let ((before, after), (plain_before, plain_after)) = costs;
+    TrimReport {
+        name: name.to_owned(),
+        outcome,
+        cached: sheet.report.sides(before, after),
+        spent: run.spent(),
+        edits: Some(edits),
+        uncached: sheet.report.sides(plain_before, plain_after),
+    }
+}
+
+fn edits(scene: &Scene<'_>, breaks: &[Break]) -> Edits {
+    let sourced = scene.world.timeline.references.iter();
+    let sourced = sourced.filter(|one| one.kind == ReferenceKind::EditSource && !one.sources.is_empty());
+    Edits {
+        lost: breaks.iter().filter(|one| one.class == Class::EditSourceLost).count() as u64,
+        all: sourced.count() as u64,
+    }
 }

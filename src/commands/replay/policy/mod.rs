@@ -1,14 +1,19 @@
 //! `devboy replay --policy`: what another context policy would have saved, cost and broken.
 
+mod arg_check;
 mod args;
 mod chosen;
 mod compaction;
+mod content;
 mod history_trim;
 mod pick_tools;
 mod prompt_cache;
 mod recorded;
+mod requests;
 mod show;
 mod simulate;
+mod sweep;
+mod telemetry;
 mod tool_filter;
 mod world;
 
@@ -20,12 +25,13 @@ use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
 use crate::commands::window;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::policies::knobs::Setting;
 use crate::policies::outcome::billed;
 use crate::report::policy::{Counted, Fidelity, PolicyReport};
-use chosen::{Policy, Sheets, Stack};
-use simulate::Baseline;
+use crate::rules::data::Data;
+use chosen::{Policy, Row, Sheets};
+use simulate::Scene;
 use tool_filter::Tools;
 use world::World;
 
@@ -50,73 +56,101 @@ pub struct Flags<'a> {
 /// Reads, simulates the log, simulates the policies, shows.
 pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let name = flags.policy.policy.as_deref().unwrap_or("all");
-    let stacks = Stack::all(name, &flags.policy.compare)?;
+    let data = Data::new(flags.input.rules_dir.as_deref())?;
+    let rows = chosen::rows(name, &flags.policy.compare, &data)?;
+    if flags.policy.from_telemetry {
+        return telemetry::run(flags, &rows, context);
+    }
     let window = window::of(flags.window, context.now_ms)?;
-    let mut input = Input::read(flags.input, window, 0, flags.output, context)?;
+    let mut input = Input::read_for_timeline(flags.input, window, flags.output, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !flags.input.allow_empty {
         return Err(input.no_records());
     }
-    let (sheets, shipped) = sheets(flags, &stacks, &input)?;
+    let shipped = Sheets::load(&input.data)?;
+    let sheets = sheets(flags, &rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
     let timeline = input.timeline()?;
     let estimator = flags.policy.estimator.as_deref();
     let world = World::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
-    let baseline = Baseline::new(&world, &sheets, &shipped)?;
-    let one = |stack: &Stack| simulate::report(&world, &sheets, stack, &baseline, &tools);
-    let reports: Vec<PolicyReport> = input.pool.install(|| stacks.par_iter().map(one).collect::<Result<_>>())?;
-    let reports =
-        reports.into_iter().map(|report| framed(report, &world, &input, &sheets)).collect::<Result<Vec<_>>>()?;
+    let world = World { with_output: flags.policy.include_output.is_some(), ..world };
+    let counted = counted(&world, input.sources.len() as u64);
+    let cache = world::oracle(&shipped)?;
+    let scene = Scene::new(&world, &tools, &cache);
+    if !flags.sweep.is_empty() {
+        let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows))?;
+        input.tell(flags.output, context)?;
+        show::sweep(flags, &swept, &input, context)?;
+        return Ok(Exit::Done);
+    }
+    let one = |row: &Row| {
+        let sheets = sheets.with(row)?;
+        let report = if row.stack.has(Policy::ArgCheck) {
+            arg_check::report(&input, &sheets, &tools, flags.policy.provider)?
+        } else {
+            simulate::report(&scene, &sheets, &row.stack, rows.len() == 1)?
+        };
+        framed(PolicyReport { policy: row.name.clone(), ..report }, &world, counted.clone(), &sheets)
+    };
+    let mut reports: Vec<PolicyReport> = input.pool.install(|| rows.par_iter().map(one).collect::<Result<_>>())?;
+    if flags.policy.show_content {
+        content::add(&mut reports, &input);
+    }
+    if let Some(path) = &flags.policy.per_request {
+        requests::write(path, &scene, &sheets, &rows)?;
+    }
     input.tell(flags.output, context)?;
     show::show(flags, &reports, &input, context)?;
     Ok(Exit::Done)
 }
 
-/// The sheets with everything that was set, and as they are without.
-fn sheets(flags: &Flags<'_>, stacks: &[Stack], input: &Input) -> Result<(Sheets, Sheets)> {
-    let shipped = Sheets::load(&input.data)?;
-    let mut asked: Vec<Policy> = stacks.iter().flat_map(|stack| stack.0.iter().copied()).collect();
-    asked.sort_unstable();
-    asked.dedup();
+/// The sheets with everything that was set.
+fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
     let mut settings = flags.config.map_or_else(|| Ok(Vec::new()), |path| chosen::settings_of(path))?;
     let short = [("prompt-cache.ttl", &flags.policy.ttl, "--ttl"), ("compaction.tier", &flags.policy.tier, "--tier")];
     for (key, value, flag) in short {
-        settings.extend(
-            value.iter().map(|value| Setting::parse(&format!("{key}={value}"), flag)).collect::<Result<Vec<_>>>()?,
-        );
+        if let Some(value) = value {
+            settings.push(Setting::parse(&format!("{key}={value}"), flag)?);
+        }
     }
     for text in &flags.policy.set {
         settings.push(Setting::parse(text, format!("--set {text}"))?);
     }
     let mut sheets = shipped.clone();
     for setting in &settings {
-        sheets.set(setting, &asked)?;
+        sheets.set(setting, &asked(rows))?;
     }
-    if settings.iter().any(|setting| setting.key.first().is_some_and(String::is_empty)) {
-        return Err(Error::usage("a knob has no name"));
+    Ok(sheets)
+}
+
+/// Every policy that was asked for, once.
+fn asked(rows: &[Row]) -> Vec<Policy> {
+    let mut asked: Vec<Policy> = rows.iter().flat_map(|row| row.stack.0.iter().copied()).collect();
+    asked.sort_unstable();
+    asked.dedup();
+    asked
+}
+
+fn counted(world: &World, files: u64) -> Counted {
+    let timeline = &world.timeline;
+    Counted {
+        files,
+        sessions: timeline.sessions.len() as u64,
+        requests: timeline.requests.len() as u64,
+        skipped: timeline.skipped.clone(),
     }
-    Ok((sheets, shipped))
 }
 
 /// Adds what every report says about its input.
-fn framed(report: PolicyReport, world: &World, input: &Input, sheets: &Sheets) -> Result<PolicyReport> {
-    let timeline = &world.timeline;
+fn framed(report: PolicyReport, world: &World, input: Counted, sheets: &Sheets) -> Result<PolicyReport> {
     let (anchored, requests) = world.sizes.anchored_share();
     let fidelity = Fidelity {
-        estimator: format!("{:?}", world.estimator).to_lowercase(),
-        anchored_share: (requests > 0).then(|| anchored as f64 / requests as f64),
-        static_prefix_source: "reads after breaks and of other sessions".into(),
+        estimator: if world.is_billed { world.estimator_name().into() } else { "telemetry".into() },
+        anchored_share: (world.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
+        static_prefix_source: if world.is_billed { "usage: reads after breaks and of other sessions" } else { "none" }
+            .into(),
         ttl_source: world::oracle(sheets)?.knobs.ttl.to_string(),
         ..report.fidelity
     };
-    Ok(PolicyReport {
-        input: Counted {
-            files: input.sources.len() as u64,
-            sessions: timeline.sessions.len() as u64,
-            requests: timeline.requests.len() as u64,
-            skipped: timeline.skipped.clone(),
-        },
-        fidelity,
-        billed: billed(timeline, &world.prices),
-        ..report
-    })
+    let billed = billed(&world.timeline, &world.prices);
+    Ok(PolicyReport { input, fidelity, billed, ..report })
 }

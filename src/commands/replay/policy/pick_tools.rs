@@ -5,26 +5,36 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
-use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::World;
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::error::Result;
 use crate::policies::pick_tools::{Knobs, PickPolicy, Rules};
+use crate::report::policy::pick_tools as report;
 
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a knob makes no sense.
-pub fn ready<'w>(world: &'w World, sheets: &Sheets, tools: &'w Tools) -> Result<Ready<'w>> {
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let world = scene.world;
     let sheet = sheets.sheet(Policy::PickTools);
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
     let rules: Rules = sheet.read()?;
-    let policy = Arc::new(PickPolicy::new(&world.timeline, &knobs, &rules, tools.inputs(world, None)));
+    let policy = Arc::new(PickPolicy::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, None)));
     let stage = policy.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let found = policy.outcome(&finished.world.timeline);
-        Part { notes: found.notes.clone(), withheld: found.withheld.clone(), details: json!(found), ..Part::default() }
+        let found = policy.outcome(&finished.scene.world.timeline);
+        Part {
+            summary: report::summary(&found),
+            tables: vec![
+                ("used tools that the first K picks hold".to_owned(), report::recall(&found)),
+                ("best scores of turns".to_owned(), report::scores(&found)),
+            ],
+            notes: found.notes.clone(),
+            withheld: found.withheld.clone(),
+            details: json!(found),
+            ..Part::default()
+        }
     };
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
 }

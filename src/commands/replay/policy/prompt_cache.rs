@@ -1,13 +1,42 @@
-//! `prompt-cache`: the log under another cache; every other policy is priced by the same one.
+//! `prompt-cache`: the log under other lifetimes, layouts and idle reads, and why prefixes were lost.
 
-use crate::commands::replay::policy::chosen::Sheets;
-use crate::commands::replay::policy::simulate::{Part, Ready};
+use serde_json::json;
+
+use crate::commands::replay::policy::chosen::{Policy, Sheets};
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
 use crate::error::Result;
+use crate::policies::calibration::calibrate;
+use crate::policies::prompt_cache::{self, Sheet};
+use crate::report::policy::prompt_cache as report;
 
 /// Makes the policy ready.
 ///
 /// # Errors
 /// If a knob makes no sense.
-pub fn ready<'w>(_sheets: &Sheets) -> Result<Ready<'w>> {
-    Ok(Ready { stage: None, conclude: Box::new(|_| Part::default()) })
+pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
+    let sheet = sheets.sheet(Policy::PromptCache);
+    let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
+    let conclude = move |finished: &Finished<'_>| {
+        let scene = finished.scene;
+        // Variants are held against the cache as it was, whatever was set.
+        let shipped = Sheet { oracle: scene.ground.oracle.clone(), ..sheet };
+        let found = prompt_cache::run(&scene.ground.under(finished.oracle), &shipped, &scene.world.prices);
+        let calibration = calibrate(&scene.world.timeline, &scene.world.sizes.rules);
+        // Under the cache as it was there is nothing to compare but the variants.
+        let headline = (*finished.oracle == *scene.ground.oracle).then(|| report::headline(&found));
+        Part {
+            headline,
+            summary: report::summary(&found),
+            tables: report::tables(&found, &calibration),
+            formulas: report::formulas(&found),
+            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            details: json!({
+                "prompt_cache": found,
+                "calibration": calibration,
+                "aliases": prompt_cache::aliases(&found, &calibration),
+            }),
+            ..Part::default()
+        }
+    };
+    Ok(Ready { stage: None, conclude: Box::new(conclude) })
 }

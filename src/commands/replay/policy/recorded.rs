@@ -1,8 +1,10 @@
 //! A timeline out of telemetry: which tools answered with how many tokens, and where contexts were compacted. There is no
 //! usage, no text of people or the model and no tool list, so only some policies can say something about it.
 
+use std::collections::BTreeSet;
+
 use crate::model::event::{Event, EventLog, NO_STEP};
-use crate::model::id::{Id, IdMap};
+use crate::model::id::Id;
 use crate::model::timeline::{
     Block, BlockKind, Boundary, Chain, Marks, NONE, Request, Segment, SegmentCause, Session, Timeline, ToolCall,
     Trigger,
@@ -14,8 +16,10 @@ use crate::model::trace::{Millis, Place, Usage};
 /// as the pipeline shortened them. Sizes are those of tool responses alone; nothing counts as billed.
 pub fn timeline(log: &EventLog) -> Timeline {
     let mut draft =
-        Draft { timeline: Timeline { names: log.names.clone(), ..Timeline::default() }, mains: IdMap::default() };
-    for events in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+        Draft { timeline: Timeline { names: log.names.clone(), ..Timeline::default() }, mains: BTreeSet::new() };
+    // What was only fetched ahead was never shown to anybody.
+    let shown: Vec<Event> = log.events.iter().filter(|event| !event.plan.prefetched).copied().collect();
+    for events in shown.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
         draft.chain(log, events);
     }
     draft.timeline
@@ -23,8 +27,8 @@ pub fn timeline(log: &EventLog) -> Timeline {
 
 struct Draft {
     timeline: Timeline,
-    /// Where the main thread of each session has been seen.
-    mains: IdMap<u32, u32>,
+    /// Sessions whose main thread has been seen: the first of their chains.
+    mains: BTreeSet<u32>,
 }
 
 impl Draft {
@@ -50,7 +54,8 @@ impl Draft {
         }
         let requests = start.0..self.timeline.requests.len() as u32;
         let segments = start.1..self.timeline.segments.len() as u32;
-        let agent = if self.mains.insert(session, number).is_some() { Id::of(&number.to_le_bytes()) } else { Id::NONE };
+        let is_main = self.mains.insert(session);
+        let agent = if is_main { Id::NONE } else { Id::of(&number.to_le_bytes()) };
         let place = if agent.is_some() { Place::AgentFile } else { Place::Main };
         self.timeline.chains.push(Chain { session, agent, place, requests, segments });
     }

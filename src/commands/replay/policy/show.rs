@@ -1,28 +1,78 @@
 //! Shows the reports of policies in the form that was asked for.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::input::Input;
 use crate::commands::replay::policy::Flags;
+use crate::commands::replay::policy::sweep::Swept;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::policy::{self as report, PolicyReport};
 use crate::report::table::Format;
 use crate::report::{envelope, quality};
 
+/// Writes the figures of the cache under the names of an agent runtime.
+fn aliases(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
+    let of = |report: &PolicyReport| report.details.get("prompt-cache")?.get("aliases").cloned();
+    let figures = reports
+        .iter()
+        .find_map(of)
+        .ok_or_else(|| Error::usage("--alias tells figures of the cache").hint("add --policy prompt-cache"))?;
+    let document = envelope::envelope("replay", flags.output.stamp(context), json!({ "metrics": figures }));
+    envelope::write(context.out, &document)
+}
+
 /// Writes one report, or several side by side.
 pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context: &mut Context<'_>) -> Result<()> {
-    let form = flags.output.form();
-    if form == Format::Json {
-        let fields = json!({
-            "window": input.window_json(),
-            "inputs": input.json(),
-            "data_quality": quality::json(&quality::of(&input.sources)),
-            "policies": reports.iter().map(report::json).collect::<Vec<_>>(),
-        });
-        let document = envelope::envelope("replay", flags.output.stamp(context), fields);
-        return envelope::write(context.out, &document);
+    if flags.policy.alias.is_some() {
+        return aliases(flags, reports, context);
     }
+    if flags.output.form() == Format::Json {
+        return document(flags, input_fields(input), "policies", reports.iter().map(report::json).collect(), context);
+    }
+    in_words(flags, reports, context)
+}
+
+/// The same about telemetry.
+pub fn recorded(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
+    if flags.output.form() == Format::Json {
+        let fields = json!({ "basis": "telemetry" });
+        return document(flags, fields, "policies", reports.iter().map(report::json).collect(), context);
+    }
+    in_words(flags, reports, context)
+}
+
+/// Writes a sweep.
+pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    if flags.output.form() == Format::Json {
+        let cell = |cell: &super::sweep::Cell| {
+            let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
+            json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report) })
+        };
+        return document(flags, input_fields(input), "cells", swept.cells.iter().map(cell).collect(), context);
+    }
+    let rows: Vec<(&[String], &PolicyReport)> =
+        swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
+    report::sweep(&swept.keys, &rows).write(context.out, flags.output.form(), context.width)
+}
+
+fn input_fields(input: &Input) -> Value {
+    json!({
+        "window": input.window_json(),
+        "inputs": input.json(),
+        "data_quality": quality::json(&quality::of(&input.sources)),
+    })
+}
+
+fn document(flags: &Flags<'_>, fields: Value, name: &str, rows: Vec<Value>, context: &mut Context<'_>) -> Result<()> {
+    let mut fields = fields;
+    fields[name] = Value::Array(rows);
+    let document = envelope::envelope("replay", flags.output.stamp(context), fields);
+    envelope::write(context.out, &document)
+}
+
+fn in_words(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
+    let form = flags.output.form();
     if form == Format::Csv {
         let table = match (flags.policy.per_session, reports) {
             (true, [report]) => report::sessions(report),
@@ -31,7 +81,7 @@ pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context:
         return table.write(context.out, form, context.width);
     }
     if let [one] = reports {
-        report::write(context.out, one, form, context.width)?;
+        report::write(context.out, one, form, flags.policy.explain, context.width)?;
         if flags.policy.per_session {
             writeln!(context.out, "\nby session, in input-equivalent tokens")?;
             report::sessions(one).write(context.out, form, context.width)?;
@@ -42,6 +92,9 @@ pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context:
     for one in reports {
         writeln!(context.out)?;
         report::headline(context.out, one, form)?;
+    }
+    if let Some(basis) = reports.iter().find_map(report::basis) {
+        writeln!(context.out, "\n{basis}")?;
     }
     Ok(())
 }

@@ -3,19 +3,79 @@
 use serde_json::{Map, Value};
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
+use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::{World, oracle};
 use crate::commands::replay::policy::{compaction, history_trim, pick_tools, prompt_cache, tool_filter};
 use crate::error::Result;
 use crate::model::policy::breakage::Break;
+use crate::model::policy::cost::Cost;
+use crate::model::policy::outcome::Bill;
+use crate::model::timeline::Request;
+use crate::policies::bill;
 use crate::policies::breakage::Detectors;
 use crate::policies::breakage::tally::tally;
 use crate::policies::breakage::watch::Watch;
-use crate::policies::cache_knobs::Oracle;
+use crate::policies::cache_knobs::{HiddenForks, Knobs, Layout, Oracle};
 use crate::policies::drive::{Ground, Run};
-use crate::policies::outcome::outcome;
+use crate::policies::outcome::{answer, outcome};
 use crate::policies::view::Stage;
-use crate::report::policy::PolicyReport;
+use crate::report::policy::{Accuracy, PolicyReport, formulas};
 use crate::report::table::Table;
+
+const OUTPUT_NOTE: &str =
+    "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
+
+/// The log as simulated, under every cache that is needed, and what looks for breaks.
+pub struct Scene<'w> {
+    /// The world.
+    pub world: &'w World,
+    /// What is known of the tools.
+    pub tools: &'w Tools,
+    /// The requests under the cache as it was.
+    pub ground: Ground<'w>,
+    /// What looks for breaks.
+    pub detectors: Detectors<'w>,
+    /// The run under the cache as it was.
+    pub observed: Run,
+    /// How far a simulation that sees no bill is from the bill.
+    pub accuracy: Accuracy,
+}
+
+impl<'w> Scene<'w> {
+    /// Simulates the log itself. `shipped` is the cache with its default knobs.
+    pub fn new(world: &'w World, tools: &'w Tools, shipped: &'w Oracle) -> Self {
+        let ground = Ground::new(&world.timeline, &world.sizes, shipped, &world.prices);
+        let observed = ground.baseline();
+        let blind = shipped.with(Knobs { hidden_forks: HiddenForks::Estimated, ..shipped.knobs });
+        let against = bill::compare(&ground, &ground.under(&blind).baseline(), |_| true);
+        let accuracy = Accuracy {
+            wape_read: against.wape(),
+            exact_share: against.warm_tool_turns.value(),
+            bias: against.bias(),
+            cost_error: against.cost_error(),
+        };
+        let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
+        Self { world, tools, ground, detectors, observed, accuracy }
+    }
+
+    /// Runs stages over all chains.
+    pub fn run(&self, oracle: &Oracle, mut stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
+        let ground = self.ground.under(oracle);
+        if stages.is_empty() {
+            return (ground.baseline(), Vec::new());
+        }
+        let mut watch = Watch::new(&self.detectors);
+        let run = ground.run(0..self.world.timeline.chains.len() as u32, &mut stages, Some(&mut watch));
+        (run, watch.breaks)
+    }
+
+    /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
+    /// cache.
+    fn against(&self, stack: &Stack, set: &Oracle) -> Run {
+        let as_it_was = stack.has(Policy::PromptCache) || *set == *self.ground.oracle;
+        if as_it_was { self.observed.clone() } else { self.ground.under(set).baseline() }
+    }
+}
 
 /// A policy made ready for one run.
 pub struct Ready<'w> {
@@ -27,8 +87,8 @@ pub struct Ready<'w> {
 
 /// A run that is over.
 pub struct Finished<'a> {
-    /// The world.
-    pub world: &'a World,
+    /// The scene.
+    pub scene: &'a Scene<'a>,
     /// The cache of both runs.
     pub oracle: &'a Oracle,
     /// The log as simulated.
@@ -37,13 +97,19 @@ pub struct Finished<'a> {
     pub run: &'a Run,
     /// What it broke.
     pub breaks: &'a [Break],
-    /// The detectors.
-    pub detectors: &'a Detectors<'a>,
+    /// Cost of log and policy where nothing is cached.
+    pub uncached: (Cost, Cost),
+    /// Whether this policy was asked for alone, so that there is room for variants.
+    pub is_alone: bool,
 }
 
 /// What one policy adds to the report.
 #[derive(Default)]
 pub struct Part {
+    /// A first line of its own.
+    pub headline: Option<String>,
+    /// What it found, in sentences.
+    pub summary: Vec<String>,
     /// Its figures as data.
     pub details: Value,
     /// As tables with titles.
@@ -58,119 +124,81 @@ pub struct Part {
     pub catalog: Option<String>,
 }
 
-/// What a run gave.
-pub struct Simulated {
-    /// Requests and calls.
-    pub run: Run,
-    /// What broke.
-    pub breaks: Vec<Break>,
-}
-
-/// Runs stages over all chains.
-pub fn run(world: &World, oracle: &Oracle, detectors: &Detectors<'_>, stages: Vec<Box<dyn Stage>>) -> Simulated {
-    let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices);
-    let mut watch = Watch::new(detectors);
-    let mut stages = stages;
-    let run = ground.run(0..world.timeline.chains.len() as u32, &mut stages, Some(&mut watch));
-    Simulated { run, breaks: watch.breaks }
-}
-
-/// What all stacks are held against.
-pub struct Baseline<'w> {
-    /// The log under the cache as it is set.
-    pub as_set: Run,
-    /// The log under the cache as observed.
-    pub observed: Run,
-    /// The cache as observed.
-    pub observed_oracle: Oracle,
-    /// The detectors.
-    pub detectors: Detectors<'w>,
-}
-
-impl<'w> Baseline<'w> {
-    /// Simulates the log itself.
-    ///
-    /// # Errors
-    /// If the cache's knobs make no sense.
-    pub fn new(world: &'w World, sheets: &Sheets, shipped: &Sheets) -> Result<Self> {
-        let (set, observed_oracle) = (oracle(sheets)?, oracle(shipped)?);
-        let whole = |oracle: &Oracle| {
-            let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices);
-            ground.run(0..world.timeline.chains.len() as u32, &mut [], None)
-        };
-        let observed = whole(&observed_oracle);
-        let as_set = if set == observed_oracle { observed.clone() } else { whole(&set) };
-        let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
-        Ok(Self { as_set, observed, observed_oracle, detectors })
-    }
+/// The run of a stack, and what it is held against.
+///
+/// # Errors
+/// As [`report`].
+pub fn run_of(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
+    let set = oracle(sheets)?;
+    let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
+    Ok((scene.run(&set, stages).0, scene.against(stack, &set)))
 }
 
 /// Everything that a stack says.
 ///
 /// # Errors
 /// If a knob makes no sense, or a file that it names cannot be read.
-pub fn report(
-    world: &World,
-    sheets: &Sheets,
-    stack: &Stack,
-    baseline: &Baseline<'_>,
-    tools: &tool_filter::Tools,
-) -> Result<PolicyReport> {
+pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_alone: bool) -> Result<PolicyReport> {
+    let world = scene.world;
     let set = oracle(sheets)?;
-    // A question about the cache is held against the cache as it was; any other one against the same cache.
-    let held_against = if stack.has(Policy::PromptCache) { &baseline.observed } else { &baseline.as_set };
-    let ready = ready(world, sheets, stack, tools)?;
+    let baseline = scene.against(stack, &set);
     let (mut stages, mut concluding) = (Vec::new(), Vec::new());
-    for (policy, one) in ready {
+    for (policy, one) in ready(scene, sheets, stack)? {
         stages.extend(one.stage);
         concluding.push((policy, one.conclude));
     }
     let changes_contexts = !stages.is_empty();
-    let simulated = if changes_contexts || stack.has(Policy::PromptCache) {
-        run(world, &set, &baseline.detectors, stages)
-    } else {
-        Simulated { run: held_against.clone(), breaks: Vec::new() }
+    let (run, breaks) = scene.run(&set, stages);
+    let uncached = if changes_contexts { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
+    let finished =
+        Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_alone };
+    let besides = |request: &Request| {
+        if world.with_output { answer(&scene.ground.tariff, &world.sizes, request) } else { Bill::default() }
     };
-    let finished = Finished {
-        world,
-        oracle: &set,
-        baseline: held_against,
-        run: &simulated.run,
-        breaks: &simulated.breaks,
-        detectors: &baseline.detectors,
-    };
-    let requests = simulated.run.requests.len() as u64;
-    let broken = tally(&baseline.detectors, &world.timeline, &simulated.breaks, requests, &world.breakage);
+    let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
     let mut report = PolicyReport {
         policy: stack.name(),
         knobs: knobs(sheets, stack)?,
-        outcome: Some(outcome(&world.timeline, held_against, &simulated.run)),
+        accuracy: world.is_billed.then_some(scene.accuracy),
+        outcome: Some(outcome(&world.timeline, &baseline, &run, &besides)),
         breakage: changes_contexts.then_some(broken),
-        notes: world.notes(&set),
+        winner_min: world.winner_percent_min / 100.0,
+        uncached_change: changes_contexts.then(|| change(uncached.0, uncached.1)).flatten(),
+        notes: world.notes(&set).into_iter().chain(world.with_output.then(|| OUTPUT_NOTE.to_owned())).collect(),
         ..PolicyReport::default()
     };
+    report.formulas = formulas(&report);
     for (policy, conclude) in concluding {
         add(&mut report, policy, conclude(&finished));
     }
+    report.interaction_units = interaction(scene, sheets, stack, &run, &baseline)?;
     if !world.is_billed {
         report.withheld.get_or_insert_with(|| "telemetry has no usage, so nothing can be priced".to_owned());
     }
     Ok(report)
 }
 
-fn ready<'w>(
-    world: &'w World,
-    sheets: &Sheets,
-    stack: &Stack,
-    tools: &'w tool_filter::Tools,
-) -> Result<Vec<(Policy, Ready<'w>)>> {
+fn change(before: Cost, after: Cost) -> Option<f64> {
+    (before.units > 0).then(|| after.units as f64 / before.units as f64 - 1.0)
+}
+
+/// Costs of log and stack where the provider caches nothing.
+fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Cost, Cost)> {
+    let set = scene.ground.oracle;
+    let none = set.with(Knobs { layout: Layout::None, ..set.knobs });
+    let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
+    Ok((scene.ground.under(&none).baseline().cost(), scene.run(&none, stages).0.cost()))
+}
+
+fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec<(Policy, Ready<'s>)>> {
     let one = |&policy: &Policy| {
         let ready = match policy {
-            Policy::ToolFilter => tool_filter::ready(world, sheets, tools)?,
-            Policy::PickTools => pick_tools::ready(world, sheets, tools)?,
-            Policy::Compaction => compaction::ready(world, sheets)?,
-            Policy::HistoryTrim => history_trim::ready(world, sheets)?,
+            Policy::ToolFilter => tool_filter::ready(scene, sheets)?,
+            Policy::PickTools => pick_tools::ready(scene, sheets)?,
+            Policy::Compaction => compaction::ready(scene, sheets)?,
+            Policy::HistoryTrim => history_trim::ready(scene, sheets)?,
             Policy::PromptCache => prompt_cache::ready(sheets)?,
+            // It has a report of its own.
             Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| Part::default()) },
         };
         Ok((policy, ready))
@@ -185,7 +213,9 @@ fn knobs(sheets: &Sheets, stack: &Stack) -> Result<Value> {
 
 fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
     report.details.insert(policy.name().to_owned(), part.details);
-    report.tables.extend(part.tables);
+    report.headline = report.headline.take().or(part.headline);
+    report.summary.extend(part.summary);
+    report.tables.extend(part.tables.into_iter().filter(|(_, table)| !table.is_empty()));
     report.formulas.extend(part.formulas);
     report.notes.extend(part.notes);
     if report.withheld.is_none() {
@@ -194,4 +224,24 @@ fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
     if let Some(catalog) = part.catalog {
         report.fidelity.tool_catalog_source = catalog;
     }
+}
+
+/// By how much a stack differs from the sum of what each of its policies changes alone; none for a single policy.
+fn interaction(
+    scene: &Scene<'_>,
+    sheets: &Sheets,
+    stack: &Stack,
+    together: &Run,
+    baseline: &Run,
+) -> Result<Option<i128>> {
+    if stack.0.len() < 2 {
+        return Ok(None);
+    }
+    let change = |run: &Run, against: &Run| run.cost().units as i128 - against.cost().units as i128;
+    let mut apart = 0;
+    for &policy in &stack.0 {
+        let (run, against) = run_of(scene, sheets, &Stack(vec![policy]))?;
+        apart += change(&run, &against);
+    }
+    Ok(Some(change(together, baseline) - apart))
 }

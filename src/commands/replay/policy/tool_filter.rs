@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::commands::replay::policy::world::World;
 use crate::error::{Error, Result};
 use crate::policies::catalog::read::Spec;
@@ -14,7 +14,11 @@ use crate::policies::predictors::Predictions;
 use crate::policies::tool_filter::knobs::{Knobs, Predictor, Rules};
 use crate::policies::tool_filter::{Filter, Inputs};
 use crate::policies::tools::inventory::StopWords;
+use crate::report::policy::tool_filter as report;
 use crate::rules::data::Data;
+
+/// Tools that a table shows.
+const TOOLS_SHOWN: usize = 20;
 
 /// What is known of tools, for all policies about them.
 pub struct Tools {
@@ -69,17 +73,27 @@ impl Tools {
 ///
 /// # Errors
 /// If a knob makes no sense, or the file of predictions cannot be read.
-pub fn ready<'w>(world: &'w World, sheets: &Sheets, tools: &'w Tools) -> Result<Ready<'w>> {
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let world = scene.world;
     let sheet = sheets.sheet(Policy::ToolFilter);
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
     let rules: Rules = sheet.read()?;
     let predictions = predictions(&knobs)?;
-    let filter = Arc::new(Filter::new(&world.timeline, &knobs, &rules, tools.inputs(world, predictions.as_ref())));
+    let filter =
+        Arc::new(Filter::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, predictions.as_ref())));
     let stage = filter.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let found = filter.outcome(&finished.world.timeline);
-        Part { notes: found.notes.clone(), withheld: found.withheld.clone(), details: json!(found), ..Part::default() }
+        let found = filter.outcome(&finished.scene.world.timeline);
+        Part {
+            summary: report::summary(&found),
+            tables: vec![("tools that were missed".to_owned(), report::regret(&found, TOOLS_SHOWN))],
+            formulas: report::break_even(&found),
+            notes: found.notes.clone(),
+            withheld: found.withheld.clone(),
+            details: json!(found),
+            ..Part::default()
+        }
     };
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
 }

@@ -6,6 +6,7 @@ use crate::model::timeline::Timeline;
 use crate::policies::breakage::Sheet as BreakageSheet;
 use crate::policies::cache_knobs::Oracle;
 use crate::policies::money::{Prices, unpriced_models};
+use crate::policies::prompt_cache::Sheet as CacheSheet;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
 use crate::rules::data::Data;
 
@@ -21,6 +22,10 @@ pub struct World {
     pub prices: Prices,
     /// Numbers of the detectors.
     pub breakage: BreakageSheet,
+    /// Least difference in percent that is called one.
+    pub winner_percent_min: f64,
+    /// Whether answers count, by estimate.
+    pub with_output: bool,
     /// Whether there is usage to be priced: not in telemetry.
     pub is_billed: bool,
 }
@@ -39,6 +44,8 @@ impl World {
     ) -> Result<Self> {
         let rules = SizeRules::parse(&data.text("policies/sizes.toml")?, &data.place("policies/sizes.toml"))?;
         let prices = Prices::parse(&data.text("prices.toml")?, &data.place("prices.toml"))?;
+        let (cache, place) = (data.text("policies/prompt_cache.toml")?, data.place("policies/prompt_cache.toml"));
+        let winner_percent_min = CacheSheet::parse(&cache, &place)?.compare.winner_percent_min;
         let breakage =
             BreakageSheet::parse(&data.text("policies/breakage.toml")?, &data.place("policies/breakage.toml"))?;
         let unpriced = unpriced_models(&timeline, &prices);
@@ -50,7 +57,7 @@ impl World {
         }
         let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
         let sizes = Sizes::new(&timeline, estimator, &rules);
-        Ok(Self { timeline, sizes, estimator, prices, breakage, is_billed })
+        Ok(Self { timeline, sizes, estimator, prices, breakage, winner_percent_min, with_output: false, is_billed })
     }
 
     /// Notes about models that the data files do not know.
@@ -89,15 +96,25 @@ pub fn oracle(sheets: &Sheets) -> Result<Oracle> {
     Ok(oracle)
 }
 
+/// Names of estimators on the command line.
+const ESTIMATORS: [(&str, Estimator); 5] = [
+    ("anchored", Estimator::Anchored),
+    ("fitted", Estimator::Fitted),
+    ("cl100k", Estimator::Cl100k),
+    ("o200k", Estimator::O200k),
+    ("chars4", Estimator::Chars4),
+];
+
+impl World {
+    /// The name of the estimator.
+    pub fn estimator_name(&self) -> &'static str {
+        ESTIMATORS.iter().find(|(_, known)| *known == self.estimator).map_or("", |(name, _)| name)
+    }
+}
+
 fn estimator_of(name: &str) -> Result<Estimator> {
-    let known = [
-        ("anchored", Estimator::Anchored),
-        ("fitted", Estimator::Fitted),
-        ("cl100k", Estimator::Cl100k),
-        ("o200k", Estimator::O200k),
-        ("chars4", Estimator::Chars4),
-    ];
-    known.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
-        Error::usage(format!("there is no estimator `{name}`")).hint("anchored, fitted, cl100k, o200k, chars4")
+    ESTIMATORS.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
+        let names = ESTIMATORS.map(|(name, _)| name).join(", ");
+        Error::usage(format!("there is no estimator `{name}`")).hint(names)
     })
 }

@@ -1,0 +1,44 @@
+//! Any bytes as a log: read for a timeline, packed and unpacked, put together. And any bytes as rows from the lake.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use devboy::frames::packed::{pack, unpack};
+use devboy::logs::timeline::assemble::{SourceTimeline, assemble};
+use devboy::logs::timeline::rules::TimelineRules;
+use devboy::logs::timeline::{Gauge, TimelineGuide, read};
+use devboy::logs::vocabulary::Vocabulary;
+use devboy::model::id::Id;
+use devboy::model::timeline_rows::FileTimeline;
+use devboy::model::tokenizer::Tokens;
+use libfuzzer_sys::fuzz_target;
+
+static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);
+static RULES: LazyLock<TimelineRules> = LazyLock::new(TimelineRules::shipped);
+
+struct Bytes;
+
+impl Gauge for Bytes {
+    fn tokens(&mut self, text: &str) -> Tokens {
+        [text.len() as u32; 2]
+    }
+}
+
+fn put_together(file: &FileTimeline) {
+    let timeline = assemble(&[SourceTimeline { key: Id::NONE, file }], RULES.shrink_tokens_min);
+    let end = timeline.requests.last().map_or(0, |request| request.outputs.end);
+    assert_eq!(end as usize, timeline.blocks.len());
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let gauge = || -> Box<dyn Gauge> { Box::new(Bytes) };
+    let guide = TimelineGuide { vocabulary: &WORDS, rules: &RULES, gauge: &gauge };
+    let (file, counters) = read::read_stream(bytes, guide);
+    assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
+    let again = unpack(&pack(&file)).expect("what was packed can be unpacked");
+    assert_eq!(again.rows, file.rows);
+    put_together(&file);
+    if let Some(foreign) = unpack(bytes) {
+        put_together(&foreign);
+    }
+});

@@ -1,0 +1,94 @@
+//! `arg-check`: the arguments of every logged call against the schema of its tool. The lake holds no arguments, so the
+//! logs are read for it.
+
+use serde_json::json;
+
+use crate::commands::input::Input;
+use crate::commands::replay::policy::args::ProviderName;
+use crate::commands::replay::policy::chosen::{Policy, Sheets};
+use crate::commands::replay::policy::tool_filter::Tools;
+use crate::error::Result;
+use crate::logs::call_texts::{self, Calls};
+use crate::logs::read::Job;
+use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
+use crate::policies::arg_check::{Checker, Knobs, Rules, Verdict, tally};
+use crate::policies::catalog::provider;
+use crate::report::policy::PolicyReport;
+use crate::report::policy::arg_check as report;
+
+/// Checks every call.
+///
+/// # Errors
+/// If a knob makes no sense, or a schema is none.
+pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<ProviderName>) -> Result<PolicyReport> {
+    let sheet = sheets.sheet(Policy::ArgCheck);
+    let knobs: Knobs = sheet.knobs()?;
+    knobs.check()?;
+    let rules: Rules = sheet.read()?;
+    // What the user brings comes first; built-in tools are known besides.
+    let catalog = match &tools.catalog {
+        Some(catalog) => catalog.clone().completed(&tools.shipped),
+        None => tools.shipped.clone(),
+    };
+    let checker = Checker::new(&catalog, &knobs, &rules)?;
+    let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
+    let (calls, unread) = read(input, &rules, &check);
+    let mut found = ArgCheck::default();
+    for (id, (tool, verdict)) in &calls.asked {
+        let answer = calls.answered.get(id);
+        let truth = answer.map_or(Truth::Unanswered, |(is_error, text)| rules.truth.of(Some((*is_error, text))));
+        tally(&mut found, tool, verdict, truth);
+    }
+    let mut details = json!({ "arg_check": found });
+    let mut tables = vec![
+        ("calls by class".to_owned(), report::classes(&found)),
+        ("where arguments do not fit".to_owned(), report::errors(&found)),
+    ];
+    if let Some(name) = as_sent {
+        let brought = tools.catalog.as_ref().unwrap_or(&tools.shipped);
+        let sizes = provider::sizes(brought, shape(name), &tools.rules);
+        tables.push(("definitions in that provider's shape (estimated)".to_owned(), report::provider(&sizes)));
+        details["provider"] = json!(sizes);
+    }
+    tables.retain(|(_, table)| !table.is_empty());
+    let mut notes = Vec::new();
+    if unread > 0 {
+        notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
+    }
+    Ok(PolicyReport {
+        policy: Policy::ArgCheck.name().into(),
+        knobs: sheet.settings()?,
+        details: std::iter::once(("arg-check".to_owned(), details)).collect(),
+        summary: report::summary(&found),
+        tables,
+        notes,
+        withheld: Some("it changes no context; it says which calls would not have run".into()),
+        ..PolicyReport::default()
+    })
+}
+
+/// All calls, and how many logs there are no longer.
+fn read(
+    input: &Input,
+    rules: &Rules,
+    check: &(dyn Fn(&str, Option<&str>, &[u8]) -> Verdict + Sync),
+) -> (Calls<Verdict>, u64) {
+    let selected = input.sources.iter().filter(|source| !source.is_sidecar());
+    let (there, gone): (Vec<_>, Vec<_>) = selected.partition(|source| source.path.is_some());
+    let listed = there.iter().filter_map(|source| {
+        let path = source.path.as_ref()?;
+        input.listing.files.iter().find(|file| file.path == *path)
+    });
+    let jobs: Vec<Job<'_>> =
+        listed.map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes }).collect();
+    (call_texts::read_all(&jobs, rules.truth.chars, &input.pool, check), gone.len() as u64)
+}
+
+fn shape(name: ProviderName) -> Provider {
+    match name {
+        ProviderName::Anthropic => Provider::Anthropic,
+        ProviderName::Openai => Provider::Openai,
+        ProviderName::Ollama => Provider::Ollama,
+        ProviderName::Gemini => Provider::Gemini,
+    }
+}

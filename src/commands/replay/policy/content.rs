@@ -1,0 +1,34 @@
+//! `--show-content`: what the examples of breaks are about, read from the logs again because somebody asked to see it.
+
+use crate::commands::input::Input;
+use crate::logs::cited;
+use crate::logs::read::Job;
+use crate::model::id::{Id, IdSet};
+use crate::report::policy::PolicyReport;
+
+/// Characters of a record that are shown.
+const CHARS: usize = 240;
+
+/// Adds the records behind the examples to each report.
+pub fn add(reports: &mut [PolicyReport], input: &Input) {
+    let examples = |report: &PolicyReport| -> Vec<(&'static str, Id)> {
+        let classes = report.breakage.iter().flat_map(|breakage| &breakage.classes);
+        let cited =
+            classes.flat_map(|class| class.examples.iter().map(|example| (class.class.word(), &example.record)));
+        cited.filter_map(|(word, record)| Some((word, Id::from_hex(record)?))).collect()
+    };
+    let wanted: IdSet<Id> = reports.iter().flat_map(examples).map(|(_, id)| id).collect();
+    let paths = input.sources.iter().filter_map(|source| source.path.as_ref());
+    let files: Vec<_> = paths.filter_map(|path| input.listing.files.iter().find(|file| file.path == *path)).collect();
+    let jobs: Vec<Job<'_>> =
+        files.iter().map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes }).collect();
+    let found = cited::find(&jobs, &wanted, CHARS, &input.pool);
+    for report in reports {
+        let lines = examples(report).into_iter().filter_map(|(word, id)| {
+            let cited = found.get(&id)?;
+            let path = files[cited.job].path.display();
+            Some(format!("{word}: {path}:{} ({}) {}", cited.line, cited.uuid, cited.start))
+        });
+        report.shown = lines.collect();
+    }
+}

@@ -1,0 +1,80 @@
+//! `--sweep KEY=A,B,…` of a policy: one run for each value, or for each cell of a grid.
+
+use rayon::prelude::*;
+
+use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
+use crate::commands::replay::policy::simulate::{self, Scene};
+use crate::commands::replay::policy::{Flags, asked};
+use crate::error::{Error, Result};
+use crate::policies::knobs::Setting;
+use crate::report::policy::PolicyReport;
+
+/// Cells of a sweep are run one by one, so there is an end to how many make sense.
+const CELLS_MAX: usize = 400;
+
+/// One cell: what was set, and what came of it.
+pub struct Cell {
+    /// The values, in the order of the keys.
+    pub values: Vec<String>,
+    /// The report.
+    pub report: PolicyReport,
+}
+
+/// A sweep.
+pub struct Swept {
+    /// What was swept.
+    pub keys: Vec<String>,
+    /// The cells, the last key fastest.
+    pub cells: Vec<Cell>,
+}
+
+/// Runs every cell.
+///
+/// # Errors
+/// If a knob is unknown, a value does not fit, or there is nothing that can be swept.
+pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) -> Result<Swept> {
+    let [Row { stack, .. }] = rows else {
+        return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));
+    };
+    if stack.has(Policy::ArgCheck) {
+        return Err(Error::usage("arg-check has nothing to sweep: it changes no context"));
+    }
+    let grid = flags.sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
+    let cells = grid.iter().fold(vec![Vec::new()], |cells: Vec<Vec<&Setting>>, axis| {
+        cells.iter().flat_map(|cell| axis.iter().map(|value| [cell.as_slice(), &[value]].concat())).collect()
+    });
+    if cells.len() > CELLS_MAX {
+        return Err(Error::usage(format!("{} cells are more than {CELLS_MAX}", cells.len())).hint("sweep fewer values"));
+    }
+    let one = |cell: &Vec<&Setting>| {
+        let mut set = sheets.clone();
+        for setting in cell {
+            set.set(setting, &asked(rows))?;
+        }
+        let report = simulate::report(scene, &set, stack, false)?;
+        let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
+        Ok(Cell { values: values.collect(), report })
+    };
+    Ok(Swept {
+        keys: grid.iter().filter_map(|axis| axis.first()).map(Setting::name).collect(),
+        cells: cells.par_iter().map(one).collect::<Result<_>>()?,
+    })
+}
+
+/// `KEY=A,B,…` as one setting per value; commas inside brackets do not divide.
+fn axis(text: &str) -> Result<Vec<Setting>> {
+    let place = format!("--sweep {text}");
+    let (key, values) = text.split_once('=').ok_or_else(|| {
+        Error::usage(format!("`{text}` sweeps nothing")).hint("write KEY=A,B, for instance ttl=5m,1h")
+    })?;
+    let mut depth = 0_i32;
+    let split = values.split(|letter: char| {
+        depth += i32::from(letter == '[') - i32::from(letter == ']');
+        letter == ',' && depth == 0
+    });
+    let values: Vec<&str> = split.map(str::trim).filter(|value| !value.is_empty()).collect();
+    if values.is_empty() {
+        return Err(Error::usage(format!("`{text}` names no value")).hint("write KEY=A,B, for instance ttl=5m,1h"));
+    }
+    values.iter().map(|value| Setting::parse(&format!("{key}={value}"), place.clone())).collect()
+}

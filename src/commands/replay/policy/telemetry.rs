@@ -1,0 +1,62 @@
+//! Policies over telemetry: what can be said without text and usage is said, the rest is refused.
+
+use crate::cli::Exit;
+use crate::commands::config::{config_path, load_config};
+use crate::commands::replay::policy::chosen::{Policy, Row, Sheets, Stack};
+use crate::commands::replay::policy::simulate::{self, Scene};
+use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::replay::policy::world::{World, oracle};
+use crate::commands::replay::policy::{Flags, counted, framed, recorded, sheets, show};
+use crate::commands::responses::{Responses, Wanted};
+use crate::commands::window;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::report::policy::PolicyReport;
+use crate::settings::Effective;
+
+/// Reads what the live pipeline recorded and replays what can be replayed on it.
+pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {
+    let (told, refused): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| refusal(&row.stack).is_none());
+    if let ([], Some(row)) = (told.as_slice(), refused.first()) {
+        let why = refusal(&row.stack).unwrap_or_default();
+        return Err(Error::usage(format!("{} says nothing about telemetry: {why}", row.name))
+            .hint("leave --from-telemetry out: the logs have what is missing"));
+    }
+    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
+    let window = window::of(flags.window, context.now_ms)?;
+    let wanted = Wanted { input: flags.input, window, settings: &settings, output: flags.output, planner: None };
+    let responses = Responses::from_telemetry(&wanted, context)?;
+    if responses.log.is_empty() && !flags.input.allow_empty {
+        return Err(responses.nothing_found());
+    }
+    responses.tell(flags.output, context)?;
+    let shipped = Sheets::load(&responses.data)?;
+    let sheets = sheets(flags, rows, &shipped)?;
+    let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
+    let world = World::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
+    let cache = oracle(&shipped)?;
+    let scene = Scene::new(&world, &tools, &cache);
+    let mut reports = Vec::new();
+    for row in told {
+        let sheets = sheets.with(row)?;
+        let report = simulate::report(&scene, &sheets, &row.stack, false)?;
+        let report = PolicyReport { policy: row.name.clone(), ..report };
+        reports.push(framed(report, &world, counted(&world, 0), &sheets)?);
+    }
+    for row in refused {
+        let withheld = refusal(&row.stack).map(str::to_owned);
+        reports.push(PolicyReport { policy: row.name.clone(), withheld, ..PolicyReport::default() });
+    }
+    show::recorded(flags, &reports, context)?;
+    Ok(Exit::Done)
+}
+
+/// Why a stack cannot be replayed over telemetry.
+fn refusal(stack: &Stack) -> Option<&'static str> {
+    stack.0.iter().find_map(|policy| match policy {
+        Policy::PromptCache => Some("it has no usage, so there is nothing to hold a cache against"),
+        Policy::PickTools => Some("it has no text, so there are no words to pick by"),
+        Policy::ArgCheck => Some("it has no arguments"),
+        Policy::Compaction | Policy::HistoryTrim | Policy::ToolFilter => None,
+    })
+}

@@ -1,0 +1,493 @@
+//! Rows of a timeline as bytes: columns of small numbers, with every id and every word written once. What is read back is
+//! checked, so that bytes of any kind give rows that hold together, or none.
+
+use std::ops::Range;
+
+use crate::model::id::{Id, IdMap};
+use crate::model::names::{Names, Sym};
+use crate::model::timeline::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
+use crate::model::timeline_rows::{
+    Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan, TimelineRows,
+};
+use crate::model::trace::{ChainKey, Millis, Place, Usage};
+
+/// Raised whenever the layout changes: rows of another edition are made anew.
+const EDITION: u8 = 1;
+
+/// The rows as bytes.
+pub fn pack(file: &FileTimeline) -> Vec<u8> {
+    let mut body = Packer::default();
+    body.rows(&file.rows);
+    let mut head = vec![EDITION];
+    let texts = &file.names.texts()[1..];
+    put(&mut head, texts.len() as u64);
+    texts.iter().for_each(|text| put_text(&mut head, text));
+    put(&mut head, body.ids.len() as u64);
+    body.ids.iter().for_each(|id| head.extend_from_slice(&id.0));
+    put(&mut head, body.hashes.len() as u64);
+    body.hashes.iter().for_each(|hash| head.extend_from_slice(&hash.to_le_bytes()));
+    head.append(&mut body.out);
+    head
+}
+
+/// The rows that [`pack`] wrote; none if these bytes are not such rows, or those of another edition.
+pub fn unpack(bytes: &[u8]) -> Option<FileTimeline> {
+    let mut from = Unpacker { bytes, ..Unpacker::default() };
+    if from.byte()? != EDITION {
+        return None;
+    }
+    let mut texts = vec![String::new()];
+    for _ in 0..from.count(1)? {
+        texts.push(from.text()?);
+    }
+    from.names = texts.len();
+    for _ in 0..from.count(16)? {
+        let (id, rest) = from.bytes.split_first_chunk()?;
+        from.bytes = rest;
+        from.ids.push(Id(*id));
+    }
+    for _ in 0..from.count(8)? {
+        let (hash, rest) = from.bytes.split_first_chunk()?;
+        from.bytes = rest;
+        from.hashes.push(u64::from_le_bytes(*hash));
+    }
+    let rows = from.rows()?;
+    let names = Names::from_texts(texts);
+    (from.bytes.is_empty() && names.texts().len() == from.names).then_some(FileTimeline { names, rows })
+}
+
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+#[derive(Default)]
+struct Packer {
+    out: Vec<u8>,
+    ids: Vec<Id>,
+    known_ids: IdMap<Id, u64>,
+    hashes: Vec<u64>,
+    known_hashes: IdMap<u64, u64>,
+}
+
+impl Packer {
+    fn number(&mut self, number: impl Into<u64>) {
+        put(&mut self.out, number.into());
+    }
+
+    /// The number of an id, 0 for none.
+    fn id(&mut self, id: Id) {
+        let next = self.ids.len() as u64 + 1;
+        let number = if id.is_some() { *self.known_ids.entry(id).or_insert(next) } else { 0 };
+        if number == next {
+            self.ids.push(id);
+        }
+        self.number(number);
+    }
+
+    fn hash(&mut self, hash: u64) {
+        let next = self.hashes.len() as u64;
+        let number = *self.known_hashes.entry(hash).or_insert(next);
+        if number == next {
+            self.hashes.push(hash);
+        }
+        self.number(number);
+    }
+
+    fn optional(&mut self, number: Option<u64>) {
+        self.number(u64::from(number.is_some()));
+        self.number(number.unwrap_or(0));
+    }
+
+    /// A time as the step from the one before; steps wrap, so any two times have one.
+    fn time(&mut self, before: &mut Millis, now: Millis) {
+        let step = now.wrapping_sub(std::mem::replace(before, now));
+        self.number(((step << 1) ^ (step >> 63)) as u64);
+    }
+
+    fn length(&mut self, range: &Range<u32>) {
+        self.number(range.end - range.start);
+    }
+
+    fn column<T>(&mut self, rows: &[T], mut each: impl FnMut(&mut Self, &T)) {
+        rows.iter().for_each(|row| each(self, row));
+    }
+
+    fn rows(&mut self, rows: &TimelineRows) {
+        let TimelineRows {
+            chains,
+            sessions,
+            records,
+            blocks,
+            cleared,
+            references,
+            sources,
+            utterances,
+            words,
+            skipped,
+        } = rows;
+        let lengths = [chains.len(), sessions.len(), records.len(), blocks.len(), cleared.len()];
+        lengths.iter().for_each(|&length| self.number(length as u64));
+        let lengths = [references.len(), sources.len(), utterances.len(), words.len(), skipped.len()];
+        lengths.iter().for_each(|&length| self.number(length as u64));
+        self.column(chains, |to, row| {
+            to.id(row.session);
+            to.id(row.agent);
+            to.number(row.place as u8);
+        });
+        let mut time = 0;
+        self.column(sessions, |to, row| {
+            to.id(row.session);
+            to.id(row.project);
+            to.time(&mut time, row.ts_first);
+        });
+        self.records(records);
+        self.blocks(blocks);
+        self.column(cleared, |to, id| to.id(*id));
+        self.column(references, |to, row| to.number(row.kind as u8));
+        self.column(references, |to, row| to.number(row.block));
+        self.column(references, |to, row| to.length(&row.sources));
+        self.column(references, |to, row| to.number(row.cut));
+        self.column(sources, |to, row| to.number(row.block));
+        self.column(sources, |to, row| to.number(row.end_chars));
+        self.column(utterances, |to, row| to.number(row.block));
+        self.column(utterances, |to, row| to.length(&row.terms));
+        self.column(utterances, |to, row| to.length(&row.words));
+        self.column(words, |to, row| to.hash(row.hash));
+        self.column(words, |to, row| to.number(row.count));
+        self.column(words, |to, row| to.number(row.position));
+        for (reason, &count) in skipped {
+            put_text(&mut self.out, reason);
+            self.number(count);
+        }
+    }
+
+    fn records(&mut self, records: &[RecordRow]) {
+        let mut time = 0;
+        self.column(records, |to, row| to.id(row.id));
+        self.column(records, |to, row| to.number(row.chain));
+        self.column(records, |to, row| to.time(&mut time, row.ts));
+        self.column(records, |to, row| to.number(row.version.0));
+        self.column(records, |to, row| to.number(row.marks.0));
+        self.column(records, |to, row| to.length(&row.blocks));
+        for (index, row) in records.iter().enumerate() {
+            match row.parent {
+                Parent::Nothing => self.number(0_u8),
+                Parent::Unknown => self.number(1_u8),
+                Parent::Outside(id) => {
+                    self.number(2_u8);
+                    self.id(id);
+                }
+                // Nearly always the record before.
+                Parent::Record(parent) => self.number(2 + index as u64 - u64::from(parent)),
+            }
+        }
+        self.column(records, |to, row| match &row.kind {
+            RecordKind::Said => to.number(0_u8),
+            RecordKind::Noted => to.number(1_u8),
+            RecordKind::Answered(answer) => to.answer(answer),
+            RecordKind::Compacted { trigger, pre_tokens } => {
+                to.number(4_u8);
+                to.number(*trigger as u8);
+                to.optional(*pre_tokens);
+            }
+            RecordKind::Cleared { pre_tokens, tokens_saved, calls } => {
+                to.number(5_u8);
+                to.optional(*pre_tokens);
+                to.optional(*tokens_saved);
+                to.length(calls);
+            }
+        });
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        self.number(2 + u8::from(answer.is_request));
+        self.id(answer.message);
+        self.number(answer.model.0);
+        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = answer.usage;
+        for tokens in [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h] {
+            self.number(tokens);
+        }
+    }
+
+    fn blocks(&mut self, blocks: &[BlockRow]) {
+        self.column(blocks, |to, row| to.number(row.kind as u8));
+        self.column(blocks, |to, row| {
+            to.number(u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2);
+        });
+        self.column(blocks, |to, row| to.number(row.chars));
+        self.column(blocks, |to, row| row.tokens.into_iter().for_each(|tokens| to.number(tokens)));
+        self.column(blocks, |to, row| to.id(row.call));
+        self.column(blocks, |to, row| to.number(row.tool.0));
+        self.column(blocks, |to, row| to.id(row.path));
+    }
+}
+
+#[derive(Default)]
+struct Unpacker<'b> {
+    bytes: &'b [u8],
+    ids: Vec<Id>,
+    hashes: Vec<u64>,
+    /// How many names there are.
+    names: usize,
+}
+
+impl Unpacker<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        Some(byte)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for place in 0..10 {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7F) << (7 * place);
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
+        T::try_from(self.number()?).ok()
+    }
+
+    /// How many rows follow, of which each takes at least some bytes.
+    fn count(&mut self, bytes_each: usize) -> Option<usize> {
+        let count: usize = self.small()?;
+        (count <= self.bytes.len() / bytes_each).then_some(count)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.count(1)?;
+        let (text, rest) = self.bytes.split_at(length);
+        self.bytes = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    fn id(&mut self) -> Option<Id> {
+        match self.small::<usize>()? {
+            0 => Some(Id::NONE),
+            number => self.ids.get(number - 1).copied(),
+        }
+    }
+
+    fn sym(&mut self) -> Option<Sym> {
+        let number: u32 = self.small()?;
+        ((number as usize) < self.names).then_some(Sym(number))
+    }
+
+    fn below(&mut self, limit: usize) -> Option<u32> {
+        let number: u32 = self.small()?;
+        ((number as usize) < limit).then_some(number)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.number()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn optional(&mut self) -> Option<Option<u64>> {
+        let is_some = self.flag()?;
+        let number = self.number()?;
+        Some(is_some.then_some(number))
+    }
+
+    fn time(&mut self, before: &mut Millis) -> Option<Millis> {
+        let folded = self.number()?;
+        let step = (folded >> 1) as i64 ^ -((folded & 1) as i64);
+        *before = before.wrapping_add(step);
+        Some(*before)
+    }
+
+    fn column<T>(&mut self, rows: usize, each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut each = each;
+        (0..rows).map(|_| each(self)).collect()
+    }
+
+    /// Ranges that follow one another and together hold `rows`.
+    fn ranges(&mut self, count: usize, rows: usize) -> Option<Vec<Range<u32>>> {
+        let mut end = 0_u32;
+        let ranges = self.column(count, |from| {
+            let start = end;
+            end = end.checked_add(from.small()?)?;
+            Some(start..end)
+        })?;
+        (end as usize == rows).then_some(ranges)
+    }
+
+    fn rows(&mut self) -> Option<TimelineRows> {
+        let mut lengths = [0; 10];
+        for length in &mut lengths {
+            *length = self.count(1)?;
+        }
+        let [chains, sessions, records, blocks, cleared, references, sources, utterances, words, skipped] = lengths;
+        let chains = self.column(chains, |from| {
+            let (session, agent) = (from.id()?, from.id()?);
+            Some(ChainKey { session, agent, place: Place::from_number(from.small()?)? })
+        })?;
+        let mut time = 0;
+        let sessions = self.column(sessions, |from| {
+            Some(SessionSpan { session: from.id()?, project: from.id()?, ts_first: from.time(&mut time)? })
+        })?;
+        let records = self.records(records, chains.len(), blocks, cleared)?;
+        let blocks = self.blocks(blocks)?;
+        let cleared = self.column(cleared, Self::id)?;
+        let references = self.references(references, blocks.len(), sources)?;
+        let places = self.column(sources, |from| from.below(blocks.len()))?;
+        let ends = self.column(sources, Self::small)?;
+        let source = |(block, end_chars)| Occurrence { block, end_chars };
+        let sources = places.into_iter().zip(ends).map(source).collect();
+        let (utterances, words) = self.utterances(utterances, blocks.len(), words)?;
+        let skipped = self.column(skipped, |from| Some((from.text()?, from.number()?)))?.into_iter().collect();
+        Some(TimelineRows {
+            chains,
+            sessions,
+            records,
+            blocks,
+            cleared,
+            references,
+            sources,
+            utterances,
+            words,
+            skipped,
+        })
+    }
+
+    fn records(&mut self, count: usize, chains: usize, blocks: usize, cleared: usize) -> Option<Vec<RecordRow>> {
+        let ids = self.column(count, Self::id)?;
+        let chain = self.column(count, |from| from.below(chains))?;
+        let mut time = 0;
+        let times = self.column(count, |from| from.time(&mut time))?;
+        let versions = self.column(count, Self::sym)?;
+        let marks = self.column(count, Self::small)?;
+        let blocks = self.ranges(count, blocks)?;
+        let mut index = 0;
+        let parents = self.column(count, |from| {
+            index += 1;
+            Some(match from.number()? {
+                0 => Parent::Nothing,
+                1 => Parent::Unknown,
+                2 => Parent::Outside(from.id()?),
+                back => Parent::Record(u32::try_from((index + 1_u64).checked_sub(back)?).ok()?),
+            })
+        })?;
+        let mut calls = 0;
+        let kinds = self.column(count, |from| from.record_kind(&mut calls))?;
+        if calls as usize != cleared {
+            return None;
+        }
+        let mut rows = Vec::with_capacity(count);
+        let outer = ids.into_iter().zip(parents).zip(chain).zip(times);
+        let inner = versions.into_iter().zip(marks).zip(kinds).zip(blocks);
+        for ((((id, parent), chain), ts), (((version, marks), kind), blocks)) in outer.zip(inner) {
+            rows.push(RecordRow { id, parent, chain, ts, version, marks: Marks(marks), kind, blocks });
+        }
+        Some(rows)
+    }
+
+    fn record_kind(&mut self, calls: &mut u32) -> Option<RecordKind> {
+        Some(match self.number()? {
+            0 => RecordKind::Said,
+            1 => RecordKind::Noted,
+            kind @ (2 | 3) => {
+                let (message, model) = (self.id()?, self.sym()?);
+                let usage = Usage {
+                    input: self.number()?,
+                    output: self.number()?,
+                    cache_creation: self.number()?,
+                    cache_read: self.number()?,
+                    cache_creation_5m: self.number()?,
+                    cache_creation_1h: self.number()?,
+                };
+                RecordKind::Answered(Answer { message, model, usage, is_request: kind == 3 })
+            }
+            4 => {
+                let trigger = Trigger::from_number(self.small()?)?;
+                RecordKind::Compacted { trigger, pre_tokens: self.optional()? }
+            }
+            5 => {
+                let (pre_tokens, tokens_saved) = (self.optional()?, self.optional()?);
+                let start = *calls;
+                *calls = start.checked_add(self.small()?)?;
+                RecordKind::Cleared { pre_tokens, tokens_saved, calls: start..*calls }
+            }
+            _ => return None,
+        })
+    }
+
+    fn blocks(&mut self, count: usize) -> Option<Vec<BlockRow>> {
+        let kinds = self.column(count, |from| BlockKind::from_number(from.small()?))?;
+        let flags: Vec<u8> = self.column(count, Self::small)?;
+        let chars = self.column(count, Self::small)?;
+        let tokens = self.column(count, |from| {
+            let mut tokens = crate::model::tokenizer::Tokens::default();
+            for count in &mut tokens {
+                *count = from.small()?;
+            }
+            Some(tokens)
+        })?;
+        let calls = self.column(count, Self::id)?;
+        let tools = self.column(count, Self::sym)?;
+        let paths = self.column(count, Self::id)?;
+        let outer = kinds.into_iter().zip(flags).zip(chars).zip(tokens);
+        let inner = calls.into_iter().zip(tools).zip(paths);
+        let row = |((((kind, flags), chars), tokens), ((call, tool), path))| BlockRow {
+            kind,
+            is_string: flags & 1 == 1,
+            is_error: flags & 2 == 2,
+            file: flags >> 2,
+            chars,
+            tokens,
+            call,
+            tool,
+            path,
+        };
+        Some(outer.zip(inner).map(row).collect())
+    }
+
+    fn references(&mut self, count: usize, blocks: usize, sources: usize) -> Option<Vec<ReferenceRow>> {
+        let kinds = self.column(count, |from| ReferenceKind::from_number(from.small()?))?;
+        let places = self.column(count, |from| from.below(blocks))?;
+        let sources = self.ranges(count, sources)?;
+        let cuts = self.column(count, Self::flag)?;
+        let rows = kinds.into_iter().zip(places).zip(sources).zip(cuts);
+        Some(rows.map(|(((kind, block), sources), cut)| ReferenceRow { kind, block, sources, cut }).collect())
+    }
+
+    fn utterances(&mut self, count: usize, blocks: usize, words: usize) -> Option<(Vec<Utterance>, Vec<Word>)> {
+        let places = self.column(count, |from| from.below(blocks))?;
+        let terms: Vec<u32> = self.column(count, Self::small)?;
+        let lengths: Vec<u32> = self.column(count, Self::small)?;
+        // Terms and words of one utterance stand one behind the other.
+        let mut end = 0_u32;
+        let mut rows = Vec::with_capacity(count);
+        for ((block, terms), lengths) in places.into_iter().zip(terms).zip(lengths) {
+            let start = end;
+            let middle = start.checked_add(terms)?;
+            end = middle.checked_add(lengths)?;
+            rows.push(Utterance { block, terms: start..middle, words: middle..end });
+        }
+        let hashes =
+            self.column(words, |from| from.small::<usize>().and_then(|number| from.hashes.get(number).copied()))?;
+        let counts = self.column(words, Self::small)?;
+        let positions = self.column(words, Self::small)?;
+        let made = hashes.into_iter().zip(counts).zip(positions);
+        let words: Vec<Word> = made.map(|((hash, count), position)| Word { hash, count, position }).collect();
+        (end as usize == words.len()).then_some((rows, words))
+    }
+}

@@ -1,0 +1,222 @@
+//! The outer fields of records, and the small objects in them that say what happened.
+
+use crate::json::{Cursor, RawStr, Shape};
+use crate::logs::message::{id_of, span};
+use crate::logs::time::parse_millis;
+use crate::logs::timeline::content::{Outcome, flag, text};
+use crate::model::id::Id;
+use crate::model::trace::{Millis, NO_TIME};
+
+/// What stands for the parent of a record.
+#[derive(Default, Clone, Copy)]
+pub(super) enum ParentField<'a> {
+    #[default]
+    Absent,
+    Null,
+    Uuid(RawStr<'a>),
+}
+
+/// The outer fields of a record.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Envelope<'a> {
+    pub(super) kind: Option<RawStr<'a>>,
+    pub(super) subtype: Option<RawStr<'a>>,
+    pub(super) session: Option<RawStr<'a>>,
+    pub(super) session_snake: Option<RawStr<'a>>,
+    pub(super) agent: Option<RawStr<'a>>,
+    pub(super) uuid: Option<RawStr<'a>>,
+    pub(super) parent: ParentField<'a>,
+    pub(super) request: Option<RawStr<'a>>,
+    pub(super) cwd: Option<RawStr<'a>>,
+    pub(super) version: Option<RawStr<'a>>,
+    pub(super) timestamp: Option<RawStr<'a>>,
+    pub(super) permission_mode: Option<RawStr<'a>>,
+    pub(super) sidechain: bool,
+    pub(super) summary: bool,
+    pub(super) meta: bool,
+    pub(super) message: Option<&'a [u8]>,
+    pub(super) data: Option<&'a [u8]>,
+    pub(super) attachment: Option<&'a [u8]>,
+    /// `compactMetadata` or `microcompactMetadata`.
+    pub(super) metadata: Option<&'a [u8]>,
+}
+
+/// What `compactMetadata` and `microcompactMetadata` say.
+#[derive(Default)]
+pub(super) struct Metadata {
+    pub(super) manual: Option<bool>,
+    pub(super) pre_tokens: Option<u64>,
+    pub(super) tokens_saved: Option<u64>,
+    pub(super) calls: Vec<Id>,
+}
+
+impl<'a> Envelope<'a> {
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Outcome<Self> {
+        let mut envelope = Self::default();
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match key.0 {
+                b"type" => envelope.kind = text(cursor)?,
+                b"subtype" => envelope.subtype = text(cursor)?,
+                b"sessionId" => envelope.session = text(cursor)?,
+                b"session_id" => envelope.session_snake = text(cursor)?,
+                b"agentId" => envelope.agent = text(cursor)?,
+                b"uuid" => envelope.uuid = text(cursor)?,
+                b"parentUuid" => envelope.parent = parent_field(cursor)?,
+                b"requestId" => envelope.request = text(cursor)?,
+                b"cwd" => envelope.cwd = text(cursor)?,
+                b"version" => envelope.version = text(cursor)?,
+                b"timestamp" => envelope.timestamp = text(cursor)?,
+                b"permissionMode" => envelope.permission_mode = text(cursor)?,
+                b"isSidechain" => envelope.sidechain = flag(cursor)?,
+                b"isCompactSummary" => envelope.summary = flag(cursor)?,
+                b"isMeta" => envelope.meta = flag(cursor)?,
+                b"message" => envelope.message = Some(span(cursor)?),
+                b"data" => envelope.data = Some(span(cursor)?),
+                b"attachment" => envelope.attachment = Some(span(cursor)?),
+                b"compactMetadata" | b"microcompactMetadata" => envelope.metadata = Some(span(cursor)?),
+                _ => cursor.skip_value()?,
+            }
+        }
+        Ok(envelope)
+    }
+
+    pub(super) fn kind(&self) -> &'a [u8] {
+        self.kind.map_or(b"", |kind| kind.0)
+    }
+
+    pub(super) fn uuid(&self) -> Id {
+        self.uuid.map(id_of).unwrap_or_default()
+    }
+
+    pub(super) fn ts(&self) -> Millis {
+        self.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(NO_TIME)
+    }
+}
+
+fn parent_field<'a>(cursor: &mut Cursor<'a>) -> Outcome<ParentField<'a>> {
+    if cursor.shape()? == Shape::Null {
+        cursor.skip_value()?;
+        return Ok(ParentField::Null);
+    }
+    Ok(text(cursor)?.map_or(ParentField::Absent, ParentField::Uuid))
+}
+
+/// The fields of an attachment that tell what it is.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Attachment<'a> {
+    pub(super) kind: Option<RawStr<'a>>,
+    pub(super) mode: Option<RawStr<'a>>,
+    pub(super) hook: Option<RawStr<'a>>,
+    pub(super) prompt: Option<&'a [u8]>,
+}
+
+impl<'a> Attachment<'a> {
+    /// The span was walked before: what fails here is an attachment of another form.
+    pub(super) fn of(span: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        fields.read(span).unwrap_or_default();
+        fields
+    }
+
+    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
+        each_field(bytes, |key, cursor| {
+            match key {
+                b"type" => self.kind = text(cursor)?,
+                b"commandMode" => self.mode = text(cursor)?,
+                b"hookName" => self.hook = text(cursor)?,
+                b"prompt" => self.prompt = Some(span(cursor)?),
+                _ => cursor.skip_value()?,
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The fields of progress data.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Progress<'a> {
+    pub(super) kind: Option<RawStr<'a>>,
+    pub(super) hook: Option<RawStr<'a>>,
+    pub(super) agent: Option<RawStr<'a>>,
+    pub(super) message: Option<&'a [u8]>,
+}
+
+impl<'a> Progress<'a> {
+    /// See [`Attachment::of`].
+    pub(super) fn of(span: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        fields.read(span).unwrap_or_default();
+        fields
+    }
+
+    fn read(&mut self, bytes: &'a [u8]) -> Outcome<()> {
+        each_field(bytes, |key, cursor| {
+            match key {
+                b"type" => self.kind = text(cursor)?,
+                b"hookName" => self.hook = text(cursor)?,
+                b"agentId" => self.agent = text(cursor)?,
+                b"message" => self.message = Some(span(cursor)?),
+                _ => cursor.skip_value()?,
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Metadata {
+    /// See [`Attachment::of`].
+    pub(super) fn of(span: &[u8]) -> Self {
+        let mut fields = Self::default();
+        fields.read(span).unwrap_or_default();
+        fields
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Outcome<()> {
+        each_field(bytes, |key, cursor| {
+            match key {
+                b"trigger" => {
+                    self.manual = match text(cursor)?.unwrap_or_default().0 {
+                        b"manual" => Some(true),
+                        b"auto" => Some(false),
+                        _ => None,
+                    }
+                }
+                b"preTokens" => self.pre_tokens = whole_number(cursor)?,
+                b"tokensSaved" => self.tokens_saved = whole_number(cursor)?,
+                b"compactedToolIds" if cursor.shape()? == Shape::Array => {
+                    cursor.enter()?;
+                    let mut first = true;
+                    while cursor.next_element(&mut first)? {
+                        self.calls.extend(text(cursor)?.map(id_of));
+                    }
+                }
+                _ => cursor.skip_value()?,
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Walks the fields of an object.
+fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>) -> Outcome<()> {
+    let mut cursor = Cursor::new(bytes);
+    if cursor.shape()? != Shape::Object {
+        return Ok(());
+    }
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        take(key.0, &mut cursor)?;
+    }
+    Ok(())
+}
+
+fn whole_number(cursor: &mut Cursor<'_>) -> Outcome<Option<u64>> {
+    if cursor.shape()? == Shape::Number {
+        return Ok(std::str::from_utf8(cursor.number()?).ok().and_then(|digits| digits.parse().ok()));
+    }
+    cursor.skip_value()?;
+    Ok(None)
+}

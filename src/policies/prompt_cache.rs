@@ -1,0 +1,217 @@
+//! `--policy prompt-cache`: the simulated cache held against the bill, then asked what other lifetimes, layouts and
+//! keep-alive would have cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::model::policy::calibration::Calibration;
+use crate::model::policy::cost::{Cost, Total};
+use crate::model::policy::prompt_cache::{Arm, BestPerSession, Cause, PromptCache, Verdict};
+use crate::model::timeline::Request;
+use crate::model::trace::{NO_TIME, Place};
+use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, Oracle, Ttl};
+use crate::policies::drive::{Ground, Run};
+use crate::policies::hot_cache::{self, HotCacheRules};
+use crate::policies::money::{self, Prices};
+use crate::policies::workspace_report::{self, WorkspaceRules};
+use crate::policies::{bill, causes, threshold_model};
+
+/// The sheet `rules/policies/prompt_cache.toml`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Sheet {
+    /// The cache.
+    #[serde(flatten)]
+    pub oracle: Oracle,
+    /// Which variants stand beside the baseline, and when one wins.
+    pub compare: Compare,
+    /// The router's settings.
+    pub router: HotCacheRules,
+    /// What counts as a write to a workspace.
+    pub workspace: WorkspaceRules,
+}
+
+/// Which variants stand beside the baseline, and when one wins.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compare {
+    /// Least difference in percent that is called one.
+    pub winner_percent_min: f64,
+    /// Lifetimes.
+    pub ttl: Vec<Ttl>,
+    /// Layouts.
+    pub layout: Vec<Layout>,
+    /// Keep-alive intervals in seconds.
+    pub keepalive_s: Vec<u32>,
+}
+
+impl Sheet {
+    /// Reads the sheet; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| {
+            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
+        })
+    }
+}
+
+/// Runs everything. `ground` has the knobs that were asked for.
+pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
+    let shipped = ground.oracle.with(sheet.oracle.knobs);
+    let observed = ground.under(&shipped);
+    let baseline = observed.baseline();
+    let blind = shipped.with(Knobs { hidden_forks: HiddenForks::Estimated, ..shipped.knobs });
+    let predicted = ground.under(&blind).baseline();
+    let is_main = |request: &Request| ground.timeline.chains[request.chain as usize].place == Place::Main;
+    let all = bill::compare(&observed, &predicted, |_| true);
+    let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
+    let simulated = ground.baseline();
+    let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
+    PromptCache {
+        billed: bill::total(ground),
+        baseline: baseline.total(),
+        simulated: simulated.total(),
+        verdict: verdict(simulated.cost(), baseline.cost(), error),
+        against_bill: all,
+        against_bill_main: bill::compare(&observed, &predicted, is_main),
+        against_bill_held_out: bill::compare(&observed, &predicted, |request| {
+            is_main(request) && is_held_out(ground, request)
+        }),
+        best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
+        arms,
+        causes: causes::attribute(&observed),
+        hot_cache: hot_cache::run(ground, &sheet.router),
+        threshold: threshold_model::run(ground),
+        workspace: ground
+            .oracle
+            .knobs
+            .report
+            .workspace
+            .is_on()
+            .then(|| workspace_report::run(ground, &sheet.workspace)),
+        unpriced_models: money::unpriced_models(ground.timeline, prices).into_iter().map(str::to_owned).collect(),
+        unlisted_minimum: unlisted(ground),
+        without_usage: baseline.without_usage,
+    }
+}
+
+/// Constants were fitted on the other half of the sessions, by the parity of their ids.
+pub fn is_held_out(ground: &Ground<'_>, request: &Request) -> bool {
+    ground.timeline.session_of(request).id.0[0] & 1 == 1
+}
+
+/// Whether a variant costs more or less, if the difference is more than the model's own error.
+pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> Verdict {
+    let difference = variant.iet() - baseline.iet();
+    match difference.abs() <= error * baseline.iet() {
+        true => Verdict::NoClearWinner,
+        false if difference < 0.0 => Verdict::Cheaper,
+        false => Verdict::Dearer,
+    }
+}
+
+/// All variants, each with one knob other than shipped.
+fn arms(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare, error: f64) -> Vec<Arm> {
+    let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Knobs { ttl, ..shipped.knobs }));
+    let layout =
+        compare.layout.iter().map(|&layout| (format!("layout={}", layout.key()), Knobs { layout, ..shipped.knobs }));
+    let keep = compare
+        .keepalive_s
+        .iter()
+        .map(|&keepalive_s| (format!("keepalive_s={keepalive_s}"), Knobs { keepalive_s, ..shipped.knobs }));
+    let before = by_session(ground, baseline);
+    ttl.chain(layout)
+        .chain(keep)
+        .map(|(name, knobs)| {
+            let oracle = shipped.with(knobs);
+            let run = ground.under(&oracle).baseline();
+            let after = by_session(ground, &run);
+            let better = |session: &&u32| after[*session].cost.units < before[*session].cost.units;
+            let worse = |session: &&u32| after[*session].cost.units > before[*session].cost.units;
+            Arm {
+                name,
+                total: run.total(),
+                keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
+                verdict: verdict(run.cost(), baseline.cost(), error),
+                sessions_better: before.keys().filter(better).count() as u64,
+                sessions_worse: before.keys().filter(worse).count() as u64,
+            }
+        })
+        .collect()
+}
+
+fn by_session(ground: &Ground<'_>, run: &Run) -> BTreeMap<u32, Total> {
+    run.by(ground.timeline, |request| ground.timeline.chains[request.chain as usize].session)
+}
+
+/// Every session under its own best lifetime; the observed one wins ties.
+fn best_per_session(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare) -> BestPerSession {
+    let mut best: BTreeMap<u32, (Cost, String)> =
+        by_session(ground, baseline).into_iter().map(|(session, total)| (session, (total.cost, observed()))).collect();
+    for &ttl in &compare.ttl {
+        let oracle = shipped.with(Knobs { ttl, ..shipped.knobs });
+        for (session, total) in by_session(ground, &ground.under(&oracle).baseline()) {
+            let Some(held) = best.get_mut(&session) else { continue };
+            if total.cost.units < held.0.units {
+                *held = (total.cost, ttl.to_string());
+            }
+        }
+    }
+    let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
+    let mut cost = Cost::default();
+    for (each, name) in best.into_values() {
+        cost += each;
+        *sessions.entry(name).or_default() += 1;
+    }
+    BestPerSession { cost, sessions }
+}
+
+fn observed() -> String {
+    Ttl::Observed.to_string()
+}
+
+/// Models that the table of minimum prefixes does not list.
+fn unlisted(ground: &Ground<'_>) -> Vec<String> {
+    let asked = ground.timeline.requests.iter().filter(|request| request.context() > 0);
+    let models: BTreeSet<&str> = asked.map(|request| ground.timeline.names.text(request.model)).collect();
+    models.into_iter().filter(|model| ground.oracle.listed_minimum(model).is_none()).map(str::to_owned).collect()
+}
+
+/// Idle reads that one written prefix may cost before writing it again is cheaper, as a fraction: what a write costs more
+/// than a read, over a read. None for a model without a price.
+pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class) -> Option<(u64, u64)> {
+    let nano = prices.rates(model, NO_TIME, 1)?.nano_usd?;
+    let write = match class {
+        Class::FiveMinutes => nano.write_5m,
+        Class::Hour => nano.write_1h?,
+    };
+    Some((write.saturating_sub(nano.read), nano.read))
+}
+
+/// The figures under the names that operators of the agent runtime know. A bundle of workspace files is read anew after an
+/// invalidation and held otherwise.
+pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, f64> {
+    let spent = found.simulated.spent;
+    let ratio = if spent.prompt() == 0 { 0.0 } else { spent.read as f64 / spent.prompt() as f64 };
+    let compactions = found.causes.get(&Cause::Compaction).map_or(0, |sum| sum.events);
+    let mut named = BTreeMap::from([
+        ("llm_cache_read_tokens_total", spent.read as f64),
+        ("llm_cache_creation_tokens_total", spent.write() as f64),
+        ("llm_cache_hit_ratio", ratio),
+        ("llm_compaction_triggered_total{outcome=\"ok\"}", compactions as f64),
+        ("llm_prompt_tokens_estimated", spent.prompt() as f64),
+    ]);
+    if let Some(drift) = calibration.drift.iter().find(|drift| drift.estimator == "fitted") {
+        named.insert("llm_prompt_tokens_drift", drift.percent_p50 as f64);
+    }
+    if let Some(workspace) = &found.workspace {
+        let misses = workspace.followed_by_break.n;
+        named.insert("workspace_cache_hits_total", (found.baseline.requests - misses) as f64);
+        named.insert("workspace_cache_misses_total", misses as f64);
+        named.insert("workspace_cache_invalidations_total", workspace.invalidations as f64);
+    }
+    named
+}

@@ -1,0 +1,93 @@
+//! The report of checked arguments: classes, what the log says about them, places that do not fit, sizes by provider.
+
+use std::io::Write;
+
+use crate::error::Result;
+use crate::model::policy::arg_check::{ArgCheck, Class, ProviderSizes, Truth};
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::{Format, Table};
+
+/// Writes the report for people (or as Markdown).
+///
+/// # Errors
+/// If the output cannot be written.
+pub fn write(out: &mut dyn Write, found: &ArgCheck, format: Format, width: Option<u16>) -> Result<()> {
+    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
+    for line in summary(found) {
+        writeln!(out, "{bullet}{line}")?;
+    }
+    for (heading, table) in [("by tool and class", classes(found)), ("places that do not fit", errors(found))] {
+        if table.is_empty() {
+            continue;
+        }
+        writeln!(out, "\n{mark}{heading}")?;
+        if format == Format::Md {
+            writeln!(out)?;
+        }
+        table.write(out, format, width)?;
+    }
+    Ok(())
+}
+
+/// Valid calls, and how the classes agree with the log.
+pub fn summary(found: &ArgCheck) -> Vec<String> {
+    let (calls, unknown) = (found.calls(), found.count(Class::UnknownTool));
+    let known = calls - unknown;
+    let valid = found.count(Class::Valid);
+    let of = |part: u64, whole: u64| if whole == 0 { "-".to_owned() } else { percent(part as f64 / whole as f64) };
+    let by_truth = |truth: Truth, refused: bool| {
+        let classes = found.truth.get(&truth).into_iter().flatten();
+        classes.filter(|(class, _)| class.is_refused() == refused).map(|(_, calls)| calls).sum::<u64>()
+    };
+    let refusals = by_truth(Truth::Refused, true) + by_truth(Truth::UnknownTool, true);
+    let all = refusals + by_truth(Truth::Refused, false) + by_truth(Truth::UnknownTool, false);
+    let accepted = found.truth.get(&Truth::Accepted).into_iter().flatten();
+    let wrongly = accepted.filter(|(class, _)| class.is_refused() && **class != Class::UnknownTool);
+    let mut lines = vec![
+        format!("{} of {} to known tools are valid ({})", thousands(valid), counted(known, "call"), of(valid, known)),
+        format!("{} of {} in the log would have been refused here, too", thousands(refusals), counted(all, "refusal")),
+        format!("{} that ran would have been refused", counted(wrongly.map(|(_, calls)| calls).sum(), "call")),
+    ];
+    if unknown > 0 {
+        lines
+            .push(format!("{} to tools that no catalog has: bring them with --tool-catalog", counted(unknown, "call")));
+    }
+    lines
+}
+
+/// Calls by tool and class; all but the valid ones first.
+pub fn classes(found: &ArgCheck) -> Table {
+    let mut table = Table::new(&["tool", "class", "#calls"]);
+    let rows =
+        found.tools.iter().flat_map(|(tool, classes)| classes.iter().map(move |(class, calls)| (tool, class, calls)));
+    let mut rows = rows.collect::<Vec<_>>();
+    rows.sort_by_key(|(tool, class, calls)| (**class == Class::Valid, std::cmp::Reverse(**calls), *tool, **class));
+    for (tool, class, calls) in rows {
+        table.row([tool.clone(), class.key().to_owned(), thousands(*calls)]);
+    }
+    table
+}
+
+/// Places by calls.
+pub fn errors(found: &ArgCheck) -> Table {
+    let mut table = Table::new(&["place: keyword", "#calls"]);
+    let mut rows = found.errors.iter().collect::<Vec<_>>();
+    rows.sort_by_key(|(place, calls)| (std::cmp::Reverse(**calls), *place));
+    for (place, calls) in rows {
+        table.row([place.clone(), thousands(*calls)]);
+    }
+    table
+}
+
+/// Sizes of definitions in a provider's shape, as brought and as sent.
+pub fn provider(found: &ProviderSizes) -> Table {
+    let mut table = Table::new(&["tool", "#tokens brought", "#tokens sent", "#difference"]);
+    let difference = |brought: u64, sent: u64| format!("{:+}", sent as i64 - brought as i64);
+    for tool in &found.tools {
+        let (brought, sent) = (tool.tokens_brought, tool.tokens_sent);
+        table.row([tool.tool.clone(), thousands(brought), thousands(sent), difference(brought, sent)]);
+    }
+    let (brought, sent) = found.totals();
+    table.row(["all".to_owned(), thousands(brought), thousands(sent), difference(brought, sent)]);
+    table
+}

@@ -1,0 +1,76 @@
+//! The report of picking by keywords: the plain verdict first, then the curve.
+
+use std::io::Write;
+
+use crate::error::Result;
+use crate::model::policy::pick_tools::{PickTools, RecallAt, SCORE_BINS};
+use crate::report::numbers::{counted, thousands};
+use crate::report::policy::tool_filter::share;
+use crate::report::table::{Format, Table};
+
+/// Writes the report for people (or as Markdown).
+///
+/// # Errors
+/// If the output cannot be written.
+pub fn write(out: &mut dyn Write, found: &PickTools, format: Format, width: Option<u16>) -> Result<()> {
+    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
+    for line in found.notes.iter().cloned().chain(summary(found)) {
+        writeln!(out, "{bullet}{line}")?;
+    }
+    for (heading, table) in [("used tools among the picks", recall(found)), ("score of the best pick", scores(found))] {
+        writeln!(out, "\n{mark}{heading}")?;
+        if format == Format::Md {
+            writeln!(out)?;
+        }
+        table.write(out, format, width)?;
+    }
+    Ok(())
+}
+
+/// What was picked and what was not.
+pub fn summary(found: &PickTools) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "as set: {} of used tools shown, {} of {} covered",
+            share(found.shown.recall),
+            share(found.shown.turns_covered),
+            counted(found.shown.turns_covered.n, "turn")
+        ),
+        format!("no pick in {} of {}", share(found.empty), counted(found.empty.n, "turn")),
+        format!(
+            "{} used and not picked because they are not safe; stop list {}",
+            counted(found.unsafe_needed, "tool"),
+            found.stop_version
+        ),
+    ];
+    if found.budget_fallbacks > 0 {
+        lines.push(format!("over budget, first tools taken unscored: {}", counted(found.budget_fallbacks, "turn")));
+    }
+    if found.chains_left_alone > 0 {
+        lines.push(format!("{} keep their tools: nobody types there", counted(found.chains_left_alone, "subagent")));
+    }
+    lines.extend(found.withheld.iter().map(|reason| format!("savings withheld: {reason}")));
+    lines
+}
+
+/// Recall by number of picks; tools of MCP servers on their own beside it.
+pub fn recall(found: &PickTools) -> Table {
+    let mut table =
+        Table::new(&["#picks", "#of used tools", "#turns covered", "#of used MCP tools", "#their turns covered"]);
+    for (picks, at) in &found.recall {
+        let mcp = found.recall_mcp.get(picks).copied().unwrap_or_default();
+        let cells = |at: &RecallAt| [share(at.recall), share(at.turns_covered)];
+        table.row([picks.to_string()].into_iter().chain(cells(at)).chain(cells(&mcp)));
+    }
+    table
+}
+
+/// Turns by score.
+pub fn scores(found: &PickTools) -> Table {
+    let mut table = Table::new(&["score", "#turns"]);
+    for (bin, turns) in found.scores.iter().enumerate() {
+        let name = if bin == 0 { "no pick".to_owned() } else { format!("up to {} %", 100 * bin / (SCORE_BINS - 1)) };
+        table.row([name, thousands(*turns)]);
+    }
+    table
+}

@@ -1,0 +1,332 @@
+//! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why prefixes were lost.
+
+use crate::model::policy::calibration::Calibration;
+use crate::model::policy::cost::{Cost, Total, UNITS_PER_TOKEN};
+use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, PromptCache, Verdict};
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::Table;
+
+/// What the figures rest on, and in which direction they err.
+pub const NOTES: [&str; 4] = [
+    "requests that Claude Code does not log (forks that share the prefix, summarisers) are on nobody's bill here; the fork \
+     that caches an answer before a person writes is assumed, with its measured size where the bill shows it",
+    "the start of a request is not logged: the last record before its answer stands for it, which is late, so a little more \
+     counts as expired; 15 s of slack make up for it",
+    "output is left out: logs report it too low",
+    "variants are held against the simulated log, not against the bill; a difference within the simulation's own error (or \
+     3 %) is called no clear winner",
+];
+
+/// The bars of the oracle (policies.md 2.3), as shares: error of reads, exact warm tool turns, bias, cost, close human turns.
+const BARS: [f64; 5] = [0.015, 0.99, 0.015, 0.02, 0.80];
+
+/// The first line, if nothing was set: what caching is worth, and whether another lifetime would be better.
+pub fn headline(found: &PromptCache) -> String {
+    let saved = 1.0 - found.billed.cost.iet() / uncached(found).iet().max(1.0);
+    let cheaper = found.arms.iter().filter(|arm| arm.verdict == Verdict::Cheaper && !arm.name.starts_with("layout"));
+    let best = cheaper.min_by_key(|arm| arm.total.cost.units).map_or_else(
+        || "no other lifetime is clearly cheaper".to_owned(),
+        |arm| {
+            let less = 1.0 - arm.total.cost.iet() / found.baseline.cost.iet().max(1.0);
+            format!("{} would have cost {} less", arm.name, percent(less))
+        },
+    );
+    format!("caching took {} off the input's cost; {best}", percent(saved))
+}
+
+/// What the input would have cost without a cache.
+fn uncached(found: &PromptCache) -> Cost {
+    let tokens = u128::from(found.billed.spent.prompt());
+    Cost { units: tokens * u128::from(UNITS_PER_TOKEN), ..Cost::default() }
+}
+
+/// What was found, in sentences.
+pub fn summary(found: &PromptCache) -> Vec<String> {
+    let billed = &found.billed.spent;
+    let uncached = uncached(found);
+    let ratio = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
+    let mut lines = vec![
+        format!(
+            "billed: {} read, {} written for 5 minutes, {} for an hour, {} uncached: {} of all input was read from the cache",
+            thousands(billed.read),
+            thousands(billed.write_5m),
+            thousands(billed.write_1h),
+            thousands(billed.uncached),
+            ratio(billed.read, billed.prompt())
+        ),
+        format!(
+            "caching saves {} of what the same input would cost without it ({} instead of {})",
+            percent(1.0 - found.billed.cost.iet() / uncached.iet().max(1.0)),
+            tokens(&found.billed.cost),
+            tokens(&uncached)
+        ),
+    ];
+    if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
+        lines.push(format!(
+            "the dearest cause of lost prefixes is {}: {}, {} tokens written again or billed in full, {} more than reading them",
+            word(*cause),
+            counted(sum.events, "break"),
+            thousands(sum.tokens_again),
+            cost(&sum.cost_lost)
+        ));
+    }
+    lines.push(format!(
+        "each session under its own best lifetime would cost {} less than all of them as they were: {}",
+        percent(1.0 - found.best_per_session.cost.iet() / found.baseline.cost.iet().max(1.0)),
+        found
+            .best_per_session
+            .sessions
+            .iter()
+            .map(|(name, count)| format!("{name} in {count}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    ));
+    if found.without_usage > 0 {
+        lines.push(format!("{} without usage are not priced", counted(found.without_usage, "request")));
+    }
+    lines
+}
+
+/// All tables with their titles.
+pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Table)> {
+    let mut tables = vec![
+        ("other lifetimes, layouts and idle reads, against the simulated log".to_owned(), arms(found)),
+        ("why prefixes were lost, by the bill".to_owned(), causes(found)),
+        ("the simulation against the bill, request by request".to_owned(), accuracy(found)),
+        ("other models of the same cache".to_owned(), models(found)),
+        ("characters per token on these logs, by model".to_owned(), families(calibration)),
+        ("how far estimates are from measured growth, increment by increment".to_owned(), drift(calibration)),
+    ];
+    if let Some(workspace) = &found.workspace {
+        let mut table = Table::new(&["writes to workspace files", "#"]);
+        let rows = [
+            ("sessions with one", workspace.sessions),
+            ("roots with one", workspace.roots),
+            ("writes to Markdown files", workspace.writes),
+            ("of these, instructions of the client", workspace.instruction_writes),
+            ("invalidations (writes close together count once)", workspace.invalidations),
+            ("with a request after them", workspace.followed_by_break.n),
+            ("of these, requests that lost the cache", workspace.followed_by_break.k),
+        ];
+        for (name, value) in rows {
+            table.row([name.to_owned(), thousands(value)]);
+        }
+        table.row(["at risk, had each one voided the prefix".into(), cost(&workspace.cost_at_risk)]);
+        tables.push(("the workspace bundle of an agent runtime".to_owned(), table));
+    }
+    tables
+}
+
+/// How figures come about, with the user's numbers.
+pub fn formulas(found: &PromptCache) -> Vec<String> {
+    let spent = &found.billed.spent;
+    let against = &found.against_bill;
+    vec![
+        format!(
+            "context = uncached + written + read: {} + {} + {} = {} tokens over {}",
+            thousands(spent.uncached),
+            thousands(spent.write()),
+            thousands(spent.read),
+            thousands(spent.prompt()),
+            counted(found.billed.requests, "request")
+        ),
+        format!(
+            "hit ratio = read / (read + written + uncached) = {} / {}",
+            thousands(spent.read),
+            thousands(spent.prompt())
+        ),
+        "input-equivalent tokens = money / input price of the model; at the usual ratios uncached + 0.1 · read + 1.25 · 5-minute \
+         writes + 2 · 1-hour writes"
+            .to_owned(),
+        format!(
+            "error of reads = Σ |simulated − billed| / Σ billed = {} / {}",
+            thousands(against.read_error),
+            thousands(against.read_billed)
+        ),
+        format!(
+            "bias = (Σ simulated − Σ billed) / Σ billed = ({} − {}) / {}",
+            thousands(against.read_simulated),
+            thousands(against.read_billed),
+            thousands(against.read_billed)
+        ),
+        format!(
+            "threshold model: R / C = {} / {}; an hour is cheaper above (2 − 1.25) / (2 − 0.1) = 0.3947 at the usual ratios",
+            thousands(found.threshold.recoverable),
+            thousands(found.threshold.written)
+        ),
+    ]
+}
+
+fn arms(found: &PromptCache) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "#read",
+        "#written",
+        "#cost",
+        "#change",
+        "#dollars",
+        "#better in",
+        "#worse in",
+        "verdict",
+    ]);
+    let base = &found.baseline;
+    table.row(row("as it was (simulated)", base, base, None));
+    for arm in &found.arms {
+        let counts = (arm.sessions_better, arm.sessions_worse, arm.verdict);
+        table.row(row(&arm.name, &arm.total, base, Some(counts)));
+    }
+    table
+}
+
+fn row(name: &str, total: &Total, base: &Total, counts: Option<(u64, u64, Verdict)>) -> Vec<String> {
+    let change = total.cost.iet() / base.cost.iet().max(1.0) - 1.0;
+    let dollars =
+        total.cost.usd().zip(base.cost.usd()).map_or_else(none, |(after, before)| format!("{:+.2}", after - before));
+    let session =
+        |of: fn(&(u64, u64, Verdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
+    vec![
+        name.to_owned(),
+        millions(total.spent.read as f64),
+        millions(total.spent.write() as f64),
+        millions(total.cost.iet()),
+        format!("{:+.1} %", 100.0 * change),
+        dollars,
+        session(|counts| counts.0),
+        session(|counts| counts.1),
+        counts.map_or_else(none, |counts| verdict(counts.2).to_owned()),
+    ]
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Cheaper => "cheaper",
+        Verdict::Dearer => "dearer",
+        Verdict::NoClearWinner => "no clear winner",
+    }
+}
+
+fn causes(found: &PromptCache) -> Table {
+    let mut table = Table::new(&["cause", "#breaks", "#tokens lost", "#paid again", "#cost of that", "#dollars"]);
+    let mut rows: Vec<_> = found.causes.iter().filter(|(_, sum)| sum.events > 0).collect();
+    rows.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.tokens_lost), **cause));
+    for (cause, sum) in rows {
+        table.row([
+            word(*cause).to_owned(),
+            thousands(sum.events),
+            thousands(sum.tokens_lost),
+            thousands(sum.tokens_again),
+            thousands(sum.cost_lost.iet().round() as u64),
+            sum.cost_lost.usd().map_or_else(none, |usd| format!("{usd:.2}")),
+        ]);
+    }
+    table
+}
+
+fn word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Compaction => "compaction",
+        Cause::Microcompact => "microcompact",
+        Cause::ModelSwap => "model_swap",
+        Cause::TtlExpiry => "ttl_expiry",
+        Cause::VersionChange => "version_change",
+        Cause::Resume => "resume",
+        Cause::MetaInjection => "meta_injection",
+        Cause::PlanMode => "plan_mode",
+        Cause::RewindOrShrink => "rewind/shrink",
+        Cause::WorkspaceEdit => "workspace_edit",
+        Cause::MutationAtHuman => "prefix_mutation@human",
+        Cause::MutationAtTool => "prefix_mutation@tool",
+    }
+}
+
+fn accuracy(found: &PromptCache) -> Table {
+    let mut table = Table::new(&["figure", "bar", "#all chains", "#main threads", "#held out"]);
+    let sides = [&found.against_bill, &found.against_bill_main, &found.against_bill_held_out];
+    let mut add = |name: &str, bar: String, figure: &dyn Fn(&AgainstBill) -> String| {
+        table.row([name.to_owned(), bar].into_iter().chain(sides.iter().map(|side| figure(side))));
+    };
+    let of = |count: Count| {
+        if count.n == 0 { none() } else { format!("{} of {}", percent(count.value()), thousands(count.n)) }
+    };
+    let precise = |share: f64| format!("{:+.2} %", 100.0 * share);
+    add("requests", String::new(), &|side| thousands(side.requests));
+    add("error of reads", format!("≤ {}", percent(BARS[0])), &|side| format!("{:.2} %", 100.0 * side.wape()));
+    add("warm tool turns exact", format!("≥ {}", percent(BARS[1])), &|side| of(side.warm_tool_turns));
+    add("misses that read what the request before had read", String::new(), &|side| thousands(side.late_writes));
+    add("bias of reads", format!("± {}", percent(BARS[2])), &|side| precise(side.bias()));
+    add("cost", format!("± {}", percent(BARS[3])), &|side| precise(side.cost_error()));
+    add("human turns exact or within 2 %", format!("≥ {}", percent(BARS[4])), &|side| of(side.human_turns_close));
+    table
+}
+
+fn models(found: &PromptCache) -> Table {
+    let mut table = Table::new(&["model", "#figure"]);
+    let threshold = &found.threshold;
+    table.row(["threshold model: as billed, writes and reads".into(), cost(&threshold.actual)]);
+    table.row(["threshold model: all for 5 minutes".into(), cost(&threshold.five_minutes)]);
+    table.row(["threshold model: all for an hour".into(), cost(&threshold.hour)]);
+    let hot = &found.hot_cache;
+    let multiplier = |value: u64| format!("{:.5}", value as f64 / 100_000.0);
+    table.row(["router: effective price of input, by its rule".into(), multiplier(hot.multiplier)]);
+    table.row(["router: the same as billed".into(), multiplier(hot.multiplier_measured)]);
+    table.row([
+        "router: hot requests that read from the cache".into(),
+        format!("{} of {}", thousands(hot.hot.k), thousands(hot.hot.n)),
+    ]);
+    table.row([
+        "router: cold by its rule, yet read".into(),
+        format!("{} of {}", thousands(hot.cold_but_warm.k), thousands(hot.cold_but_warm.n)),
+    ]);
+    table
+}
+
+fn families(calibration: &Calibration) -> Table {
+    let mut table =
+        Table::new(&["model", "#increments", "#sessions", "#characters per token", "#95 %", "#with framing"]);
+    for family in &calibration.families {
+        let interval =
+            family.lower.zip(family.upper).map_or_else(none, |(lower, upper)| format!("{lower:.2}–{upper:.2}"));
+        table.row([
+            family.family.clone(),
+            thousands(family.increments),
+            thousands(family.sessions),
+            format!("{:.2}", family.chars_per_token),
+            interval,
+            format!("{:.2}", family.chars_per_token_framed),
+        ]);
+    }
+    table
+}
+
+/// The histogram is in the JSON report.
+fn drift(calibration: &Calibration) -> Table {
+    let mut table =
+        Table::new(&["estimator", "#increments", "#sum of estimates / measured", "#drift, median", "#drift, 90 %"]);
+    for drift in &calibration.drift {
+        table.row([
+            drift.estimator.clone(),
+            thousands(drift.increments),
+            format!("{:.3}", drift.estimated as f64 / drift.actual.max(1) as f64),
+            format!("{} %", drift.percent_p50),
+            format!("{} %", drift.percent_p90),
+        ]);
+    }
+    table
+}
+
+/// Millions of tokens.
+fn millions(tokens: f64) -> String {
+    format!("{:.1}", tokens / 1e6)
+}
+
+fn cost(cost: &Cost) -> String {
+    cost.usd().map_or_else(|| tokens(cost), |usd| format!("${usd:.2}"))
+}
+
+fn tokens(cost: &Cost) -> String {
+    format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64))
+}
+
+fn none() -> String {
+    "–".to_owned()
+}

@@ -1,0 +1,56 @@
+//! How far the simulated cache is from real bills: `DEVBOY_LOGS=<folder> cargo test bars_of_the_cache -- --ignored --nocapture`.
+
+use std::time::Instant;
+
+use super::timeline_corpus::input;
+use crate::policies::calibration;
+use crate::policies::drive::Ground;
+use crate::policies::money::Prices;
+use crate::policies::prompt_cache::{self, Sheet};
+use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::rules::data::Data;
+
+#[test]
+#[ignore = "needs a folder of logs in DEVBOY_LOGS"]
+fn bars_of_the_cache_on_real_logs() {
+    let logs = std::env::var("DEVBOY_LOGS").expect("DEVBOY_LOGS names a folder of logs");
+    let timeline = input(&logs, None).timeline().unwrap();
+    let data = Data::default();
+    let text = |name: &str| data.text(name).unwrap();
+    let prices = Prices::parse(&text("prices.toml"), "prices.toml").unwrap();
+    let rules = SizeRules::parse(&text("policies/sizes.toml"), "sizes.toml").unwrap();
+    let sheet = Sheet::parse(&text("policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    let begin = Instant::now();
+    let sizes = Sizes::new(&timeline, Estimator::Anchored, &rules);
+    let ground = Ground::new(&timeline, &sizes, &sheet.oracle, &prices);
+    println!("ground in {:?}", begin.elapsed());
+    let begin = Instant::now();
+    let found = prompt_cache::run(&ground, &sheet, &prices);
+    println!("all runs in {:?}", begin.elapsed());
+    let parts =
+        [("all", found.against_bill), ("main", found.against_bill_main), ("held out", found.against_bill_held_out)];
+    for (name, against) in parts {
+        println!(
+            "{name}: {} requests, WAPE {:.2} %, bias {:+.2} %, cost {:+.2} %, tool turns {}/{} ({} late), human turns {}/{}",
+            against.requests,
+            100.0 * against.wape(),
+            100.0 * against.bias(),
+            100.0 * against.cost_error(),
+            against.warm_tool_turns.k,
+            against.warm_tool_turns.n,
+            against.late_writes,
+            against.human_turns_close.k,
+            against.human_turns_close.n,
+        );
+    }
+    for (cause, sum) in &found.causes {
+        println!("{cause:?}: {} events, {} tokens lost, {} again", sum.events, sum.tokens_lost, sum.tokens_again);
+    }
+    for drift in calibration::calibrate(&timeline, &rules).drift {
+        let ratio = drift.estimated as f64 / drift.actual.max(1) as f64;
+        println!("{}: {ratio:.3}, p50 {} %, p90 {} %", drift.estimator, drift.percent_p50, drift.percent_p90);
+    }
+    let bars = found.against_bill_held_out;
+    assert!(bars.wape() <= 0.015 && bars.bias().abs() <= 0.015 && bars.cost_error().abs() <= 0.02);
+    assert!(bars.human_turns_close.value() >= 0.8);
+}

@@ -1,0 +1,179 @@
+//! Compaction and clearing through the driver: what they do to the bill of a story whose contexts grow as its blocks do.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::timeline_builder::Story;
+use crate::model::policy::breakage::Class;
+use crate::model::timeline::{ReferenceKind, Timeline};
+use crate::policies::breakage::{self, Detectors, Watch};
+use crate::policies::cache_knobs::Oracle;
+use crate::policies::compaction::knobs::{Knobs, MicroKnobs, Style};
+use crate::policies::compaction::stage::Trigger;
+use crate::policies::compaction::sweep::{Ground, Point, row};
+use crate::policies::compaction::{Compaction, Sheet};
+use crate::policies::drive::{Run, run, run_watched};
+use crate::policies::journal::Journal;
+use crate::policies::micro::Micro;
+use crate::policies::money::Prices;
+use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::policies::view::Stage;
+
+struct Bench {
+    timeline: Timeline,
+    sizes: Sizes,
+    oracle: Oracle,
+    prices: Prices,
+}
+
+impl Bench {
+    fn new(timeline: Timeline) -> Self {
+        let rules = SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes").unwrap();
+        Self {
+            sizes: Sizes::new(&timeline, Estimator::Anchored, &rules),
+            timeline,
+            oracle: Oracle::parse(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
+            prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
+        }
+    }
+
+    fn run(&self, stage: impl FnOnce() -> Option<Box<dyn Stage>>) -> Run {
+        let mut stage = Some(stage);
+        let mut stages = || stage.take().and_then(|stage| stage()).into_iter().collect();
+        run(&self.timeline, &self.sizes, &self.oracle, &self.prices, &mut stages)
+    }
+
+    fn compaction(&self, knobs: &Knobs, trigger: Trigger) -> Box<dyn Stage> {
+        let tokens: Arc<[u32]> = self.sizes.tokens.as_slice().into();
+        Box::new(Compaction::new(knobs.clone(), Sheet::shipped().clone(), tokens, Journal::default()).at(trigger))
+    }
+}
+
+/// Turns of two requests: the prompt brings 2,000 tokens, a result 6,000; each request reads what was written before.
+fn talk(turns: usize) -> Story {
+    let mut log = Story::new();
+    log.session("a", "/p").hour();
+    let mut cached = 0;
+    for turn in 0..turns {
+        let first = if turn == 0 { 18_000 } else { 2_000 };
+        log.human(4_000).ask(cached, first, 0).calls("Bash", "", 60).wait(2).result(20_000).wait(1);
+        log.ask(cached + first, 6_000, 0).says(300).wait(30);
+        cached += first + 6_000;
+    }
+    log
+}
+
+fn knobs() -> Knobs {
+    Knobs { min_turns_between: 0, tail_keep_tokens: 5_000, reattach_tokens: 2_000, ..Sheet::shipped().knobs.clone() }
+}
+
+#[test]
+fn without_a_firing_the_bill_is_the_baselines() {
+    let bench = Bench::new(talk(6).done());
+    let baseline = bench.run(|| None);
+    assert_eq!(bench.run(|| Some(bench.compaction(&knobs(), Trigger::Never))), baseline);
+    assert_eq!(bench.run(|| Some(bench.compaction(&knobs(), Trigger::Knobs))), baseline);
+}
+
+#[test]
+fn a_compaction_reads_no_more_than_the_static_prefix_and_writes_the_rest() {
+    let bench = Bench::new(talk(6).done());
+    let baseline = bench.run(|| None);
+    let compacted = bench.run(|| Some(bench.compaction(&knobs(), Trigger::Tokens(40_000))));
+    // 18,000 + 6,000, and 8,000 a turn: request 4 (the third prompt) has 34,000, request 5 has 40,000.
+    let contexts: Vec<u64> = baseline.requests[..6].iter().map(|priced| priced.spent.prompt()).collect();
+    assert_eq!(contexts, [18_000, 24_000, 26_000, 32_000, 34_000, 40_000]);
+    assert_eq!(compacted.requests[..5], baseline.requests[..5]);
+    assert_eq!((compacted.extra[0].request, compacted.extra[0].call.cause), (5, "summary"));
+    assert_eq!((compacted.extra[0].call.read, compacted.extra[0].call.output), (40_000, 3_000));
+    let (after, prefix) = (compacted.requests[5], bench.sizes.prefix[0]);
+    assert!(after.spent.read <= prefix && after.spent.prompt() < 40_000);
+    assert_eq!(after.spent.prompt() - after.spent.read, after.spent.write());
+    // Two units a token read and a hundred a token of the summary (in twentieths of an input token).
+    assert_eq!(compacted.extra[0].cost.units, (2 * 40_000 + 100 * 3_000) * 10);
+}
+
+#[test]
+fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
+    let mut log = talk(6);
+    log.human(4_000).ask(64_000, 2_000, 0).calls("Edit", "/a.rs", 60);
+    log.refers(ReferenceKind::EditSource, 6, &[(2, 900)]);
+    let bench = Bench::new(log.done());
+    let sheet = Sheet::shipped();
+    let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::Sheet::shipped());
+    let ground = Ground {
+        timeline: &bench.timeline,
+        sizes: &bench.sizes,
+        oracle: &bench.oracle,
+        prices: &bench.prices,
+        detectors: &detectors,
+        breakage: breakage::Sheet::shipped(),
+    };
+    let at = |trigger| row(&ground, &Point { trigger, carry_tokens: 10_012, knobs: knobs() }, sheet);
+    let never = at(Trigger::Never);
+    assert_eq!((never.trigger_tokens, never.firings, never.edit_source_lost), (None, 0, 0));
+    assert_eq!(never.cost, bench.run(|| None).cost());
+    let fired = at(Trigger::Tokens(40_000));
+    let run = bench.run(|| Some(bench.compaction(&knobs(), Trigger::Tokens(40_000))));
+    assert_eq!((fired.firings, fired.cost), (run.extra.len() as u64, run.cost()));
+    assert_eq!(fired.summariser.units, run.extra.iter().map(|extra| extra.cost.units).sum::<u128>());
+    assert_eq!(fired.edit_source_lost, 1);
+}
+
+#[test]
+fn the_watch_collects_what_stages_notice_and_what_answers_miss() {
+    let mut log = talk(3);
+    log.calls("Edit", "/a.rs", 60).refers(ReferenceKind::EditSource, 3, &[(2, 900)]);
+    let bench = Bench::new(log.done());
+    let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::Sheet::shipped());
+    let micro = MicroKnobs {
+        target_tokens: 4_000,
+        min_saving_tokens: 1,
+        protect_last: 0,
+        ..Sheet::shipped().knobs.micro.clone()
+    };
+    let mut watch = Watch::new(&detectors);
+    let mut stages =
+        || vec![Box::new(Micro::new(micro.clone(), Sheet::shipped().clone(), Journal::default())) as Box<dyn Stage>];
+    run_watched(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices, &mut stages, &mut watch);
+    let classes: Vec<(u32, Class)> = watch.breaks.iter().map(|event| (event.request, event.class)).collect();
+    // Each result of 20,000 characters is over 4,000 tokens by itself and goes before it is seen.
+    let unseen = [1, 3, 5].map(|request| (request, Class::ClearedBeforeSeen));
+    assert_eq!(classes, [unseen.as_slice(), &[(5, Class::EditSourceLost)]].concat());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn clearing_what_is_not_cached_never_lowers_a_read(
+        results in prop::collection::vec(0_u32..30_000, 1..12),
+        target_tokens in 0_u64..9_000,
+        head in prop::option::of(0_u32..4_000),
+        minutes in prop::collection::vec(0_i64..12, 12),
+    ) {
+        let mut log = Story::new();
+        log.session("a", "/p").human(400);
+        let mut cached = 18_000;
+        log.ask(0, cached, 3);
+        for (&chars, &minutes) in results.iter().zip(&minutes) {
+            let grown = u64::from(chars) / 3 + 120;
+            log.calls("Bash", "", 40).wait(60 * minutes).result(chars).ask(cached, grown, 3);
+            cached += grown;
+        }
+        let bench = Bench::new(log.done());
+        let style = head.map_or(Style::Clear, Style::Head);
+        let micro = MicroKnobs {
+            min_bytes: 0, target_tokens, min_saving_tokens: 1, protect_last: 0, only_uncached: true, style,
+        };
+        let stage = Micro::new(micro, Sheet::shipped().clone(), Journal::default());
+        let (cleared, baseline) = (bench.run(|| Some(Box::new(stage))), bench.run(|| None));
+        for (cleared, baseline) in cleared.requests.iter().zip(&baseline.requests) {
+            // What was cleared before is shorter from then on, in both directions of the bill.
+            let removed = baseline.spent.prompt() - cleared.spent.prompt();
+            prop_assert!(cleared.spent.read + removed >= baseline.spent.read);
+            prop_assert!(cleared.shared + removed >= baseline.shared);
+        }
+    }
+}

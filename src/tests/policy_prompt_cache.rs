@@ -1,0 +1,329 @@
+//! `prompt-cache`: causes of breaks, verdicts, and the two models that stand beside the simulated cache.
+
+use std::collections::BTreeMap;
+
+use super::timeline_builder::Story;
+use crate::model::policy::calibration::Calibration;
+use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
+use crate::model::policy::prompt_cache::{Cause, PromptCache, Verdict};
+use crate::model::timeline::{Marks, SegmentCause, Timeline, Trigger};
+use crate::policies::cache_knobs::{Class, Knobs, Layout, Oracle, Switch};
+use crate::policies::drive::Ground;
+use crate::policies::hot_cache::HotCacheRules;
+use crate::policies::money::Prices;
+use crate::policies::prompt_cache::{self, Sheet, verdict};
+use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::policies::{bill, causes, threshold_model};
+use crate::rules::data::Data;
+
+fn sheet() -> Sheet {
+    Sheet::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
+}
+
+fn prices() -> Prices {
+    Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
+}
+
+/// Looks at a timeline from the shipped ground.
+fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Knobs), look: impl FnOnce(&Ground<'_>) -> T) -> T {
+    let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
+    let sizes = Sizes::new(timeline, Estimator::Anchored, &rules);
+    let mut oracle: Oracle = sheet().oracle;
+    change(&mut oracle.knobs);
+    look(&Ground::new(timeline, &sizes, &oracle, &prices()))
+}
+
+fn found(timeline: &Timeline, change: impl FnOnce(&mut Knobs)) -> PromptCache {
+    on_ground(timeline, change, |ground| prompt_cache::run(ground, &sheet(), &prices()))
+}
+
+/// policies.md 9.
+#[test]
+fn a_read_that_falls_below_half_is_a_break() {
+    assert_eq!(causes::drop_percent(1_000, 500), None);
+    assert_eq!(causes::drop_percent(1_000, 499), Some(50));
+    assert_eq!(causes::drop_percent(1_000, 0), Some(100));
+    assert_eq!(causes::drop_percent(0, 0), None);
+    assert_eq!(causes::drop_percent(0, 7), None);
+}
+
+/// A warm chain, then something that costs the cache.
+fn broken(what: impl FnOnce(&mut Story)) -> BTreeMap<Cause, u64> {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(1);
+    log.result(10).ask(50_000, 1_000, 0).says(10).wait(1);
+    what(&mut log);
+    log.ask(9_000, 43_000, 0);
+    let timeline = log.done();
+    let sums = on_ground(&timeline, |_| {}, causes::attribute);
+    sums.into_iter().map(|(cause, sum)| (cause, sum.events)).collect()
+}
+
+type Happening = Box<dyn FnOnce(&mut Story)>;
+
+#[test]
+fn every_break_has_the_first_cause_that_fits() {
+    let cases: Vec<(Cause, Happening)> = vec![
+        (
+            Cause::Compaction,
+            Box::new(|log| {
+                log.wait(9_000).compaction(Trigger::Auto, None, 10);
+            }),
+        ),
+        (
+            Cause::Microcompact,
+            Box::new(|log| {
+                log.clearing(1, 1, &[]).human(9);
+            }),
+        ),
+        (
+            Cause::ModelSwap,
+            Box::new(|log| {
+                log.wait(9_000).model("claude-haiku-4-5").human(9);
+            }),
+        ),
+        (
+            Cause::TtlExpiry,
+            Box::new(|log| {
+                log.wait(320).version("2.1.31").human(9);
+            }),
+        ),
+        (
+            Cause::VersionChange,
+            Box::new(|log| {
+                log.version("2.1.31").mark(Marks::RESUME).human(9);
+            }),
+        ),
+        (
+            Cause::Resume,
+            Box::new(|log| {
+                log.mark(Marks::RESUME).mark(Marks::META).human(9);
+            }),
+        ),
+        (
+            Cause::MetaInjection,
+            Box::new(|log| {
+                log.mark(Marks::META).mark(Marks::PLAN_MODE).human(9);
+            }),
+        ),
+        (
+            Cause::MetaInjection,
+            Box::new(|log| {
+                log.mark(Marks::SKILL).human(9);
+            }),
+        ),
+        (
+            Cause::PlanMode,
+            Box::new(|log| {
+                log.mark(Marks::PLAN_MODE).segment(SegmentCause::Rewind).human(9);
+            }),
+        ),
+        (
+            Cause::RewindOrShrink,
+            Box::new(|log| {
+                log.segment(SegmentCause::Shrink).mark(Marks::WORKSPACE_EDIT);
+            }),
+        ),
+        (
+            Cause::WorkspaceEdit,
+            Box::new(|log| {
+                log.mark(Marks::WORKSPACE_EDIT).human(9);
+            }),
+        ),
+        (
+            Cause::MutationAtHuman,
+            Box::new(|log| {
+                log.human(9);
+            }),
+        ),
+        (
+            Cause::MutationAtTool,
+            Box::new(|log| {
+                log.injected(9);
+            }),
+        ),
+    ];
+    for (cause, what) in cases {
+        assert_eq!(broken(what), BTreeMap::from([(cause, 1)]));
+    }
+}
+
+#[test]
+fn a_break_is_priced_by_what_was_written_again() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(1);
+    log.result(10).ask(50_000, 1_000, 0).says(10).wait(1).human(10).ask(9_000, 43_000, 0);
+    log.says(10).wait(1).compaction(Trigger::Auto, None, 10).ask(9_000, 0, 8_000);
+    let sums = on_ground(&log.done(), |_| {}, causes::attribute);
+    let human = sums[&Cause::MutationAtHuman];
+    assert_eq!((human.tokens_lost, human.tokens_again), (42_000, 42_000));
+    // 42,000 tokens at $6.25 instead of $0.50 per million.
+    assert_eq!(human.cost_lost.nano_usd, 42_000 * (6_250 - 500));
+    assert!(!sums.contains_key(&Cause::Compaction), "9,000 after 9,000 is no drop");
+}
+
+#[test]
+fn differences_within_the_error_have_no_winner() {
+    let cost = |iet: u128| Cost { units: iet * u128::from(UNITS_PER_TOKEN), ..Cost::default() };
+    assert_eq!(verdict(cost(971), cost(1_000), 0.03), Verdict::NoClearWinner);
+    assert_eq!(verdict(cost(1_030), cost(1_000), 0.03), Verdict::NoClearWinner);
+    assert_eq!(verdict(cost(969), cost(1_000), 0.03), Verdict::Cheaper);
+    assert_eq!(verdict(cost(1_031), cost(1_000), 0.03), Verdict::Dearer);
+}
+
+/// field-notes.md 3.3: the worked example, to the cent.
+#[test]
+fn the_threshold_model_gives_the_published_dollars() {
+    let mut log = Story::new();
+    log.session("a", "/p").model("claude-opus-4-8").takes(0).human(10).at(0).ask(0, 1_000_000, 0).says(10);
+    log.at(120).human(10).ask(900_000, 400_000, 0).says(10);
+    log.at(1_200).human(10).ask(500_000, 600_000, 0).says(10);
+    log.at(7_200).human(10).ask(0, 300_000, 0);
+    let model = on_ground(&log.done(), |_| {}, threshold_model::run);
+    assert_eq!(model.actual.nano_usd, 15_075_000_000);
+    assert_eq!(model.five_minutes.nano_usd, 17_950_000_000);
+    assert_eq!(model.hour.nano_usd, 22_000_000_000);
+    assert_eq!((model.written, model.recoverable), (2_300_000, 600_000));
+    let (above, below) = threshold_model::break_even(6_250, 10_000, 500);
+    assert_eq!(format!("{:.4}", above as f64 / below as f64), "0.3947");
+}
+
+/// policies.md 9.
+#[test]
+fn the_router_calls_a_cache_hot_for_four_and_a_half_minutes() {
+    let rules = sheet().router;
+    assert_eq!((rules.hits(), rules.multiplier()), (2, 48_333));
+    assert!(rules.is_hot(269_900) && !rules.is_hot(270_000));
+    let short = HotCacheRules { ttl_minutes: 1, ..rules };
+    assert_eq!((short.hits(), short.multiplier()), (0, 125_000));
+    let none = HotCacheRules { ttl_minutes: 0, ..rules };
+    assert!(!none.is_hot(-1) && none.hits() == 0);
+}
+
+#[test]
+fn steady_traffic_is_called_cold_because_hits_do_not_set_the_routers_clock() {
+    let mut log = Story::new();
+    log.session("a", "/p").takes(0).human(10).ask(0, 20_000, 0);
+    for turn in 0..4 {
+        log.says(10).wait(120).human(10).ask(20_000 + 100 * turn, 100, 0);
+    }
+    let found = found(&log.done(), |_| {});
+    // Stamped at 0; hot at 120 and 240; cold at 360, which stamps anew; hot at 480.
+    assert_eq!((found.hot_cache.hot.n, found.hot_cache.hot.k), (3, 3));
+    assert_eq!((found.hot_cache.cold_but_warm.n, found.hot_cache.cold_but_warm.k), (2, 1));
+}
+
+#[test]
+fn writes_to_markdown_are_counted_by_root_and_debounced() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 50_000, 0).calls("Edit", "/p/CLAUDE.md", 9).calls("Write", "/p/x.md", 9);
+    log.wait(1).result(9).result(9).ask(9_000, 42_000, 0).calls("Edit", "/p/main.rs", 9).wait(1);
+    log.result(9).ask(51_000, 10, 0).calls("Read", "/p/x.md", 9).wait(1).result(9).ask(51_010, 10, 0);
+    log.calls("Write", "/p/y.md", 9).wait(1).result(9).ask(51_020, 10, 0);
+    let timeline = log.done();
+    assert!(found(&timeline, |_| {}).workspace.is_none());
+    let found = found(&timeline, |knobs| knobs.report.workspace = Switch::On).workspace.unwrap();
+    assert_eq!((found.sessions, found.roots, found.writes, found.instruction_writes), (1, 1, 3, 1));
+    assert_eq!(found.invalidations, 2, "both edits of one answer are one");
+    // The first one's next request fell from nothing read, which is no drop.
+    assert_eq!((found.followed_by_break.n, found.followed_by_break.k), (2, 0));
+    assert!(found.cost_at_risk.nano_usd > 0);
+}
+
+#[test]
+fn the_report_holds_the_run_against_the_bill() {
+    let mut log = Story::new();
+    log.session("a", "/p").hour().human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(1);
+    log.result(10).ask(50_000, 1_000, 0).calls("Bash", "", 10).wait(1);
+    // Two misses: a break that nothing explains, and a write that could not be read yet.
+    log.result(10).ask(0, 51_200, 0).calls("Bash", "", 10).wait(1);
+    log.result(10).ask(51_200, 300, 0).calls("Bash", "", 10).wait(1).result(10).ask(51_200, 400, 0);
+    log.says(10).wait(1).human(10).ask(51_600, 100, 0);
+    let timeline = log.done();
+    let found = found(&timeline, |_| {});
+    let against = found.against_bill;
+    assert_eq!((against.requests, against.read_billed), (6, 50_000 + 51_200 + 51_200 + 51_600));
+    assert_eq!((against.warm_tool_turns.n, against.warm_tool_turns.k, against.late_writes), (4, 2, 1));
+    assert_eq!((against.human_turns_close.n, against.human_turns_close.k), (1, 1));
+    // The answer was believed to be cached: 10 of its 20 characters' worth, stretched 1.6 times, is 4 tokens.
+    assert_eq!(against.read_error, 51_000 + 300 + 4);
+    assert_eq!(found.billed.spent.prompt(), found.baseline.spent.prompt());
+    assert_eq!(
+        found.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>(),
+        [
+            "ttl=5m",
+            "ttl=1h",
+            "ttl=mixed:static=1h,tail=5m",
+            "layout=agent-runtime",
+            "layout=static+tail",
+            "layout=none",
+            "keepalive_s=270",
+            "keepalive_s=3300"
+        ]
+    );
+    let none = found.arms.iter().find(|arm| arm.name == "layout=none").unwrap();
+    assert_eq!((none.verdict, none.sessions_worse), (Verdict::Dearer, 1));
+    let five = found.arms.iter().find(|arm| arm.name == "ttl=5m").unwrap();
+    // No pause: an hour is paid for nothing. But the simulation missed a whole re-write, more than any difference.
+    assert_eq!((five.verdict, five.sessions_better), (Verdict::NoClearWinner, 1));
+    assert!(five.total.cost.units < found.baseline.cost.units);
+    assert_eq!(found.best_per_session.cost, five.total.cost);
+    assert_eq!(found.best_per_session.sessions, BTreeMap::from([("5m".to_owned(), 1)]));
+}
+
+#[test]
+fn knobs_change_the_simulated_run_and_not_the_baseline() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(1).result(10).ask(50_000, 1_000, 0);
+    let timeline = log.done();
+    let found = found(&timeline, |knobs| knobs.layout = Layout::None);
+    assert_eq!(found.simulated.spent.uncached, 101_000);
+    assert_eq!((found.baseline.spent.read, found.verdict), (50_000, Verdict::Dearer));
+    let named = prompt_cache::aliases(&found, &Calibration::default());
+    assert_eq!(named["llm_prompt_tokens_estimated"], 101_000.0);
+    assert_eq!(named["llm_cache_hit_ratio"], 0.0);
+    let json = serde_json::to_string(&found).unwrap();
+    assert!(json.contains("\"write_5m\"") && json.contains("\"no_clear_winner\""), "{json}");
+}
+
+#[test]
+fn models_without_price_or_minimum_are_named() {
+    let mut log = Story::new();
+    log.session("a", "/p").model("gpt-9").human(10).ask(0, 9_000, 0);
+    let found = found(&log.done(), |_| {});
+    assert_eq!((found.unpriced_models, found.unlisted_minimum), (vec!["gpt-9".to_owned()], vec!["gpt-9".to_owned()]));
+    assert_eq!(found.billed.cost.usd(), None);
+    assert_eq!(found.billed.cost.units, 9_000 * 250);
+}
+
+#[test]
+fn predictions_name_what_the_bill_says() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 50_000, 5).calls("Bash", "", 10).wait(1);
+    log.result(10).ask(50_000, 1_000, 5).says(10).wait(400).human(10).ask(0, 51_100, 5);
+    let timeline = log.done();
+    let predicted = on_ground(&timeline, |_| {}, |ground| bill::predictions(ground, &ground.baseline()));
+    let [_, warm, cold] = predicted.as_slice() else { panic!("{predicted:?}") };
+    assert_eq!((warm.read, warm.read_billed, warm.write, warm.cause), (50_000, 50_000, 1_000, None));
+    assert_eq!((cold.read, cold.read_billed, cold.cause), (0, 0, Some(Cause::TtlExpiry)));
+}
+
+#[test]
+fn writes_whose_lifetime_is_not_said_have_the_old_one() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(10).ask(0, 9_000, 5);
+    log.timeline().requests[0].usage.cache_creation_5m = 0;
+    let timeline = log.done();
+    let request = &timeline.requests[0];
+    assert_eq!(bill::spent(request, Class::FiveMinutes).write_5m, 9_000);
+    assert_eq!(bill::spent(request, Class::Hour).write_1h, 9_000);
+}
+
+/// A write for five minutes pays for eleven reads that keep it: (1.25 − 0.1) / 0.1 = 11.5.
+#[test]
+fn keeping_alive_breaks_even_where_reads_cost_what_a_write_does() {
+    let even = |model, class| prompt_cache::keep_alive_break_even(&prices(), model, class);
+    assert_eq!(even("claude-opus-4-8", Class::FiveMinutes), Some((5_750, 500)));
+    assert_eq!(even("claude-opus-5-5", Class::Hour), Some((7_800, 200)));
+    assert_eq!(even("gpt-9", Class::Hour), None);
+}

@@ -1,0 +1,70 @@
+//! What people read about tool lists and arguments.
+
+use crate::model::policy::arg_check::{ArgCheck, Class, Truth};
+use crate::model::policy::pick_tools::PickTools;
+use crate::model::policy::tool_filter::{BreakEven, Portion, ToolFilter};
+use crate::report::policy::{arg_check, pick_tools, tool_filter};
+use crate::report::table::Format;
+
+fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn withheld_savings_are_said_first_and_are_no_zero() {
+    let found = ToolFilter { withheld: Some("unknown, needs --tool-catalog".into()), ..ToolFilter::default() };
+    let report = text(|out| tool_filter::write(out, &found, 10, Format::Table, None).unwrap());
+    assert!(report.starts_with("savings withheld: unknown, needs --tool-catalog\n"), "{report}");
+    assert!(!report.contains("saves"), "{report}");
+}
+
+#[test]
+fn break_even_is_told_with_its_numbers() {
+    let rule = BreakEven {
+        removed_tokens: 10_000,
+        context_tokens: 100_000,
+        definition_tokens: 600,
+        read_u20: 2,
+        write_u20: 40,
+        requests_per_miss: Some(45),
+    };
+    let lines = tool_filter::break_even(&ToolFilter { break_even: Some(rule), ..ToolFilter::default() });
+    assert_eq!(lines[0], "each request saves 2 x 10,000 = 20,000 u20; the log has one in 45 requests with a miss");
+    assert!(lines[1].ends_with("(40 - 2) x 100,000 = 3,800,000 u20 and a request: misses rarer than one in 190 pay"));
+    assert!(
+        lines[2].ends_with("2 x 100,000 + 40 x 600 = 224,000 u20: misses rarer than one in 12 pay"),
+        "{}",
+        lines[2]
+    );
+}
+
+#[test]
+fn the_verdict_on_picking_stands_on_top() {
+    let found = PickTools { notes: vec!["it breaks".into()], empty: Portion { k: 1, n: 2 }, ..PickTools::default() };
+    let report = text(|out| pick_tools::write(out, &found, Format::Md, None).unwrap());
+    assert!(report.starts_with("- it breaks\n"), "{report}");
+    assert!(report.contains("no pick in 50.0 % of 2 turns"), "{report}");
+}
+
+#[test]
+fn checked_calls_are_held_against_the_log() {
+    let mut found = ArgCheck::default();
+    for (tool, class, truth, calls) in [
+        ("Read", Class::Valid, Truth::Accepted, 97),
+        ("Read", Class::Invalid, Truth::Refused, 2),
+        ("Task", Class::Invalid, Truth::Accepted, 1),
+        ("mcp__a__b", Class::UnknownTool, Truth::Accepted, 5),
+    ] {
+        found.tools.entry(tool.into()).or_default().insert(class, calls);
+        *found.truth.entry(truth).or_default().entry(class).or_default() += calls;
+    }
+    let lines = arg_check::summary(&found);
+    assert_eq!(lines[0], "97 of 100 calls to known tools are valid (97.0 %)");
+    assert_eq!(lines[1], "2 of 2 refusals in the log would have been refused here, too");
+    assert_eq!(lines[2], "1 call that ran would have been refused");
+    assert!(lines[3].starts_with("5 calls to tools that no catalog has"), "{}", lines[3]);
+    let table = text(|out| arg_check::classes(&found).write(out, Format::Csv, None).unwrap());
+    assert_eq!(table.lines().nth(1), Some("mcp__a__b,unknown_tool,5"), "{table}");
+}
