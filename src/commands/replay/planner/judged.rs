@@ -195,12 +195,7 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
     };
     type Count<'c> = Box<dyn Fn(&Tally) -> (u64, u64) + 'c>;
     let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
-        (
-            HIT,
-            "hit, 3 calls",
-            Some(Target::AtLeast(targets.hit_min)),
-            Box::new(|tally| (tally.near.exact, tally.sent())),
-        ),
+        (HIT, "hit", Some(Target::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
         (
             "decline_recall_loss",
             "recall loss",
