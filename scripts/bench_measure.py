@@ -138,6 +138,7 @@ def replays(history, scratch):
         grid('a grid of 20', 20),
         grid('one configuration, one thread', 1, '--threads', '1'),
         grid('a grid of 101, one thread', 101, '--threads', '1'),
+        Program('`devboy replay --planner`, lake up to date', replay + ['--planner'], kept),
         Program('`ccusage claude daily --offline --json`', [CCUSAGE, 'claude', 'daily', '--offline', '--json'], {'CLAUDE_CONFIG_DIR': history}),
     ]
 
@@ -240,7 +241,7 @@ def measure():
         count = responses(os.path.join(DIR, 'many'), scratch)
         solved_ms, gap_pct = knapsack(scratch)
     floor = nothing.median(2)
-    cold_replay, warm_replay, one, twenty, lone, hundred, beside = (p.median(0) for p in replayed)
+    cold_replay, warm_replay, one, twenty, lone, hundred, planner, beside = (p.median(0) for p in replayed)
     cold, fresh, warm, ccusage, tune = (p.median(0) for p in many)
     analyze, fingerprints, published = (p.median(0) for p in analyzed)
     head = '| command | wall, s: median (min–max) | user + system, s | peak memory, MB |\n| --- | --: | --: | --: |\n'
@@ -270,6 +271,8 @@ def measure():
         floor_bar('decisions per second and core, millions', decisions_per_second(lone, hundred, count), 5e6, 1e6),
         bar('knapsack of 1,000 parts, p99', solved_ms, 1, ' ms'),
         bar('its largest gap', gap_pct, 1, ' %'),
+        bar('planner replay over an up-to-date lake, %s calls' % ('{:,}'.format(count) if count else 'unknown'),
+            planner if count else None, round(2 * count / 40_000, 2) if count else 2, ' s'),
         bar('peak memory of a replay', most(*(p.median(2) for p in replayed[:4])), None, ' MB'),
         bar('`mine edges`, lake up to date', mined[0].median(0), .5, ' s'),
         bar('`mine tools`, lake up to date', mined[2].median(0), .5, ' s'),

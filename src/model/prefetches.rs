@@ -188,6 +188,10 @@ pub struct Tally {
     pub calls: u64,
     /// Answers after which a plan was made.
     pub plans: u64,
+    /// Of these, where the prompt names a field that its tool leaves out.
+    pub plans_with_intent: u64,
+    /// Of these, where other calls are planned for it, or in another order.
+    pub plans_by_intent: u64,
     /// Planned calls by how they ended.
     pub ends: PerEnd,
     /// Prefetches sent out that were asked for within the next few calls of later steps.
@@ -298,6 +302,8 @@ impl AddAssign<&Self> for Tally {
     fn add_assign(&mut self, other: &Self) {
         self.calls += other.calls;
         self.plans += other.plans;
+        self.plans_with_intent += other.plans_with_intent;
+        self.plans_by_intent += other.plans_by_intent;
         End::ALL.into_iter().for_each(|end| self.ends[end] += other.ends[end]);
         self.near += &other.near;
         self.far += &other.far;

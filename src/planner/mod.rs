@@ -12,6 +12,7 @@ pub mod control;
 pub mod exact;
 pub mod fail_fast;
 pub mod host;
+pub mod intents;
 pub mod knapsack;
 pub mod known_tools;
 pub mod latencies;

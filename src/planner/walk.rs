@@ -18,11 +18,12 @@ use crate::planner::control::Donors;
 use crate::planner::exact::gap;
 use crate::planner::fail_fast::{Answer, FailFast, Verdict};
 use crate::planner::host::host_for;
+use crate::planner::intents::Intents;
 use crate::planner::known_tools::{KnownTools, Link};
 use crate::planner::latencies::Latencies;
 use crate::planner::moments::{Moment, Odds, Reader};
 use crate::planner::numbers::Numbers;
-use crate::planner::plan::{Scoring, knapsack, plan};
+use crate::planner::plan::{self as planner, Plan, Scoring, knapsack};
 use crate::planner::published;
 use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, latency_ms};
 use crate::planner::request::{Argument, ArgumentValue, Projected, Request};
@@ -66,6 +67,8 @@ pub struct Policy<'a> {
     pub latencies: &'a Latencies,
     /// Arguments that each tool was seen to take.
     pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
+    /// What the prompts name, where they were read.
+    pub intents: Option<&'a Intents>,
     /// Values of other sessions to put in place of the planned ones.
     pub control: Option<&'a Donors>,
     /// All other numbers.
@@ -322,22 +325,30 @@ impl<'a> Walk<'a> {
             projected
         };
         let nothing = BTreeSet::new();
+        let intents = self.policy.intents.map_or(&nothing, |intents| intents.of(trigger));
         let turn = Turn {
             tool,
             // What was read before is not offered; what is on its way the race knows.
             asked: &BTreeSet::new(),
             called: &self.called,
-            intents: &nothing,
+            intents,
             arguments_seen: Some(self.policy.arguments_seen),
         };
         let options =
             candidates::Options { probability_min, bytes_per_token: self.bytes_per_token(), knees: Knees::default() };
         let found = candidates(self.policy.models, &turn, &options, numbers, &project);
         let budget = self.policy.enrichment.prefetch_budget_tokens;
-        if !found.open.is_empty() {
-            self.compare(&found, budget, scoring);
+        let compared = if found.open.is_empty() { None } else { self.compare(&found, budget, scoring) };
+        let plan = planner::plan(found, &self.called, budget, scoring);
+        if !intents.is_empty() {
+            let without = Turn { intents: &nothing, ..turn };
+            let found = candidates(self.policy.models, &without, &options, numbers, &project);
+            let without = planner::plan(found, &self.called, budget, scoring);
+            let calls = |plan: &Plan| plan.calls.iter().map(|call| call.request.clone()).collect::<Vec<_>>();
+            self.total.plans_with_intent += 1;
+            self.total.plans_by_intent += u64::from(calls(&plan) != calls(&without));
         }
-        let plan = plan(found, &self.called, budget, scoring);
+        self.total += &compared.unwrap_or_default();
         let find = |tool: &str, argument: &Argument| {
             let ArgumentValue::Hash(value) = argument.value else { return None };
             let known = &self.policy.known.names;
@@ -417,19 +428,19 @@ impl<'a> Walk<'a> {
         self.policy.numbers.published.bytes_per_token.into()
     }
 
-    fn compare(&mut self, found: &Candidates, budget: u32, scoring: Scoring) {
+    /// The greedy choice against the best one, unless there is too much to choose from.
+    fn compare(&self, found: &Candidates, budget: u32, scoring: Scoring) -> Option<Tally> {
         let problem = knapsack(found, &self.called, budget, scoring);
-        let Some(gap) = gap(&problem, self.policy.numbers.exact.items_max) else { return };
+        let gap = gap(&problem, self.policy.numbers.exact.items_max)?;
         let share = if gap.optimum > 0.0 { (gap.greedy / gap.optimum).min(1.0) } else { 1.0 };
-        let compared = Tally {
+        Some(Tally {
             greedy_value: gap.greedy,
             best_value: gap.optimum,
             plans_compared: 1,
             plans_behind: u64::from(gap.share() > f64::EPSILON),
             worst_ppm: (share * 1e6) as u64,
             ..Tally::default()
-        };
-        self.total += &compared;
+        })
     }
 
     fn send(&mut self, planned: Vec<Planned>) {

@@ -6,20 +6,26 @@ use crate::model::names::Sym;
 use crate::model::policy::cost::Spent;
 use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
 use crate::model::timeline::{Request, Timeline};
-use crate::policies::drive::Run;
+use crate::policies::drive::{Priced, Run};
 use crate::policies::money::{Prices, Tariff};
+use crate::policies::sizes::Sizes;
 
-/// What a policy comes to.
-pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {
+/// What a policy comes to. `besides` is what each request costs on both sides alike (its answer, if that is to count).
+pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run, besides: &dyn Fn(&Request) -> Bill) -> Outcome {
+    let bill = |priced: &Priced| {
+        let mut bill = Bill { spent: priced.spent, cost: priced.cost };
+        add(&mut bill, besides(&timeline.requests[priced.request as usize]));
+        bill
+    };
     let mut cells = Cells::default();
     let mut out = Outcome::default();
     for priced in &baseline.requests {
         let cell = cells.of(timeline, priced.request);
         cell.requests += 1;
-        add(&mut cell.baseline, Bill { spent: priced.spent, cost: priced.cost });
+        add(&mut cell.baseline, bill(priced));
     }
     for priced in &policy.requests {
-        add(&mut cells.of(timeline, priced.request).policy, Bill { spent: priced.spent, cost: priced.cost });
+        add(&mut cells.of(timeline, priced.request).policy, bill(priced));
     }
     let prompts = |run: &Run| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
     out.tokens_removed = prompts(baseline) - prompts(policy);
@@ -102,6 +108,16 @@ fn spread(sessions: Option<&BTreeMap<String, Sides>>) -> Spread {
         best,
         worst,
     }
+}
+
+/// What the answer of a request costs: the longer of what its usage says, which is often too little (policies.md F3), and of
+/// the sizes of its blocks.
+pub fn answer(tariff: &Tariff<'_>, sizes: &Sizes, request: &Request) -> Bill {
+    let blocks = request.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum::<u64>();
+    let output = request.usage.output.max(blocks);
+    let rates = tariff.rates(request.model, request.start, request.context());
+    let spent = Spent { output, ..Spent::default() };
+    Bill { spent, cost: rates.cost(&spent) }
 }
 
 /// What a request was billed, as its usage says.

@@ -16,6 +16,8 @@ use crate::report::table::{Format, Table};
 
 /// Rows of the table of cells that are shown; JSON and the file have all.
 const CELLS_MAX: usize = 12;
+/// Points of the curve that are shown on either side of the chosen one; JSON has all.
+const POINTS_BESIDE: usize = 3;
 
 /// The answer first: what is fetched, and how often that is what was asked for.
 pub fn words(learned: &Learned) -> Vec<String> {
@@ -63,19 +65,25 @@ pub fn write(
     cells(learned, numbers).write(out, format, width)
 }
 
-/// The curve on training and judged sessions, intervals over sessions; thresholds that change nothing are left out.
+/// The curve on training and judged sessions, intervals over sessions: the points around the one that was chosen, or
+/// around the target if none was. Thresholds that change nothing are left out.
 fn curve(learned: &Learned) -> Table {
     let columns = ["#from", "#training", "#sessions", "#covers", "#judged", "#sessions", "#covers", ""];
     let mut table = Table::new(&columns);
     let backtest = &learned.backtest;
     let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
-    for (place, (training, judged)) in pairs.iter().enumerate() {
-        let is_chosen = backtest.threshold() == Some(training.threshold);
-        let later = pairs.get(place + 1);
+    let is_chosen = |point: &Point| backtest.threshold() == Some(point.threshold);
+    let tells = |place: usize| {
+        let (training, judged) = pairs[place];
         let same = |next: &(&Point, &Point)| next.0.exact == training.exact && next.1.exact == judged.exact;
-        if !is_chosen && later.is_none_or(same) {
-            continue;
-        }
+        is_chosen(training) || pairs.get(place + 1).is_some_and(|next| !same(next))
+    };
+    let told: Vec<(&Point, &Point)> =
+        (0..pairs.len()).filter(|&place| tells(place)).map(|place| pairs[place]).collect();
+    let middle = backtest.threshold().unwrap_or(learned.target);
+    let middle = told.partition_point(|(training, _)| training.threshold < middle);
+    let start = middle.saturating_sub(POINTS_BESIDE);
+    for (training, judged) in told.into_iter().skip(start).take(middle + POINTS_BESIDE + 1 - start) {
         table.row([
             percent_of(training.threshold),
             fraction(training.exact),
@@ -84,7 +92,7 @@ fn curve(learned: &Learned) -> Table {
             fraction(judged.exact),
             ends(judged.exact_sessions),
             percent(judged.coverage),
-            if is_chosen { "chosen" } else { "" }.to_owned(),
+            if is_chosen(training) { "chosen" } else { "" }.to_owned(),
         ]);
     }
     table

@@ -195,6 +195,7 @@ fn one_call_uses_one_prefetch_and_the_oldest_first() {
     assert_eq!(answer, [YES, None, None, YES, None, None]);
 }
 
+/// E9: windows of a sample are not complete, so nothing is said of them.
 #[test]
 fn what_cannot_be_judged_is_no_miss() {
     let untraced = Said { body: 0, path: 0, ..AHEAD };
@@ -470,6 +471,7 @@ proptest! {
 
 // --- The command -----------------------------------------------------------------------------------------------------
 
+/// E9: its own output is recognised and not read as one more recording.
 #[test]
 fn the_copy_stands_beside_the_original_is_private_and_is_read_again() {
     let home = Home::new();

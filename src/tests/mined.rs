@@ -502,6 +502,7 @@ fn rereads_repeats_and_empty_rows_are_counted_within_a_context() {
     assert_eq!((matches["find_then_fix"], matches["bulk_listing"], matches["todo_chains"]), (0, 0, 0));
 }
 
+/// F2: volumes of patterns are recomputed from the logs.
 #[test]
 fn patterns_are_found_where_they_are_and_not_beside() {
     let home = Home::new();

@@ -33,6 +33,7 @@ mod planner_moments;
 mod planner_race;
 mod planner_replay;
 mod planner_telemetry;
+mod planner_vectors;
 mod planner_walk;
 mod planted;
 mod policy_arg_check;

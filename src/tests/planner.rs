@@ -29,7 +29,7 @@ use crate::settings::SettingsFile;
 // ---- value models --------------------------------------------------------------------------------------------------
 
 /// The published annotations, by tool.
-fn published_tools() -> BTreeMap<String, ToolModel> {
+pub fn published_tools() -> BTreeMap<String, ToolModel> {
     #[derive(serde::Deserialize)]
     struct File {
         tools: BTreeMap<String, ToolModel>,
@@ -38,7 +38,7 @@ fn published_tools() -> BTreeMap<String, ToolModel> {
     toml_edit::de::from_str::<File>(text).unwrap().tools
 }
 
-fn shipped_layers(tools: &BTreeMap<String, ToolModel>) -> Layers {
+pub fn shipped_layers(tools: &BTreeMap<String, ToolModel>) -> Layers {
     let mut layers = Layers::default();
     for (tool, model) in tools {
         layers.annotate(tool, model, Level::Shipped, "annotations.toml").unwrap();
@@ -46,7 +46,7 @@ fn shipped_layers(tools: &BTreeMap<String, ToolModel>) -> Layers {
     layers
 }
 
-fn shipped(tools: &BTreeMap<String, ToolModel>) -> ValueModels {
+pub fn shipped(tools: &BTreeMap<String, ToolModel>) -> ValueModels {
     shipped_layers(tools).resolve(Precedence::WholeModel).unwrap()
 }
 
@@ -55,12 +55,12 @@ fn of_user(text: &str) -> ValueModels {
     with_user(Layers::default(), text, Precedence::ByField)
 }
 
-fn with_user(mut layers: Layers, text: &str, precedence: Precedence) -> ValueModels {
+pub fn with_user(mut layers: Layers, text: &str, precedence: Precedence) -> ValueModels {
     layers.user(&SettingsFile::parse(Path::new("pipeline_config.toml"), text).unwrap());
     layers.resolve(precedence).unwrap()
 }
 
-fn annotated(tools: &[&str], user: &str) -> ValueModels {
+pub fn annotated(tools: &[&str], user: &str) -> ValueModels {
     let annotations = Annotations::load(&Data::default()).unwrap();
     let mut layers = Layers::default();
     let of = |tool: &str| annotations.of(tool).map(|found| (found.model, found.origin));
@@ -258,10 +258,16 @@ fn sizes_cost_what_the_published_table_says() {
         (1.0, 1024, 256),
         (1.2, 1228, 307),
         (1.4, 1433, 358),
+        (1.5, 1536, 384),
         (1.6, 1638, 409),
+        (2.0, 2048, 512),
         (2.5, 2560, 640),
+        (3.0, 3072, 768),
         (3.1, 3174, 793),
+        (3.5, 3584, 896),
+        (4.0, 4096, 1024),
         (4.5, 4608, 1152),
+        (6.0, 6144, 1536),
         (6.5, 6656, 1664),
         (8.0, 8192, 2048),
     ];
@@ -313,7 +319,7 @@ fn slow_and_dear_calls_count_half() {
 
 // ---- the published planner -----------------------------------------------------------------------------------------
 
-fn published_plan(models: &ValueModels, recent: &[&str], budget: u32, probability_min: f64) -> published::Plan {
+pub fn published_plan(models: &ValueModels, recent: &[&str], budget: u32, probability_min: f64) -> published::Plan {
     let turn = published::Turn { recent_tools: recent, budget_tokens: budget, intent_keywords: &[] };
     let options = published::Options { probability_min, ..published::Options::library(Numbers::shipped()) };
     published::plan(models, &turn, &options, Numbers::shipped())

@@ -57,6 +57,7 @@ impl<'a> Replay<'a> {
             enrichment: &self.enrichment,
             latencies: &Latencies::measure(told, &all),
             arguments_seen: &arguments_seen(told, &all),
+            intents: None,
             control: self.control.then_some(&donors),
             numbers,
         };
@@ -103,7 +104,8 @@ fn shell(n: u32) -> (&'static str, Value, &'static str) {
     ("Bash", json!({ "command": format!("run {n}") }), "done")
 }
 
-/// A1, A2: what was fetched is found by tool and arguments, and a win is a call that did not run.
+/// A1, A2: what was fetched is found by tool and arguments, and a win is a call that did not run. E9: however short its
+/// answer is.
 #[test]
 fn a_file_that_is_fetched_and_then_read_is_won() {
     let found = tally(Script::new("s").grep(&["src/a.rs"]).read("src/a.rs"));

@@ -188,6 +188,7 @@ fn links_are_spelled_as_a_configuration_can_say_them() {
     assert_eq!(spelling("mcp__track__get_notes"), None);
 }
 
+/// E10, F4: sessions count, not occurrences; coverage at the first and the first three places is counted from logged arguments.
 #[test]
 fn few_sessions_are_no_habit() {
     // Four sessions, each with twelve greps and the read of what they found.

@@ -995,6 +995,7 @@ fn a_recycled_process_id_is_split_where_a_partition_falls() {
     assert_eq!(runs(&events), named(&expected));
 }
 
+/// E9: sessions that share a process id are told apart.
 #[test]
 fn a_recycled_process_id_is_split_behind_a_long_silence() {
     let hour = HOUR_MS as i64;
@@ -1201,6 +1202,7 @@ fn progress_is_told_for_every_byte() {
     assert_eq!(told.into_inner(), bytes);
 }
 
+/// B8: one list of places for every command.
 #[test]
 fn the_default_places_are_all_that_live_pipelines_write_to() {
     let store = Store::new();

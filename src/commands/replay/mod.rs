@@ -74,6 +74,9 @@ pub struct Args {
     /// Write what the selective planner learned as TOML: the counts of each cell and the threshold.
     #[arg(long, value_name = "FILE", requires = "planner", conflicts_with = "sweep")]
     write_selectivity: Option<PathBuf>,
+    /// Also read the prompts: calls count for more whose fields the person named. Takes a reading of its own.
+    #[arg(long, requires = "planner")]
+    intent: bool,
     #[command(flatten)]
     policy: policy::PolicyArgs,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::prefetches::{Asked, End, Held, Tally};
 use crate::report::planner::{
-    Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
+    Arm, EdgeRow, Metric, Net, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
 };
 use crate::report::selectivity;
 
@@ -35,11 +35,22 @@ fn arm(arm: &Arm) -> Value {
         "metrics": arm.metrics.iter().map(metric).collect::<Vec<_>>(),
         "calls_saved": arm.calls_saved(),
         "calls_added": arm.calls_added(),
+        "net": net(&arm.net()),
         "total": tally(&arm.total),
         "random_arguments": { "sent": arm.control.sent(), "near": asked(&arm.control.near) },
         "published_line": effectiveness(&arm.total).to_string(),
         "tools": tools.iter().map(|(tool, books)| json!({ "tool": tool, "books": tally(books) })).collect::<Vec<_>>(),
         "edges": arm.edges.iter().map(edge).collect::<Vec<_>>(),
+    })
+}
+
+/// Positive is better: fewer calls, fewer tokens.
+fn net(net: &Net) -> Value {
+    json!({
+        "calls_off": net.calls_off,
+        "calls_on": net.calls_on,
+        "calls_net": net.saved as i64 - net.added as i64,
+        "tokens_net": -((net.unused_tokens + net.hint_tokens) as i64),
     })
 }
 
@@ -87,6 +98,8 @@ fn tally(tally: &Tally) -> Value {
     json!({
         "calls": tally.calls,
         "plans": tally.plans,
+        "plans_with_intent": tally.plans_with_intent,
+        "plans_by_intent": tally.plans_by_intent,
         "planned": tally.planned(),
         "sent": sent,
         "ends": ends,

@@ -181,6 +181,31 @@ impl Arm {
     pub fn calls_added(&self) -> u64 {
         calls_added(&self.total, self.always_runs)
     }
+
+    /// The planner on against the planner off.
+    pub fn net(&self) -> Net {
+        let Tally { calls, predicted_tokens, unused_tokens, hint_tokens, .. } = self.total;
+        let (saved, added) = (self.calls_saved(), self.calls_added());
+        let unused_tokens = if self.always_runs { predicted_tokens } else { unused_tokens };
+        Net { calls_off: calls, calls_on: calls - saved + added, saved, added, unused_tokens, hint_tokens }
+    }
+}
+
+/// The same sessions without and with a planner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Net {
+    /// Calls that run without it.
+    pub calls_off: u64,
+    /// Calls that run with it, its own included.
+    pub calls_on: u64,
+    /// Calls of the agent that need not run.
+    pub saved: u64,
+    /// Calls that run for nothing or twice.
+    pub added: u64,
+    /// Predicted tokens of answers that nobody used. They stay outside of the context.
+    pub unused_tokens: u64,
+    /// Tokens of hints, which stand in the context.
+    pub hint_tokens: u64,
 }
 
 fn calls_saved(tally: &Tally, always_runs: bool) -> u64 {

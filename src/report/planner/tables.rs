@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::model::prefetches::{End, Held, Tally};
 use crate::model::stats::Share;
 use crate::report::numbers::thousands;
-use crate::report::planner::words::{answer, ends, seconds};
+use crate::report::planner::words::{answer, ends, net, seconds};
 use crate::report::planner::{
     Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
 };
@@ -29,9 +29,9 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
     for line in answer(report) {
         writeln!(out, "{line}")?;
     }
-    heading(out, "the targets")?;
+    heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions")?;
     targets(report).write(out, format, width)?;
-    heading(out, "all figures; shares are of what was sent ahead")?;
+    heading(out, "all figures; shares are of what was sent ahead (the paper claims 58 % won and 12 % wasted)")?;
     figures(report).write(out, format, width)?;
     let edges = edges(report);
     if !edges.is_empty() {
@@ -40,7 +40,10 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
         heading(out, "by tool that is called ahead")?;
         tools(report).write(out, format, width)?;
     }
-    heading(out, "why calls were not sent ahead, and how many were needed within five calls after all")?;
+    heading(
+        out,
+        "why calls were not sent ahead (how many were needed within five calls: exactly, by name of the tool)",
+    )?;
     declines(report).write(out, format, width)?;
     heading(out, "every planned call ends in one way")?;
     for arm in &report.arms {
@@ -51,6 +54,10 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
             arm.name,
             if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
         )?;
+    }
+    heading(out, "net: what a planner saves less what it adds, against no planner")?;
+    for arm in &report.arms {
+        writeln!(out, "{}{}: {}", bullet(format), arm.name, net(arm))?;
     }
     heading(out, "the published line, by its own definitions (cited = same tool by name within three events)")?;
     for arm in &report.arms {
@@ -77,7 +84,7 @@ fn bullet(format: Format) -> &'static str {
 
 /// The metrics with their targets, planner by planner.
 fn targets(report: &PlannerReport) -> Table {
-    let columns = ["figure", "planner", "#share", "#95 % over sessions", "#of", "#target", "reached"];
+    let columns = ["figure", "planner", "#share", "#95 %", "#of", "#target", "reached"];
     let mut table = Table::new(&columns);
     for place in 0..report.arms.first().map_or(0, |arm| arm.metrics.len()) {
         for arm in &report.arms {
@@ -100,7 +107,7 @@ fn target(arm: &Arm, metric: &Metric) -> Vec<String> {
         arm.name.clone(),
         percent(*share),
         sessions.map_or_else(|| "n/a".to_owned(), ends),
-        format!("{} of {}", thousands(share.k), thousands(share.n)),
+        format!("{}/{}", thousands(share.k), thousands(share.n)),
         asked,
         metric.verdict().key().to_owned(),
     ]
@@ -113,26 +120,27 @@ fn of_sent(arm: &Arm, count: u64) -> String {
     percent(Share::new(count, arm.total.sent()))
 }
 
-const FIGURES: [Row; 19] = [
+const FIGURES: [Row; 20] = [
     ("sent ahead", |arm| thousands(arm.total.sent())),
     ("exact, 3 calls", |arm| of_sent(arm, arm.total.near.exact)),
     ("exact, 10 calls", |arm| of_sent(arm, arm.total.far.exact)),
     ("exact, 3 steps", |arm| of_sent(arm, arm.total.steps.exact)),
-    ("exact, random values", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
+    ("exact, random", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
     ("value, 3 calls", |arm| of_sent(arm, arm.total.near.target)),
     ("value, 3 steps", |arm| of_sent(arm, arm.total.steps.target)),
-    ("tool, credited once", |arm| of_sent(arm, arm.total.near.name_only)),
-    ("tool, as published", |arm| of_sent(arm, arm.total.cited)),
+    ("tool, once", |arm| of_sent(arm, arm.total.near.name_only)),
+    ("tool, published", |arm| of_sent(arm, arm.total.cited)),
     ("tool, by chance", |arm| by_chance(&arm.total)),
-    ("won (claimed 58 %)", |arm| of_sent(arm, arm.total.ends[End::Won])),
-    ("wasted (claimed 12 %)", |arm| of_sent(arm, arm.total.wasted())),
+    ("won", |arm| of_sent(arm, arm.total.ends[End::Won])),
+    ("wasted", |arm| of_sent(arm, arm.total.wasted())),
     ("calls added", |arm| thousands(arm.calls_added())),
     ("answers waited", |arm| seconds(arm.total.waited_ms)),
-    ("own calls spared", |arm| seconds(arm.total.spared_ms)),
-    ("tokens unused", |arm| thousands(arm.total.unused_tokens)),
+    ("calls spared", |arm| seconds(arm.total.spared_ms)),
+    ("tokens unused", |arm| thousands(arm.net().unused_tokens)),
     ("hint tokens", |arm| thousands(arm.total.hint_tokens)),
-    ("refused, wrongly", |arm| format!("{}, {}", arm.total.refused, arm.total.refused_wrongly)),
-    ("greedy of optimum", greedy),
+    ("refused (wrongly)", |arm| format!("{} ({})", arm.total.refused, arm.total.refused_wrongly)),
+    ("greedy, of best", |arm| greedy(arm, arm.total.greedy_value / arm.total.best_value)),
+    ("greedy, at worst", |arm| greedy(arm, arm.total.worst_ppm as f64 / 1e6)),
 ];
 
 fn figures(report: &PlannerReport) -> Table {
@@ -144,14 +152,10 @@ fn figures(report: &PlannerReport) -> Table {
     table
 }
 
-/// "99.8 %, ≥ 91 %": what the greedy choice reaches in all, and at least.
-fn greedy(arm: &Arm) -> String {
-    let total = &arm.total;
-    if total.plans_compared == 0 || total.best_value <= 0.0 {
-        return "n/a".to_owned();
-    }
-    let (share, worst) = (100.0 * total.greedy_value / total.best_value, total.worst_ppm as f64 / 1e4);
-    format!("{share:.1} %, ≥ {worst:.0} %")
+/// What the greedy choice reaches of the best one.
+fn greedy(arm: &Arm, share: f64) -> String {
+    let Tally { plans_compared, best_value, .. } = arm.total;
+    if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share) }
 }
 
 fn percent(share: Share) -> String {
@@ -163,7 +167,7 @@ fn by_chance(tally: &Tally) -> String {
     if sent == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * tally.name_by_chance / sent as f64) }
 }
 
-const COLUMNS: [&str; 9] = ["planner", "edge", "#sent", "#exact", "#value", "#tool", "#by chance", "#won", "#unused"];
+const COLUMNS: [&str; 8] = ["planner", "edge", "#sent", "#exact", "#value", "#tool", "#chance", "#won"];
 
 fn edges(report: &PlannerReport) -> Table {
     let mut table = Table::new(&COLUMNS);
@@ -193,7 +197,8 @@ fn tools(report: &PlannerReport) -> Table {
 }
 
 fn judged(arm: &Arm, name: String, tally: &Tally) -> Vec<String> {
-    let share = |count: u64| percent(Share::new(count, tally.sent()));
+    let whole = |share: f64| format!("{:.0} %", 100.0 * share);
+    let share = |count: u64| whole(count as f64 / tally.sent().max(1) as f64);
     let exact = Share::new(tally.near.exact, tally.sent());
     let (lower, upper) = (100.0 * exact.lower, 100.0 * exact.upper);
     vec![
@@ -203,9 +208,8 @@ fn judged(arm: &Arm, name: String, tally: &Tally) -> Vec<String> {
         format!("{} [{lower:.0}–{upper:.0}]", share(tally.near.exact)),
         share(tally.near.target),
         share(tally.near.name_only),
-        by_chance(tally),
+        whole(tally.name_by_chance / tally.sent().max(1) as f64),
         thousands(tally.ends[End::Won]),
-        thousands(tally.sent() - tally.ends[End::Won]),
     ]
 }
 
@@ -220,7 +224,7 @@ fn declines(report: &PlannerReport) -> Table {
                 (0, _) => "–".to_owned(),
                 (count, false) => thousands(count),
                 (count, true) => {
-                    format!("{}: {} exactly, {} by name", thousands(count), late_exact[held], late_name[held])
+                    format!("{} ({}, {})", thousands(count), late_exact[held], late_name[held])
                 }
             }
         };

@@ -16,6 +16,44 @@ pub const NOTES: [&str; 3] = [
     "the curve of thresholds has no term for quality: read it with the breaks in the same row",
 ];
 
+/// How compactions are placed and priced, with the knobs that were set.
+pub fn formulas(knobs: &Setting) -> Vec<String> {
+    let Setting { trigger_tokens, tail_keep_tokens, summary_tokens, acknowledgement_tokens, reattach_tokens } = *knobs;
+    vec![
+        format!(
+            "it fires where context sent + what came in ≥ trigger = {} tokens (newest client)",
+            thousands(trigger_tokens)
+        ),
+        format!(
+            "context after = static prefix + summary {} + acknowledgement {} + reattached {} + tail of at least {}",
+            thousands(summary_tokens),
+            thousands(acknowledgement_tokens),
+            thousands(reattach_tokens),
+            thousands(tail_keep_tokens)
+        ),
+        format!(
+            "a summary costs its context as a read (uncached where the cache was cold) + {} tokens of output",
+            thousands(summary_tokens)
+        ),
+        "after it the prefix is read as far as tools and system go; the rest is written anew".to_owned(),
+    ]
+}
+
+/// The knobs that formulas show.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Where it fires.
+    pub trigger_tokens: u64,
+    /// Newest messages that stay.
+    pub tail_keep_tokens: u64,
+    /// The summary.
+    pub summary_tokens: u64,
+    /// The fixed answer to it.
+    pub acknowledgement_tokens: u64,
+    /// Files and reminders that come back.
+    pub reattach_tokens: u64,
+}
+
 /// What is to be said about windows.
 pub fn notes(placed: &Placement, window_tokens: u64) -> Option<String> {
     (placed.beyond_window > 0).then(|| {

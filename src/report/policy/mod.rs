@@ -18,7 +18,7 @@ use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
 pub use json::json;
-pub use text::{basis, comparison, headline, sessions, sweep, write};
+pub use text::{basis, comparison, formulas, headline, sessions, sweep, write};
 
 /// Everything that a policy says.
 #[derive(Default)]

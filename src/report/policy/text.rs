@@ -64,6 +64,36 @@ pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Res
     Ok(())
 }
 
+/// How the comparison comes about, with the numbers of this one.
+pub fn formulas(report: &PolicyReport) -> Vec<String> {
+    let Some(outcome) = &report.outcome else { return Vec::new() };
+    let (log, policy) = (&outcome.total.baseline, &outcome.total.policy);
+    let parts = |bill: &crate::model::policy::outcome::Bill| {
+        let spent = &bill.spent;
+        format!(
+            "{} uncached, {} read, {} written for 5 minutes, {} for an hour: {}",
+            thousands(spent.uncached),
+            thousands(spent.read),
+            thousands(spent.write_5m),
+            thousands(spent.write_1h),
+            cost(&bill.cost)
+        )
+    };
+    vec![
+        "saved = Σ contexts of the log − Σ contexts of the policy, each request by itself".to_owned(),
+        format!("the log, simulated: {}", parts(log)),
+        format!("the policy, simulated: {}", parts(policy)),
+        format!(
+            "change = policy / log − 1 = {} / {} − 1, in input-equivalent tokens (money / input price of the model)",
+            thousands(policy.cost.iet().round() as u64),
+            thousands(log.cost.iet().round() as u64)
+        ),
+        "read of a request = longest prefix that is still alive and equal; what is behind it is written if it is at least as long as \
+         the model's smallest prefix, else uncached; read + written + uncached = context"
+            .to_owned(),
+    ]
+}
+
 /// On what the figures of reports over the same input rest.
 pub fn basis(report: &PolicyReport) -> Option<String> {
     report.outcome.is_some().then(|| basis_of(report))

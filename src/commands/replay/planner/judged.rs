@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::replay::planner::Stage;
-use crate::commands::replay::planner::learned::{CONFIGURED, Kind, Planner};
+use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner, SELECTIVE};
 use crate::commands::tune::proposal::{View, settle};
 use crate::error::Result;
 use crate::model::finding::Verdict;
 use crate::model::fingerprint::{Observed, ToolCosts};
+use crate::model::history::Call;
 use crate::model::prefetches::{Books, Tally, Trace};
 use crate::model::stats::Share;
 use crate::planner::bound::bound;
@@ -19,7 +20,9 @@ use crate::planner::plan::Scoring;
 use crate::planner::selectivity::bootstrap::interval;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
+use crate::planner::value_models::ValueModels;
 use crate::planner::walk::{self, Policy, Wiring, arguments_seen, judge};
+use crate::report::numbers::thousands;
 use crate::report::planner::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, Target, by_tool};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
@@ -57,6 +60,7 @@ pub fn walk(
         enrichment,
         latencies: &trained.latencies,
         arguments_seen: &trained.arguments,
+        intents: stage.intents.as_ref(),
         control,
         numbers: &stage.numbers,
     };
@@ -75,6 +79,7 @@ pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
         enrichment: &stage.settings.enrichment,
         latencies: &trained.latencies,
         arguments_seen: &trained.arguments,
+        intents: stage.intents.as_ref(),
         control: None,
         numbers: &stage.numbers,
     };
@@ -140,7 +145,7 @@ pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<Planne
     };
     Ok(PlannerReport {
         advice: advice(stage, &arms, data)?,
-        notes: notes(&backtest),
+        notes: notes(stage, &backtest, &arms, configured),
         bound: bound.unwrap_or_default(),
         selectivity: planners.iter().find_map(|planner| match &planner.kind {
             Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned.as_ref()?), numbers.clone())),
@@ -190,12 +195,7 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
     };
     type Count<'c> = Box<dyn Fn(&Tally) -> (u64, u64) + 'c>;
     let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
-        (
-            HIT,
-            "hit, 3 calls",
-            Some(Target::AtLeast(targets.hit_min)),
-            Box::new(|tally| (tally.near.exact, tally.sent())),
-        ),
+        (HIT, "hit", Some(Target::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
         (
             "decline_recall_loss",
             "recall loss",
@@ -266,17 +266,20 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
     }
     if changes {
         lines.push(
-            "write such a line into [tools] by hand; `devboy tune analyze --auto-enrichment` does it from telemetry"
+            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner in the same way and \
+             writes this into the configuration"
                 .to_owned(),
         );
     }
     let hit = |arm: &Arm| arm.hit().value();
     let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
     if let Some(best) = best.filter(|best| best.name != CONFIGURED && hit(best) > hit(arm)) {
-        lines.push(format!(
-            "planner \"{}\" does best: {}; `devboy tune from-claude-logs --tools` mines such links",
-            best.name, best.about
-        ));
+        let how = match best.name.as_str() {
+            MINED => "; `devboy tune from-claude-logs --tools` mines such links",
+            SELECTIVE => "; `--write-selectivity FILE` writes its table for your configuration",
+            _ => "",
+        };
+        lines.push(format!("planner \"{}\" has the best hit rate: {}{how}", best.name, best.about));
     }
     Ok(lines)
 }
@@ -292,7 +295,35 @@ fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
     Ok(flagged.collect())
 }
 
-fn notes(backtest: &Backtest) -> Vec<String> {
+/// What the prompts changed.
+fn intent_note(stage: &Stage, arms: &[Arm]) -> String {
+    if stage.intents.is_none() {
+        return "intent keywords: n/a, since prompts are no facts; `--intent` reads them".to_owned();
+    }
+    let changed = arms.iter().filter(|arm| !arm.always_runs).map(|arm| {
+        let Tally { plans_with_intent, plans_by_intent, .. } = arm.total;
+        format!("{} {plans_by_intent} of {plans_with_intent}", arm.name)
+    });
+    let changed = changed.collect::<Vec<_>>().join(", ");
+    format!(
+        "intent keywords: plans that they changed, of those whose prompt names a field: {changed}; as published: n/a"
+    )
+}
+
+/// For how much of the calls any value model speaks.
+fn coverage_note(stage: &Stage, models: &ValueModels) -> String {
+    let judged = |call: &&Call| stage.judged[stage.history.chains[call.chain as usize].session as usize];
+    let calls = || stage.history.calls.iter().filter(judged);
+    let known = calls().filter(|call| models.get(stage.tools.text(call.tool)).is_some()).count() as u64;
+    format!(
+        "value models speak for the tools of {} of {} calls; all others have the defaults of the schema and are never \
+         called ahead",
+        thousands(known),
+        thousands(calls().count() as u64),
+    )
+}
+
+fn notes(stage: &Stage, backtest: &Backtest, arms: &[Arm], configured: Option<&Planner>) -> Vec<String> {
     let mut notes = Vec::new();
     if !backtest.enabled {
         notes.push("enrichment is off in the configuration: this is what it would do if it were on".to_owned());
@@ -307,10 +338,11 @@ fn notes(backtest: &Backtest) -> Vec<String> {
          so waste costs executions",
         "tokens are bytes of the answer by 4, as predictions are; overruns are known only where the agent got the answer",
         "the logs show every tool; an MCP server sees only its own calls, and could fetch none of the built-in ones",
-        "intent keywords: n/a, since prompts are no facts; hosts of addresses: n/a, since only their hashes are, so only \
-         `rate_limit_host` limits calls per host",
+        "hosts of addresses: n/a, since only their hashes are known, so only `rate_limit_host` limits calls per host",
         "as published, the agent's own call runs although its answer is there, and one call may credit several prefetches",
     ];
     notes.extend(fixed.map(str::to_owned));
+    notes.push(intent_note(stage, arms));
+    notes.extend(configured.map(|planner| coverage_note(stage, &planner.models)));
     notes
 }

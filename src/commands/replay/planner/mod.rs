@@ -23,6 +23,7 @@ use crate::model::names::Names;
 use crate::model::trace::Millis;
 use crate::model::values::CallValues;
 use crate::planner::contexts::{Split, Told};
+use crate::planner::intents::Intents;
 use crate::planner::numbers::Numbers;
 use crate::planner::value_models::{Severity, ValueModels};
 use crate::replay::Scenario;
@@ -45,6 +46,8 @@ struct Stage {
     pub split: Split,
     /// By session: whether it is judged.
     pub judged: Vec<bool>,
+    /// What the prompts name, where they were read.
+    pub intents: Option<Intents>,
 }
 
 impl Stage {
@@ -60,7 +63,8 @@ impl Stage {
             None => Split::by_share(&history, numbers.backtest.train_share),
         };
         let judged = split.trains.iter().map(|trains| !trains).collect();
-        Ok(Self { settings: what_if(&file, &[])?, file, numbers, history, values, tools, split, judged })
+        let settings = what_if(&file, &[])?;
+        Ok(Self { settings, file, numbers, history, values, tools, split, judged, intents: None })
     }
 
     pub fn told(&self) -> Told<'_> {
@@ -82,12 +86,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let until = args.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
-    let stage = Stage::new(file, &mut input, until)?;
+    let mut stage = Stage::new(file, &mut input, until)?;
     if stage.split.judged() == 0 && !args.input.allow_empty {
         return Err(Error::failed("no session is left to be judged")
             .hint("name an earlier day with --train-until, or read more logs"));
     }
     let planners = learned::planners(&stage, &input.data)?;
+    if args.intent {
+        let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
+        stage.intents = Some(Intents::new(&stage.history, &input.timeline()?, models));
+    }
     input.tell(&args.output, context)?;
     tell(args, &stage, &planners, context)?;
     for planner in &planners {

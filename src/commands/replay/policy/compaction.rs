@@ -21,6 +21,9 @@ use crate::policies::micro::Micro;
 use crate::policies::micro::replayed::replayed;
 use crate::report::policy::compaction as report;
 
+/// A version later than any.
+const NEWEST: &str = "999999";
+
 /// Makes the policy ready.
 ///
 /// # Errors
@@ -77,7 +80,15 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             cleared: &cleared,
             swept: &swept,
         };
+        let setting = report::Setting {
+            trigger_tokens: knobs.trigger_tokens(&sheet, NEWEST),
+            tail_keep_tokens: knobs.tail_keep_tokens,
+            summary_tokens: knobs.summary_tokens.into(),
+            acknowledgement_tokens: sheet.client.acknowledgement_tokens.into(),
+            reattach_tokens: knobs.reattach_tokens.into(),
+        };
         Part {
+            formulas: report::formulas(&setting),
             tables: report::tables(&found),
             details: json!({
                 "compactions": done,

@@ -72,6 +72,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let timeline = input.timeline()?;
     let estimator = flags.policy.estimator.as_deref();
     let world = World::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
+    let world = World { with_output: flags.policy.include_output.is_some(), ..world };
     let counted = counted(&world, input.sources.len() as u64);
     let cache = world::oracle(&shipped)?;
     let scene = Scene::new(&world, &tools, &cache);

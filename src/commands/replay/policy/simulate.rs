@@ -9,16 +9,21 @@ use crate::commands::replay::policy::{compaction, history_trim, pick_tools, prom
 use crate::error::Result;
 use crate::model::policy::breakage::Break;
 use crate::model::policy::cost::Cost;
+use crate::model::policy::outcome::Bill;
+use crate::model::timeline::Request;
 use crate::policies::bill;
 use crate::policies::breakage::Detectors;
 use crate::policies::breakage::tally::tally;
 use crate::policies::breakage::watch::Watch;
 use crate::policies::cache_knobs::{HiddenForks, Knobs, Layout, Oracle};
 use crate::policies::drive::{Ground, Run};
-use crate::policies::outcome::outcome;
+use crate::policies::outcome::{answer, outcome};
 use crate::policies::view::Stage;
-use crate::report::policy::{Accuracy, PolicyReport};
+use crate::report::policy::{Accuracy, PolicyReport, formulas};
 use crate::report::table::Table;
+
+const OUTPUT_NOTE: &str =
+    "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
 
 /// The log as simulated, under every cache that is needed, and what looks for breaks.
 pub struct Scene<'w> {
@@ -147,18 +152,22 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_alone: bool)
     let uncached = if changes_contexts { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
     let finished =
         Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_alone };
+    let besides = |request: &Request| {
+        if world.with_output { answer(&scene.ground.tariff, &world.sizes, request) } else { Bill::default() }
+    };
     let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
     let mut report = PolicyReport {
         policy: stack.name(),
         knobs: knobs(sheets, stack)?,
         accuracy: world.is_billed.then_some(scene.accuracy),
-        outcome: Some(outcome(&world.timeline, &baseline, &run)),
+        outcome: Some(outcome(&world.timeline, &baseline, &run, &besides)),
         breakage: changes_contexts.then_some(broken),
         winner_min: world.winner_percent_min / 100.0,
         uncached_change: changes_contexts.then(|| change(uncached.0, uncached.1)).flatten(),
-        notes: world.notes(&set),
+        notes: world.notes(&set).into_iter().chain(world.with_output.then(|| OUTPUT_NOTE.to_owned())).collect(),
         ..PolicyReport::default()
     };
+    report.formulas = formulas(&report);
     for (policy, conclude) in concluding {
         add(&mut report, policy, conclude(&finished));
     }

@@ -24,6 +24,8 @@ pub struct World {
     pub breakage: BreakageSheet,
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
+    /// Whether answers count, by estimate.
+    pub with_output: bool,
     /// Whether there is usage to be priced: not in telemetry.
     pub is_billed: bool,
 }
@@ -55,7 +57,7 @@ impl World {
         }
         let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
         let sizes = Sizes::new(&timeline, estimator, &rules);
-        Ok(Self { timeline, sizes, estimator, prices, breakage, winner_percent_min, is_billed })
+        Ok(Self { timeline, sizes, estimator, prices, breakage, winner_percent_min, with_output: false, is_billed })
     }
 
     /// Notes about models that the data files do not know.
