@@ -8,7 +8,11 @@ use crate::policies::cache_knobs::{Knobs, Oracle};
 use crate::policies::money::{Prices, unpriced_models};
 use crate::policies::prompt_cache::Sheet as CacheSheet;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::report::numbers::counted;
 use crate::rules::data::Data;
+
+/// Under which reason a timeline counts answers of the API that the log gives no usage for.
+pub const NO_USAGE: &str = "no_usage";
 
 /// The ground of all policies.
 pub struct World {
@@ -63,6 +67,9 @@ impl World {
     /// Notes about models that the data files do not know.
     pub fn notes(&self, oracle: &Oracle) -> Vec<String> {
         let mut notes = Vec::new();
+        if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
+            notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
+        }
         let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
         if !unpriced.is_empty() {
             notes.push(format!(
