@@ -762,6 +762,27 @@ fn threads_lakes_and_the_order_of_files_change_no_byte() {
 }
 
 #[test]
+fn a_session_in_two_files_is_the_session_in_one() {
+    let whole = Talk::new("s-one", 0).turns(9);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let home = Home::new();
+    home.write(".claude/projects/p/one.jsonl", &whole);
+    for cut in [1, 7, lines.len() / 2, lines.len() - 1] {
+        let parts = Home::new();
+        // The later part stands first by name.
+        parts.write(".claude/projects/p/b.jsonl", lines[..cut].concat());
+        parts.write(".claude/projects/p/a.jsonl", lines[cut..].concat());
+        for policy in ["prompt-cache", "compaction", "history-trim", "tool-filter"] {
+            let (one, two) = (report(&home, policy, &[]), report(&parts, policy, &[]));
+            for field in ["billed", "baseline", "simulated", "delta", "breakage", "distribution", "baseline_vs_bill"] {
+                assert_eq!(one[field], two[field], "{policy} {field}, cut at {cut}");
+            }
+            assert_eq!(one["input"]["requests"], two["input"]["requests"], "{policy}, cut at {cut}");
+        }
+    }
+}
+
+#[test]
 fn a_window_keeps_its_requests_and_parts_are_the_whole() {
     let home = home();
     let requests = |more: &[&str]| {
