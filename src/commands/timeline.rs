@@ -1,4 +1,4 @@
-//! The timeline of an input: a reading of its own, made when a policy asks for it and kept in the lake.
+//! The timeline of an input: a reading of its own, made for policies and calibrations and kept in the lake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;

@@ -12,7 +12,7 @@ use crate::model::timeline_rows::{
 use crate::model::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
-const EDITION: u8 = 1;
+const EDITION: u8 = 2;
 
 /// The rows as bytes.
 pub fn pack(file: &FileTimeline) -> Vec<u8> {
@@ -224,6 +224,7 @@ impl Packer {
             to.number(u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2);
         });
         self.column(blocks, |to, row| to.number(row.chars));
+        self.column(blocks, |to, row| to.number(row.bytes));
         self.column(blocks, |to, row| row.tokens.into_iter().for_each(|tokens| to.number(tokens)));
         self.column(blocks, |to, row| to.id(row.call));
         self.column(blocks, |to, row| to.number(row.tool.0));
@@ -434,6 +435,7 @@ impl Unpacker<'_> {
         let kinds = self.column(count, |from| BlockKind::from_number(from.small()?))?;
         let flags: Vec<u8> = self.column(count, Self::small)?;
         let chars = self.column(count, Self::small)?;
+        let bytes = self.column(count, Self::small)?;
         let tokens = self.column(count, |from| {
             let mut tokens = crate::model::tokenizer::Tokens::default();
             for count in &mut tokens {
@@ -444,14 +446,15 @@ impl Unpacker<'_> {
         let calls = self.column(count, Self::id)?;
         let tools = self.column(count, Self::sym)?;
         let paths = self.column(count, Self::id)?;
-        let outer = kinds.into_iter().zip(flags).zip(chars).zip(tokens);
+        let outer = kinds.into_iter().zip(flags).zip(chars).zip(bytes).zip(tokens);
         let inner = calls.into_iter().zip(tools).zip(paths);
-        let row = |((((kind, flags), chars), tokens), ((call, tool), path))| BlockRow {
+        let row = |(((((kind, flags), chars), bytes), tokens), ((call, tool), path))| BlockRow {
             kind,
             is_string: flags & 1 == 1,
             is_error: flags & 2 == 2,
             file: flags >> 2,
             chars,
+            bytes,
             tokens,
             call,
             tool,

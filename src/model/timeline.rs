@@ -67,6 +67,8 @@ pub struct Block {
     pub kind: BlockKind,
     /// Code points of its text; of a tool call: of its input as compact JSON.
     pub chars: u32,
+    /// UTF-8 bytes of the same text.
+    pub bytes: u32,
     /// Tokens of the same text by vocabulary, in the order of [`VOCABULARIES`].
     pub tokens: [u32; VOCABULARIES.len()],
     /// Index into [`Timeline::calls`] for calls and results, else [`NONE`].

@@ -99,6 +99,8 @@ pub struct BlockRow {
     pub file: u8,
     /// Code points.
     pub chars: u32,
+    /// UTF-8 bytes.
+    pub bytes: u32,
     /// Tokens by vocabulary.
     pub tokens: Tokens,
     /// `tool_use` id of a call or a result, else none.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::model_id;
-use crate::model::policy::calibration::{Calibration, DRIFT_LIMITS, Drift, FamilyRatio};
+use crate::model::policy::calibration::{Calibration, DRIFT_LIMITS, Drift, FamilyRatio, Ratio};
 use crate::model::timeline::{Block, BlockKind, Marks, Request, Timeline};
 use crate::model::tokenizer::VOCABULARIES;
 use crate::policies::sizes::SizeRules;
@@ -56,11 +56,13 @@ fn is_in_log(block: &Block) -> bool {
     block.kind != BlockKind::Media && !(block.kind == BlockKind::Thinking && block.chars == 0)
 }
 
-/// Sums of one session: characters, tokens without and with framing.
+/// Sums of one session: sizes of text, tokens without and with framing.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     increments: u64,
     chars: u64,
+    bytes: u64,
+    counted: [u64; VOCABULARIES.len()],
     tokens: u64,
     framed: u64,
 }
@@ -71,34 +73,46 @@ fn ratios(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<FamilyRatio> {
         let sums = by_family.entry(increment.family).or_default().entry(increment.session).or_default();
         let framing: f64 = increment.blocks.iter().map(|block| rules.framing_of(block.kind)).sum();
         sums.increments += 1;
-        sums.chars += increment.blocks.iter().map(|block| u64::from(block.chars)).sum::<u64>();
+        for block in &increment.blocks {
+            sums.chars += u64::from(block.chars);
+            sums.bytes += u64::from(block.bytes);
+            sums.counted.iter_mut().zip(block.tokens).for_each(|(sum, tokens)| *sum += u64::from(tokens));
+        }
         sums.tokens += increment.tokens.saturating_sub((framing + rules.framing.increment).round() as u64);
         sums.framed += increment.tokens;
     }
     by_family.into_iter().map(|(family, sessions)| ratio(family, &sessions.into_values().collect::<Vec<_>>())).collect()
 }
 
-/// The ratio of two sums over sessions, with the variance of a ratio estimator: calls of one session are not independent of
-/// each other, sessions are (Cochran 1977, 6.3).
 fn ratio(family: &str, sessions: &[Sums]) -> FamilyRatio {
-    let sum = |of: fn(&Sums) -> u64| sessions.iter().map(of).sum::<u64>();
-    let (chars, tokens, framed) = (sum(|s| s.chars), sum(|s| s.tokens), sum(|s| s.framed));
-    let over = |tokens: u64| if tokens == 0 { 0.0 } else { chars as f64 / tokens as f64 };
-    let ratio = over(tokens);
-    let n = sessions.len() as f64;
-    let squares: f64 = sessions.iter().map(|s| (s.chars as f64 - ratio * s.tokens as f64).powi(2)).sum();
-    let half = (sessions.len() > 1 && tokens > 0).then(|| Z * (n / (n - 1.0) * squares).sqrt() / tokens as f64);
+    let sum = |of: &dyn Fn(&Sums) -> u64| sessions.iter().map(of).sum::<u64>();
+    let (chars, framed) = (sum(&|s| s.chars), sum(&|s| s.framed));
     FamilyRatio {
         family: family.to_owned(),
-        increments: sum(|s| s.increments),
+        increments: sum(&|s| s.increments),
         sessions: sessions.len() as u64,
         chars,
-        tokens,
-        chars_per_token: ratio,
-        lower: half.map(|half| (ratio - half).max(0.0)),
-        upper: half.map(|half| ratio + half),
-        chars_per_token_framed: over(framed),
+        bytes: sum(&|s| s.bytes),
+        tokens: sum(&|s| s.tokens),
+        counted: std::array::from_fn(|place| sum(&|s| s.counted[place])),
+        chars_per_token: per_token(sessions, |s| s.chars),
+        bytes_per_token: per_token(sessions, |s| s.bytes),
+        chars_per_token_framed: if framed == 0 { 0.0 } else { chars as f64 / framed as f64 },
     }
+}
+
+/// The ratio of two sums over sessions, with the variance of a ratio estimator: calls of one session are not independent of
+/// each other, sessions are (Cochran 1977, 6.3).
+fn per_token(sessions: &[Sums], size: impl Fn(&Sums) -> u64) -> Ratio {
+    let tokens: u64 = sessions.iter().map(|s| s.tokens).sum();
+    if tokens == 0 {
+        return Ratio::default();
+    }
+    let value = sessions.iter().map(&size).sum::<u64>() as f64 / tokens as f64;
+    let n = sessions.len() as f64;
+    let squares: f64 = sessions.iter().map(|s| (size(s) as f64 - value * s.tokens as f64).powi(2)).sum();
+    let half = (sessions.len() > 1).then(|| Z * (n / (n - 1.0) * squares).sqrt() / tokens as f64);
+    Ratio { value, lower: half.map(|half| (value - half).max(0.0)), upper: half.map(|half| value + half) }
 }
 
 /// Two-sided 95 % quantile of the normal distribution.

@@ -1,5 +1,6 @@
 //! How results look: tables in four forms, the JSON envelope, numbers, findings, aggregates.
 
+pub mod calibration;
 pub mod envelope;
 pub mod findings;
 pub mod fingerprints;

@@ -16,6 +16,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("p1_model.toml", include_str!("../../rules/p1_model.toml")),
     ("p2_agent.toml", include_str!("../../rules/p2_agent.toml")),
     ("p3_data.toml", include_str!("../../rules/p3_data.toml")),
+    ("p4_tokenizer.toml", include_str!("../../rules/p4_tokenizer.toml")),
     ("t1_tools.toml", include_str!("../../rules/t1_tools.toml")),
     ("r1_dedup_enable.toml", include_str!("../../rules/r1_dedup_enable.toml")),
     ("r2_template.toml", include_str!("../../rules/r2_template.toml")),

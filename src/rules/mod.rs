@@ -9,6 +9,7 @@ pub mod data;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
+mod p4_tokenizer;
 mod r1_dedup_enable;
 mod r2_template;
 mod r3_lru_size;
@@ -29,6 +30,7 @@ use crate::model::finding::{Delta, Finding, Verdict};
 use crate::model::fingerprint::Observed;
 use crate::model::key_path::KeyPath;
 use crate::model::names::Names;
+use crate::model::policy::calibration::FamilyRatio;
 use crate::model::projection::MinedProjection;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::rules::annotations::Annotations;
@@ -57,6 +59,8 @@ pub enum Speaks {
     Logs,
     /// There, with `--tools`.
     LogsWithTools,
+    /// There, with `--calibrate`.
+    LogsCalibrated,
     /// In `tune analyze`.
     Events,
     /// There, with `--auto-enrichment`.
@@ -64,10 +68,11 @@ pub enum Speaks {
 }
 
 /// All rules, in the order in which they speak.
-pub static REGISTER: [&Rule; 11] = [
+pub static REGISTER: [&Rule; 12] = [
     &p1_model::RULE,
     &p2_agent::RULE,
     &p3_data::RULE,
+    &p4_tokenizer::RULE,
     &t1_tools::RULE,
     &r1_dedup_enable::RULE,
     &r2_template::RULE,
@@ -92,6 +97,8 @@ pub struct Facts<'a> {
     pub follow_ups: &'a [FollowUpCount],
     /// Values that pass from answers to arguments.
     pub projections: &'a [MinedProjection],
+    /// Model families held against their bills; empty unless that was asked for.
+    pub calibration: &'a [FamilyRatio],
     /// Shipped annotations.
     pub annotations: &'a Annotations,
     /// Shipped model families.

@@ -34,7 +34,7 @@ differs, as it does for every Claude model. A pin names the right tokenizer and 
 
 ### When it stays quiet
 No model reaches the share; too few messages; the key is set to something other than `auto`, or pinned; the model's
-window is not known and no request proves one.
+window is not known, no request proves one and no variant in the file gives one.
 
 ### Example
 ```toml
@@ -110,6 +110,10 @@ fn pin(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds,
     let known = facts.current.entries(&variants).iter().any(|entry| entry == name);
     let window = proven_window(facts, name, used, thresholds);
     let mut findings = Vec::new();
+    if known && window.is_none() && lacks_window(facts, &variants.child(name), name) {
+        let reason = "devboy knows no context window for this model, and its variant gives none".to_owned();
+        return vec![finding(name, Verdict::Hold(reason), evidence.clone())];
+    }
     if known {
         findings.extend(widen(facts, &variants.child(name), name, used, window));
     } else {
@@ -127,6 +131,12 @@ fn pin(facts: &Facts<'_>, name: &str, used: &FamilyUse, thresholds: &Thresholds,
         finding(name, Verdict::Propose(delta), evidence.clone())
     });
     findings
+}
+
+/// Whether a variant was written for its tokenizer alone, of a model whose window is not listed.
+fn lacks_window(facts: &Facts<'_>, variant: &KeyPath, name: &str) -> bool {
+    let is_listed_without = |family: &Family| family.variant == name && family.context_window.is_none();
+    facts.families.iter().any(is_listed_without) && facts.current.line(&variant.child("context_window")).is_none()
 }
 
 /// The listed window of a model, or the next larger one that exists when a request did not fit it.

@@ -71,6 +71,7 @@ pub(super) fn judged_when(asked: &[Speaks], observed: &Observed, text: &str) -> 
         tools: &[],
         follow_ups: &[],
         projections: &[],
+        calibration: &[],
         annotations: &SHIPPED,
         families: &[],
         observed,

@@ -68,6 +68,7 @@ mod timeline_corpus;
 mod timeline_damage;
 mod timeline_lake;
 mod timeline_references;
+mod tokenizer_rule;
 mod tokens;
 mod tune;
 mod values;

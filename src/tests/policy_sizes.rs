@@ -154,15 +154,31 @@ fn characters_per_token_are_measured_on_warm_increments() {
     assert_eq!((family.family.as_str(), family.increments, family.sessions), ("claude-opus-4.5", 2, 2));
     // Framing: 55 + 30 + 18 = 103 per increment, so 1,000 and 500 tokens of text.
     assert_eq!((family.chars, family.tokens), (4_000, 1_500));
-    assert!((family.chars_per_token - 8.0 / 3.0).abs() < 1e-12);
+    assert!((family.chars_per_token.value - 8.0 / 3.0).abs() < 1e-12);
     assert!((family.chars_per_token_framed - 4_000.0 / 1_706.0).abs() < 1e-12);
     // Residuals 3000 − 8/3·1000 = 333.3 and −333.3; variance n/(n−1) · 2 · 333.3² / 1500², so half = 1.96 · 666.7 / 1500.
-    assert!((family.upper.unwrap() - family.chars_per_token - 1.96 * 666.666_666_7 / 1_500.0).abs() < 1e-6);
+    let above = family.chars_per_token.upper.unwrap() - family.chars_per_token.value;
+    assert!((above - 1.96 * 666.666_666_7 / 1_500.0).abs() < 1e-6);
+    assert_eq!((family.bytes, family.bytes_per_token, family.counted), (4_000, family.chars_per_token, [1_000; 2]));
     let quarter = found.drift.iter().find(|drift| drift.estimator == "chars/4").unwrap();
     // 750 for 1,103 is 32 %, 250 for 603 is 59 %.
     assert_eq!((quarter.estimated, quarter.actual), (1_000, 1_706));
     assert_eq!((quarter.percent_p50, quarter.percent_p90), (59, 59));
     assert_eq!(quarter.histogram, [0, 0, 0, 0, 0, 0, 0, 1, 1, 0]);
+}
+
+/// A profile divides bytes: text of two bytes a character has twice as many of them per token.
+#[test]
+fn bytes_per_token_are_counted_apart_from_characters() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(40).ask(0, 20_000, 3).calls("Bash", "", 0).wait(1);
+    log.result(3_000).ask(20_000, 1_100, 3);
+    log.timeline().blocks.iter_mut().for_each(|block| block.bytes = 2 * block.chars);
+    let found = calibration::calibrate(&log.done(), &rules());
+    let family = &found.families[0];
+    assert_eq!((family.chars, family.bytes, family.tokens), (3_000, 6_000, 1_000));
+    assert_eq!((family.chars_per_token.value, family.bytes_per_token.value), (3.0, 6.0));
+    assert_eq!(family.bytes_per_token.lower, None, "one session has no interval");
 }
 
 /// What may happen between two requests.

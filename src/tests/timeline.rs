@@ -157,6 +157,7 @@ fn sizes_are_those_of_the_text() {
     assert_eq!(chars(BlockKind::ToolUse), [compact.chars().count() as u32, r#"{"a":"b c"}"#.len() as u32]);
     assert_eq!(chars(BlockKind::ToolResult), [8], "three and four characters, and the line feed between");
     let result = timeline.blocks.iter().find(|block| block.kind == BlockKind::ToolResult).unwrap();
+    assert_eq!(result.bytes as usize, "één\nzwei".len());
     assert_eq!(result.tokens, ["één\nzwei".len() as u32, 2]);
     assert_eq!(timeline.skipped["media_in_result"], 1);
     assert!(timeline.blocks[0].is_string && !result.is_string);

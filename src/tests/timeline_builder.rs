@@ -152,7 +152,8 @@ impl Story {
         let record = Id::of(format!("record {} {at}", self.messages).as_bytes());
         // A plausible count for both vocabularies; tests that care set their own.
         let tokens = [chars.div_ceil(4); 2];
-        self.timeline.blocks.push(Block { kind, chars, tokens, call, is_string: kind == BlockKind::Human, record });
+        let is_string = kind == BlockKind::Human;
+        self.timeline.blocks.push(Block { kind, chars, bytes: chars, tokens, call, is_string, record });
         at
     }
 

@@ -88,6 +88,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         tools: &[],
         follow_ups: &[],
         projections: &[],
+        calibration: &[],
         annotations: &Annotations::load(&responses.data)?,
         families: &[],
         observed: &responses.observed,

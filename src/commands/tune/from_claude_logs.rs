@@ -18,16 +18,22 @@ use crate::mine::overview::Overview;
 use crate::mine::uses;
 use crate::model::fingerprint::Observed;
 use crate::model::names::Names;
+use crate::model::policy::calibration::Calibration;
 use crate::model::projection::MinedProjection;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
+use crate::policies::calibration::calibrate;
+use crate::policies::sizes::SizeRules;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
-use crate::report::{envelope, findings, quality};
+use crate::report::{calibration, envelope, findings, quality};
 use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
 use crate::settings::{Effective, SettingsFile, classify_agent};
 
-/// Mine the logs, apply rules P1 to P3 (and T1 with --tools), write the configuration and print its diff.
+/// The data file of framing.
+const SIZES: &str = "policies/sizes.toml";
+
+/// Mine the logs, apply rules P1 to P3 (T1 with --tools, P4 with --calibrate), write the configuration and print its diff.
 ///
 /// The diff and the evidence of every change go to stdout, everything else to stderr. The previous file stays beside
 /// the new one as pipeline_config.toml.bak. Keys that stand in the file are kept; a key or table marked `# pin` is never
@@ -37,6 +43,9 @@ pub struct Args {
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
     tools: bool,
+    /// Also read all text once more and measure, on what was billed, how many characters a token of each model holds.
+    #[arg(long)]
+    calibrate: bool,
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
@@ -58,6 +67,9 @@ struct Mined {
     tools: Vec<ToolStats>,
     follow_ups: Vec<FollowUpCount>,
     projections: Vec<MinedProjection>,
+    /// Made anew whenever it is asked for: the lake keeps the timeline that it is made of.
+    #[serde(skip)]
+    calibration: Option<Calibration>,
 }
 
 /// Reads, mines, judges, shows, writes.
@@ -66,7 +78,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // A broken configuration ends the command before any work is done.
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
-    let mut input = Input::read(&args.input, window::of(&args.window, context.now_ms)?, 0, &args.report, context)?;
+    let window = window::of(&args.window, context.now_ms)?;
+    let mut input = match args.calibrate {
+        true => Input::read_for_timeline(&args.input, window, &args.report, context)?,
+        false => Input::read(&args.input, window, 0, &args.report, context)?,
+    };
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
         return Err(input.no_records());
     }
@@ -80,6 +96,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             .hint("widen --since, --until or --days, or pass --allow-empty"));
     }
     classify(&mut mined.sessions);
+    mined.calibration = args.calibrate.then(|| measure(&mut input)).transpose()?;
     let view = View::new(&file, &effective);
     let facts = Facts {
         names: &Names::from_texts(mined.names.clone()),
@@ -88,13 +105,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         tools: &mined.tools,
         follow_ups: &mined.follow_ups,
         projections: &mined.projections,
+        calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
         annotations: &Annotations::load(&input.data)?,
         families: &input.data.families()?,
         observed: &Observed::default(),
         current: &view,
     };
-    let asked: &[Speaks] = if args.tools { &[Speaks::Logs, Speaks::LogsWithTools] } else { &[Speaks::Logs] };
-    let found = judge_all(&facts, &input.data, asked)?;
+    let more = [(args.tools, Speaks::LogsWithTools), (args.calibrate, Speaks::LogsCalibrated)];
+    let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
+    let asked: Vec<Speaks> = std::iter::once(Speaks::Logs).chain(more).collect();
+    let found = judge_all(&facts, &input.data, &asked)?;
     let proposal = Proposal::new(&file, settle(&view, found))?;
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
@@ -121,7 +141,14 @@ fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
         follow_ups: follow_ups?,
         projections,
         names: names.texts().to_vec(),
+        calibration: None,
     })
+}
+
+/// Tokenizers held against the bill, over all text of the logs.
+fn measure(input: &mut Input) -> Result<Calibration> {
+    let rules = SizeRules::parse(&input.data.text(SIZES)?, &input.data.place(SIZES))?;
+    Ok(calibrate(&input.timeline()?, &rules))
 }
 
 /// Classifies every session with the published thresholds.
@@ -146,23 +173,35 @@ fn show(
         summarise(args, context, input, mined, file)?;
     }
     if args.report.form() == Format::Json {
-        let document = envelope::envelope(
-            "tune from-claude-logs",
-            args.report.stamp(context),
-            json!({
-                "window": input.window_json(),
-                "inputs": input.json(),
-                "data_quality": quality::json(&quality::of(&input.sources)),
-                "config": file.path.display().to_string(),
-                "warnings": warnings_json(file),
-                "findings": findings::json(&proposal.findings),
-                "changes": proposal.count(),
-                "diff": proposal.diff,
-            }),
-        );
+        let mut fields = json!({
+            "window": input.window_json(),
+            "inputs": input.json(),
+            "data_quality": quality::json(&quality::of(&input.sources)),
+            "config": file.path.display().to_string(),
+            "warnings": warnings_json(file),
+            "findings": findings::json(&proposal.findings),
+            "changes": proposal.count(),
+            "diff": proposal.diff,
+        });
+        if let Some(found) = &mined.calibration {
+            fields["calibration"] = calibration::json(found);
+        }
+        let document = envelope::envelope("tune from-claude-logs", args.report.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
-    writing::show(&args.write, &args.report, proposal, context)
+    writing::show(&args.write, &args.report, proposal, context)?;
+    // A CSV file holds one table, and that is the changes.
+    let told = mined.calibration.as_ref().filter(|_| args.report.form() != Format::Csv);
+    told.map_or(Ok(()), |found| show_calibration(args, found, context))
+}
+
+/// What was measured, and how far the estimators are from it.
+fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>) -> Result<()> {
+    let form = args.report.form();
+    writeln!(context.out, "\n# what came in within a turn, against what was billed for it:")?;
+    calibration::families(&found.families).write(context.out, form, context.width)?;
+    writeln!(context.out, "\n# estimates of the same, by increment, framing included:")?;
+    calibration::drift(&found.drift).write(context.out, form, context.width)
 }
 
 /// What was read, in the order and with the labels of the published tool.

@@ -170,8 +170,8 @@ impl Layout<'_> {
                 } else if row.kind == BlockKind::ToolResult {
                     self.results.push((block, row.call, row.is_error));
                 }
-                let BlockRow { kind, chars, tokens, is_string, .. } = *row;
-                self.out.blocks.push(Block { kind, chars, tokens, call, is_string, record });
+                let BlockRow { kind, chars, bytes, tokens, is_string, .. } = *row;
+                self.out.blocks.push(Block { kind, chars, bytes, tokens, call, is_string, record });
             }
         }
         start..self.out.blocks.len() as u32

@@ -313,6 +313,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                 is_error: block.is_error,
                 file: 0,
                 chars: u32::try_from(code_points(bytes)).unwrap_or(u32::MAX),
+                bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
                 tokens: self.gauge.tokens(&String::from_utf8_lossy(bytes)),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),

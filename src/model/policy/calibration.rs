@@ -2,6 +2,19 @@
 
 use serde::Serialize;
 
+use crate::model::tokenizer::VOCABULARIES;
+
+/// A ratio with its 95 % interval over sessions.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Ratio {
+    /// The ratio.
+    pub value: f64,
+    /// Lower end of its interval; none with fewer than two sessions.
+    pub lower: Option<f64>,
+    /// Upper end.
+    pub upper: Option<f64>,
+}
+
 /// Characters per token of one model family.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FamilyRatio {
@@ -13,15 +26,17 @@ pub struct FamilyRatio {
     pub sessions: u64,
     /// Code points of their blocks.
     pub chars: u64,
+    /// UTF-8 bytes of the same.
+    pub bytes: u64,
     /// Tokens by which contexts grew, without the framing of calls and results.
     pub tokens: u64,
-    /// Characters per token.
-    pub chars_per_token: f64,
-    /// Lower end of its 95 % interval over sessions; none with fewer than two.
-    pub lower: Option<f64>,
-    /// Upper end.
-    pub upper: Option<f64>,
-    /// The same with all framing in the tokens: what an increment brings as a whole.
+    /// What the vocabularies make of the same text, in their order.
+    pub counted: [u64; VOCABULARIES.len()],
+    /// Code points per token.
+    pub chars_per_token: Ratio,
+    /// Bytes per token: what a tokenizer profile divides by (`[profiles.tokenizer]`, whose key says characters).
+    pub bytes_per_token: Ratio,
+    /// Code points per token with all framing in the tokens: what an increment brings as a whole.
     pub chars_per_token_framed: f64,
 }
 

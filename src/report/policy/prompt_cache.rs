@@ -3,6 +3,7 @@
 use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, Total, UNITS_PER_TOKEN};
 use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, PromptCache, Verdict};
+use crate::report::calibration;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::Table;
 
@@ -94,8 +95,14 @@ pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Ta
         ("why prefixes were lost, by the bill".to_owned(), causes(found)),
         ("the simulation against the bill, request by request".to_owned(), accuracy(found)),
         ("other models of the same cache".to_owned(), models(found)),
-        ("characters per token on these logs, by model".to_owned(), families(calibration)),
-        ("how far estimates are from measured growth, increment by increment".to_owned(), drift(calibration)),
+        (
+            "bytes and characters per token on these logs, by model".to_owned(),
+            calibration::families(&calibration.families),
+        ),
+        (
+            "how far estimates are from measured growth, increment by increment".to_owned(),
+            calibration::drift(&calibration.drift),
+        ),
     ];
     if let Some(workspace) = &found.workspace {
         let mut table = Table::new(&["writes to workspace files", "#"]);
@@ -277,40 +284,6 @@ fn models(found: &PromptCache) -> Table {
         "router: cold by its rule, yet read".into(),
         format!("{} of {}", thousands(hot.cold_but_warm.k), thousands(hot.cold_but_warm.n)),
     ]);
-    table
-}
-
-fn families(calibration: &Calibration) -> Table {
-    let mut table =
-        Table::new(&["model", "#increments", "#sessions", "#characters per token", "#95 %", "#with framing"]);
-    for family in &calibration.families {
-        let interval =
-            family.lower.zip(family.upper).map_or_else(none, |(lower, upper)| format!("{lower:.2}–{upper:.2}"));
-        table.row([
-            family.family.clone(),
-            thousands(family.increments),
-            thousands(family.sessions),
-            format!("{:.2}", family.chars_per_token),
-            interval,
-            format!("{:.2}", family.chars_per_token_framed),
-        ]);
-    }
-    table
-}
-
-/// The histogram is in the JSON report.
-fn drift(calibration: &Calibration) -> Table {
-    let mut table =
-        Table::new(&["estimator", "#increments", "#sum of estimates / measured", "#drift, median", "#drift, 90 %"]);
-    for drift in &calibration.drift {
-        table.row([
-            drift.estimator.clone(),
-            thousands(drift.increments),
-            format!("{:.3}", drift.estimated as f64 / drift.actual.max(1) as f64),
-            format!("{} %", drift.percent_p50),
-            format!("{} %", drift.percent_p90),
-        ]);
-    }
     table
 }
 

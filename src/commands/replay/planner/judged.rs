@@ -252,6 +252,7 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         tools: &[],
         follow_ups: &[],
         projections: &[],
+        calibration: &[],
         annotations: &Annotations::load(data)?,
         families: &[],
         observed: &observed,

@@ -140,6 +140,7 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
         tools: &frame.tool_stats()?,
         follow_ups: &frame.follow_ups(&t1_tools::lags(data)?)?,
         projections: &projections::mine(&history, &values, &stage.tools, &thresholds),
+        calibration: &[],
         annotations,
         families: &[],
         observed: &Observed::default(),

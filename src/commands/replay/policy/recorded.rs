@@ -108,6 +108,7 @@ impl Draft {
             let block = Block {
                 kind: BlockKind::ToolUse,
                 chars: 0,
+                bytes: 0,
                 tokens: [0; VOCABULARIES.len()],
                 call,
                 is_string: false,
@@ -115,7 +116,8 @@ impl Draft {
             };
             timeline.blocks.push(block);
             let tokens = [event.sent; VOCABULARIES.len()];
-            next.push(Block { kind: BlockKind::ToolResult, chars: event.bytes, tokens, is_string: true, ..block });
+            let (chars, bytes) = (event.bytes, event.bytes);
+            next.push(Block { kind: BlockKind::ToolResult, chars, bytes, tokens, is_string: true, ..block });
         }
         let end = timeline.blocks.len() as u32;
         let segment = timeline.segments.len() as u32 - 1;

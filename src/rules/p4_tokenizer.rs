@@ -1,0 +1,317 @@
+//! P4: how many characters of the user's own text a token of each model holds, measured on the bill.
+
+use serde::Deserialize;
+use toml_edit::Value;
+
+use crate::error::Result;
+use crate::model::current::Current;
+use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::model::key_path::KeyPath;
+use crate::model::model_id::normalise;
+use crate::model::policy::calibration::FamilyRatio;
+use crate::model::tokenizer::VOCABULARIES;
+use crate::rules::data::Family;
+use crate::rules::{Facts, Rule, Sheet, Speaks};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    id: "P4",
+    file: "p4_tokenizer",
+    summary: "Gives each model family the characters per token that its bills show (`--calibrate`).",
+    docs: DOCS,
+    speaks: Speaks::LogsCalibrated,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Requests within a turn that found everything before them in the cache: what they were billed besides is exactly what came
+in, namely the answer before them and the results of its calls, whose text is in the log. The ratio is the bytes of that
+text by its tokens, over all such increments of a model family, with a 95 % interval over sessions. Model ids are
+normalised as in P1.
+
+Bytes, because that is what a tokenizer profile divides by `chars_per_token`, whatever the key says; in plain ASCII they are
+the same. And tokens *without* the framing of calls and results (names, ids, JSON around them; `rules/policies/sizes.toml`):
+a profile counts texts, as they are and rewritten, and the framing stays whatever becomes of the text. With the framing in,
+texts would seem dearer than they are and every saving larger.
+
+### Why
+The built-in ratios were published for other text and other tokenizers: newer Claude models make more tokens of the same
+text. No vocabulary of Claude is public, so only the bill can tell.
+
+The ratio goes into a tokenizer variant named after the family, and the model variant is pointed to it. The rest of it is a
+copy of the variant that the model variant had named; a family without a model variant gets the one of `rules/models.toml`.
+A tokenizer variant that other models share is never changed. `bpe` stays as it was: a profile that counts by a table
+reads its ratio only once `bpe = "heuristic"` is written there, and the evidence says so. That gives the scale of the bill,
+but weighs all bytes alike, while a table knows that a long indentation is one token: for comparing ways to write a text the
+table is the better judge.
+
+### When it stays quiet
+Too few increments or sessions; the interval is too wide; it contains the present value; `profiles.tokenizer.active`, or
+`profiles.llm.active` for another model, leaves the variant unused; a key that would have to be written is pinned; the variant
+of that name is shared; nothing but its ratio is known of the model, so that it cannot be given a variant.
+
+### Example
+```toml
+[profiles.tokenizer.variants."claude-opus-4.6"]
+chars_per_token = 2.94          # was 3.5, by anthropic_class
+bpe = "o200k_base"
+inline_json_cost = 2.2
+toon_overhead = 1.13
+
+[profiles.llm.variants."claude-opus-4.6"]
+tokenizer = "claude-opus-4.6"   # was "anthropic_class"
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    increments_min: u64,
+    sessions_min: u64,
+    half_width_max: f64,
+    decimals: u8,
+}
+
+/// Why nothing is proposed.
+enum Quiet {
+    Hold(String),
+    Skip(String),
+}
+
+impl From<Quiet> for Verdict {
+    fn from(quiet: Quiet) -> Self {
+        match quiet {
+            Quiet::Hold(reason) => Self::Hold(reason),
+            Quiet::Skip(reason) => Self::Skip(reason),
+        }
+    }
+}
+
+type Judged<T> = std::result::Result<T, Quiet>;
+
+/// Where the ratio of a family stands now, and where a better one would go.
+struct Seat {
+    /// The model variant that the family has; none if it falls to `default`.
+    llm: Option<KeyPath>,
+    /// Name of the tokenizer variant by which it is counted.
+    tokenizer: String,
+    /// The ratio there.
+    ratio: f64,
+    /// Whether no other model is counted by it, and it is no built-in one.
+    is_own: bool,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    if facts.calibration.is_empty() {
+        let reason = "no request in the logs shows exactly what it added to its context";
+        return Ok(vec![Finding::new(RULE.id, "(none)", Verdict::Skip(reason.to_owned()), Evidence::default())]);
+    }
+    let judged = facts.calibration.iter().map(|row| {
+        let quiet = |why: Quiet| vec![finding(row, why.into(), evidence(facts, row, None, sheet))];
+        calibrate(facts, row, &thresholds, sheet).unwrap_or_else(quiet)
+    });
+    Ok(judged.collect::<Vec<_>>().concat())
+}
+
+fn finding(row: &FamilyRatio, verdict: Verdict, evidence: Evidence) -> Finding {
+    Finding::new(RULE.id, row.family.as_str(), verdict, evidence)
+}
+
+/// The proposals for one family, or why there are none.
+fn calibrate(facts: &Facts<'_>, row: &FamilyRatio, thresholds: &Thresholds, sheet: &Sheet) -> Judged<Vec<Finding>> {
+    let seat = seat(facts, &row.family)?;
+    let (lower, upper) = certain(row, thresholds, sheet)?;
+    let key = ratio_key(&seat.tokenizer);
+    let scale = 10_f64.powi(thresholds.decimals.into());
+    let to = (row.bytes_per_token.value * scale).round() / scale;
+    if (lower..=upper).contains(&seat.ratio) || to == seat.ratio {
+        let within = format!("within the interval {lower:.2} to {upper:.2}");
+        return Err(Quiet::Skip(format!("`{key}` is {}, {within}", seat.ratio)));
+    }
+    let told = evidence(facts, row, Some(&seat), sheet);
+    let deltas = match seat.is_own {
+        true => vec![(Delta { from: facts.current.value(&key), key, to: Value::from(to) }, told)],
+        false => own_variant(facts, &row.family, &seat, to, &told)?,
+    };
+    if let Some((pinned, _)) = deltas.iter().find(|(delta, _)| facts.current.pinned(&delta.key)) {
+        return Err(Quiet::Hold(format!("`{}` is marked `# pin`", pinned.key)));
+    }
+    Ok(deltas.into_iter().map(|(delta, evidence)| finding(row, Verdict::Propose(delta), evidence)).collect())
+}
+
+/// The interval, if it is one to rely on.
+fn certain(row: &FamilyRatio, thresholds: &Thresholds, sheet: &Sheet) -> Judged<(f64, f64)> {
+    let hold = |what: String, key: &str| Err(Quiet::Hold(format!("{what} ({})", sheet.cite(key))));
+    let ratio = row.bytes_per_token;
+    if row.increments < thresholds.increments_min {
+        return hold(format!("only {} measured increments", row.increments), "increments_min");
+    }
+    let Some((lower, upper)) = ratio.lower.zip(ratio.upper).filter(|_| row.sessions >= thresholds.sessions_min) else {
+        return hold(format!("only {} sessions with measured increments", row.sessions), "sessions_min");
+    };
+    let half = (upper - lower) / 2.0;
+    // Of no tokens there is no ratio at all.
+    if half > thresholds.half_width_max * ratio.value || ratio.value <= 0.0 {
+        let width = 100.0 * half / ratio.value;
+        return hold(format!("{:.2} bytes per token is known to {width:.1} % only", ratio.value), "half_width_max");
+    }
+    Ok((lower, upper))
+}
+
+/// Where the family is counted, unless it is not counted by a variant of its choice at all.
+fn seat(facts: &Facts<'_>, family: &str) -> Judged<Seat> {
+    let current = facts.current;
+    let chosen = |axis: &str| {
+        let active = text(current, &KeyPath::from(["profiles", axis, "active"]))?;
+        (!active.is_empty() && active != "auto").then_some(active)
+    };
+    if let Some(active) = chosen("tokenizer") {
+        return Err(Quiet::Skip(format!("`profiles.tokenizer.active` is \"{active}\", whatever the model is")));
+    }
+    if let Some(active) = chosen("llm").filter(|active| normalise(active) != family) {
+        return Err(Quiet::Skip(format!("`profiles.llm.active` is \"{active}\", whatever the model is")));
+    }
+    let models = models();
+    let names = current.entries(&models);
+    let named = names.iter().find(|name| *name == family);
+    let named = named.or_else(|| names.iter().find(|name| normalise(name) == family));
+    let llm = models.child(named.map_or("default", String::as_str));
+    let pointer = llm.child("tokenizer");
+    let unknown = || Quiet::Hold(format!("`{pointer}` names no tokenizer that there is"));
+    let tokenizer = text(current, &pointer).ok_or_else(unknown)?;
+    let key = ratio_key(&tokenizer);
+    let ratio = number(current, &key).ok_or_else(unknown)?;
+    let is_shared =
+        names.iter().any(|name| models.child(name) != llm && is_counted_by(current, &models.child(name), &tokenizer));
+    let is_own = named.is_some() && !is_shared && current.line(&key).is_some();
+    Ok(Seat { llm: named.map(|_| llm), tokenizer, ratio, is_own })
+}
+
+/// A tokenizer variant of the family's own, and the model variant that points to it.
+fn own_variant(
+    facts: &Facts<'_>,
+    family: &str,
+    seat: &Seat,
+    ratio: f64,
+    told: &Evidence,
+) -> Judged<Vec<(Delta, Evidence)>> {
+    let current = facts.current;
+    let own = tokenizers().child(family);
+    if !current.entries(&own).is_empty() {
+        return Err(Quiet::Hold(format!("`{own}` is there already and is not this model's alone")));
+    }
+    let shipped = facts.families.iter().find(|known| known.variant == family);
+    let (llm, source) = match (&seat.llm, shipped) {
+        (Some(llm), _) => (llm.clone(), seat.tokenizer.as_str()),
+        (None, Some(known)) => (models().child(family), known.tokenizer.as_str()),
+        (None, None) => {
+            return Err(Quiet::Hold("devboy knows nothing else of this model, so it cannot add a variant".to_owned()));
+        }
+    };
+    let new = |key: KeyPath, to: Value| Delta { from: None, key, to };
+    let mut deltas = vec![(new(own.child("chars_per_token"), Value::from(ratio)), told.clone())];
+    let alike = Evidence { counts: format!("as in `{source}`"), basis: Basis::Shipped, ..Evidence::default() };
+    let from = tokenizers().child(source);
+    for (below, value) in leaves(current, &from).into_iter().filter(|(below, _)| below.0 != ["chars_per_token"]) {
+        deltas.push((new(KeyPath([own.0.clone(), below.0].concat()), value), alike.clone()));
+    }
+    let pointer = llm.child("tokenizer");
+    let from = seat.llm.as_ref().and_then(|_| current.value(&pointer));
+    deltas.push((Delta { from, key: pointer, to: Value::from(family) }, told.clone()));
+    if let Some(known) = shipped.filter(|_| seat.llm.is_none()) {
+        deltas.extend(style(known, &llm));
+    }
+    Ok(deltas)
+}
+
+/// What else a new model variant says. A window that devboy does not know is left out, which gives what `default` has.
+fn style(known: &Family, llm: &KeyPath) -> Vec<(Delta, Evidence)> {
+    let values = [
+        ("prefer_explicit_keys", Some(Value::from(known.prefer_explicit_keys))),
+        ("context_window", known.context_window.map(|window| Value::from(i64::from(window)))),
+        ("max_inline_nested", known.max_inline_nested.map(|limit| Value::from(i64::from(limit)))),
+    ];
+    let evidence = Evidence {
+        counts: format!("as known of {}", known.variant),
+        threshold: Some("rules/models.toml".to_owned()),
+        basis: Basis::Shipped,
+        ..Evidence::default()
+    };
+    let given = values.into_iter().filter_map(|(field, value)| Some((field, value?)));
+    given.map(|(field, to)| (Delta { key: llm.child(field), from: None, to }, evidence.clone())).collect()
+}
+
+/// The counts, and what they are held against.
+fn evidence(facts: &Facts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet: &Sheet) -> Evidence {
+    let ratio = row.bytes_per_token;
+    let interval = ratio.lower.zip(ratio.upper);
+    let interval = interval.map_or_else(String::new, |(lower, upper)| format!(" (95 % {lower:.3}–{upper:.3})"));
+    let counts = format!(
+        "{} increments of {} sessions: {} bytes in {} tokens without framing, {:.3} bytes per token{interval}",
+        row.increments, row.sessions, row.bytes, row.tokens, ratio.value
+    );
+    let now = seat.map_or_else(String::new, |seat| format!("\n{}", present(facts.current, row, seat)));
+    Evidence {
+        counts: counts + &now,
+        n: row.increments,
+        threshold: Some(sheet.cite("half_width_max")),
+        ..Evidence::default()
+    }
+}
+
+/// How the family is counted now.
+fn present(current: &dyn Current, row: &FamilyRatio, seat: &Seat) -> String {
+    let Seat { tokenizer, ratio, .. } = seat;
+    let bpe = text(current, &tokenizers().child(tokenizer).child("bpe")).unwrap_or_default();
+    // Both spellings of a table begin alike.
+    let place = VOCABULARIES.iter().position(|table| !bpe.is_empty() && table.key().starts_with(&bpe));
+    let Some(place) = place else { return format!("now {ratio}, by `{tokenizer}`") };
+    let percent = 100.0 * row.counted[place] as f64 / row.tokens.max(1) as f64;
+    format!(
+        "now {ratio}, by `{tokenizer}`, which counts by the table {bpe} ({percent:.1} % of these tokens) and would read \
+         the ratio with `bpe = \"heuristic\"`"
+    )
+}
+
+fn models() -> KeyPath {
+    KeyPath::from(["profiles", "llm", "variants"])
+}
+
+fn tokenizers() -> KeyPath {
+    KeyPath::from(["profiles", "tokenizer", "variants"])
+}
+
+fn ratio_key(tokenizer: &str) -> KeyPath {
+    tokenizers().child(tokenizer).child("chars_per_token")
+}
+
+fn is_counted_by(current: &dyn Current, llm: &KeyPath, tokenizer: &str) -> bool {
+    text(current, &llm.child("tokenizer")).is_some_and(|named| named == tokenizer)
+}
+
+fn text(current: &dyn Current, key: &KeyPath) -> Option<String> {
+    current.value(key)?.as_str().map(str::to_owned)
+}
+
+fn number(current: &dyn Current, key: &KeyPath) -> Option<f64> {
+    let value = current.value(key)?;
+    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
+}
+
+/// All values below a table, with the rest of their keys.
+fn leaves(current: &dyn Current, table: &KeyPath) -> Vec<(KeyPath, Value)> {
+    fn collect(current: &dyn Current, table: &KeyPath, below: &KeyPath, out: &mut Vec<(KeyPath, Value)>) {
+        for name in current.entries(table) {
+            let (key, below) = (table.child(&name), below.child(&name));
+            match current.entries(&key).is_empty() {
+                true => out.extend(current.value(&key).map(|value| (below, value))),
+                false => collect(current, &key, &below, out),
+            }
+        }
+    }
+    let mut out = Vec::new();
+    collect(current, table, &KeyPath::default(), &mut out);
+    out
+}
