@@ -54,6 +54,8 @@ pub struct Sheet {
     policy: String,
     place: String,
     document: DocumentMut,
+    /// What was set, and where.
+    set: Vec<(Vec<String>, String)>,
 }
 
 impl Sheet {
@@ -63,7 +65,7 @@ impl Sheet {
     /// If it is no TOML.
     pub fn parse(policy: &str, text: &str, place: &str) -> Result<Self> {
         let document = text.parse().map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
-        Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document })
+        Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document, set: Vec::new() })
     }
 
     /// Whether the policy has the knob.
@@ -83,6 +85,7 @@ impl Sheet {
         for part in tables {
             at = &mut at[part.as_str()];
         }
+        self.set.push((setting.key.clone(), setting.place.clone()));
         at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
     }
 
@@ -93,10 +96,20 @@ impl Sheet {
     pub fn knobs<T: DeserializeOwned>(&self) -> Result<T> {
         let mut alone = DocumentMut::new();
         *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
-        toml_edit::de::from_str(&alone.to_string()).map_err(|cause| {
-            Error::usage(format!("the knobs of {} do not fit: {}", self.policy, cause.to_string().trim_end()))
-                .hint(format!("its knobs: {}", self.names().join(", ")))
-        })
+        let text = alone.to_string();
+        toml_edit::de::from_str(&text).map_err(|cause| self.fault(&text, &cause))
+    }
+
+    /// What is wrong with the knobs. Their text was put together here, so its line numbers mean nothing to anybody: the
+    /// line itself is shown, and where it was set.
+    fn fault(&self, text: &str, cause: &toml_edit::de::Error) -> Error {
+        let start = cause.span().map_or(0, |span| text[..span.start].rfind('\n').map_or(0, |at| at + 1));
+        let line = text[start..].lines().next().unwrap_or_default().trim();
+        let name = line.split(['=', ' ']).next().unwrap_or_default();
+        let set = self.set.iter().rev().find(|(key, _)| key.iter().any(|part| part == name));
+        let place = set.map_or(&self.place, |(_, place)| place);
+        Error::usage(format!("{place}: the knobs of {} do not fit: `{line}`: {}", self.policy, cause.message()))
+            .hint(format!("its knobs: {}", self.names().join(", ")))
     }
 
     /// All numbers of the sheet as the policy reads them.

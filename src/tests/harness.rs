@@ -56,19 +56,27 @@ impl Home {
 
     pub fn run_with(&self, arguments: &[&str], input: &[u8]) -> Outcome {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let exit = self.run_in(arguments, input, &mut out, &mut err);
+        let exit = self.run_in(arguments, input, None, &mut out, &mut err);
         Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
     }
 
     /// Runs a command whose output goes elsewhere.
     pub fn run_into(&self, arguments: &[&str], out: &mut dyn std::io::Write) -> Exit {
-        self.run_in(arguments, b"", out, &mut Vec::new())
+        self.run_in(arguments, b"", None, out, &mut Vec::new())
+    }
+
+    /// What a command prints on a terminal of so many columns.
+    pub fn out_at_width(&self, arguments: &[&str], width: u16) -> String {
+        let mut out = Vec::new();
+        self.run_in(arguments, b"", Some(width), &mut out, &mut Vec::new());
+        String::from_utf8(out).unwrap()
     }
 
     fn run_in(
         &self,
         arguments: &[&str],
         input: &[u8],
+        width: Option<u16>,
         out: &mut dyn std::io::Write,
         err: &mut dyn std::io::Write,
     ) -> Exit {
@@ -83,7 +91,7 @@ impl Home {
                 ..Env::default()
             },
             now_ms: NOW_MS,
-            width: None,
+            width,
             out_is_terminal: false,
             err_is_terminal: false,
         };

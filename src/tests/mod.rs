@@ -40,6 +40,7 @@ mod policy_arg_check;
 mod policy_bars;
 mod policy_breakage;
 mod policy_catalog;
+mod policy_command;
 mod policy_compaction;
 mod policy_history_trim;
 mod policy_micro;

@@ -74,6 +74,7 @@ fn triggers_are_those_of_the_golden_vectors() {
     assert_eq!(with(20_000).trigger_tokens(sheet, ""), 167_000);
     let runtime = Knobs { mode: Mode::Pct, window: 100_000, ..sheet.knobs.clone() };
     assert_eq!(runtime.trigger_tokens(sheet, ""), 75_000);
+    assert_eq!(runtime.tail_keep_tokens * 4, 80_000, "bytes of the agent runtime's tail");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::timeline_builder::{NOON, Story};
 use crate::model::policy::cost::{Spent, UNITS_PER_TOKEN};
 use crate::model::trace::NO_TIME;
-use crate::policies::money::{Prices, Rates, unpriced_models};
+use crate::policies::money::{PerToken, Prices, Rates, unpriced_models};
 use crate::rules::data::Data;
 
 fn shipped() -> Prices {
@@ -135,5 +135,24 @@ proptest::proptest! {
             let rates = shipped().rates(model, NOON, 1).unwrap();
             proptest::prop_assert_eq!(rates.cost(&a) + rates.cost(&b), rates.cost(&(a + b)));
         }
+    }
+
+    /// Cost is linear in the table of rates, too, and sums are exact: each rate has its own part.
+    #[test]
+    fn costs_are_linear_in_the_rates(
+        tokens in proptest::array::uniform5(0_u64..1 << 40),
+        rates in proptest::array::uniform5(0_u64..100_000), others in proptest::array::uniform5(0_u64..100_000),
+    ) {
+        let table = |[input, write_5m, write_1h, read, output]: [u64; 5]| {
+            let one = PerToken { input, write_5m, write_1h: Some(write_1h), read, output };
+            Rates { nano_usd: Some(one), units: one }
+        };
+        let [uncached, write_5m, write_1h, read, output] = tokens;
+        let spent = Spent { read, write_5m, write_1h, uncached, output };
+        let sum: [u64; 5] = std::array::from_fn(|rate| rates[rate] + others[rate]);
+        let cost = table(sum).cost(&spent);
+        proptest::prop_assert_eq!(table(rates).cost(&spent) + table(others).cost(&spent), cost);
+        let by_hand: u128 = tokens.iter().zip(sum).map(|(&tokens, rate)| u128::from(tokens) * u128::from(rate)).sum();
+        proptest::prop_assert_eq!((cost.units, cost.nano_usd), (by_hand, by_hand));
     }
 }

@@ -71,7 +71,7 @@ fn extra_costs(outcome: &Outcome) -> Value {
         outcome.extra.iter().map(|(cause, extra)| ((*cause).into(), one(extra))).collect();
     json!({
         "calls": outcome.extra.values().map(|extra| extra.calls).sum::<u64>(),
-        "iet": outcome.extra.values().map(|extra| extra.bill.cost.iet()).sum::<f64>(),
+        "iet": outcome.extra.values().map(|extra| extra.bill.cost).sum::<Cost>().iet(),
         "by_cause": by_cause,
     })
 }

@@ -294,7 +294,7 @@ fn row(report: &PolicyReport) -> Vec<String> {
     let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
     vec![
         report.policy.clone(),
-        cell(|outcome| Some(format!("{:+.1}", -(outcome.tokens_removed as f64) / 1e6))),
+        cell(|outcome| Some(format!("{:+.1}", (-outcome.tokens_removed) as f64 / 1e6))),
         cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
         cell(|outcome| outcome.total.change().map(|change| format!("{:+.1} %", 100.0 * change))),
         cell(|outcome| dollars(&outcome.total)),

@@ -7,20 +7,32 @@ use crate::commands::input::Input;
 use crate::commands::replay::policy::args::ProviderName;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::window;
 use crate::error::Result;
 use crate::logs::call_texts::{self, Calls};
 use crate::logs::read::Job;
+use crate::model::id::{Id, IdSet};
 use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
+use crate::model::timeline::Timeline;
 use crate::policies::arg_check::{Checker, Knobs, Rules, Verdict, tally};
 use crate::policies::catalog::provider;
-use crate::report::policy::PolicyReport;
 use crate::report::policy::arg_check as report;
+use crate::report::policy::{Fidelity, PolicyReport};
+
+/// Arguments are in no timeline and in no lake, so they take a second reading.
+const PIPED: &str = "standard input can be read only once, so its arguments are not checked: name a file or a folder";
 
 /// Checks every call.
 ///
 /// # Errors
 /// If a knob makes no sense, or a schema is none.
-pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<ProviderName>) -> Result<PolicyReport> {
+pub fn report(
+    input: &Input,
+    timeline: &Timeline,
+    sheets: &Sheets,
+    tools: &Tools,
+    as_sent: Option<ProviderName>,
+) -> Result<PolicyReport> {
     let sheet = sheets.sheet(Policy::ArgCheck);
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
@@ -34,7 +46,11 @@ pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<Pro
     let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
     let (calls, unread) = read(input, &rules, &check);
     let mut found = ArgCheck::default();
-    for (id, (tool, verdict)) in &calls.asked {
+    // A window is one of requests: calls count with the request that made them.
+    let within: Option<IdSet<Id>> =
+        (input.window != window::ALL).then(|| timeline.calls.iter().map(|call| call.id).collect());
+    for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
+    {
         let answer = calls.answered.get(id);
         let truth = answer.map_or(Truth::Unanswered, |(is_error, text)| rules.truth.of(Some((*is_error, text))));
         tally(&mut found, tool, verdict, truth);
@@ -55,6 +71,11 @@ pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<Pro
     if unread > 0 {
         notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
     }
+    if input.listing.stdin {
+        notes.push(PIPED.to_owned());
+    }
+    let nothing_else = input.listing.stdin && found.calls() == 0;
+    let withheld = if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
     Ok(PolicyReport {
         policy: Policy::ArgCheck.name().into(),
         knobs: sheet.settings()?,
@@ -62,7 +83,11 @@ pub fn report(input: &Input, sheets: &Sheets, tools: &Tools, as_sent: Option<Pro
         summary: report::summary(&found),
         tables,
         notes,
-        withheld: Some("it changes no context; it says which calls would not have run".into()),
+        fidelity: Fidelity {
+            tool_catalog_source: if tools.catalog.is_some() { "given, shipped" } else { "shipped" }.into(),
+            ..Fidelity::default()
+        },
+        withheld: Some(withheld.to_owned()),
         ..PolicyReport::default()
     })
 }

@@ -26,7 +26,7 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "NAME", requires = "policy")]
     pub estimator: Option<String>,
     /// Tool definitions that were really sent: an MCP tools/list result or an Anthropic, OpenAI or Gemini list.
-    /// `FILE:server=NAME` makes mcp__NAME__ tools of them.
+    /// `server=NAME:FILE` makes mcp__NAME__ tools of them.
     #[arg(long, value_name = "FILE", requires = "policy")]
     pub tool_catalog: Vec<String>,
     /// In whose shape tool definitions are measured.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use toml_edit::{DocumentMut, Item, Table, Value};
+use toml_edit::{Document, DocumentMut, Item, Table, Value};
 
 use crate::error::{Error, Result};
 use crate::policies::knobs::{Setting, Sheet};
@@ -182,16 +182,14 @@ impl Sheets {
     /// knob. The cache prices every policy, so its knobs can always be named.
     ///
     /// # Errors
-    /// If no policy or more than one has the knob.
+    /// If no policy or more than one has the knob, or the policy that it names was not asked for.
     pub fn set(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
-        let named = Policy::ALL.into_iter().find(|policy| policy.name() == setting.key[0]);
-        if let Some(policy) = named {
-            let key = setting.key[1..].to_vec();
-            if key.is_empty() {
-                return Err(Error::usage(format!("{} names a policy, but no knob of it", setting.place)));
+        if let Some(policy) = named(setting) {
+            if !asked.contains(&policy) && policy != Policy::PromptCache {
+                let message = format!("{}: {} was not asked for, so nothing comes of it", setting.place, policy.name());
+                return Err(Error::usage(message).hint("name it in --policy or --compare, or leave the setting out"));
             }
-            self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
-            return Ok(());
+            return self.set_named(policy, setting);
         }
         let having: Vec<Policy> =
             asked.iter().copied().filter(|policy| self.sheet(*policy).has(&setting.key)).collect();
@@ -227,6 +225,26 @@ impl Sheets {
         Ok(sheets)
     }
 
+    /// As [`Sheets::set`], for a file: there, policies that were not asked for may have their tables as well.
+    ///
+    /// # Errors
+    /// As [`Sheets::set`].
+    pub fn set_from_file(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
+        match named(setting) {
+            Some(policy) => self.set_named(policy, setting),
+            None => self.set(setting, asked),
+        }
+    }
+
+    fn set_named(&mut self, policy: Policy, setting: &Setting) -> Result<()> {
+        let key = setting.key[1..].to_vec();
+        if key.is_empty() {
+            return Err(Error::usage(format!("{} names a policy, but no knob of it", setting.place)));
+        }
+        self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
+        Ok(())
+    }
+
     /// One sheet.
     pub fn sheet(&self, policy: Policy) -> &Sheet {
         &self.0[&policy]
@@ -237,26 +255,57 @@ impl Sheets {
     }
 }
 
+/// The policy that a setting names.
+fn named(setting: &Setting) -> Option<Policy> {
+    Policy::ALL.into_iter().find(|policy| policy.name() == setting.key[0])
+}
+
 /// The settings of a file: one table per policy, or knobs alone.
 ///
 /// # Errors
-/// If it cannot be read or is no TOML.
+/// If it cannot be read, is no TOML, or has a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Setting>> {
     let text = std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
-    let document: DocumentMut = text.parse().map_err(|cause| Error::failed(format!("{}: {cause}", path.display())))?;
+    let fault = |cause| Error::failed(format!("{}: {cause}", path.display()));
+    let places = Places { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
+    let document: DocumentMut = text.parse().map_err(fault)?;
     let mut settings = Vec::new();
-    collect(document.as_table(), &[], &path.display().to_string(), &mut settings);
+    collect(document.as_table(), &[], &places, &mut settings)?;
     Ok(settings)
 }
 
-fn collect(table: &Table, before: &[String], place: &str, settings: &mut Vec<Setting>) {
+/// Where the keys of a file stand.
+struct Places<'a> {
+    path: &'a Path,
+    text: &'a str,
+    document: Document<&'a str>,
+}
+
+impl Places<'_> {
+    /// `file:line` of a key.
+    fn of(&self, key: &[String]) -> String {
+        let mut at = Some(self.document.as_item());
+        for part in key {
+            at = at.and_then(|item| item.get(part));
+        }
+        let start = at.and_then(Item::span).map_or(0, |span| span.start);
+        format!("{}:{}", self.path.display(), 1 + self.text[..start].matches('\n').count())
+    }
+}
+
+fn collect(table: &Table, before: &[String], places: &Places<'_>, settings: &mut Vec<Setting>) -> Result<()> {
     for (name, item) in table {
         let key: Vec<String> = before.iter().cloned().chain([name.to_owned()]).collect();
         match item {
-            Item::Table(inner) => collect(inner, &key, place, settings),
-            Item::Value(Value::InlineTable(inner)) => collect(&inner.clone().into_table(), &key, place, settings),
-            Item::Value(value) => settings.push(Setting { key, value: value.clone(), place: place.to_owned() }),
-            _ => {}
+            Item::Table(inner) => collect(inner, &key, places, settings)?,
+            Item::Value(Value::InlineTable(inner)) => collect(&inner.clone().into_table(), &key, places, settings)?,
+            Item::Value(value) => settings.push(Setting { place: places.of(&key), key, value: value.clone() }),
+            Item::ArrayOfTables(_) => {
+                let message = format!("{}: [[{}]] is a list of tables", places.of(&key), key.join("."));
+                return Err(Error::usage(message).hint("write one table per policy: [compaction]"));
+            }
+            Item::None => {}
         }
     }
+    Ok(())
 }

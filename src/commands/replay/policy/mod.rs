@@ -25,15 +25,17 @@ use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
 use crate::commands::window;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::model::timeline::Timeline;
 use crate::policies::knobs::Setting;
 use crate::policies::outcome::billed;
+use crate::report::numbers::counted as counted_noun;
 use crate::report::policy::{Counted, Fidelity, PolicyReport};
 use crate::rules::data::Data;
 use chosen::{Policy, Row, Sheets};
 use simulate::Scene;
 use tool_filter::Tools;
-use world::World;
+use world::{NO_USAGE, World};
 
 pub use args::PolicyArgs;
 
@@ -70,6 +72,11 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let sheets = sheets(flags, &rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
     let timeline = input.timeline()?;
+    // Arguments can be checked without any usage.
+    let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| row.stack.has(Policy::ArgCheck));
+    if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
+        return Err(no_requests(&timeline));
+    }
     let estimator = flags.policy.estimator.as_deref();
     let world = World::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
     let world = World { with_output: flags.policy.include_output.is_some(), ..world };
@@ -85,7 +92,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let one = |row: &Row| {
         let sheets = sheets.with(row)?;
         let report = if row.stack.has(Policy::ArgCheck) {
-            arg_check::report(&input, &sheets, &tools, flags.policy.provider)?
+            arg_check::report(&input, &world.timeline, &sheets, &tools, flags.policy.provider)?
         } else {
             simulate::report(&scene, &sheets, &row.stack, rows.len() == 1)?
         };
@@ -103,9 +110,23 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+fn no_requests(timeline: &Timeline) -> Error {
+    match timeline.skipped.get(NO_USAGE) {
+        Some(count) => Error::failed(format!("none of the {} in the window has usage", counted_noun(*count, "answer")))
+            .hint("nothing can be priced without it; arg-check needs none; --allow-empty makes this no error"),
+        None => {
+            Error::failed("no requests in the window").hint("widen --since, --until or --days, or pass --allow-empty")
+        }
+    }
+}
+
 /// The sheets with everything that was set.
 fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
-    let mut settings = flags.config.map_or_else(|| Ok(Vec::new()), |path| chosen::settings_of(path))?;
+    let (mut sheets, asked) = (shipped.clone(), asked(rows));
+    for setting in flags.config.map_or_else(|| Ok(Vec::new()), |path| chosen::settings_of(path))? {
+        sheets.set_from_file(&setting, &asked)?;
+    }
+    let mut settings = Vec::new();
     let short = [("prompt-cache.ttl", &flags.policy.ttl, "--ttl"), ("compaction.tier", &flags.policy.tier, "--tier")];
     for (key, value, flag) in short {
         if let Some(value) = value {
@@ -115,9 +136,8 @@ fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
     for text in &flags.policy.set {
         settings.push(Setting::parse(text, format!("--set {text}"))?);
     }
-    let mut sheets = shipped.clone();
     for setting in &settings {
-        sheets.set(setting, &asked(rows))?;
+        sheets.set(setting, &asked)?;
     }
     Ok(sheets)
 }

@@ -32,6 +32,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             ],
             notes: found.notes.clone(),
             withheld: found.withheld.clone(),
+            catalog: Some(found.catalog.source.clone()),
             details: json!(found),
             ..Part::default()
         }

@@ -4,11 +4,15 @@ use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::error::{Error, Result};
 use crate::model::timeline::Timeline;
 use crate::policies::breakage::Sheet as BreakageSheet;
-use crate::policies::cache_knobs::Oracle;
+use crate::policies::cache_knobs::{Knobs, Oracle};
 use crate::policies::money::{Prices, unpriced_models};
 use crate::policies::prompt_cache::Sheet as CacheSheet;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::report::numbers::counted;
 use crate::rules::data::Data;
+
+/// Under which reason a timeline counts answers of the API that the log gives no usage for.
+pub const NO_USAGE: &str = "no_usage";
 
 /// The ground of all policies.
 pub struct World {
@@ -63,6 +67,9 @@ impl World {
     /// Notes about models that the data files do not know.
     pub fn notes(&self, oracle: &Oracle) -> Vec<String> {
         let mut notes = Vec::new();
+        if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
+            notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
+        }
         let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
         if !unpriced.is_empty() {
             notes.push(format!(
@@ -91,6 +98,8 @@ impl World {
 /// If a knob makes no sense.
 pub fn oracle(sheets: &Sheets) -> Result<Oracle> {
     let sheet = sheets.sheet(Policy::PromptCache);
+    // What was set is looked at first: it is the user's, the rest of the sheet is not.
+    sheet.knobs::<Knobs>()?;
     let oracle = Oracle::parse(&sheet.text(), sheet.place())?;
     oracle.knobs.check()?;
     Ok(oracle)

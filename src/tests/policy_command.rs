@@ -1,0 +1,1077 @@
+//! `devboy replay --policy` from the outside: what it answers, what it refuses, and that every road gives the same bytes.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use super::harness::{Home, all_bytes};
+use super::log_builder::{Record, assistant, user};
+use crate::cli::Exit;
+
+const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "arg-check"];
+/// Tokens that stand before the first message.
+const STATIC: u64 = 18_000;
+/// Compactions of contexts as small as those of the tests.
+const SMALL_WINDOW: [&str; 7] = [
+    "window=45000",
+    "reserve_output=5000",
+    "buffer=5000",
+    "min_turns_between=2",
+    "tail_keep_tokens=4000",
+    "summary_tokens=500",
+    "reattach_tokens=1000",
+];
+/// Trimming that has something to do there.
+const SHORT_HISTORY: [&str; 2] = ["keep_recent_exchanges=2", "max_history_tokens=8000"];
+
+/// A main thread whose contexts grow as its blocks do: a request reads what was cached and writes what came in since.
+struct Talk {
+    session: &'static str,
+    model: &'static str,
+    text: String,
+    second: u32,
+    number: u32,
+    cached: u64,
+    grown: u64,
+    parent: Option<String>,
+    has_usage: bool,
+}
+
+impl Talk {
+    fn new(session: &'static str, second: u32) -> Self {
+        let model = "claude-opus-4-5-20251101";
+        Self {
+            session,
+            model,
+            text: String::new(),
+            second,
+            number: 0,
+            cached: 0,
+            grown: STATIC,
+            parent: None,
+            has_usage: true,
+        }
+    }
+
+    fn push(&mut self, name: &str, record: Record, chars: usize) {
+        let uuid = format!("{name}-{}-{}", self.session, self.number);
+        let record = record.session(self.session).link(&uuid, self.parent.as_deref()).at(self.second);
+        self.text += &record.line();
+        self.parent = Some(uuid);
+        self.grown += chars as u64 / 3 + 40;
+        self.second += 2;
+    }
+
+    fn human(&mut self, text: &str) {
+        self.push("human", user("", text), text.len());
+    }
+
+    /// A request that reads what is cached, writes what came in since, and is answered with these blocks.
+    fn request(&mut self, blocks: &[Value]) {
+        self.number += 1;
+        let (read, written) = (self.cached, self.grown);
+        let usage = json!({
+            "input_tokens": 5, "output_tokens": 40,
+            "cache_read_input_tokens": read, "cache_creation_input_tokens": written,
+            "cache_creation": { "ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written },
+        });
+        (self.cached, self.grown) = (read + written, 0);
+        let message = format!("msg-{}-{}", self.session, self.number);
+        let usage = if self.has_usage { usage } else { Value::Null };
+        let record = assistant(&message, blocks).message("usage", usage).message("model", self.model);
+        let chars = blocks.iter().map(|block| block.to_string().len()).sum();
+        self.push("asked", record, chars);
+    }
+
+    fn calls(&mut self, tool: &str, input: Value, answer: &str) {
+        let id = format!("toolu-{}-{}", self.session, self.number + 1);
+        self.request(&[json!({ "type": "tool_use", "id": id, "name": tool, "input": input })]);
+        let block = json!({ "type": "tool_result", "tool_use_id": id, "content": answer });
+        self.push("answer", user("", vec![block]), answer.len());
+    }
+
+    /// A file is read, the file of the turn before is edited, sometimes the weather is looked up.
+    fn turn(&mut self, turn: usize) {
+        let file = |turn: usize| format!("/home/user/lantern/src/part_{turn}.rs");
+        let line = |turn: usize, n: usize| format!("    let secretname_{turn}_{n} = secret_value(\"{turn}.{n}\");\n");
+        self.human(&format!("Please look at part {turn} and mend the secretprompt weather report for Lisbon"));
+        let body: String = (0..90).map(|n| line(turn, n)).collect();
+        self.calls("Read", json!({ "file_path": file(turn) }), &body);
+        if turn > 0 {
+            let input = json!({
+                "file_path": file(turn - 1), "old_string": line(turn - 1, turn), "new_string": "    secretnew();\n",
+            });
+            self.calls("Edit", input, "The file has been updated.");
+        }
+        if turn % 3 == 2 {
+            self.calls("mcp__weather__get_forecast", json!({ "city": "Lisbon" }), "secretsunny all week");
+        }
+        self.request(&[
+            json!({ "type": "text", "text": "Done with this secretanswer part, the next one may follow." }),
+        ]);
+        // Every second pause outlives five minutes.
+        self.second += if turn % 2 == 0 { 400 } else { 60 };
+    }
+
+    fn turns(mut self, turns: usize) -> String {
+        (0..turns).for_each(|turn| self.turn(turn));
+        self.text
+    }
+}
+
+/// Three sessions of two projects; contexts of the first reach 50,000 tokens.
+fn home() -> Home {
+    let home = Home::new();
+    home.write(".claude/projects/-home-user-lantern/one.jsonl", Talk::new("s-one", 0).turns(14));
+    home.write(".claude/projects/-home-user-lantern/two.jsonl", Talk::new("s-two", 20_000).turns(5));
+    home.write(".claude/projects/-home-user-orchard/three.jsonl", Talk::new("s-three", 40_000).turns(8));
+    home
+}
+
+fn words<'a>(policy: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["replay", "--policy", policy], more].concat()
+}
+
+fn set<'a>(settings: &[&'a str]) -> Vec<&'a str> {
+    settings.iter().flat_map(|setting| ["--set", setting]).collect()
+}
+
+/// The reports of all policies of a run, by name.
+fn reports(home: &Home, policy: &str, more: &[&str]) -> BTreeMap<String, Value> {
+    let document = home.json(&words(policy, more));
+    let reports = document["policies"].as_array().unwrap().iter();
+    reports.map(|report| (report["policy"].as_str().unwrap().to_owned(), report.clone())).collect()
+}
+
+fn report(home: &Home, policy: &str, more: &[&str]) -> Value {
+    let mut reports = reports(home, policy, more);
+    assert_eq!(reports.len(), 1);
+    reports.pop_first().unwrap().1
+}
+
+/// The cells of a line of CSV.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut quoted) = (vec![String::new()], false);
+    for letter in line.lines().next().unwrap_or_default().chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            _ => cells.last_mut().unwrap().push(letter),
+        }
+    }
+    cells
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no count: {value}"))
+}
+
+fn prompt(bill: &Value) -> u64 {
+    ["read", "write_5m", "write_1h", "uncached"].iter().map(|field| number(&bill[field])).sum()
+}
+
+/// A catalog of every tool that the talks use and three that they do not.
+fn catalog(home: &Home) -> String {
+    let object = |properties: Value| json!({ "type": "object", "properties": properties });
+    let tool = |name: &str, description: &str, properties: Value| json!({ "name": name, "description": description, "input_schema": object(properties) });
+    let text = json!({ "type": "string" });
+    let long = "Reserved for later and never asked for. ".repeat(60);
+    let tools = json!([
+        tool("Read", "Read a file of the project", json!({ "file_path": text })),
+        tool("Edit", "Change text in a file", json!({ "file_path": text, "old_string": text, "new_string": text })),
+        tool("mcp__weather__get_forecast", "Weather forecast of a city", json!({ "city": text })),
+        tool("Reserve", &long, json!({ "name": text })),
+        tool("Reserve2", &long, json!({ "name": text })),
+        tool("Reserve3", &long, json!({ "name": text })),
+    ]);
+    home.write("catalog.json", tools.to_string()).to_str().unwrap().to_owned()
+}
+
+fn fails(home: &Home, arguments: &[&str], exit: Exit, told: &[&str]) {
+    let outcome = home.run(arguments);
+    assert_eq!(outcome.exit, exit, "{arguments:?}: {}{}", outcome.out, outcome.err);
+    assert!(outcome.out.is_empty(), "{arguments:?}: {}", outcome.out);
+    for told in told {
+        assert!(outcome.err.contains(told), "{arguments:?} says nothing of {told:?}: {}", outcome.err);
+    }
+}
+
+/// The rows of `--policy all`.
+const ROWS: [&str; 10] = [
+    "prompt-cache ttl=5m",
+    "prompt-cache ttl=1h",
+    "prompt-cache, tools 1h, rest 5m",
+    "compaction",
+    "compaction tier=micro",
+    "history-trim",
+    "history-trim, cuts that stick",
+    "tool-filter",
+    "pick-tools",
+    "arg-check",
+];
+
+#[test]
+fn every_policy_answers_on_its_own_and_in_one_table() {
+    let home = home();
+    for policy in POLICIES {
+        let outcome = home.run(&words(policy, &[]));
+        assert_eq!(outcome.exit, Exit::Done, "{policy}: {}", outcome.err);
+        assert!(outcome.out.starts_with(&format!("{policy}: ")), "{policy}: {}", outcome.out);
+    }
+    let all = home.run(&words("all", &[]));
+    assert_eq!(all.exit, Exit::Done, "{}", all.err);
+    for row in ROWS {
+        assert!(all.out.contains(&format!("\n{row}: ")), "{row} has a headline: {}", all.out);
+    }
+    let csv = home.run(&words("all", &["--format", "csv"])).out;
+    let mut names: Vec<String> = csv.lines().skip(1).map(|line| cells(line).swap_remove(0)).collect();
+    names.sort_unstable();
+    let mut rows = ROWS;
+    rows.sort_unstable();
+    assert_eq!(names, rows);
+    let named: Vec<String> = reports(&home, "all", &[]).into_keys().collect();
+    assert_eq!(named, rows);
+}
+
+#[test]
+fn the_table_is_sorted_by_cost_and_what_claims_nothing_comes_last() {
+    let home = home();
+    let catalog = catalog(&home);
+    let settings = set(&SMALL_WINDOW);
+    let more = [&["--tool-catalog", &catalog, "--format", "csv"], &settings[..]].concat();
+    let csv = home.run(&words("all", &more)).out;
+    let rows: Vec<Vec<String>> = csv.lines().skip(1).map(cells).collect();
+    let cost = |row: &Vec<String>| row[3].trim_end_matches(" %").parse::<f64>().ok();
+    let costs: Vec<Option<f64>> = rows.iter().map(cost).collect();
+    let told: Vec<f64> = costs.iter().copied().flatten().collect();
+    assert!(told.len() >= 4 && told.is_sorted(), "{csv}");
+    assert!(told[0] < 0.0, "something is cheaper: {csv}");
+    assert!(costs.iter().position(Option::is_none).is_none_or(|at| at == told.len()), "{csv}");
+    assert!(rows.iter().filter(|row| cost(row).is_none()).all(|row| row.last().unwrap() == "withheld"), "{csv}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_to_do() {
+    let home = home();
+    for (policy, more, told) in [
+        ("economy", &[][..], &["no policy `economy`", "prompt-cache", "arg-check", "all"][..]),
+        ("compaction+economy", &[], &["no policy `economy`"]),
+        ("", &[], &["no policy ``"]),
+        ("compaction+compaction", &[], &["compaction twice"]),
+        ("tool-filter+pick-tools", &[], &["only one can", "leave one of them out"]),
+        ("compaction+arg-check", &[], &["stacks with nothing", "run it alone"]),
+        ("compaction", &["--compare", "economy"], &["no policy `economy`"]),
+        ("compaction", &["--set", "windov=1"], &["windov", "its knobs: ", "tail_keep_tokens", "micro.min_bytes"]),
+        ("compaction", &["--set", "compaction.windov=1"], &["windov", "its knobs: "]),
+        ("compaction", &["--set", "micro.min_byte=1"], &["min_byte"]),
+        ("compaction", &["--set", "window"], &["`window` sets nothing", "KEY=VALUE"]),
+        ("compaction", &["--set", "=1"], &["names no knob"]),
+        ("compaction", &["--set", "compaction=1"], &["names a policy, but no knob"]),
+        ("compaction", &["--set", "window=-1"], &["window", "-1"]),
+        ("compaction", &["--set", "window=large"], &["window", "large"]),
+        ("compaction", &["--set", "window=1000"], &["window", "reserve_output"]),
+        ("compaction", &["--set", "mode=guess"], &["guess", "claude-code", "pct"]),
+        ("compaction", &["--tier", "nano"], &["nano", "micro"]),
+        ("history-trim", &["--set", "cut=middle"], &["middle", "head_tail"]),
+        ("tool-filter", &["--set", "predictor=stars"], &["stars"]),
+        ("pick-tools", &["--set", "overlap=dice"], &["dice", "jaccard"]),
+        ("arg-check", &["--set", "no_schema_mode=maybe"], &["maybe", "human_approval"]),
+        ("prompt-cache", &["--ttl", "7m"], &["7m", "5m or 1h"]),
+        ("prompt-cache", &["--set", "layout=mine"], &["mine", "agent-runtime"]),
+        ("prompt-cache", &["--set", "slack_s=-4"], &["slack_s", "-4"]),
+        ("compaction", &["--ttl", "7m"], &["7m", "5m or 1h"]),
+        ("all", &["--set", "min_score=0.1"], &["tool-filter.min_score", "pick-tools.min_score", "name the policy"]),
+        ("all", &["--set", "colour=1"], &["none of", "colour"]),
+        ("compaction", &["--estimator", "guess"], &["no estimator `guess`", "anchored", "chars4"]),
+        ("compaction", &["--sweep", "window"], &["sweeps nothing", "KEY=A,B"]),
+        ("compaction", &["--sweep", "window="], &["names no value"]),
+        ("compaction", &["--sweep", "windov=1,2"], &["windov"]),
+        ("compaction", &["--sweep", "window=100000,huge"], &["huge"]),
+        ("all", &["--sweep", "compaction.window=100000"], &["one policy"]),
+        ("compaction", &["--compare", "history-trim", "--sweep", "window=1"], &["one policy"]),
+        ("arg-check", &["--sweep", "coerce=true,false"], &["nothing to sweep"]),
+        ("compaction", &["--since", "2026-02-01", "--until", "2026-01-01"], &["--since lies behind --until"]),
+        ("tool-filter", &["--tool-catalog", "server=weather"], &["server=NAME:FILE"]),
+    ] {
+        fails(&home, &words(policy, more), Exit::Usage, told);
+    }
+    for alone in [&["--set", "window=1"][..], &["--explain"], &["--tool-catalog", "x"], &["--from-telemetry"]] {
+        fails(&home, &[&["replay"], alone].concat(), Exit::Usage, &["--policy"]);
+    }
+    let odd = ["--policy", "compaction", "--against", "x.toml"];
+    fails(&home, &[&["replay"], &odd[..]].concat(), Exit::Usage, &["cannot be used with"]);
+    let cells = (1..=21).map(|n| (100_000 + n).to_string()).collect::<Vec<_>>().join(",");
+    let grid = [format!("window={cells}"), format!("buffer={cells}")];
+    let more = ["--sweep", &grid[0], "--sweep", &grid[1]];
+    fails(&home, &words("compaction", &more), Exit::Usage, &["441 cells are more than 400", "fewer"]);
+}
+
+#[test]
+fn a_setting_for_a_policy_that_was_not_asked_for_is_no_silent_nothing() {
+    let home = home();
+    let more = ["--set", "history-trim.sticky=true"];
+    fails(&home, &words("compaction", &more), Exit::Usage, &["history-trim", "--policy"]);
+    // The cache prices every policy; in a file every policy may have its table.
+    assert_eq!(home.run(&words("compaction", &["--set", "prompt-cache.layout=none"])).exit, Exit::Done);
+    let file = home.write("knobs.toml", "[history-trim]\nsticky = true\n");
+    assert_eq!(home.run(&words("compaction", &["--config", file.to_str().unwrap()])).exit, Exit::Done);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_with_the_place() {
+    let home = home();
+    let write = |name: &str, text: &str| home.write(name, text).to_str().unwrap().to_owned();
+    let config = |text: &str| write("knobs.toml", text);
+    fails(&home, &words("compaction", &["--config", "no/such.toml"]), Exit::Failed, &["no/such.toml"]);
+    let bad = config("[compaction]\nwindow =\n");
+    fails(&home, &words("compaction", &["--config", &bad]), Exit::Failed, &["knobs.toml", "line 2"]);
+    let list = config("[[compaction]]\nwindow = 1\n");
+    fails(&home, &words("compaction", &["--config", &list]), Exit::Usage, &["knobs.toml", "[[compaction]]"]);
+    let unknown = config("[compaction]\n\nwindov = 90000\n");
+    fails(&home, &words("compaction", &["--config", &unknown]), Exit::Usage, &["windov", "knobs.toml:3"]);
+    let nobody = config("[economy]\nwindow = 90000\n");
+    fails(&home, &words("compaction", &["--config", &nobody]), Exit::Usage, &["economy", "knobs.toml:2"]);
+    let value = config("[compaction]\nwindow = \"large\"\n");
+    fails(&home, &words("compaction", &["--config", &value]), Exit::Usage, &["large", "knobs.toml:2"]);
+    let missing = ["--tool-catalog", "no/such.json"];
+    fails(&home, &words("tool-filter", &missing), Exit::Failed, &["no/such.json"]);
+    let predictor = ["--set", "predictor=replay:no/such.jsonl"];
+    fails(&home, &words("tool-filter", &predictor), Exit::Failed, &["no/such.jsonl"]);
+    let into = ["--per-request", "/dev/null/requests.jsonl"];
+    assert_eq!(home.run(&words("compaction", &into)).exit, Exit::Failed);
+}
+
+#[test]
+fn catalogs_of_no_known_shape_say_what_was_found_and_what_is_known() {
+    let home = home();
+    for (text, found) in [
+        ("{\"a\": 1}", "found an object with a"),
+        ("[1, 2]", "entry 1 of the catalog: found a number"),
+        ("[]", "a catalog without tools"),
+        ("tools: []", "catalog.json:1:"),
+        ("[{\"description\": \"x\"}]", "no name"),
+        ("[{\"name\": \"x\", \"input_schema\": 7}]", "no schema"),
+    ] {
+        let file = home.write("catalog.json", text).to_str().unwrap().to_owned();
+        for policy in ["tool-filter", "pick-tools", "arg-check", "all"] {
+            fails(
+                &home,
+                &words(policy, &["--tool-catalog", &file]),
+                Exit::Failed,
+                &[found, "known shapes: ", "catalog.json"],
+            );
+        }
+    }
+}
+
+#[test]
+fn references_that_run_in_circles_end_and_remote_ones_are_refused() {
+    let home = home();
+    let classes = |schema: Value| {
+        let tools = json!({ "tools": [{ "name": "Read", "description": "", "inputSchema": schema }] });
+        let file = home.write("catalog.json", tools.to_string()).to_str().unwrap().to_owned();
+        let report = report(&home, "arg-check", &["--tool-catalog", &file]);
+        report["details"]["arg-check"]["arg_check"]["tools"]["Read"].clone()
+    };
+    let reads = 14 + 5 + 8;
+    let path = |to: &str| json!({ "type": "object", "properties": { "file_path": { "$ref": to } } });
+    let with = |mut schema: Value, defs: Value| {
+        schema["$defs"] = defs;
+        schema
+    };
+    let ring = with(path("#/$defs/a"), json!({ "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }));
+    assert_eq!(classes(ring).as_object().unwrap().values().map(number).sum::<u64>(), reads);
+    let tree =
+        json!({ "type": "object", "properties": { "file_path": { "type": "string" }, "child": { "$ref": "#" } } });
+    assert_eq!(classes(tree), json!({ "valid": reads }));
+    assert_eq!(classes(path("https://example.org/path.json")), json!({ "remote_ref_refused": reads }));
+    let tools = json!([{ "name": "Read", "input_schema": { "type": "nonsense" } }]);
+    let file = home.write("catalog.json", tools.to_string()).to_str().unwrap().to_owned();
+    let more = ["--tool-catalog", &file[..]];
+    fails(&home, &words("arg-check", &more), Exit::Failed, &["tool Read", "no JSON Schema", "take the tool out"]);
+}
+
+#[test]
+fn prices_of_the_user_are_checked_and_used() {
+    let home = home();
+    let shipped = include_str!("../../rules/prices.toml");
+    let rules = home.path("my-rules").to_str().unwrap().to_owned();
+    let more = ["--rules-dir", &rules[..]];
+    let row = "models = [\"claude-opus-4.5\"]\ninput = 5\nwrite_5m = 6.25\nwrite_1h = 10\nread = 0.5\noutput = 25\n";
+    let overlapping = format!("{shipped}\n[[price]]\nfrom = 2026-01-01\n{row}source = \"x\"\n");
+    home.write("my-rules/prices.toml", &overlapping);
+    let lines = overlapping[..overlapping.rfind("[[price]]").unwrap()].lines().count() + 1;
+    let place = format!("prices.toml:{lines}");
+    fails(&home, &words("prompt-cache", &more), Exit::Failed, &["claude-opus-4.5", &place]);
+    let dearer = "models = [\"claude-opus-4.5\"]\ninput = 10\nwrite_5m = 12.5\nwrite_1h = 20\nread = 1\noutput = 50\n";
+    home.write("my-rules/prices.toml", format!("[[price]]\n{dearer}source = \"x\"\n"));
+    let (usual, other) = (report(&home, "prompt-cache", &[]), report(&home, "prompt-cache", &more));
+    assert_eq!(usual["billed"]["iet"], other["billed"]["iet"]);
+    let dollars = |report: &Value| report["billed"]["usd"].as_f64().unwrap();
+    assert!((dollars(&other) - 2.0 * dollars(&usual)).abs() < 1e-9);
+}
+
+#[test]
+fn a_model_without_a_price_has_tokens_and_no_dollars_and_strict_pricing_fails() {
+    let home = home();
+    let mut talk = Talk::new("s-four", 60_000);
+    talk.model = "aurora-7-preview";
+    home.write(".claude/projects/-home-user-orchard/four.jsonl", talk.turns(2));
+    let hints = ["no price is known for aurora-7-preview", "prices.toml", "--strict-pricing"];
+    fails(&home, &words("all", &["--strict-pricing"]), Exit::Failed, &hints);
+    let known = report(&home, "compaction", &["--strict-pricing", "--project", "lantern"]);
+    assert!(known["billed"]["usd"].as_f64().unwrap() > 0.0);
+    let report = report(&home, "compaction", &[]);
+    assert_eq!(report["billed"]["usd"], Value::Null);
+    assert!(number(&report["billed"]["unpriced_tokens"]) > 0 && report["billed"]["iet"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["by"]["model"]["aurora-7-preview"]["usd"], Value::Null);
+    assert!(report["notes"].to_string().contains("no price is known for aurora-7-preview"), "{}", report["notes"]);
+    let out = home.run(&words("compaction", &set(&SMALL_WINDOW))).out;
+    let totals: Vec<&str> =
+        out.lines().filter(|line| line.contains("than the log") || line.contains("in all")).collect();
+    assert_eq!(totals.len(), 2, "{out}");
+    assert!(totals.iter().all(|line| !line.contains('$')), "a part is no total: {out}");
+}
+
+#[test]
+fn a_file_of_knobs_sets_what_the_command_line_would_which_has_the_last_word() {
+    let home = home();
+    let text = "[compaction]\nwindow = 45000\nreserve_output = 5000\nbuffer = 5000\nmin_turns_between = 2\ntail_keep_tokens = 4000\nsummary_tokens = 500\nreattach_tokens = 1000\n\
+                [prompt-cache]\nttl = \"5m\"\n[tool-filter]\nalways = [\"Read\"]\n";
+    let file = home.write("knobs.toml", text).to_str().unwrap().to_owned();
+    let by_file = report(&home, "compaction", &["--config", &file]);
+    let mut settings = set(&SMALL_WINDOW);
+    settings.extend(["--set", "prompt-cache.ttl=5m"]);
+    let by_words = report(&home, "compaction", &settings);
+    assert_eq!(by_file, by_words);
+    assert!(number(&by_file["extra_costs"]["calls"]) > 0, "the knobs do something");
+    let inline = "window = 45000\nreserve_output = 5000\nbuffer = 5000\nmin_turns_between = 2\nreattach_tokens = 1000\n\
+                  micro = { min_bytes = 99 }\n";
+    let inline = home.write("inline.toml", inline).to_str().unwrap().to_owned();
+    let report = report(&home, "compaction", &["--config", &inline, "--set", "buffer=6000"]);
+    let knobs = &report["knobs"]["compaction"];
+    assert_eq!((&knobs["window"], &knobs["buffer"]), (&json!(45_000), &json!(6_000)));
+    assert_eq!((&knobs["micro"]["min_bytes"], &knobs["micro"]["protect_last"]), (&json!(99), &json!(1)));
+}
+
+#[test]
+fn settings_are_understood_with_and_without_their_policy_and_short_flags_are_settings() {
+    let home = home();
+    let same = |policy: &str, roads: &[&[&str]]| {
+        let first = report(&home, policy, roads[0]);
+        roads[1..].iter().for_each(|road| assert_eq!(first, report(&home, policy, road), "{policy} {road:?}"));
+        first
+    };
+    same(
+        "compaction",
+        &[&["--set", "window=60000"], &["--set", "compaction.window=60000"], &["--set", "window = 60000"]],
+    );
+    let ttl = [&["--ttl", "5m"][..], &["--set", "ttl=5m"], &["--set", "prompt-cache.ttl=\"5m\""]];
+    let shorter = same("prompt-cache", &ttl);
+    assert_eq!(shorter["fidelity"]["ttl_source"], "5m");
+    same("compaction", &[&["--ttl", "5m"], &["--set", "prompt-cache.ttl=5m"]]);
+    let micro = same("compaction", &[&["--tier", "micro"], &["--set", "tier=micro"]]);
+    assert_eq!(micro["knobs"]["compaction"]["tier"], "micro");
+    same("pick-tools", &[&["--set", "min_score=1"], &["--set", "min_score=1.0"]]);
+}
+
+#[test]
+fn a_longer_life_reads_more_and_another_lifetime_is_held_against_the_one_that_was() {
+    let home = home();
+    let read = |ttl: &str| {
+        let report = report(&home, "prompt-cache", &["--ttl", ttl]);
+        assert_eq!(report["baseline"]["write_5m"], 0, "the talks wrote for an hour");
+        (number(&report["simulated"]["read"]), report)
+    };
+    let ((short, report), (mixed, _), (long, _)) = (read("5m"), read("mixed:static=1h,tail=5m"), read("1h"));
+    assert!(short < mixed && mixed < long, "{short} {mixed} {long}");
+    assert_eq!(number(&report["simulated"]["write_1h"]), 0);
+    assert!(number(&report["simulated"]["write_5m"]) > number(&report["baseline"]["write_1h"]));
+    assert_eq!(prompt(&report["simulated"]), prompt(&report["baseline"]));
+}
+
+#[test]
+fn each_estimator_is_named_and_changes_no_bill() {
+    let home = home();
+    let settings = set(&SHORT_HISTORY);
+    let run = |name: &str| report(&home, "history-trim", &[&["--estimator", name], &settings[..]].concat());
+    let anchored = run("anchored");
+    assert_eq!(anchored, report(&home, "history-trim", &settings), "the default");
+    assert_eq!(prompt(&anchored["baseline"]), prompt(&anchored["billed"]));
+    let mut removed = vec![anchored["delta"]["tokens_removed"].as_i64().unwrap()];
+    for name in ["fitted", "cl100k", "o200k", "chars4"] {
+        let report = run(name);
+        assert_eq!(report["fidelity"]["estimator"], name);
+        assert_eq!(report["billed"], anchored["billed"], "{name}");
+        // Only anchored sizes add up to what was sent.
+        let (sent, estimated) = (prompt(&report["billed"]), prompt(&report["baseline"]));
+        assert!(estimated != sent && estimated.abs_diff(sent) < sent / 5, "{name}: {estimated} of {sent}");
+        removed.push(report["delta"]["tokens_removed"].as_i64().unwrap());
+    }
+    assert!(removed.iter().all(|&tokens| tokens > 0), "{removed:?}");
+    removed.dedup();
+    assert!(removed.len() > 2, "sizes differ: {removed:?}");
+}
+
+#[test]
+fn a_sweep_is_a_grid_and_each_cell_is_the_run_of_its_settings() {
+    let home = home();
+    let settings = set(&SMALL_WINDOW);
+    let grid = ["--sweep", "window=45000,50000", "--sweep", "tail_keep_tokens=4000,9000"];
+    let document = home.json(&words("compaction", &[&grid[..], &settings].concat()));
+    let cells = document["cells"].as_array().unwrap();
+    let mut seen = Vec::new();
+    for cell in cells {
+        let value = |key: &str| format!("{key}={}", cell["values"][key].as_str().unwrap());
+        let (window, tail) = (value("window"), value("tail_keep_tokens"));
+        let more = [&settings[..], &["--set", &window, "--set", &tail]].concat();
+        let single = report(&home, "compaction", &more);
+        for field in ["policy", "knobs", "baseline", "simulated", "delta", "extra_costs", "by", "breakage"] {
+            assert_eq!(cell["policy"][field], single[field], "{window} {tail} {field}");
+        }
+        seen.push((window, tail));
+    }
+    let pair = |window: &str, tail: &str| (format!("window={window}"), format!("tail_keep_tokens={tail}"));
+    let grid_order = [("45000", "4000"), ("45000", "9000"), ("50000", "4000"), ("50000", "9000")];
+    assert_eq!(seen, grid_order.map(|(window, tail)| pair(window, tail)));
+    let lists = ["--sweep", "always=[Read],[Read,Edit]", "--format", "csv"];
+    let csv = home.run(&words("tool-filter", &lists)).out;
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    assert!(csv.starts_with("always,"), "{csv}");
+    let named = home.json(&words("compaction+history-trim", &["--sweep", "compaction.window=50000,60000"]));
+    assert_eq!(named["cells"][1]["policy"]["knobs"]["compaction"]["window"], 60_000);
+}
+
+#[test]
+fn sessions_add_up_to_the_whole() {
+    let home = home();
+    let settings = set(&SMALL_WINDOW);
+    let more = [&settings[..], &["--per-session", "--format", "csv"]].concat();
+    let csv = home.run(&words("compaction", &more)).out;
+    let report = report(&home, "compaction", &settings);
+    let column = |index: usize| -> f64 {
+        let cells = csv.lines().skip(1).map(|line| line.split(',').nth(index).unwrap().parse::<f64>().unwrap());
+        cells.sum()
+    };
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+    assert_eq!(column(1) as u64, number(&report["input"]["requests"]));
+    for (index, side) in [(2, "baseline"), (3, "simulated")] {
+        let whole = report[side]["iet"].as_f64().unwrap();
+        assert!((column(index) - whole).abs() <= 3.0, "each row is rounded: {} {whole}", column(index));
+    }
+    let spread = &report["distribution"]["per_session"];
+    assert_eq!(spread["sessions"], 3);
+    let order: Vec<f64> =
+        ["best", "p5", "p25", "p50", "p75", "p95", "worst"].map(|at| spread[at].as_f64().unwrap()).to_vec();
+    assert!(order.is_sorted() && order[0] < 0.0, "{spread}");
+    let table = home.run(&words("compaction", &["--per-session"])).out;
+    assert!(table.contains("by session"), "{table}");
+}
+
+#[test]
+fn requests_are_written_for_their_owner_only_and_add_up_to_the_whole() {
+    let home = home();
+    let file = home.path("out/requests.jsonl");
+    let settings = set(&SMALL_WINDOW);
+    let more = [&settings[..], &["--compare", "history-trim", "--per-request", file.to_str().unwrap()]].concat();
+    let reports = reports(&home, "compaction", &more);
+    let lines = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (policy, report) in &reports {
+        let of_policy: Vec<&Value> = lines.iter().filter(|line| line["policy"] == policy.as_str()).collect();
+        assert_eq!(of_policy.len() as u64, number(&report["input"]["requests"]));
+        for field in ["read", "write_5m", "write_1h", "uncached"] {
+            let sum: u64 = of_policy.iter().map(|line| number(&line["simulated"][field])).sum();
+            assert_eq!(sum, number(&report["simulated"][field]) - summaries(report, field), "{policy} {field}");
+            let sum: u64 = of_policy.iter().map(|line| number(&line["baseline"][field])).sum();
+            assert_eq!(sum, number(&report["baseline"][field]), "{policy} {field}");
+        }
+        for line in &of_policy {
+            assert!(number(&line["simulated"]["read"]) <= number(&line["shared"]), "{line}");
+        }
+    }
+}
+
+/// Tokens of extra calls: the whole has them, no request of the log does.
+fn summaries(report: &Value, field: &str) -> u64 {
+    let spent = &report["details"]["compaction"]["compactions"]["summariser"];
+    spent.get(field).map_or(0, number)
+}
+
+#[test]
+fn compared_policies_say_what_each_says_alone_and_each_once() {
+    let home = home();
+    let settings = ["--set", "compaction.window=60000"];
+    let more = [&["--compare", "history-trim,prompt-cache", "--compare", "history-trim"], &settings[..]].concat();
+    let together = reports(&home, "compaction", &more);
+    assert_eq!(together.len(), 3);
+    for (policy, report) in &together {
+        let more = if policy == "compaction" { &settings[..] } else { &[] };
+        let alone = super::policy_command::report(&home, policy, more);
+        for field in ["knobs", "baseline", "simulated", "delta", "breakage", "distribution", "withheld", "fidelity"] {
+            assert_eq!(report[field], alone[field], "{policy} {field}");
+        }
+    }
+}
+
+#[test]
+fn formulas_come_with_the_numbers_of_these_logs_if_asked_for() {
+    let home = home();
+    let catalog = catalog(&home);
+    for policy in ["prompt-cache", "compaction", "history-trim", "tool-filter"] {
+        let more = ["--tool-catalog", &catalog, "--explain"];
+        let (plain, explained) = (home.run(&words(policy, &more[..2])).out, home.run(&words(policy, &more)).out);
+        assert!(!plain.contains("how it is computed"), "{policy}");
+        let formulas =
+            explained.split("\nhow it is computed\n").nth(1).unwrap_or_else(|| panic!("{policy}: {explained}"));
+        let formulas = formulas.split("\n\n").next().unwrap();
+        assert!(formulas.lines().all(|line| line.starts_with("- ")), "{policy}: {formulas}");
+        assert!(formulas.contains(|letter: char| letter.is_ascii_digit()), "{policy}: {formulas}");
+    }
+}
+
+#[test]
+fn the_json_report_has_one_shape_for_all_policies() {
+    let home = home();
+    let catalog = catalog(&home);
+    let document = home.json(&words("all", &["--tool-catalog", &catalog]));
+    for field in ["schema_version", "command", "tool_version", "generated_at", "window", "inputs", "data_quality"] {
+        assert!(document.get(field).is_some(), "{field}");
+    }
+    assert_eq!(document["command"], "replay");
+    let bill = ["read", "write_5m", "write_1h", "uncached", "iet", "usd", "unpriced_tokens"];
+    for report in document["policies"].as_array().unwrap() {
+        let policy = report["policy"].as_str().unwrap();
+        let has = |place: &str, fields: &[&str]| {
+            let at = report.pointer(place).unwrap_or_else(|| panic!("{policy} has no {place}"));
+            fields.iter().for_each(|field| assert!(at.get(field).is_some(), "{policy} {place}/{field}"));
+        };
+        has("/input", &["files", "sessions", "requests", "skipped"]);
+        let sources = ["estimator", "anchored_share", "static_prefix_source", "tool_catalog_source", "ttl_source"];
+        has("/fidelity", &sources);
+        has("/billed", &bill);
+        has("", &["knobs", "details", "formulas", "notes", "withheld"]);
+        assert_eq!((&report["input"]["files"], &report["input"]["sessions"]), (&json!(3), &json!(3)));
+        if policy == "arg-check" {
+            assert_eq!(report["delta"], Value::Null, "no zero where nothing is known");
+            continue;
+        }
+        has("/baseline", &bill);
+        has("/simulated", &bill);
+        has("/baseline_vs_bill", &["wape_read", "exact_share", "bias"]);
+        has("/delta", &["tokens_removed", "iet", "iet_pct", "usd"]);
+        has("/extra_costs", &["calls", "iet"]);
+        let spread = ["p5", "p25", "p50", "p75", "p95", "worst", "best", "worse"];
+        has("/distribution/per_session", &spread);
+        has("/by", &["model", "ttl_class", "version", "project"]);
+        let delta = report["simulated"]["iet"].as_f64().unwrap() - report["baseline"]["iet"].as_f64().unwrap();
+        assert!((report["delta"]["iet"].as_f64().unwrap() - delta).abs() < 1e-6, "{policy}");
+        for dimension in ["model", "ttl_class", "version", "project"] {
+            let groups = report["by"][dimension].as_object().unwrap().values();
+            let sum: u64 = groups.map(|group| prompt(&group["simulated"])).sum();
+            assert_eq!(sum, prompt(&report["simulated"]), "{policy} {dimension}");
+        }
+    }
+    let filter = document["policies"].as_array().unwrap().iter().find(|report| report["policy"] == "tool-filter");
+    assert_eq!(filter.unwrap()["fidelity"]["tool_catalog_source"], "given");
+}
+
+#[test]
+fn breakage_is_told_by_class_with_rates_and_ids_and_no_text() {
+    let home = home();
+    let settings = set(&SHORT_HISTORY);
+    let report = report(&home, "history-trim", &settings);
+    let lost = &report["breakage"]["classes"]["edit_source_lost"];
+    assert!(number(&lost["events"]) > 0, "edits reach back one turn: {}", report["breakage"]);
+    let rate = 1_000.0 * number(&lost["events"]) as f64 / number(&report["input"]["requests"]) as f64;
+    assert!((lost["per_1k_requests"].as_f64().unwrap() - rate).abs() < 1e-9);
+    let examples = lost["examples"].as_array().unwrap();
+    assert!(!examples.is_empty() && examples.len() <= 5);
+    let out = home.run(&words("history-trim", &settings)).out;
+    let [saved, paid, broken] = ["\n  saved: ", "\n  paid: ", "\n  broken: "].map(|word| out.find(word).unwrap());
+    assert!(saved < paid && paid < broken, "{out}");
+}
+
+#[test]
+fn no_word_of_a_log_is_in_any_report_nor_in_the_lake() {
+    let home = home();
+    let catalog = catalog(&home);
+    let file = home.path("requests.jsonl");
+    let settings = ["--set", "compaction.window=60000", "--set", "history-trim.keep_recent_exchanges=1"];
+    let more = ["--tool-catalog", &catalog, "--explain", "--per-request", file.to_str().unwrap()];
+    let more = [&more[..], &settings].concat();
+    let mut said = home.run(&words("all", &[&more[..], &["--json"]].concat())).out;
+    for policy in POLICIES {
+        said += &home.run(&words(policy, &[&more[..4], &["--per-session"]].concat())).out;
+    }
+    said += &std::fs::read_to_string(&file).unwrap();
+    assert!(said.len() > 20_000);
+    let lake = all_bytes(&home.lake());
+    for word in ["secret", "Lisbon", "part_1", "/home/user", "has been updated"] {
+        assert!(!said.contains(word), "{word} is in a report");
+        assert!(memchr::memmem::find(&lake, word.as_bytes()).is_none(), "{word} is in the lake");
+    }
+}
+
+#[test]
+fn csv_markdown_and_narrow_terminals_hold_the_same_figures() {
+    let home = home();
+    let settings = set(&SMALL_WINDOW);
+    let report = report(&home, "compaction", &settings);
+    let change = format!("{:+.1} %", report["delta"]["iet_pct"].as_f64().unwrap());
+    let csv = home.run(&words("compaction", &[&settings[..], &["--format", "csv"]].concat())).out;
+    assert_eq!((csv.lines().count(), cells(csv.lines().nth(1).unwrap())[3].as_str()), (2, &change[..]), "{csv}");
+    let all = home.run(&words("all", &["--format", "csv"])).out;
+    assert!(all.lines().all(|line| cells(line).len() == cells(&csv).len()), "{all}");
+    for policy in POLICIES {
+        let out = home.run(&words(policy, &["--format", "md"])).out;
+        assert!(out.starts_with(&format!("## {policy}\n\n")), "{out}");
+        assert!(!out.contains('│') && out.contains("\n| "), "{policy}: {out}");
+        for width in [60, 80] {
+            let out = home.out_at_width(&words(policy, &[]), width);
+            let boxed = out.lines().filter(|line| line.starts_with(['┌', '│', '╞', '└']));
+            let widest = boxed.map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= width.into(), "{policy} at {width}: {widest}\n{out}");
+        }
+    }
+}
+
+#[test]
+fn threads_lakes_and_the_order_of_files_change_no_byte() {
+    let home = home();
+    let catalog = catalog(&home);
+    let run = |more: &[&str]| {
+        let more = [&["--tool-catalog", &catalog, "--reproducible", "--set", "compaction.window=60000"], more].concat();
+        let policies = home.json(&words("all", &more))["policies"].to_string();
+        (policies, home.run(&words("all", &more)).out)
+    };
+    let first = run(&["--no-lake", "--threads", "1"]);
+    for more in [&["--no-lake", "--threads", "2"][..], &["--threads", "2"], &[], &["--threads", "1"]] {
+        assert!(run(more) == first, "{more:?}");
+    }
+    let other = Home::new();
+    other.write(".claude/projects/-home-user-lantern/z.jsonl", Talk::new("s-one", 0).turns(14));
+    other.write(".claude/projects/-home-user-lantern/y.jsonl", Talk::new("s-two", 20_000).turns(5));
+    other.write(".claude/projects/-a/x.jsonl", Talk::new("s-three", 40_000).turns(8));
+    let (here, there) = (report(&home, "prompt-cache", &[]), report(&other, "prompt-cache", &[]));
+    for field in ["billed", "baseline", "simulated", "distribution", "baseline_vs_bill"] {
+        assert_eq!(here[field], there[field], "{field}");
+    }
+}
+
+#[test]
+fn a_session_in_two_files_is_the_session_in_one() {
+    let whole = Talk::new("s-one", 0).turns(9);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let home = Home::new();
+    home.write(".claude/projects/p/one.jsonl", &whole);
+    for cut in [1, 7, lines.len() / 2, lines.len() - 1] {
+        let parts = Home::new();
+        // The later part stands first by name.
+        parts.write(".claude/projects/p/b.jsonl", lines[..cut].concat());
+        parts.write(".claude/projects/p/a.jsonl", lines[cut..].concat());
+        for policy in ["prompt-cache", "compaction", "history-trim", "tool-filter"] {
+            let (one, two) = (report(&home, policy, &[]), report(&parts, policy, &[]));
+            for field in ["billed", "baseline", "simulated", "delta", "breakage", "distribution", "baseline_vs_bill"] {
+                assert_eq!(one[field], two[field], "{policy} {field}, cut at {cut}");
+            }
+            assert_eq!(one["input"]["requests"], two["input"]["requests"], "{policy}, cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_window_keeps_its_requests_and_parts_are_the_whole() {
+    let home = home();
+    let requests = |more: &[&str]| {
+        let report = report(&home, "compaction", more);
+        (number(&report["input"]["requests"]), prompt(&report["billed"]))
+    };
+    // The logs begin on 2 January 2026, 03:00 UTC.
+    let whole = requests(&[]);
+    let early = requests(&["--until", "2026-01-02T07:00:00Z"]);
+    let late = requests(&["--since", "2026-01-02T07:00:00Z"]);
+    assert_eq!((early.0 + late.0, early.1 + late.1), whole);
+    assert!(early.0 > 0 && late.0 > 0);
+    let calls = |more: &[&str]| {
+        let report = report(&home, "arg-check", more);
+        let tools = report["details"]["arg-check"]["arg_check"]["tools"].as_object().unwrap().clone();
+        tools.values().flat_map(|classes| classes.as_object().unwrap().values()).map(number).sum::<u64>()
+    };
+    let late_calls = calls(&["--since", "2026-01-02T07:00:00Z"]);
+    assert_eq!(calls(&["--until", "2026-01-02T07:00:00Z"]) + late_calls, calls(&[]));
+    assert!(late_calls > 0);
+    for policy in POLICIES {
+        let outside = words(policy, &["--since", "2026-02-01"]);
+        fails(&home, &outside, Exit::Failed, &["no requests in the window", "--allow-empty"]);
+        assert_eq!(home.run(&[&outside[..], &["--allow-empty"]].concat()).exit, Exit::Done, "{policy}");
+    }
+}
+
+#[test]
+fn standard_input_is_a_log_like_any_other() {
+    let home = Home::new();
+    let log = Talk::new("s-one", 0).turns(6);
+    home.write(".claude/projects/-home-user-lantern/one.jsonl", &log);
+    for policy in POLICIES.into_iter().filter(|policy| *policy != "arg-check") {
+        let outcome = home.run_with(&words(policy, &["--input-dir", "-", "--json"]), log.as_bytes());
+        assert_eq!(outcome.exit, Exit::Done, "{policy}: {}", outcome.err);
+        let piped: Value = serde_json::from_str(&outcome.out).unwrap();
+        let from_file = report(&home, policy, &[]);
+        for field in ["billed", "baseline", "simulated", "delta", "breakage", "withheld"] {
+            assert_eq!(piped["policies"][0][field], from_file[field], "{policy} {field}");
+        }
+    }
+    let checked = home.run_with(&words("arg-check", &["--input-dir", "-"]), log.as_bytes()).out;
+    assert!(
+        checked.starts_with("arg-check: no savings are claimed: standard input can be read only once"),
+        "{checked}"
+    );
+}
+
+#[test]
+fn without_any_request_there_is_no_answer_unless_that_is_allowed() {
+    let home = Home::new();
+    home.write(".claude/projects/p/empty.jsonl", "");
+    for policy in POLICIES.into_iter().chain(["all", "compaction+history-trim"]) {
+        let outcome = home.run(&words(policy, &[]));
+        assert_eq!(outcome.exit, Exit::Failed, "{policy}: {}", outcome.out);
+        assert!(outcome.err.contains("hint: ") && outcome.out.is_empty(), "{policy}: {}", outcome.err);
+        let allowed = home.run(&words(policy, &["--allow-empty"]));
+        assert_eq!(allowed.exit, Exit::Done, "{policy}: {}", allowed.err);
+        for word in ["NaN", "inf", "-0"] {
+            assert!(!allowed.out.contains(word), "{policy}: {}", allowed.out);
+        }
+        let document = home.json(&words(policy, &["--allow-empty"]));
+        let text = document["policies"].to_string();
+        assert!(!text.contains("-0.0"), "{policy}: {text}");
+    }
+}
+
+#[test]
+fn a_policy_with_everything_off_is_the_log() {
+    let home = home();
+    let catalog = catalog(&home);
+    let filter = ["--tool-catalog", &catalog, "--set", "enabled=false"];
+    let all_shown = ["--tool-catalog", &catalog, "--set", "always=[*]", "--set", "fallback=false"];
+    let rare = ["--tier", "micro", "--set", "micro.min_saving_tokens=1000000"];
+    for (policy, more) in [
+        ("prompt-cache", &[][..]),
+        ("prompt-cache", &["--ttl", "1h"]),
+        ("compaction", &["--set", "window=1000000000"]),
+        ("compaction", &rare),
+        ("history-trim", &["--set", "history_trimming=false"]),
+        (
+            "history-trim",
+            &[
+                "--set",
+                "keep_recent_exchanges=1000",
+                "--set",
+                "max_history_tokens=1000000000",
+                "--set",
+                "keep_recent_user_turns_in_chained_tool_calls=1000",
+            ],
+        ),
+        ("tool-filter", &filter),
+        ("tool-filter", &all_shown),
+        ("compaction+history-trim", &["--set", "window=1000000000", "--set", "history_trimming=false"]),
+    ] {
+        let report = report(&home, policy, more);
+        assert_eq!(report["simulated"], report["baseline"], "{policy} {more:?}");
+        assert_eq!(report["delta"], json!({"tokens_removed": 0, "iet": 0.0, "iet_pct": 0.0, "usd": 0.0}), "{policy}");
+        assert_eq!(report["extra_costs"]["calls"], 0, "{policy} {more:?}");
+        let classes = report.pointer("/breakage/classes").and_then(Value::as_object);
+        assert!(classes.is_none_or(|classes| classes.is_empty()), "{policy} {more:?}: {}", report["breakage"]);
+        assert_eq!(report["withheld"], Value::Null, "{policy} {more:?}");
+    }
+}
+
+#[test]
+fn without_caching_every_token_costs_one() {
+    let home = home();
+    for policy in ["prompt-cache", "compaction"] {
+        let report = report(&home, policy, &["--set", "prompt-cache.layout=none"]);
+        let contexts = prompt(&report["billed"]);
+        assert_eq!(number(&report["simulated"]["uncached"]), contexts);
+        assert_eq!(report["simulated"]["iet"].as_f64(), Some(contexts as f64), "{policy}: 20 u20 per token");
+        let dollars = contexts as f64 * 5.0 / 1e6;
+        assert!((report["simulated"]["usd"].as_f64().unwrap() - dollars).abs() < 1e-9, "{policy}");
+    }
+    // The log's cache for the first, no cache for the others.
+    let cached = report(&home, "history-trim", &set(&SHORT_HISTORY));
+    let plain =
+        report(&home, "history-trim", &[&set(&SHORT_HISTORY)[..], &["--set", "prompt-cache.layout=none"]].concat());
+    assert_eq!(cached["uncached_iet_pct"], plain["delta"]["iet_pct"], "the other world is printed beside");
+    assert!(plain["delta"]["iet_pct"].as_f64().unwrap() < 0.0);
+}
+
+#[test]
+fn a_stack_acts_in_one_order_and_tells_what_its_parts_do_to_each_other() {
+    let home = home();
+    let settings = [set(&SMALL_WINDOW), set(&SHORT_HISTORY)].concat();
+    let stack = report(&home, "compaction+history-trim", &settings);
+    let other = report(&home, "history-trim+compaction", &settings);
+    assert_eq!(stack, other, "whatever the order of the names");
+    assert_eq!(stack["policy"], "compaction+history-trim");
+    let change = |report: &Value| report["delta"]["iet"].as_f64().unwrap();
+    let apart = change(&report(&home, "compaction", &set(&SMALL_WINDOW)))
+        + change(&report(&home, "history-trim", &set(&SHORT_HISTORY)));
+    let interaction = stack["interaction_iet"].as_f64().unwrap();
+    assert!((interaction - (change(&stack) - apart)).abs() < 1e-6, "{interaction} {apart}");
+    assert!(interaction.abs() > 1.0, "old text goes once only");
+    let out = home.run(&words("compaction+history-trim", &settings)).out;
+    assert!(out.contains("together instead of one by one: "), "{out}");
+    assert_eq!(report(&home, "compaction", &set(&SMALL_WINDOW))["interaction_iet"], Value::Null);
+    let catalog = catalog(&home);
+    let more = [&settings[..], &["--tool-catalog", &catalog]].concat();
+    let three = report(&home, "prompt-cache+tool-filter+compaction+history-trim", &more);
+    assert_eq!(three["policy"], "tool-filter+compaction+history-trim+prompt-cache");
+    assert_eq!(three["knobs"].as_object().unwrap().len(), 4);
+}
+
+#[test]
+fn savings_of_hidden_tools_are_withheld_without_a_catalog_and_told_with_one() {
+    let home = home();
+    let without = report(&home, "tool-filter", &[]);
+    assert!(without["withheld"].as_str().unwrap().contains("--tool-catalog"));
+    assert!(number(&without["breakage"]["classes"]["tool_miss"]["events"]) > 0, "misses are known all the same");
+    let out = home.run(&words("tool-filter", &[])).out;
+    assert!(!out.contains('$') && out.starts_with("tool-filter: savings are withheld: "), "{out}");
+    let catalog = catalog(&home);
+    let with = report(&home, "tool-filter", &["--tool-catalog", &catalog]);
+    assert_eq!(with["withheld"], Value::Null);
+    assert!(with["delta"]["tokens_removed"].as_i64().unwrap() > 0);
+    assert_eq!(with["extra_costs"]["by_cause"]["tool_retry"]["calls"], 3, "one per session, where it is learned");
+    let picked = report(&home, "pick-tools", &["--tool-catalog", &catalog]);
+    assert_eq!(picked["fidelity"]["tool_catalog_source"], "given");
+}
+
+#[test]
+fn definitions_are_measured_in_the_shape_of_each_provider() {
+    let home = home();
+    let catalog = catalog(&home);
+    let sizes = |provider: &str| {
+        let more = ["--tool-catalog", &catalog, "--provider", provider];
+        let report = report(&home, "arg-check", &more);
+        let tools = report["details"]["arg-check"]["provider"]["tools"].as_array().unwrap().clone();
+        assert_eq!(tools.len(), 6);
+        tools.iter().map(|tool| number(&tool["tokens_sent"])).sum::<u64>()
+    };
+    let sizes = ["anthropic", "openai", "ollama", "gemini"].map(sizes);
+    assert!(sizes.iter().all(|&tokens| tokens > 500) && sizes[1] > sizes[0], "{sizes:?}");
+}
+
+#[test]
+fn telemetry_answers_what_it_can_and_refuses_the_rest() {
+    let home = home();
+    let dir = home.path("telemetry");
+    let dir = dir.to_str().unwrap();
+    home.json(&["replay", "--emit-telemetry", dir]);
+    let more = ["--from-telemetry", "--input-dir", dir];
+    for (policy, why) in [("prompt-cache", "no usage"), ("pick-tools", "no text"), ("arg-check", "no arguments")] {
+        let told = [policy, why, "leave --from-telemetry out"];
+        fails(&home, &words(policy, &more), Exit::Usage, &told);
+    }
+    for policy in ["compaction", "history-trim", "tool-filter", "compaction+history-trim"] {
+        let report = report(&home, policy, &more);
+        assert_eq!(report["fidelity"]["estimator"], "telemetry", "{policy}");
+        assert_eq!(report["fidelity"]["anchored_share"], Value::Null, "{policy}");
+        assert!(report["withheld"].as_str().is_some_and(|why| !why.is_empty()), "{policy}");
+        assert_eq!(report["input"]["sessions"], 3, "{policy}");
+        let outcome = home.run(&words(policy, &more));
+        assert!(outcome.out.starts_with(&format!("{policy}: savings are withheld: ")), "{}", outcome.out);
+        assert!(!outcome.out.contains('$'), "nothing is priced: {}", outcome.out);
+    }
+    let all = home.json(&words("all", &more));
+    let withheld = |report: &&Value| report["withheld"].is_string();
+    let policies = all["policies"].as_array().unwrap();
+    assert_eq!((policies.len(), policies.iter().filter(withheld).count()), (ROWS.len(), ROWS.len()));
+    assert_eq!(all["basis"], "telemetry");
+    fails(&home, &words("prompt-cache+compaction", &more), Exit::Usage, &["prompt-cache", "no usage"]);
+    let empty = home.path("nothing");
+    std::fs::create_dir(&empty).unwrap();
+    let more = ["--from-telemetry", "--input-dir", empty.to_str().unwrap()];
+    assert_eq!(home.run(&words("compaction", &more)).exit, Exit::Failed);
+}
+
+#[test]
+fn a_clock_that_runs_backwards_loses_no_request_and_no_prefix() {
+    let (straight, backwards) = (Home::new(), Home::new());
+    let mut talk = Talk::new("s-one", 20_000);
+    let mut back = Talk::new("s-one", 20_000);
+    for turn in 0..8 {
+        talk.turn(turn);
+        back.turn(turn);
+        if turn == 3 {
+            // Six hours: the clock was wrong and is set right.
+            back.second -= 18_000;
+        }
+    }
+    straight.write(".claude/projects/p/one.jsonl", talk.text);
+    backwards.write(".claude/projects/p/one.jsonl", back.text);
+    for policy in ["prompt-cache", "compaction", "history-trim"] {
+        let (then, now) = (report(&straight, policy, &[]), report(&backwards, policy, &[]));
+        assert_eq!(now["input"]["skipped"], json!({ "clock_backwards": 1 }), "it is told");
+        assert_eq!(then["input"]["requests"], now["input"]["requests"]);
+        for field in ["billed", "baseline", "simulated", "delta", "breakage"] {
+            assert_eq!(then[field], now[field], "{policy} {field}");
+        }
+    }
+    assert_eq!(backwards.run(&words("all", &[])).exit, Exit::Done);
+}
+
+#[test]
+fn answers_without_usage_are_counted_and_cost_nothing() {
+    let home = home();
+    let usual = report(&home, "prompt-cache", &[]);
+    let mut talk = Talk::new("s-four", 60_000);
+    talk.has_usage = false;
+    // Each turn reads a file and says something; all but the first edit, the third looks up the weather.
+    let (silent, answers) = (talk.turns(4), 4 * 2 + 3 + 1);
+    home.write(".claude/projects/-home-user-orchard/four.jsonl", &silent);
+    for policy in POLICIES {
+        let report = report(&home, policy, &[]);
+        assert_eq!(report["input"]["skipped"]["no_usage"], answers, "{policy}");
+        assert_eq!(report["input"]["requests"], usual["input"]["requests"], "{policy}");
+        assert_eq!(report["billed"], usual["billed"], "{policy}");
+        assert_eq!(report["baseline"], if policy == "arg-check" { Value::Null } else { usual["baseline"].clone() });
+    }
+    let told = home.run(&words("compaction", &[])).out;
+    assert!(told.contains(&format!("{answers} answers of the log without usage: not replayed")), "{told}");
+    let home = Home::new();
+    home.write(".claude/projects/p/four.jsonl", &silent);
+    let hints = [&format!("none of the {answers} answers in the window has usage")[..], "--allow-empty"];
+    fails(&home, &words("compaction", &[]), Exit::Failed, &hints);
+    assert!(home.run(&words("arg-check", &[])).out.contains("7 of 7 calls to known tools are valid"));
+    let zeros = silent.replace("\"usage\":null", "\"usage\":{\"input_tokens\":0,\"output_tokens\":0}");
+    home.write(".claude/projects/p/four.jsonl", &zeros);
+    for policy in POLICIES.into_iter().filter(|policy| *policy != "arg-check") {
+        let outcome = home.run(&words(policy, &[]));
+        assert_eq!(outcome.exit, Exit::Done, "{policy}: {}", outcome.err);
+        assert!(!outcome.out.contains("NaN") && !outcome.out.contains("inf "), "{policy}: {}", outcome.out);
+    }
+    let told = report(&home, "prompt-cache", &[]);
+    assert_eq!(told["details"]["prompt-cache"]["prompt_cache"]["without_usage"], answers);
+    assert_eq!(told["billed"]["iet"], 0.0);
+}
+
+#[test]
+fn the_example_logs_are_answered_by_every_policy_and_stack() {
+    let home = Home::new();
+    let logs = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/claude-home");
+    let more = ["--input-dir", logs];
+    let all = reports(&home, "all", &more);
+    assert_eq!(all.len(), ROWS.len());
+    assert!(all.values().all(|report| report["input"]["requests"] == 200));
+    let cache = report(&home, "prompt-cache", &more);
+    let billed: u64 = prompt(&cache["billed"]);
+    assert_eq!(billed, 3_588_670 + 98_433 + 194_562 + 1_272, "as an independent count of the usage gives it");
+    assert_eq!(prompt(&cache["baseline"]), billed, "no token more or less");
+    for stack in
+        ["compaction+history-trim", "tool-filter+compaction+history-trim+prompt-cache", "pick-tools+compaction"]
+    {
+        assert_eq!(home.run(&words(stack, &more)).exit, Exit::Done, "{stack}");
+    }
+}
