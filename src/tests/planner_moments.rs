@@ -56,7 +56,8 @@ fn windows_are_counted_in_calls_and_in_steps() {
     assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::Exact; 3]);
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel[..2]).step(&at_once(2))]);
     assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::Exact; 3], "two calls were made before its message");
-    let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel[..3]).step(&[read.clone()])]);
+    let scene =
+        Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&parallel[..3]).step(std::slice::from_ref(&read))]);
     assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::None, Outcome::Exact, Outcome::Exact]);
     let slow = (0..4).fold(Script::new("s").grep(&["src/a.rs"]), |script, n| script.step(&[other(n)]));
     let scene = Scene::of(&[slow.read("src/a.rs")]);

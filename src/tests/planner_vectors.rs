@@ -147,7 +147,9 @@ const PUBLISHED: [Annotated; 12] = [
 ];
 
 /// After which tool, which one, probability, projection, its argument.
-const LINKS: [(&str, &str, f64, Option<&str>, Option<&str>); 10] = [
+type Linked = (&'static str, &'static str, f64, Option<&'static str>, Option<&'static str>);
+
+const LINKS: [Linked; 10] = [
     ("Read", "Read", 0.45, None, None),
     ("Edit", "Bash", 0.27, None, None),
     ("Edit", "Read", 0.14, None, None),
