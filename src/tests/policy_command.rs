@@ -1057,6 +1057,53 @@ fn answers_without_usage_are_counted_and_cost_nothing() {
     assert_eq!(told["billed"]["iet"], 0.0);
 }
 
+#[test]
+fn answers_cost_the_same_on_both_sides_if_they_are_counted() {
+    let home = home();
+    let settings = set(&SMALL_WINDOW);
+    let without = report(&home, "compaction", &settings);
+    let with = report(&home, "compaction", &[&settings[..], &["--include-output", "estimated"]].concat());
+    let output = |report: &Value, side: &str| number(&report[side]["output"]);
+    assert_eq!(output(&without, "baseline"), 0);
+    let answers = output(&with, "baseline");
+    assert!(answers > 40 * number(&with["input"]["requests"]), "40 tokens each by usage, often more by their blocks");
+    assert_eq!(output(&with, "simulated") - answers, output(&without, "simulated"), "summaries have output besides");
+    let change = |report: &Value| report["delta"]["iet"].as_f64().unwrap();
+    assert!((change(&with) - change(&without)).abs() < 1e-6);
+    assert!(with["notes"].to_string().contains("answers are counted on both sides"), "{}", with["notes"]);
+    fails(&home, &words("compaction", &["--include-output", "exact"]), Exit::Usage, &["estimated"]);
+}
+
+#[test]
+fn text_of_the_log_is_shown_only_to_who_asks_for_it() {
+    let home = home();
+    let settings = set(&SHORT_HISTORY);
+    let silent = home.run(&words("history-trim", &settings)).out;
+    let shown = home.run(&words("history-trim", &[&settings[..], &["--show-content"]].concat())).out;
+    assert!(!silent.contains("secret") && !silent.contains("examples of breaks"));
+    let (before, examples) = shown.split_once("\nexamples of breaks\n").unwrap();
+    assert!(!before.contains("secret"));
+    assert!(examples.contains("edit_source_lost: ") && examples.contains("one.jsonl:"), "{examples}");
+}
+
+#[test]
+fn figures_of_the_cache_have_other_names_on_request() {
+    let home = home();
+    let metrics = |more: &[&str]| {
+        let outcome = home.run(&words("prompt-cache", &[&["--alias", "agent-runtime"], more].concat()));
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+        serde_json::from_str::<Value>(&outcome.out).unwrap()["metrics"].clone()
+    };
+    let report = report(&home, "prompt-cache", &[]);
+    let (metrics, same) = (metrics(&[]), metrics(&["--json"]));
+    assert_eq!(metrics, same);
+    assert_eq!(metrics["llm_cache_read_tokens_total"].as_f64(), report["simulated"]["read"].as_f64());
+    let ratio = number(&report["simulated"]["read"]) as f64 / prompt(&report["simulated"]) as f64;
+    assert!((metrics["llm_cache_hit_ratio"].as_f64().unwrap() - ratio).abs() < 1e-9);
+    fails(&home, &words("compaction", &["--alias", "agent-runtime"]), Exit::Usage, &["add --policy prompt-cache"]);
+    fails(&home, &words("prompt-cache", &["--alias", "other"]), Exit::Usage, &["agent-runtime"]);
+}
+
 /// The tables of knobs in `docs/policies.md`: policy, knob, default.
 fn documented_knobs() -> BTreeMap<String, BTreeMap<String, String>> {
     let page = include_str!("../../docs/policies.md");
