@@ -774,7 +774,7 @@ fn a_session_in_two_files_is_the_session_in_one() {
         parts.write(".claude/projects/p/a.jsonl", lines[cut..].concat());
         for policy in ["prompt-cache", "compaction", "history-trim", "tool-filter"] {
             let (one, two) = (report(&home, policy, &[]), report(&parts, policy, &[]));
-            for field in ["billed", "baseline", "simulated", "delta", "breakage", "distribution", "baseline_vs_bill"] {
+            for field in ["billed", "baseline", "simulated", "delta", "distribution", "baseline_vs_bill"] {
                 assert_eq!(one[field], two[field], "{policy} {field}, cut at {cut}");
             }
             assert_eq!(one["input"]["requests"], two["input"]["requests"], "{policy}, cut at {cut}");
@@ -1055,6 +1055,90 @@ fn answers_without_usage_are_counted_and_cost_nothing() {
     let told = report(&home, "prompt-cache", &[]);
     assert_eq!(told["details"]["prompt-cache"]["prompt_cache"]["without_usage"], answers);
     assert_eq!(told["billed"]["iet"], 0.0);
+}
+
+/// The tables of knobs in `docs/policies.md`: policy, knob, default.
+fn documented_knobs() -> BTreeMap<String, BTreeMap<String, String>> {
+    let page = include_str!("../../docs/policies.md");
+    let section = page.split("\n## Knobs\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut tables: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    let mut policy = String::new();
+    for line in section.lines() {
+        if let Some(name) = line.strip_prefix("### `") {
+            policy = name.trim_end_matches('`').to_owned();
+        } else if let Some(row) = line.strip_prefix("| `") {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let knob = cells[0].trim_end_matches('`').to_owned();
+            assert_eq!(tables.entry(policy.clone()).or_default().insert(knob, cells[1].into()), None, "{line}");
+        }
+    }
+    tables
+}
+
+#[test]
+fn the_page_has_every_knob_with_its_default() {
+    fn collect(table: &toml_edit::Table, before: &str, knobs: &mut BTreeMap<String, String>) {
+        for (key, item) in table {
+            let name = format!("{before}{key}");
+            match item.as_table() {
+                Some(inner) => collect(inner, &format!("{name}."), knobs),
+                None => _ = knobs.insert(name, item.as_value().unwrap().clone().decorated("", "").to_string()),
+            }
+        }
+    }
+    let plain = |default: &str| default.trim_matches('"').replace('_', "");
+    let documented = documented_knobs();
+    assert_eq!(documented.len(), POLICIES.len());
+    let home = home();
+    for (policy, table) in &documented {
+        let file = format!("policies/{}.toml", policy.replace('-', "_"));
+        let sheet: toml_edit::DocumentMut = crate::rules::data::Data::default().text(&file).unwrap().parse().unwrap();
+        let mut knobs = BTreeMap::new();
+        collect(sheet["knobs"].as_table().unwrap(), "", &mut knobs);
+        let (unset, set): (Vec<_>, Vec<_>) = table.iter().partition(|(_, default)| *default == "unset");
+        let names = |knobs: Vec<&String>| knobs.into_iter().cloned().collect::<Vec<_>>();
+        assert_eq!(names(set.iter().map(|(name, _)| *name).collect()), names(knobs.keys().collect()), "{policy}");
+        for (name, default) in set {
+            assert_eq!(plain(default), plain(&knobs[name]), "{policy}.{name}");
+        }
+        for (name, _) in unset {
+            let more = ["--set", &format!("{name}=100")];
+            assert_eq!(home.run(&words(policy, &more)).exit, Exit::Done, "{policy}.{name}");
+        }
+    }
+}
+
+/// What the page shows below `$ devboy …` is what that command prints, up to `…`.
+#[test]
+fn quoted_answers_are_what_is_printed() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let mut seen = 0;
+    for page in [include_str!("../../docs/policies.md"), include_str!("../../README.md")] {
+        for block in page.split("```").skip(1).step_by(2) {
+            let Some((command, shown)) =
+                block.split_once("$ devboy replay --policy ").and_then(|(_, it)| it.split_once('\n'))
+            else {
+                continue;
+            };
+            let command =
+                format!("replay --policy {command} --no-lake").replace("testdata/", &format!("{root}testdata/"));
+            let out = Home::new().run(&command.split(' ').collect::<Vec<_>>()).out;
+            let shown: Vec<&str> = shown.trim_end().lines().take_while(|line| *line != " …").collect();
+            let printed: Vec<&str> = out.lines().take(shown.len()).collect();
+            assert_eq!(printed, shown, "{command}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn the_page_has_every_class_of_breaks_with_its_strength() {
+    let page = include_str!("../../docs/policies.md");
+    for class in crate::model::policy::breakage::Class::ALL {
+        let strength = format!("{:?}", class.strength()).to_lowercase();
+        assert!(page.contains(&format!("| `{}` | {strength} |", class.word())), "{} is {strength}", class.word());
+    }
 }
 
 #[test]
