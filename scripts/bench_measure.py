@@ -94,6 +94,11 @@ def facts(history):
     return '{:,} bytes, {:,} files, {:,} lines, longest line {:,} bytes'.format(size, files, lines, longest)
 
 
+def bytes_of(history):
+    return sum(os.path.getsize(os.path.join(folder, name))
+               for folder, _, names in os.walk(os.path.join(history, 'projects')) for name in names if name.endswith('.jsonl'))
+
+
 def version(argv):
     if not argv[0] or not os.access(argv[0], os.X_OK):
         return 'absent'
@@ -156,6 +161,17 @@ def mines(history, scratch):
 
     again = [Program('the same, asked again', [DEVBOY, 'mine', what, '-q', '--json', '--input-dir', history], kept) for what in ('edges', 'tools')]
     return [first('edges'), again[0], first('tools'), again[1]]
+
+
+def policies(history, scratch):
+    """Every policy at once: in one pass without a lake, then over the requests of a lake that the warm-up fills."""
+    every = [DEVBOY, 'replay', '--policy', 'all', '--input-dir', history, '--json', '-q']
+    kept = {'XDG_CACHE_HOME': os.path.join(scratch, 'requests-' + os.path.basename(history))}
+    return [
+        Program('`devboy replay --policy all --no-lake`', every + ['--no-lake'], {'XDG_CACHE_HOME': os.path.join(scratch, 'none')}),
+        Program('the same, lake up to date', every, kept),
+        Program('`ccusage claude daily --offline --json`', [CCUSAGE, 'claude', 'daily', '--offline', '--json'], {'CLAUDE_CONFIG_DIR': history}),
+    ]
 
 
 def analyses(events, scratch):
@@ -236,13 +252,15 @@ def measure():
         replayed = replays(os.path.join(DIR, 'many'), scratch)
         analyzed = analyses(os.path.join(DIR, 'events'), scratch)
         mined = mines(os.path.join(DIR, 'many'), scratch)
-        for group in (many, single, replayed, mined, analyzed, [help_text, nothing]):
+        asked = policies(os.path.join(DIR, 'many'), scratch)
+        for group in (many, single, replayed, mined, asked, analyzed, [help_text, nothing]):
             interleave(group, scratch)
         count = responses(os.path.join(DIR, 'many'), scratch)
         solved_ms, gap_pct = knapsack(scratch)
     floor = nothing.median(2)
     cold_replay, warm_replay, one, twenty, lone, hundred, planner, beside = (p.median(0) for p in replayed)
     cold, fresh, warm, ccusage, tune = (p.median(0) for p in many)
+    all_cold, all_warm, ccusage_again = (p.median(0) for p in asked)
     analyze, fingerprints, published = (p.median(0) for p in analyzed)
     head = '| command | wall, s: median (min–max) | user + system, s | peak memory, MB |\n| --- | --: | --: | --: |\n'
     lines = [
@@ -255,6 +273,7 @@ def measure():
         '', '**One file** (' + facts(os.path.join(DIR, 'single')) + ')', '', head + '\n'.join(p.row(floor) for p in single),
         '', '**Replay**, many files', '', head + '\n'.join(p.row(floor) for p in replayed),
         '', '**Aggregates**, many files, lake up to date', '', head + '\n'.join(p.row(floor) for p in mined),
+        '', '**Policies**, many files', '', head + '\n'.join(p.row(floor) for p in asked),
         '', '**Telemetry** ({:,} events)'.format(int(os.environ['BENCH_EVENTS'])), '', head + '\n'.join(p.row(floor) for p in analyzed),
         '', '**Start**', '', head + help_text.row(floor),
         '', '| bar | measured | limit | met |', '| --- | --: | --: | :-: |',
@@ -276,6 +295,9 @@ def measure():
         bar('peak memory of a replay', most(*(p.median(2) for p in replayed[:4])), None, ' MB'),
         bar('`mine edges`, lake up to date', mined[0].median(0), .5, ' s'),
         bar('`mine tools`, lake up to date', mined[2].median(0), .5, ' s'),
+        bar('`replay --policy all`, cold ÷ ccusage', ratio(all_cold, ccusage_again), 5),
+        bar('the same, lake up to date, per 600 MB of logs', all_warm and all_warm * .6e9 / bytes_of(os.path.join(DIR, 'many')), 1, ' s'),
+        bar('peak memory of all policies', most(*(p.median(2) for p in asked[:2])), None, ' MB'),
         floor_bar('events per second of `tune analyze` ÷ published `tune analyze`', ratio(published, analyze), 3, 1),
         floor_bar('events per second of `mine fingerprints` ÷ published `tune analyze`', ratio(published, fingerprints), 3, 1),
         bar('peak memory of `tune analyze`', analyzed[0].median(2), 300, ' MB'),

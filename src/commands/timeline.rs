@@ -20,7 +20,7 @@ use crate::logs::timeline::{Gauge, Reader, TimelineGuide, read as timelines};
 use crate::model::id::Id;
 use crate::model::timeline::Timeline;
 use crate::model::timeline_rows::FileTimeline;
-use crate::model::tokenizer::VOCABULARIES;
+use crate::model::tokenizer::{Tokens, VOCABULARIES};
 use crate::model::trace::FileTrace;
 use crate::progress::Progress;
 use crate::report::numbers;
@@ -30,18 +30,31 @@ const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
 /// The data file of numbers and words.
 const RULES: &str = "timeline.toml";
 
+/// Counts nothing.
+struct Uncounted;
+
+impl Gauge for Uncounted {
+    fn tokens(&mut self, _: &str) -> Tokens {
+        Tokens::default()
+    }
+}
+
 impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
-    /// does not know as they are now are read as a whole.
+    /// does not know as they are now are read as a whole. `counted` asks for the tokens of each block as well, in all
+    /// vocabularies: they take longer than all the rest, and few questions need them.
     ///
     /// # Errors
     /// If `rules/timeline.toml` does not fit.
-    pub fn timeline(&mut self) -> Result<Timeline> {
+    pub fn timeline(&mut self, counted: bool) -> Result<Timeline> {
         let rules = self.timeline_rules()?;
-        let words = Id::pseudonym([self.data.text("logs.toml")?, self.data.text(RULES)?].concat().as_bytes());
-        let mut known = self.stored_timelines(words);
-        let news = self.read_timelines(&rules, &known);
-        self.store_timelines(words, &news);
+        let texts = [self.data.text("logs.toml")?, self.data.text(RULES)?].concat();
+        let name = |counted: &str| Id::pseudonym([texts.as_str(), counted].concat().as_bytes());
+        let (plain, full) = (name(""), name("counted"));
+        // Rows with tokens answer either question.
+        let mut known = self.stored_timelines([full, if counted { full } else { plain }]);
+        let news = self.read_timelines(&rules, &known, counted);
+        self.store_timelines(if counted { full } else { plain }, &news);
         known.extend(news);
         let keys = self.sources.iter().map(|source| source.key);
         let piped = self.piped_timeline.as_ref().map(|file| SourceTimeline { key: Id::NONE, file });
@@ -66,7 +79,7 @@ impl Input {
     }
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is.
-    fn stored_timelines(&mut self, words: Id) -> BTreeMap<usize, FileTimeline> {
+    fn stored_timelines(&mut self, words: [Id; 2]) -> BTreeMap<usize, FileTimeline> {
         let Some(lake) = &mut self.lake else { return BTreeMap::new() };
         let wanted: BTreeSet<u32> = self.selected.iter().map(|stored| stored.number).collect();
         let packed = self.pool.install(|| lake.load_timelines(&wanted)).unwrap_or_else(|why| {
@@ -77,7 +90,7 @@ impl Input {
         let sources = self.sources.par_iter().zip(&self.selected).enumerate();
         let current = sources.filter_map(|(index, (source, stored))| {
             let row = packed.get(&stored.number)?;
-            let as_it_is = row.bytes == stored.bytes && row.words == words;
+            let as_it_is = row.bytes == stored.bytes && words.contains(&row.words);
             (as_it_is || source.path.is_none()).then(|| Some((index, unpack(&row.rows)?)))?
         });
         self.pool.install(|| current.collect())
@@ -88,6 +101,7 @@ impl Input {
         &mut self,
         rules: &TimelineRules,
         known: &BTreeMap<usize, FileTimeline>,
+        counted: bool,
     ) -> Vec<(usize, FileTimeline)> {
         let listed: BTreeMap<&Path, &LogFile> =
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
@@ -104,7 +118,9 @@ impl Input {
             }
         }
         let knobs = self.formats.knobs();
-        let gauge = || -> Box<dyn Gauge> { Box::new(Desk::new(VOCABULARY_BITS, knobs)) };
+        let gauge = || -> Box<dyn Gauge> {
+            if counted { Box::new(Desk::new(VOCABULARY_BITS, knobs)) } else { Box::new(Uncounted) }
+        };
         let guide = TimelineGuide { vocabulary: &self.vocabulary, rules, gauge: &gauge };
         let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
         let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));

@@ -52,7 +52,7 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
     };
     let window = Millis::MIN..Millis::MAX;
     let mut input = Input::read_for_timeline(&line.input, window, &line.output, &mut context).unwrap();
-    let timeline = input.timeline().unwrap();
+    let timeline = input.timeline(true).unwrap();
     check(&timeline);
     (timeline, input.notes)
 }

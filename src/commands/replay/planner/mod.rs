@@ -94,7 +94,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let planners = learned::planners(&stage, &input.data)?;
     if args.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
-        stage.intents = Some(Intents::new(&stage.history, &input.timeline()?, models));
+        stage.intents = Some(Intents::new(&stage.history, &input.timeline(false)?, models));
     }
     input.tell(&args.output, context)?;
     tell(args, &stage, &planners, context)?;

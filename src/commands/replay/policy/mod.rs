@@ -71,7 +71,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
-    let timeline = input.timeline()?;
+    let timeline = input.timeline(needs_tokens(flags, &rows))?;
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| row.stack.has(Policy::ArgCheck));
     if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
@@ -118,6 +118,12 @@ fn no_requests(timeline: &Timeline) -> Error {
             Error::failed("no requests in the window").hint("widen --since, --until or --days, or pass --allow-empty")
         }
     }
+}
+
+/// Whether blocks have to be counted: for their sizes, or to hold tokenizers against the bill.
+fn needs_tokens(flags: &Flags<'_>, rows: &[Row]) -> bool {
+    let by_vocabulary = flags.policy.estimator.as_deref().is_some_and(|name| name.ends_with('k'));
+    by_vocabulary || flags.policy.alias.is_some() || rows.len() == 1 && rows[0].stack.has(Policy::PromptCache)
 }
 
 /// The sheets with everything that was set.

@@ -18,6 +18,10 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
     let conclude = move |finished: &Finished<'_>| {
         let scene = finished.scene;
+        // Beside other policies a lifetime is one row; the variants are for whoever asks about the cache alone.
+        if !finished.is_alone {
+            return Part::default();
+        }
         // Variants are held against the cache as it was, whatever was set.
         let shipped = Sheet { oracle: scene.ground.oracle.clone(), ..sheet };
         let found = prompt_cache::run(&scene.ground.under(finished.oracle), &shipped, &scene.world.prices);

@@ -149,7 +149,8 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_alone: bool)
     }
     let changes_contexts = !stages.is_empty();
     let (run, breaks) = scene.run(&set, stages);
-    let uncached = if changes_contexts { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
+    let is_asked = changes_contexts && is_alone;
+    let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
     let finished =
         Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_alone };
     let besides = |request: &Request| {
