@@ -37,7 +37,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Tune(tune::Args),
-    Replay(replay::Args),
+    Replay(Box<replay::Args>),
     Mine(mine::Args),
     Annotate(annotate::Args),
     Encode(encode::Args),

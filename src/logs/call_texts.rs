@@ -9,11 +9,14 @@ use crate::lines::LineBuffer;
 use crate::logs::message::id_of;
 use crate::logs::read::{self, Job};
 use crate::logs::take::TakeRecords;
-use crate::model::id::{Id, IdMap};
+use crate::model::id::Id;
 use crate::model::trace::Counters;
 
 /// What a check of one call came to, whatever it is.
 pub type Checked<T> = (String, T);
+
+/// Judges one call: tool, client version, arguments as JSON.
+pub type Check<'c, T> = dyn Fn(&str, Option<&str>, &[u8]) -> T + Sync + 'c;
 
 /// What is known of all calls, by `tool_use` id.
 #[derive(Debug)]
@@ -21,7 +24,7 @@ pub struct Calls<T> {
     /// Checked, each once.
     pub asked: BTreeMap<Id, Checked<T>>,
     /// Whether a result is an error, and its first characters.
-    pub answered: IdMap<Id, (bool, String)>,
+    pub answered: BTreeMap<Id, (bool, String)>,
 }
 
 /// Reads all jobs, one worker a file. `check` is asked about each call: tool, client version, arguments as JSON. Of
@@ -30,7 +33,7 @@ pub fn read_all<T: Send>(
     jobs: &[Job<'_>],
     answer_chars: usize,
     pool: &rayon::ThreadPool,
-    check: &(dyn Fn(&str, Option<&str>, &[u8]) -> T + Sync),
+    check: &Check<'_, T>,
 ) -> Calls<T> {
     let next = AtomicUsize::new(0);
     let read: Vec<Vec<(usize, Calls<T>)>> = pool.broadcast(|_| {
@@ -46,7 +49,7 @@ pub fn read_all<T: Send>(
     });
     let mut files: Vec<(usize, Calls<T>)> = read.into_iter().flatten().collect();
     files.sort_by_key(|(job, _)| *job);
-    let mut calls = Calls { asked: BTreeMap::new(), answered: IdMap::default() };
+    let mut calls = Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
     for (_, file) in files {
         for (id, checked) in file.asked {
             calls.asked.entry(id).or_insert(checked);
@@ -59,18 +62,14 @@ pub fn read_all<T: Send>(
 }
 
 /// Reads one stream.
-pub fn read_stream<T>(
-    source: impl std::io::Read,
-    answer_chars: usize,
-    check: &dyn Fn(&str, Option<&str>, &[u8]) -> T,
-) -> Calls<T> {
+pub fn read_stream<T>(source: impl std::io::Read, answer_chars: usize, check: &Check<'_, T>) -> Calls<T> {
     let mut reader = Reader::new(check, answer_chars);
     read::read_stream_into(source, &mut reader);
     reader.calls
 }
 
 struct Reader<'c, T> {
-    check: &'c dyn Fn(&str, Option<&str>, &[u8]) -> T,
+    check: &'c Check<'c, T>,
     answer_chars: usize,
     counters: Counters,
     calls: Calls<T>,
@@ -84,8 +83,8 @@ struct Blocks<'a> {
 }
 
 impl<'c, T> Reader<'c, T> {
-    fn new(check: &'c dyn Fn(&str, Option<&str>, &[u8]) -> T, answer_chars: usize) -> Self {
-        let calls = Calls { asked: BTreeMap::new(), answered: IdMap::default() };
+    fn new(check: &'c Check<'c, T>, answer_chars: usize) -> Self {
+        let calls = Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
         Self { check, answer_chars, counters: Counters::default(), calls }
     }
 

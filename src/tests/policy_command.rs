@@ -111,7 +111,7 @@ impl Talk {
             json!({ "type": "text", "text": "Done with this secretanswer part, the next one may follow." }),
         ]);
         // Every second pause outlives five minutes.
-        self.second += if turn % 2 == 0 { 400 } else { 60 };
+        self.second += if turn.is_multiple_of(2) { 400 } else { 60 };
     }
 
     fn turns(mut self, turns: usize) -> String {

@@ -9,7 +9,7 @@ use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::window;
 use crate::error::Result;
-use crate::logs::call_texts::{self, Calls};
+use crate::logs::call_texts::{self, Calls, Check};
 use crate::logs::read::Job;
 use crate::model::id::{Id, IdSet};
 use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
@@ -93,11 +93,7 @@ pub fn report(
 }
 
 /// All calls, and how many logs there are no longer.
-fn read(
-    input: &Input,
-    rules: &Rules,
-    check: &(dyn Fn(&str, Option<&str>, &[u8]) -> Verdict + Sync),
-) -> (Calls<Verdict>, u64) {
+fn read(input: &Input, rules: &Rules, check: &Check<'_, Verdict>) -> (Calls<Verdict>, u64) {
     let selected = input.sources.iter().filter(|source| !source.is_sidecar());
     let (there, gone): (Vec<_>, Vec<_>) = selected.partition(|source| source.path.is_some());
     let listed = there.iter().filter_map(|source| {

@@ -99,7 +99,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
                 "clearings": cleared,
                 "sweep": swept,
             }),
-            notes: report::notes(&placed, u64::from(knobs.window))
+            notes: report::notes(&placed, knobs.window)
                 .into_iter()
                 .chain(report::NOTES.iter().map(|note| (*note).to_owned()))
                 .collect(),
