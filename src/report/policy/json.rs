@@ -7,8 +7,8 @@ use crate::model::policy::breakage::Breakage;
 use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
 use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides};
 
-/// The fields of the report.
-pub fn json(report: &PolicyReport) -> Value {
+/// The fields of the report; sessions one by one if asked for.
+pub fn json(report: &PolicyReport, by_session: bool) -> Value {
     let outcome = report.outcome.as_ref();
     json!({
         "policy": report.policy,
@@ -23,7 +23,7 @@ pub fn json(report: &PolicyReport) -> Value {
         "extra_costs": outcome.map(extra_costs),
         "breakage": report.breakage.as_ref().map(breakage),
         "distribution": outcome.map(|outcome| json!({ "per_session": outcome.spread })),
-        "by": outcome.map(groups),
+        "by": outcome.map(|outcome| groups(outcome, by_session)),
         "uncached_iet_pct": report.uncached_change.map(|change| 100.0 * change),
         "is_clear": outcome.map(|_| !report.is_unsure()),
         "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
@@ -81,8 +81,8 @@ fn breakage(breakage: &Breakage) -> Value {
     json!({ "reread_tokens": breakage.reread_tokens, "classes": classes.collect::<Map<String, Value>>() })
 }
 
-fn groups(outcome: &Outcome) -> Value {
-    let dimensions = outcome.by.iter().filter(|(dimension, _)| **dimension != "session");
+fn groups(outcome: &Outcome, by_session: bool) -> Value {
+    let dimensions = outcome.by.iter().filter(|(dimension, _)| by_session || **dimension != "session");
     let of = |groups: &std::collections::BTreeMap<String, Sides>| -> Map<String, Value> {
         let row = |sides: &Sides| {
             let mut row = difference(sides);

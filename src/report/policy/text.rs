@@ -277,6 +277,7 @@ fn verdict_word(report: &PolicyReport) -> &'static str {
     let change = report.outcome.as_ref().and_then(|outcome| outcome.total.change());
     match change.filter(|_| report.withheld.is_none()) {
         None => "withheld",
+        Some(0.0) => "no change",
         Some(_) if report.is_unsure() => "no clear winner",
         Some(change) if change < 0.0 => "cheaper",
         Some(_) => "dearer",

@@ -28,7 +28,13 @@ pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context:
         return aliases(flags, reports, context);
     }
     if flags.output.form() == Format::Json {
-        return document(flags, input_fields(input), "policies", reports.iter().map(report::json).collect(), context);
+        return document(
+            flags,
+            input_fields(input),
+            "policies",
+            reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect(),
+            context,
+        );
     }
     in_words(flags, reports, context)
 }
@@ -37,7 +43,13 @@ pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context:
 pub fn recorded(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
     if flags.output.form() == Format::Json {
         let fields = json!({ "basis": "telemetry" });
-        return document(flags, fields, "policies", reports.iter().map(report::json).collect(), context);
+        return document(
+            flags,
+            fields,
+            "policies",
+            reports.iter().map(|one| report::json(one, flags.policy.per_session)).collect(),
+            context,
+        );
     }
     in_words(flags, reports, context)
 }
@@ -47,7 +59,7 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
     if flags.output.form() == Format::Json {
         let cell = |cell: &super::sweep::Cell| {
             let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
-            json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report) })
+            json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, flags.policy.per_session) })
         };
         return document(flags, input_fields(input), "cells", swept.cells.iter().map(cell).collect(), context);
     }
