@@ -22,6 +22,12 @@ use crate::report::policy::{Fidelity, PolicyReport};
 /// Arguments are in no timeline and in no lake, so they take a second reading.
 const PIPED: &str = "standard input can be read only once, so its arguments are not checked: name a file or a folder";
 
+/// Beside other policies the logs are not read for this one alone, unless the user brings schemas to check against.
+pub fn put_off() -> PolicyReport {
+    let why = "the lake holds no arguments; ask for it alone, or bring --tool-catalog, and the logs are read for it";
+    PolicyReport { policy: Policy::ArgCheck.name().into(), withheld: Some(why.into()), ..PolicyReport::default() }
+}
+
 /// Checks every call.
 ///
 /// # Errors

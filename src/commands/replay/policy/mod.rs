@@ -91,7 +91,10 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     }
     let one = |row: &Row| {
         let sheets = sheets.with(row)?;
-        let report = if row.stack.has(Policy::ArgCheck) {
+        let is_beside = rows.len() > 1 && flags.policy.tool_catalog.is_empty();
+        let report = if row.stack.has(Policy::ArgCheck) && is_beside {
+            arg_check::put_off()
+        } else if row.stack.has(Policy::ArgCheck) {
             arg_check::report(&input, &world.timeline, &sheets, &tools, flags.policy.provider)?
         } else {
             simulate::report(&scene, &sheets, &row.stack, rows.len() == 1)?
