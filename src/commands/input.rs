@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,11 +23,11 @@ use crate::frames::lake::Lake;
 use crate::frames::manifest::StoredSource;
 use crate::frames::tables::SCHEMA_VERSION;
 use crate::logs::assemble::assemble;
-use crate::logs::discover::{self, Listing, Root};
+use crate::logs::discover::{self, Listing, LogFile, Root};
 use crate::logs::endpoint::Endpoints;
 use crate::logs::gather::gather;
 use crate::logs::message::Guide;
-use crate::logs::read;
+use crate::logs::read::{self, Job};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::body_facts::BodyFacts;
@@ -402,6 +402,15 @@ impl Input {
             text += &format!(" {key} {number} {bytes} {readings} {probe}");
         }
         Some(Id::pseudonym(text.as_bytes()))
+    }
+
+    /// The logs on disk, each as a whole, in the order of `sources`: for whoever has to read text again.
+    pub fn jobs(&self) -> Vec<Job<'_>> {
+        let listed: BTreeMap<&Path, &LogFile> =
+            self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
+        let logs = self.sources.iter().filter(|source| !source.is_sidecar());
+        let files = logs.filter_map(|source| listed.get(source.path.as_deref()?));
+        files.map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes }).collect()
     }
 
     /// Files that are deleted from disk and live on in the lake.

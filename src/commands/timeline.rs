@@ -78,7 +78,8 @@ impl Input {
         Ok((reading.trace, reader.finish().0))
     }
 
-    /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is.
+    /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
+    /// also if nobody counted their blocks ([`crate::model::timeline::Block::is_counted`]).
     fn stored_timelines(&mut self, words: [Id; 2]) -> BTreeMap<usize, FileTimeline> {
         let Some(lake) = &mut self.lake else { return BTreeMap::new() };
         let wanted: BTreeSet<u32> = self.selected.iter().map(|stored| stored.number).collect();

@@ -79,6 +79,13 @@ pub struct Block {
     pub record: Id,
 }
 
+impl Block {
+    /// Whether its tokens are known: a text has at least one in every vocabulary.
+    pub fn is_counted(&self) -> bool {
+        self.chars == 0 || self.tokens.iter().all(|&tokens| tokens > 0)
+    }
+}
+
 /// One tool call with its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToolCall {

@@ -51,9 +51,9 @@ fn is_exact(before: &Request, request: &Request) -> bool {
     quiet && before.model == request.model && read > 0 && request.usage.cache_read == read
 }
 
-/// Images have no characters, and the text of thinking may be missing.
+/// Images have no characters, the text of thinking may be missing, and logs may be gone before their blocks were counted.
 fn is_in_log(block: &Block) -> bool {
-    block.kind != BlockKind::Media && !(block.kind == BlockKind::Thinking && block.chars == 0)
+    block.is_counted() && block.kind != BlockKind::Media && !(block.kind == BlockKind::Thinking && block.chars == 0)
 }
 
 /// Sums of one session: sizes of text, tokens without and with framing.

@@ -1,7 +1,7 @@
 //! The knobs of a policy: the defaults of its sheet with what the user sets laid over them.
 
 use serde::de::DeserializeOwned;
-use toml_edit::{Array, DocumentMut, Item, Table, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use crate::error::{Error, Result};
 
@@ -83,7 +83,7 @@ impl Sheet {
         let (last, tables) = setting.key.split_last().expect("a setting has a key");
         let mut at = &mut self.document["knobs"];
         for part in tables {
-            at = &mut at[part.as_str()];
+            at = opened(&mut at[part.as_str()]);
         }
         self.set.push((setting.key.clone(), setting.place.clone()));
         at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
@@ -149,6 +149,15 @@ impl Sheet {
         *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
         toml_edit::de::from_document(alone).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
+}
+
+/// An item that can hold others. Below a value there is no knob: a table takes its place, and whoever reads the knobs names
+/// it as wrong.
+fn opened(item: &mut Item) -> &mut Item {
+    if !item.is_table_like() {
+        *item = Item::Value(Value::InlineTable(InlineTable::new()));
+    }
+    item
 }
 
 /// A whole number where a fraction is wanted is one.

@@ -7,7 +7,7 @@ use crate::model::policy::cost::Spent;
 use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
 use crate::model::timeline::{Request, Timeline};
 use crate::policies::drive::{Priced, Run};
-use crate::policies::money::{Prices, Tariff};
+use crate::policies::money::Tariff;
 use crate::policies::sizes::Sizes;
 
 /// What a policy comes to. `besides` is what each request costs on both sides alike (its answer, if that is to count).
@@ -118,29 +118,4 @@ pub fn answer(tariff: &Tariff<'_>, sizes: &Sizes, request: &Request) -> Bill {
     let rates = tariff.rates(request.model, request.start, request.context());
     let spent = Spent { output, ..Spent::default() };
     Bill { spent, cost: rates.cost(&spent) }
-}
-
-/// What a request was billed, as its usage says.
-fn spent(request: &Request) -> Spent {
-    let usage = &request.usage;
-    let hour = usage.cache_creation_1h.min(usage.cache_creation);
-    Spent {
-        read: usage.cache_read,
-        write_5m: usage.cache_creation - hour,
-        write_1h: hour,
-        uncached: usage.input,
-        output: 0,
-    }
-}
-
-/// What the log was billed.
-pub fn billed(timeline: &Timeline, prices: &Prices) -> Bill {
-    let tariff = Tariff::new(prices, &timeline.names);
-    let mut bill = Bill::default();
-    for request in &timeline.requests {
-        let spent = spent(request);
-        bill.spent += spent;
-        bill.cost += tariff.cost(request.model, request.start, &spent);
-    }
-    bill
 }

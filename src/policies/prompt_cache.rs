@@ -8,8 +8,8 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, Total};
-use crate::model::policy::prompt_cache::{Arm, BestPerSession, Cause, PromptCache, Verdict};
-use crate::model::timeline::Request;
+use crate::model::policy::prompt_cache::{Arm, Bars, BestPerSession, Cause, PromptCache, Verdict};
+use crate::model::timeline::{Request, Timeline};
 use crate::model::trace::{NO_TIME, Place};
 use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, Oracle, Ttl};
 use crate::policies::drive::{Ground, Run};
@@ -26,6 +26,8 @@ pub struct Sheet {
     pub oracle: Oracle,
     /// Which variants stand beside the baseline, and when one wins.
     pub compare: Compare,
+    /// What the simulation is held against.
+    pub bars: Bars,
     /// The router's settings.
     pub router: HotCacheRules,
     /// What counts as a write to a workspace.
@@ -71,6 +73,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let simulated = ground.baseline();
     let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
     PromptCache {
+        bars: sheet.bars,
         billed: bill::total(ground),
         baseline: baseline.total(),
         simulated: simulated.total(),
@@ -93,7 +96,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
             .is_on()
             .then(|| workspace_report::run(ground, &sheet.workspace)),
         unpriced_models: money::unpriced_models(ground.timeline, prices).into_iter().map(str::to_owned).collect(),
-        unlisted_minimum: unlisted(ground),
+        unlisted_minimum: unlisted(ground.timeline, ground.oracle),
         without_usage: baseline.without_usage,
     }
 }
@@ -174,10 +177,11 @@ fn observed() -> String {
 }
 
 /// Models that the table of minimum prefixes does not list.
-fn unlisted(ground: &Ground<'_>) -> Vec<String> {
-    let asked = ground.timeline.requests.iter().filter(|request| request.context() > 0);
-    let models: BTreeSet<&str> = asked.map(|request| ground.timeline.names.text(request.model)).collect();
-    models.into_iter().filter(|model| ground.oracle.listed_minimum(model).is_none()).map(str::to_owned).collect()
+pub fn unlisted(timeline: &Timeline, oracle: &Oracle) -> Vec<String> {
+    let asked = timeline.requests.iter().filter(|request| request.context() > 0);
+    let models: BTreeSet<&str> = asked.map(|request| timeline.names.text(request.model)).collect();
+    let unlisted = models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());
+    unlisted.map(str::to_owned).collect()
 }
 
 /// Idle reads that one written prefix may cost before writing it again is cheaper, as a fraction: what a write costs more

@@ -95,6 +95,7 @@ impl SizeRules {
     fn raw(&self, estimator: Estimator, block: &Block) -> f64 {
         let counted = |vocabulary: Bpe| vocabulary.place().map_or(0.0, |place| f64::from(block.tokens[place]));
         match estimator {
+            Estimator::Cl100k | Estimator::O200k if !block.is_counted() => self.estimate(block),
             Estimator::Anchored | Estimator::Fitted => self.estimate(block),
             Estimator::Cl100k => counted(Bpe::Cl100kBase),
             Estimator::O200k => counted(Bpe::O200kBase),

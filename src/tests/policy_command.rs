@@ -277,6 +277,9 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         ("tool-filter", &["--set", "predictor=stars"], &["stars"]),
         ("pick-tools", &["--set", "overlap=dice"], &["dice", "jaccard"]),
         ("arg-check", &["--set", "no_schema_mode=maybe"], &["maybe", "human_approval"]),
+        ("prompt-cache", &["--set", "ttl.foo=1"], &["--set ttl.foo=1", "ttl"]),
+        ("prompt-cache", &["--set", "report.workspace.x.y=1"], &["--set report.workspace.x.y=1", "workspace"]),
+        ("compaction", &["--set", "micro.target_tokens.x=2"], &["--set micro.target_tokens.x=2", "target_tokens"]),
         ("prompt-cache", &["--ttl", "7m"], &["7m", "5m or 1h"]),
         ("prompt-cache", &["--set", "layout=mine"], &["mine", "agent-runtime"]),
         ("prompt-cache", &["--set", "slack_s=-4"], &["slack_s", "-4"]),
@@ -1045,6 +1048,15 @@ fn answers_without_usage_are_counted_and_cost_nothing() {
     let hints = [&format!("none of the {answers} answers in the window has usage")[..], "--allow-empty"];
     fails(&home, &words("compaction", &[]), Exit::Failed, &hints);
     assert!(home.run(&words("arg-check", &[])).out.contains("7 of 7 calls to known tools are valid"));
+    // As a row of `all` it is put off; by name it runs, whatever stands beside it.
+    let details = |policy: &str, more: &[&str]| -> Vec<Value> {
+        let run = home.run(&[&words(policy, more)[..], &["--json", "--allow-empty"]].concat());
+        let document: Value = serde_json::from_str(&run.out).unwrap();
+        let policies = document["policies"].as_array().unwrap();
+        policies.iter().filter(|one| one["policy"] == "arg-check").map(|one| one["details"].clone()).collect()
+    };
+    assert_eq!(details("all", &[]), [json!({})]);
+    assert!(details("compaction", &["--compare", "arg-check"])[0]["arg-check"]["arg_check"].is_object());
     let zeros = silent.replace("\"usage\":null", "\"usage\":{\"input_tokens\":0,\"output_tokens\":0}");
     home.write(".claude/projects/p/four.jsonl", &zeros);
     for policy in POLICIES.into_iter().filter(|policy| *policy != "arg-check") {

@@ -13,7 +13,7 @@ use crate::policies::compaction::knobs::{Knobs, MicroKnobs, Style};
 use crate::policies::compaction::stage::Trigger;
 use crate::policies::compaction::sweep::{Ground, Point, row};
 use crate::policies::compaction::{Compaction, Sheet};
-use crate::policies::drive::{Run, run, run_watched};
+use crate::policies::drive::{self, Run, run, run_watched};
 use crate::policies::journal::Journal;
 use crate::policies::micro::Micro;
 use crate::policies::money::Prices;
@@ -102,14 +102,8 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     let bench = Bench::new(log.done());
     let sheet = Sheet::shipped();
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::Sheet::shipped());
-    let ground = Ground {
-        timeline: &bench.timeline,
-        sizes: &bench.sizes,
-        oracle: &bench.oracle,
-        prices: &bench.prices,
-        detectors: &detectors,
-        breakage: breakage::Sheet::shipped(),
-    };
+    let requests = drive::Ground::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
+    let ground = Ground { requests: &requests, detectors: &detectors, breakage: breakage::Sheet::shipped() };
     let at = |trigger| row(&ground, &Point { trigger, carry_tokens: 10_012, knobs: knobs() }, sheet);
     let never = at(Trigger::Never);
     assert_eq!((never.trigger_tokens, never.firings, never.edit_source_lost), (None, 0, 0));

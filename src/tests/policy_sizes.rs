@@ -2,6 +2,7 @@
 
 use super::timeline_builder::Story;
 use crate::model::timeline::{Marks, SegmentCause, Timeline, Trigger};
+use crate::model::tokenizer::VOCABULARIES;
 use crate::policies::calibration;
 use crate::policies::contexts;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes, apportioned};
@@ -179,6 +180,21 @@ fn bytes_per_token_are_counted_apart_from_characters() {
     assert_eq!((family.chars, family.bytes, family.tokens), (3_000, 6_000, 1_000));
     assert_eq!((family.chars_per_token.value, family.bytes_per_token.value), (3.0, 6.0));
     assert_eq!(family.bytes_per_token.lower, None, "one session has no interval");
+}
+
+/// Logs may be gone before their blocks were counted: no tokens is not a count of none.
+#[test]
+fn blocks_that_nobody_counted_are_estimated_and_calibrate_nothing() {
+    let mut log = Story::new();
+    log.session("a", "/p").human(40).ask(0, 20_000, 3).calls("Bash", "", 0).wait(1);
+    log.result(3_000).ask(20_000, 1_100, 3);
+    log.timeline().blocks.iter_mut().for_each(|block| block.tokens = [0; VOCABULARIES.len()]);
+    let timeline = log.done();
+    assert_eq!(calibration::calibrate(&timeline, &rules()).families, []);
+    let sizes = |estimator| Sizes::new(&timeline, estimator, &rules()).tokens;
+    let (counted, fitted) = (sizes(Estimator::O200k), sizes(Estimator::Fitted));
+    assert_eq!([counted[0], counted[2]], [fitted[0], fitted[2]]);
+    assert_eq!(counted[1], 0, "no text has no tokens");
 }
 
 /// What may happen between two requests.

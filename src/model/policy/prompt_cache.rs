@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::id::Id;
 use crate::model::policy::cost::{Cost, Total};
@@ -242,9 +242,27 @@ fn as_hex<S: serde::Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Erro
     serializer.collect_str(id)
 }
 
+/// What the simulation is held against, in percent.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bars {
+    /// Largest error of reads.
+    pub read_error: f64,
+    /// Least share of warm tool turns that are exact.
+    pub warm_exact: f64,
+    /// Largest bias of reads, either way.
+    pub bias: f64,
+    /// Largest distance of the cost from the bill, either way.
+    pub cost: f64,
+    /// Least share of human turns that are exact or close.
+    pub human_close: f64,
+}
+
 /// Everything that `prompt-cache` found.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PromptCache {
+    /// What the predictions are held against.
+    pub bars: Bars,
     /// The bill.
     pub billed: Total,
     /// Simulated as the log was sent, with observed lifetimes.

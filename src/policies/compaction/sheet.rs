@@ -116,6 +116,10 @@ pub struct Bars {
     pub after_size_percent: f64,
     /// Least share of clearings with equal sets, in percent.
     pub clearings_percent: f64,
+    /// Reads after a compaction that repeat an earlier one, as measured on the reference corpus, in percent.
+    pub rereads_elsewhere_percent: f64,
+    /// Compactions with such a read, as measured there, in percent.
+    pub with_reread_elsewhere_percent: f64,
 }
 
 impl Sheet {

@@ -5,14 +5,10 @@ use std::sync::Arc;
 use crate::model::policy::breakage::Class;
 use crate::model::policy::compaction::{Outcome, SweepRow};
 use crate::model::policy::cost::Cost;
-use crate::model::timeline::Timeline;
 use crate::policies::breakage::tally::tally;
 use crate::policies::breakage::{self, Detectors, Watch};
-use crate::policies::cache_knobs::Oracle;
-use crate::policies::drive::{Extra, run_watched};
+use crate::policies::drive::{self, Extra};
 use crate::policies::journal::Journal;
-use crate::policies::money::Prices;
-use crate::policies::sizes::Sizes;
 use crate::policies::view::Stage;
 
 use super::knobs::Knobs;
@@ -64,14 +60,8 @@ fn with_carry(knobs: &Knobs, sheet: &Sheet, carry: u32) -> Knobs {
 /// What a sweep runs on.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
-    /// The log.
-    pub timeline: &'a Timeline,
-    /// Its sizes.
-    pub sizes: &'a Sizes,
-    /// The cache.
-    pub oracle: &'a Oracle,
-    /// The prices.
-    pub prices: &'a Prices,
+    /// The requests under the cache that prices them.
+    pub requests: &'a drive::Ground<'a>,
     /// The detectors.
     pub detectors: &'a Detectors<'a>,
     /// Their numbers.
@@ -80,15 +70,14 @@ pub struct Ground<'a> {
 
 /// Replays one setting.
 pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
-    let Ground { timeline, sizes, oracle, prices, detectors, breakage } = *ground;
+    let Ground { requests, detectors, breakage } = *ground;
+    let timeline = requests.timeline;
     let journal = Journal::default();
-    let tokens: Arc<[u32]> = sizes.tokens.as_slice().into();
+    let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
     let mut watch = Watch::new(detectors);
-    let mut stages = || -> Vec<Box<dyn Stage>> {
-        let stage = Compaction::new(point.knobs.clone(), sheet.clone(), Arc::clone(&tokens), journal.clone());
-        vec![Box::new(stage.at(point.trigger))]
-    };
-    let run = run_watched(timeline, sizes, oracle, prices, &mut stages, &mut watch);
+    let stage = Compaction::new(point.knobs.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
+    let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(stage)];
+    let run = requests.run(0..timeline.chains.len() as u32, &mut stages, Some(&mut watch));
     let done = compactions(timeline, &journal.take(), &run, None, sheet);
     let broken = tally(detectors, timeline, &watch.breaks, run.requests.len() as u64, breakage);
     let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;

@@ -18,9 +18,6 @@ pub const NOTES: [&str; 4] = [
      3 %) is called no clear winner",
 ];
 
-/// The bars of the oracle (policies.md 2.3), as shares: error of reads, exact warm tool turns, bias, cost, close human turns.
-const BARS: [f64; 5] = [0.015, 0.99, 0.015, 0.02, 0.80];
-
 /// The first line, if nothing was set: what caching is worth, and whether another lifetime would be better.
 pub fn headline(found: &PromptCache) -> String {
     let saved = 1.0 - found.billed.cost.iet() / uncached(found).iet().max(1.0);
@@ -247,6 +244,8 @@ fn word(cause: Cause) -> &'static str {
 }
 
 fn accuracy(found: &PromptCache) -> Table {
+    let bars = &found.bars;
+    let bar = |sign: &str, value: f64| format!("{sign} {value} %");
     let mut table = Table::new(&["figure", "bar", "#all chains", "#main threads", "#held out"]);
     let sides = [&found.against_bill, &found.against_bill_main, &found.against_bill_held_out];
     let mut add = |name: &str, bar: String, figure: &dyn Fn(&AgainstBill) -> String| {
@@ -257,12 +256,12 @@ fn accuracy(found: &PromptCache) -> Table {
     };
     let precise = |share: f64| format!("{:+.2} %", 100.0 * share);
     add("requests", String::new(), &|side| thousands(side.requests));
-    add("error of reads", format!("≤ {}", percent(BARS[0])), &|side| format!("{:.2} %", 100.0 * side.wape()));
-    add("warm tool turns exact", format!("≥ {}", percent(BARS[1])), &|side| of(side.warm_tool_turns));
+    add("error of reads", bar("≤", bars.read_error), &|side| format!("{:.2} %", 100.0 * side.wape()));
+    add("warm tool turns exact", bar("≥", bars.warm_exact), &|side| of(side.warm_tool_turns));
     add("misses that read what the request before had read", String::new(), &|side| thousands(side.late_writes));
-    add("bias of reads", format!("± {}", percent(BARS[2])), &|side| precise(side.bias()));
-    add("cost", format!("± {}", percent(BARS[3])), &|side| precise(side.cost_error()));
-    add("human turns exact or within 2 %", format!("≥ {}", percent(BARS[4])), &|side| of(side.human_turns_close));
+    add("bias of reads", bar("±", bars.bias), &|side| precise(side.bias()));
+    add("cost", bar("±", bars.cost), &|side| precise(side.cost_error()));
+    add("human turns exact or within 2 %", bar("≥", bars.human_close), &|side| of(side.human_turns_close));
     table
 }
 

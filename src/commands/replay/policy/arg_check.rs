@@ -10,7 +10,6 @@ use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::window;
 use crate::error::Result;
 use crate::logs::call_texts::{self, Calls, Check};
-use crate::logs::read::Job;
 use crate::model::id::{Id, IdSet};
 use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
 use crate::model::timeline::Timeline;
@@ -22,9 +21,9 @@ use crate::report::policy::{Fidelity, PolicyReport};
 /// Arguments are in no timeline and in no lake, so they take a second reading.
 const PIPED: &str = "standard input can be read only once, so its arguments are not checked: name a file or a folder";
 
-/// Beside other policies the logs are not read for this one alone, unless the user brings schemas to check against.
+/// As a row of `all` it is left out, unless the user brings schemas to check against: the logs would be read for it alone.
 pub fn put_off() -> PolicyReport {
-    let why = "the lake holds no arguments; ask for it alone, or bring --tool-catalog, and the logs are read for it";
+    let why = "the lake holds no arguments; ask for it by name, or bring --tool-catalog, and the logs are read for it";
     PolicyReport { policy: Policy::ArgCheck.name().into(), withheld: Some(why.into()), ..PolicyReport::default() }
 }
 
@@ -100,15 +99,8 @@ pub fn report(
 
 /// All calls, and how many logs there are no longer.
 fn read(input: &Input, rules: &Rules, check: &Check<'_, Verdict>) -> (Calls<Verdict>, u64) {
-    let selected = input.sources.iter().filter(|source| !source.is_sidecar());
-    let (there, gone): (Vec<_>, Vec<_>) = selected.partition(|source| source.path.is_some());
-    let listed = there.iter().filter_map(|source| {
-        let path = source.path.as_ref()?;
-        input.listing.files.iter().find(|file| file.path == *path)
-    });
-    let jobs: Vec<Job<'_>> =
-        listed.map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes }).collect();
-    (call_texts::read_all(&jobs, rules.truth.chars, &input.pool, check), gone.len() as u64)
+    let gone = input.sources.iter().filter(|source| source.path.is_none() && !source.is_sidecar()).count();
+    (call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, check), gone as u64)
 }
 
 fn shape(name: ProviderName) -> Provider {

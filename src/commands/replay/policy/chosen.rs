@@ -110,6 +110,8 @@ pub struct Row {
     pub stack: Stack,
     /// What is set.
     pub settings: Vec<Setting>,
+    /// Whether the user named it; else it is a row of `all`.
+    pub is_named: bool,
 }
 
 #[derive(Deserialize)]
@@ -150,14 +152,14 @@ fn all(data: &Data) -> Result<Vec<Row>> {
         let stack = Stack::parse(&row.policy)?;
         let settings = row.set.iter().map(|text| Setting::parse(text, place.clone())).collect::<Result<_>>()?;
         let name = row.name.unwrap_or_else(|| [stack.name()].into_iter().chain(row.set).collect::<Vec<_>>().join(" "));
-        Ok(Row { name, stack, settings })
+        Ok(Row { name, stack, settings, is_named: false })
     };
     listed.row.into_iter().map(row).collect()
 }
 
 impl Row {
     fn plain(stack: Stack) -> Self {
-        Self { name: stack.name(), stack, settings: Vec::new() }
+        Self { name: stack.name(), stack, settings: Vec::new(), is_named: true }
     }
 }
 

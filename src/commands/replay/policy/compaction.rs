@@ -18,7 +18,7 @@ use crate::policies::compaction::sweep::{Ground, points, row};
 use crate::policies::compaction::{Compaction, Sheet};
 use crate::policies::journal::Journal;
 use crate::policies::micro::Micro;
-use crate::policies::micro::replayed::replayed;
+use crate::policies::micro::replayed::{clearings, replayed};
 use crate::report::policy::compaction as report;
 
 /// A version later than any.
@@ -39,10 +39,10 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         let stage = Micro::new(knobs.micro.clone(), sheet.clone(), journal.clone());
         let conclude = move |finished: &Finished<'_>| {
             let found = replayed(&finished.scene.world.timeline, &knobs.micro, &sheet);
-            let cleared = journal.take();
+            let done = clearings(&finished.scene.world.timeline, &journal.take(), finished.run);
             Part {
                 tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
-                details: json!({ "cleared": cleared.len(), "logged": found }),
+                details: json!({ "cleared": done, "logged": found }),
                 ..Part::default()
             }
         };
@@ -51,7 +51,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let journal = Journal::default();
     let stage = Compaction::new(knobs.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
-        let Finished { scene, run, breaks, is_alone, .. } = *finished;
+        let Finished { scene, run, breaks, is_named, .. } = *finished;
         let (world, detectors) = (scene.world, &scene.detectors);
         let timeline = &world.timeline;
         let broken = Some((detectors, breaks, &world.breakage));
@@ -61,15 +61,9 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         let after = after_sizes(timeline, &world.sizes.prefix, &knobs, &sheet);
         let ages = edit_ages(timeline, &world.breakage);
         let cleared = replayed(timeline, &knobs.micro, &sheet);
-        let ground = Ground {
-            timeline,
-            sizes: &world.sizes,
-            oracle: finished.oracle,
-            prices: &world.prices,
-            detectors,
-            breakage: &world.breakage,
-        };
-        let points = if is_alone { points(&knobs, &sheet) } else { Vec::new() };
+        let requests = scene.ground.under(finished.oracle);
+        let ground = Ground { requests: &requests, detectors, breakage: &world.breakage };
+        let points = if is_named { points(&knobs, &sheet) } else { Vec::new() };
         let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, &sheet)).collect();
         let found = report::Found {
             done: &done,
@@ -79,6 +73,15 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             ages: &ages,
             cleared: &cleared,
             swept: &swept,
+            bars: report::Bars {
+                placed: sheet.bars.placed_percent,
+                false_firings: sheet.bars.false_firings_percent,
+                tolerance: sheet.bars.after_size_tolerance_percent,
+                after_size: sheet.bars.after_size_percent,
+                clearings: sheet.bars.clearings_percent,
+                rereads_elsewhere: sheet.bars.rereads_elsewhere_percent,
+                with_reread_elsewhere: sheet.bars.with_reread_elsewhere_percent,
+            },
         };
         let setting = report::Setting {
             trigger_tokens: knobs.trigger_tokens(&sheet, NEWEST),

@@ -2,7 +2,6 @@
 
 use crate::commands::input::Input;
 use crate::logs::cited;
-use crate::logs::read::Job;
 use crate::model::id::{Id, IdSet};
 use crate::report::policy::PolicyReport;
 
@@ -18,15 +17,12 @@ pub fn add(reports: &mut [PolicyReport], input: &Input) {
         cited.filter_map(|(word, record)| Some((word, Id::from_hex(record)?))).collect()
     };
     let wanted: IdSet<Id> = reports.iter().flat_map(examples).map(|(_, id)| id).collect();
-    let paths = input.sources.iter().filter_map(|source| source.path.as_ref());
-    let files: Vec<_> = paths.filter_map(|path| input.listing.files.iter().find(|file| file.path == *path)).collect();
-    let jobs: Vec<Job<'_>> =
-        files.iter().map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes }).collect();
+    let jobs = input.jobs();
     let found = cited::find(&jobs, &wanted, CHARS, &input.pool);
     for report in reports {
         let lines = examples(report).into_iter().filter_map(|(word, id)| {
             let cited = found.get(&id)?;
-            let path = files[cited.job].path.display();
+            let path = jobs[cited.job].path.display();
             Some(format!("{word}: {path}:{} ({}) {}", cited.line, cited.uuid, cited.start))
         });
         report.shown = lines.collect();

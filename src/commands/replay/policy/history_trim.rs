@@ -37,7 +37,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             ("prefix breaks that the log does not have".to_owned(), report::breaks(&found.outcome)),
         ];
         let mut others = Vec::new();
-        if finished.is_alone {
+        if finished.is_named {
             others = variants(finished, &sheet);
             tables
                 .push(("settings of the router side by side, the log is 100 %".to_owned(), report::variants(&others)));

@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::model::timeline::Timeline;
 use crate::policies::knobs::Setting;
-use crate::policies::outcome::billed;
+use crate::policies::sizes::Estimator;
 use crate::report::numbers::counted as counted_noun;
 use crate::report::policy::{Counted, Fidelity, PolicyReport};
 use crate::rules::data::Data;
@@ -71,7 +71,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
-    let timeline = input.timeline(needs_tokens(flags, &rows))?;
+    let timeline = input.timeline(needs_tokens(flags, &rows)?)?;
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| row.stack.has(Policy::ArgCheck));
     if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
@@ -91,15 +91,14 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     }
     let one = |row: &Row| {
         let sheets = sheets.with(row)?;
-        let is_beside = rows.len() > 1 && flags.policy.tool_catalog.is_empty();
-        let report = if row.stack.has(Policy::ArgCheck) && is_beside {
+        let report = if row.stack.has(Policy::ArgCheck) && !row.is_named && flags.policy.tool_catalog.is_empty() {
             arg_check::put_off()
         } else if row.stack.has(Policy::ArgCheck) {
             arg_check::report(&input, &world.timeline, &sheets, &tools, flags.policy.provider)?
         } else {
-            simulate::report(&scene, &sheets, &row.stack, rows.len() == 1)?
+            simulate::report(&scene, &sheets, &row.stack, row.is_named)?
         };
-        framed(PolicyReport { policy: row.name.clone(), ..report }, &world, counted.clone(), &sheets)
+        framed(PolicyReport { policy: row.name.clone(), ..report }, &scene, counted.clone(), &sheets)
     };
     let mut reports: Vec<PolicyReport> = input.pool.install(|| rows.par_iter().map(one).collect::<Result<_>>())?;
     if flags.policy.show_content {
@@ -124,9 +123,10 @@ fn no_requests(timeline: &Timeline) -> Error {
 }
 
 /// Whether blocks have to be counted: for their sizes, or to hold tokenizers against the bill.
-fn needs_tokens(flags: &Flags<'_>, rows: &[Row]) -> bool {
-    let by_vocabulary = flags.policy.estimator.as_deref().is_some_and(|name| name.ends_with('k'));
-    by_vocabulary || flags.policy.alias.is_some() || rows.len() == 1 && rows[0].stack.has(Policy::PromptCache)
+fn needs_tokens(flags: &Flags<'_>, rows: &[Row]) -> Result<bool> {
+    let estimator = flags.policy.estimator.as_deref().map(world::estimator_of).transpose()?;
+    let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
+    Ok(by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache)))
 }
 
 /// The sheets with everything that was set.
@@ -170,7 +170,8 @@ fn counted(world: &World, files: u64) -> Counted {
 }
 
 /// Adds what every report says about its input.
-fn framed(report: PolicyReport, world: &World, input: Counted, sheets: &Sheets) -> Result<PolicyReport> {
+fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Sheets) -> Result<PolicyReport> {
+    let world = scene.world;
     let (anchored, requests) = world.sizes.anchored_share();
     let fidelity = Fidelity {
         estimator: if world.is_billed { world.estimator_name().into() } else { "telemetry".into() },
@@ -180,6 +181,5 @@ fn framed(report: PolicyReport, world: &World, input: Counted, sheets: &Sheets) 
         ttl_source: world::oracle(sheets)?.knobs.ttl.to_string(),
         ..report.fidelity
     };
-    let billed = billed(&world.timeline, &world.prices);
-    Ok(PolicyReport { input, fidelity, billed, ..report })
+    Ok(PolicyReport { input, fidelity, billed: scene.billed, ..report })
 }

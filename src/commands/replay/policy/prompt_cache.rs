@@ -19,7 +19,7 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
     let conclude = move |finished: &Finished<'_>| {
         let scene = finished.scene;
         // Beside other policies a lifetime is one row; the variants are for whoever asks about the cache alone.
-        if !finished.is_alone {
+        if !finished.is_named {
             return Part::default();
         }
         // Variants are held against the cache as it was, whatever was set.

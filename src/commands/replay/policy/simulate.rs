@@ -37,6 +37,8 @@ pub struct Scene<'w> {
     pub detectors: Detectors<'w>,
     /// The run under the cache as it was.
     pub observed: Run,
+    /// What the log was billed.
+    pub billed: Bill,
     /// How far a simulation that sees no bill is from the bill.
     pub accuracy: Accuracy,
 }
@@ -55,7 +57,9 @@ impl<'w> Scene<'w> {
             cost_error: against.cost_error(),
         };
         let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
-        Self { world, tools, ground, detectors, observed, accuracy }
+        let total = bill::total(&ground);
+        let billed = Bill { spent: total.spent, cost: total.cost };
+        Self { world, tools, ground, detectors, observed, billed, accuracy }
     }
 
     /// Runs stages over all chains.
@@ -99,8 +103,8 @@ pub struct Finished<'a> {
     pub breaks: &'a [Break],
     /// Cost of log and policy where nothing is cached.
     pub uncached: (Cost, Cost),
-    /// Whether this policy was asked for alone, so that there is room for variants.
-    pub is_alone: bool,
+    /// Whether this policy was asked for by name, so that there is room for variants.
+    pub is_named: bool,
 }
 
 /// What one policy adds to the report.
@@ -138,7 +142,7 @@ pub fn run_of(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run,
 ///
 /// # Errors
 /// If a knob makes no sense, or a file that it names cannot be read.
-pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_alone: bool) -> Result<PolicyReport> {
+pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
     let world = scene.world;
     let set = oracle(sheets)?;
     let baseline = scene.against(stack, &set);
@@ -149,10 +153,10 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_alone: bool)
     }
     let changes_contexts = !stages.is_empty();
     let (run, breaks) = scene.run(&set, stages);
-    let is_asked = changes_contexts && is_alone;
+    let is_asked = changes_contexts && is_named;
     let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
     let finished =
-        Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_alone };
+        Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_named };
     let besides = |request: &Request| {
         if world.with_output { answer(&scene.ground.tariff, &world.sizes, request) } else { Bill::default() }
     };

@@ -41,7 +41,7 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
         let sheets = sheets.with(row)?;
         let report = simulate::report(&scene, &sheets, &row.stack, false)?;
         let report = PolicyReport { policy: row.name.clone(), ..report };
-        reports.push(framed(report, &world, counted(&world, 0), &sheets)?);
+        reports.push(framed(report, &scene, counted(&world, 0), &sheets)?);
     }
     for row in refused {
         let withheld = refusal(&row.stack).map(str::to_owned);

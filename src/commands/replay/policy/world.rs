@@ -6,7 +6,7 @@ use crate::model::timeline::Timeline;
 use crate::policies::breakage::Sheet as BreakageSheet;
 use crate::policies::cache_knobs::{Knobs, Oracle};
 use crate::policies::money::{Prices, unpriced_models};
-use crate::policies::prompt_cache::Sheet as CacheSheet;
+use crate::policies::prompt_cache::{Sheet as CacheSheet, unlisted};
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
 use crate::report::numbers::counted;
 use crate::rules::data::Data;
@@ -70,6 +70,11 @@ impl World {
         if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
             notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
         }
+        let uncounted = self.timeline.blocks.iter().filter(|block| !block.is_counted()).count() as u64;
+        if uncounted > 0 && matches!(self.estimator, Estimator::Cl100k | Estimator::O200k) {
+            let blocks = counted(uncounted, "block");
+            notes.push(format!("{blocks} of deleted logs were never counted: their sizes are estimates"));
+        }
         let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
         if !unpriced.is_empty() {
             notes.push(format!(
@@ -77,14 +82,7 @@ impl World {
                 unpriced.join(", ")
             ));
         }
-        let texts = self.timeline.names.texts().iter();
-        let asked: std::collections::BTreeSet<_> = self.timeline.requests.iter().map(|request| request.model).collect();
-        let unlisted: Vec<&str> = texts
-            .enumerate()
-            .filter(|(index, _)| asked.contains(&crate::model::names::Sym(*index as u32)))
-            .map(|(_, name)| name.as_str())
-            .filter(|name| !name.is_empty() && oracle.listed_minimum(name).is_none())
-            .collect();
+        let unlisted = unlisted(&self.timeline, oracle);
         if !unlisted.is_empty() {
             notes.push(format!("the smallest prefix that is cached is not known for {}", unlisted.join(", ")));
         }
@@ -121,7 +119,11 @@ impl World {
     }
 }
 
-fn estimator_of(name: &str) -> Result<Estimator> {
+/// The estimator of this name.
+///
+/// # Errors
+/// If there is none.
+pub fn estimator_of(name: &str) -> Result<Estimator> {
     ESTIMATORS.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
         let names = ESTIMATORS.map(|(name, _)| name).join(", ");
         Error::usage(format!("there is no estimator `{name}`")).hint(names)
