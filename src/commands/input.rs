@@ -101,17 +101,18 @@ impl Input {
         Self::read_in_tiers(args, window, (tier, false), output, context)
     }
 
-    /// [`Input::read`] for who will ask for [`Input::timeline`].
+    /// [`Input::read`] for who will ask for [`Input::timeline`], too.
     ///
     /// # Errors
     /// See [`Input::read`].
     pub fn read_for_timeline(
         args: &InputArgs,
         window: Range<Millis>,
+        tier: u8,
         output: &OutputArgs,
         context: &mut Context<'_>,
     ) -> Result<Self> {
-        Self::read_in_tiers(args, window, (0, true), output, context)
+        Self::read_in_tiers(args, window, (tier, true), output, context)
     }
 
     fn read_in_tiers(

@@ -1,6 +1,7 @@
 //! The timeline of an input: a reading of its own, made for policies and calibrations and kept in the lake.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -59,7 +60,8 @@ impl Input {
         let keys = self.sources.iter().map(|source| source.key);
         let piped = self.piped_timeline.as_ref().map(|file| SourceTimeline { key: Id::NONE, file });
         let named = keys.enumerate().filter_map(|(index, key)| Some(SourceTimeline { key, file: known.get(&index)? }));
-        let timeline = assemble(&named.chain(piped).collect::<Vec<_>>(), rules.shrink_tokens_min);
+        let files = named.chain(piped).collect::<Vec<_>>();
+        let timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
         Ok(timeline.within(&self.window))
     }
 
@@ -82,19 +84,20 @@ impl Input {
     /// also if nobody counted their blocks ([`crate::model::timeline::Block::is_counted`]).
     fn stored_timelines(&mut self, words: [Id; 2]) -> BTreeMap<usize, FileTimeline> {
         let Some(lake) = &mut self.lake else { return BTreeMap::new() };
-        let wanted: BTreeSet<u32> = self.selected.iter().map(|stored| stored.number).collect();
-        let packed = self.pool.install(|| lake.load_timelines(&wanted)).unwrap_or_else(|why| {
+        let places = self.sources.iter().zip(&self.selected).enumerate();
+        let places: BTreeMap<u32, (usize, u64, bool)> =
+            places.map(|(at, (source, stored))| (stored.number, (at, stored.bytes, source.path.is_none()))).collect();
+        let make = |row: PackedTimeline<'_>| {
+            let &(place, bytes, is_gone) = places.get(&row.source)?;
+            let as_it_is = row.bytes == bytes && words.contains(&row.words);
+            if as_it_is || is_gone { Some((place, unpack(&row.rows)?)) } else { None }
+        };
+        let read = self.pool.install(|| lake.load_timelines(&make)).unwrap_or_else(|why| {
             self.notes.push(format!("the timelines in the lake were damaged ({why}) and are read anew"));
             lake.forget_timelines();
             BTreeMap::new()
         });
-        let sources = self.sources.par_iter().zip(&self.selected).enumerate();
-        let current = sources.filter_map(|(index, (source, stored))| {
-            let row = packed.get(&stored.number)?;
-            let as_it_is = row.bytes == stored.bytes && words.contains(&row.words);
-            (as_it_is || source.path.is_none()).then(|| Some((index, unpack(&row.rows)?)))?
-        });
-        self.pool.install(|| current.collect())
+        read.into_values().collect()
     }
 
     /// Reads the sources on disk that are not known; tells of those that are gone.
@@ -139,7 +142,7 @@ impl Input {
         let selected = &self.selected;
         let packed = news.par_iter().map(|(index, file)| {
             let stored = &selected[*index];
-            PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows: pack(file) }
+            PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows: Cow::Owned(pack(file)) }
         });
         let packed = self.pool.install(|| packed.collect());
         self.notes.extend(lake.commit_timelines(packed).err());

@@ -31,7 +31,7 @@ pub(super) fn f32s(values: impl Iterator<Item = f32>) -> ArrayRef {
     Arc::new(Float32Array::from_iter_values(values))
 }
 
-pub(super) fn blobs(values: impl Iterator<Item = Vec<u8>>) -> ArrayRef {
+pub(super) fn blobs(values: impl Iterator<Item = impl AsRef<[u8]>>) -> ArrayRef {
     Arc::new(BinaryArray::from_iter_values(values))
 }
 

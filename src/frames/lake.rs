@@ -4,6 +4,7 @@
 //! A run writes new segments under names that nobody refers to, then replaces the manifest. One run at a time holds the
 //! lock; what no manifest refers to is swept away by the next one.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
@@ -33,6 +34,8 @@ const SEGMENTS_MAX: usize = 8;
 const MEMOS_MAX: usize = 16;
 /// Rows per batch when reading.
 const BATCH_ROWS: usize = 1 << 16;
+/// Rows per group when writing.
+const GROUP_ROWS: usize = 1 << 20;
 /// Columns of hashes: a dictionary of them only costs time.
 const HASH_COLUMNS: [&str; 13] =
     ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values", "words", "packed"];
@@ -191,22 +194,24 @@ impl Lake {
         Ok(facts)
     }
 
-    /// What the sources in `wanted` say for a timeline; of several readings of a source the latest.
+    /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
+    /// the latest of which it makes something.
     ///
     /// # Errors
     /// If a segment cannot be read; [`Lake::forget_timelines`] then makes room for reading everything anew.
-    pub fn load_timelines(&self, wanted: &BTreeSet<u32>) -> Result<BTreeMap<u32, PackedTimeline>, String> {
+    pub fn load_timelines<T: Send>(
+        &self,
+        make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
+    ) -> Result<BTreeMap<u32, T>, String> {
         let [table] = timelines::TABLES;
-        let segments = &self.manifest.timeline_segments;
-        let read: Vec<Result<Vec<RecordBatch>, String>> =
-            segments.par_iter().map(|&segment| read_segment(&self.segment(segment, table))).collect();
+        let made = |batch: RecordBatch| {
+            let mut made = Vec::new();
+            let read = timelines::read(&batch, &mut |row| made.extend(Some(row.source).zip(make(row))));
+            read.map(|()| made).map_err(|cause| cause.to_string())
+        };
         let mut files = BTreeMap::new();
-        for batches in read {
-            for batch in batches? {
-                let rows = timelines::read(&batch).map_err(|cause| cause.to_string())?;
-                let rows = rows.into_iter().filter(|row| wanted.contains(&row.source));
-                files.extend(rows.map(|row| (row.source, row)));
-            }
+        for &segment in &self.manifest.timeline_segments {
+            files.extend(read_groups(&self.segment(segment, table), &made)?.into_iter().flatten());
         }
         Ok(files)
     }
@@ -220,20 +225,24 @@ impl Lake {
     ///
     /// # Errors
     /// Whatever the disk says; the lake is then as it was before.
-    pub fn commit_timelines(&mut self, mut news: Vec<PackedTimeline>) -> Result<(), String> {
+    pub fn commit_timelines(&mut self, mut news: Vec<PackedTimeline<'_>>) -> Result<(), String> {
         let mut next = self.manifest.clone();
         if next.timeline_segments.len() >= SEGMENTS_MAX {
             let fresh: BTreeSet<u32> = news.iter().map(|row| row.source).collect();
             let live = self.manifest.sources.values().map(|source| source.number);
-            let live = live.filter(|source| !fresh.contains(source)).collect();
-            news.extend(self.load_timelines(&live)?.into_values());
+            let live: BTreeSet<u32> = live.filter(|source| !fresh.contains(source)).collect();
+            let owned = |row: PackedTimeline<'_>| {
+                let rows = Cow::Owned(row.rows.to_vec());
+                live.contains(&row.source).then_some(PackedTimeline { rows, ..row })
+            };
+            news.extend(self.load_timelines(&owned)?.into_values());
             news.sort_by_key(|row| row.source);
             next.timeline_segments.clear();
         }
         let [table] = timelines::TABLES;
         let path = self.segment(next.next_segment, table);
         let batch = timelines::batch(&news).map_err(|cause| cause.to_string());
-        let written = batch.and_then(|batch| write_table(&path, &batch));
+        let written = batch.and_then(|batch| write_groups(&path, &batch, timelines::GROUP_ROWS));
         written.map_err(|cause| format!("writing {}: {cause}", path.display()))?;
         next.timeline_segments.push(next.next_segment);
         next.next_segment += 1;
@@ -452,11 +461,35 @@ fn read_segment(path: &Path) -> Result<Vec<RecordBatch>, String> {
     batches.collect::<Result<_, _>>().map_err(|cause| said(&cause))
 }
 
+/// What `made` makes of the row groups of a file, in order, one worker a group.
+fn read_groups<T: Send>(
+    path: &Path,
+    made: &(dyn Fn(RecordBatch) -> Result<T, String> + Sync),
+) -> Result<Vec<T>, String> {
+    let said = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
+    let opened = || File::open(path).map_err(|cause| said(&cause));
+    let metadata = ArrowReaderMetadata::load(&opened()?, ArrowReaderOptions::new()).map_err(|cause| said(&cause))?;
+    let group = |group: usize| {
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(opened()?, metadata.clone());
+        let batches = reader.with_row_groups(vec![group]).with_batch_size(BATCH_ROWS).build();
+        let batches = batches.map_err(|cause| said(&cause))?;
+        batches.map(|batch| made(batch.map_err(|cause| said(&cause))?)).collect::<Result<Vec<T>, String>>()
+    };
+    let groups = (0..metadata.metadata().num_row_groups()).into_par_iter().map(group);
+    let groups: Vec<Vec<T>> = groups.collect::<Result<_, String>>()?;
+    Ok(groups.into_iter().flatten().collect())
+}
+
 fn write_table(path: &Path, batch: &RecordBatch) -> Result<(), String> {
+    write_groups(path, batch, GROUP_ROWS)
+}
+
+fn write_groups(path: &Path, batch: &RecordBatch, group_rows: usize) -> Result<(), String> {
     let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
-        .set_statistics_enabled(EnabledStatistics::None);
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_max_row_group_row_count(Some(group_rows));
     for column in HASH_COLUMNS {
         properties = properties.set_column_dictionary_enabled(column.into(), false);
     }

@@ -42,7 +42,7 @@ fn list_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
         file.lists.iter().map(move |list| {
             let (values, later) = rest.split_at(usize::from(list.kept));
             rest = later;
-            values.iter().flat_map(pack).collect()
+            values.iter().flat_map(pack).collect::<Vec<u8>>()
         })
     });
     vec![

@@ -299,6 +299,7 @@ impl Driver<'_, '_> {
             timeline,
             request: index,
             sent_before: self.last.map(|last| last.tokens),
+            before: self.last.map(|_| &self.before),
             cached_before: self.cache.cached(),
             opens_segment: opens,
         };
@@ -310,6 +311,7 @@ impl Driver<'_, '_> {
         if let Some(observer) = self.observer.as_deref_mut() {
             observer.sent(&moment, &self.logged, &self.sent, &self.aside);
         }
+        self.aside.hints.clear();
     }
 
     /// When a request starts by the clock of its chain, which never runs backwards.

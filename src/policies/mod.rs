@@ -8,7 +8,8 @@
 //! a policy; what stages write down is a [`journal`].
 //!
 //! [`prompt_cache`] changes nothing but the cache, with [`causes`] of breaks and three reports of its own; [`calibration`]
-//! holds tokenizers against the bill. [`compaction`], [`micro`] and [`history_trim`] shorten contexts. [`catalog`] reads
+//! holds tokenizers against the bill. [`compaction`], [`micro`] and [`history_trim`] shorten contexts, [`pipeline`] what
+//! comes into them. [`catalog`] reads
 //! tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown; [`tool_filter`] and
 //! [`pick_tools`] are the policies about that, [`arg_check`] checks calls against schemas.
 
@@ -32,6 +33,7 @@ pub mod money;
 pub mod oracle;
 pub mod outcome;
 pub mod pick_tools;
+pub mod pipeline;
 pub mod predictors;
 pub mod priors;
 pub mod prompt_cache;

@@ -308,6 +308,7 @@ pub struct PickPolicy {
     inventory: Inventory,
     handling: Handling,
     prefixes: Option<Vec<u64>>,
+    catalog_notes: Vec<String>,
 }
 
 impl PickPolicy {
@@ -326,7 +327,9 @@ impl PickPolicy {
             every_request: knobs.scope == Scope::Request,
         };
         let prefixes = inputs.prefixes.map(<[u64]>::to_vec);
-        Self { knobs: knobs.clone(), rules: rules.clone(), stop: inputs.stop.clone(), inventory, handling, prefixes }
+        let catalog_notes = inputs.catalog.map(|(catalog, _)| catalog.notes()).unwrap_or_default();
+        let (knobs, rules, stop) = (knobs.clone(), rules.clone(), inputs.stop.clone());
+        Self { knobs, rules, stop, inventory, handling, prefixes, catalog_notes }
     }
 
     /// A stage for the driver.
@@ -442,6 +445,7 @@ impl PickPolicy {
         notes.push(
             "truth is what was called with every tool in sight; with fewer the model might have called others".into(),
         );
+        notes.extend(self.catalog_notes.iter().cloned());
         notes
     }
 }

@@ -75,6 +75,20 @@ pub struct Framing {
 }
 
 impl SizeRules {
+    /// Of the tokens of a block in a context, those of its text, so many code points of which are there; none if the block
+    /// is no text. What is measured of a tool result has its framing in it, which no shortening removes.
+    pub fn text_tokens(&self, block: &Block, kept_chars: u32, tokens: u32) -> Option<u32> {
+        match block.kind {
+            BlockKind::Human | BlockKind::Injected | BlockKind::Summary | BlockKind::Text => Some(tokens),
+            BlockKind::ToolResult => {
+                let text = f64::from(kept_chars) / self.chars_per_token.tool_result;
+                let whole = text + self.framing.tool_result;
+                Some(if whole > 0.0 { (f64::from(tokens) * (text / whole)) as u32 } else { 0 })
+            }
+            BlockKind::Thinking | BlockKind::ToolUse | BlockKind::Media => None,
+        }
+    }
+
     /// Reads the sheet; `place` is where it stands, for messages.
     ///
     /// # Errors

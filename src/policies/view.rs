@@ -6,6 +6,7 @@
 //! stages compose, and without any stage the view is the log's.
 
 use crate::model::timeline::Timeline;
+use crate::policies::breakage::dangling::Hint;
 
 /// What an item of a context is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -88,7 +89,9 @@ pub struct Moment<'a> {
     pub request: u32,
     /// Tokens of the context that was sent for the request before in this chain, as the stages left it; none at first.
     pub sent_before: Option<u64>,
-    /// Of those, how many leading tokens were cached when it was sent (policies.md, only what is not yet cached may be
+    /// That context; none at first.
+    pub before: Option<&'a View>,
+    /// Of its tokens, how many leading tokens were cached when it was sent (policies.md, only what is not yet cached may be
     /// cleared for free).
     pub cached_before: u64,
     /// Whether this request opens a segment.
@@ -102,6 +105,8 @@ pub struct Aside {
     pub extra: Vec<ExtraCall>,
     /// Breaks.
     pub noticed: Vec<Noticed>,
+    /// Hints in this context: a break is noticed where what they point at is gone in the end.
+    pub hints: Vec<Hint>,
 }
 
 /// A policy that changes contexts. It is asked for every request of a chain in order and must make its changes anew each

@@ -48,6 +48,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("policies/compaction.toml", include_str!("../../rules/policies/compaction.toml")),
     ("policies/history_trim.toml", include_str!("../../rules/policies/history_trim.toml")),
     ("policies/pick_tools.toml", include_str!("../../rules/policies/pick_tools.toml")),
+    ("policies/pipeline.toml", include_str!("../../rules/policies/pipeline.toml")),
     ("policies/prompt_cache.toml", include_str!("../../rules/policies/prompt_cache.toml")),
     ("policies/sizes.toml", include_str!("../../rules/policies/sizes.toml")),
     ("policies/stop_words.toml", include_str!("../../rules/policies/stop_words.toml")),

@@ -47,6 +47,7 @@ mod policy_micro;
 mod policy_money;
 mod policy_oracle;
 mod policy_pick_tools;
+mod policy_pipeline;
 mod policy_priced;
 mod policy_prompt_cache;
 mod policy_sizes;

@@ -57,20 +57,21 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
     let mut all = Vec::new();
     for (chain, known) in timeline.chains.iter().enumerate() {
         stage.begin(timeline, chain as u32);
-        let mut sent_before = None;
+        let mut before: Option<View> = None;
         for request in known.requests.clone() {
             let logged = logged(timeline, request);
             let segment = timeline.requests[request as usize].segment;
             let moment = Moment {
                 timeline,
                 request,
-                sent_before,
-                cached_before: sent_before.unwrap_or(0),
+                sent_before: before.as_ref().map(View::tokens),
+                before: before.as_ref(),
+                cached_before: before.as_ref().map_or(0, View::tokens),
                 opens_segment: timeline.segments[segment as usize].requests.start == request,
             };
             let (mut view, mut aside) = (logged.clone(), Aside::default());
             stage.apply(&moment, &mut view, &mut aside);
-            sent_before = Some(view.tokens());
+            before = Some(view.clone());
             all.push(Sent { request, logged, view, aside });
         }
     }

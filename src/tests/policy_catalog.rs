@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::model::policy::arg_check::Provider;
 use crate::policies::catalog::provider::{shaped, sizes, without_keywords};
 use crate::policies::catalog::read::{Shape, Spec, definitions};
-use crate::policies::catalog::seen::quoted;
+use crate::policies::catalog::seen::{attached, quoted};
 use crate::policies::catalog::version::Version;
 use crate::policies::catalog::{Catalog, CatalogRules, Definition};
 
@@ -186,8 +186,25 @@ fn definitions_that_a_log_quotes_are_found_and_other_text_is_not() {
     let found = quoted(&text);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].name, "mcp__git__get");
-    assert!(found[0].is_real);
+    assert!(found[0].schema.is_some() && !found[0].is_real, "it was searched for, so no list held it");
+    assert_eq!(quoted(&format!("[{tool}]"))[0].name, "mcp__git__get", "a list is understood as well");
     assert!(quoted("no function here").is_empty());
+}
+
+#[test]
+fn definitions_that_a_client_attached_are_found_wherever_they_stand() {
+    let tool = |name: &str, key: &str| json!({ "name": name, key: weather() });
+    let attachment = json!({
+        "type": "tools", "names": ["a", "b"], "schema": { "parameters": "none" },
+        "added": { "tools": [tool("a", "input_schema"), { "name": "without a schema" }] },
+        "servers": [{ "server": "weather", "tools": [tool("b", "inputSchema")] }],
+    });
+    let found = attached(&attachment);
+    assert_eq!(found.iter().map(|tool| (&tool.name[..], tool.is_real)).collect::<Vec<_>>(), [("a", true), ("b", true)]);
+    assert!(attached(&json!({ "type": "file", "content": "input_schema" })).is_empty());
+    let catalog = Catalog::logged([quoted(r#"[{"name": "b", "input_schema": {}}]"#), found].concat()).unwrap();
+    assert!(catalog.has_sizes() && catalog.find("b").unwrap().is_real, "what was sent as a list comes first");
+    assert_eq!(Catalog::logged(Vec::new()), None);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::harness::{Home, all_bytes};
 use super::log_builder::{Record, assistant, user};
 use crate::cli::Exit;
 
-const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "arg-check"];
+const POLICIES: [&str; 7] =
+    ["prompt-cache", "compaction", "history-trim", "pipeline", "tool-filter", "pick-tools", "arg-check"];
 /// Tokens that stand before the first message.
 const STATIC: u64 = 18_000;
 /// Compactions of contexts as small as those of the tests.
@@ -934,6 +935,60 @@ fn a_stack_acts_in_one_order_and_tells_what_its_parts_do_to_each_other() {
     assert_eq!(three["knobs"].as_object().unwrap().len(), 4);
 }
 
+/// One file read again and again, between answers about it and other calls.
+fn home_with_repeats() -> Home {
+    let home = Home::new();
+    let mut talk = Talk::new("s-five", 0);
+    let body: String = (0..90).map(|n| format!("    let secretname_{n} = secret_value({n});\n")).collect();
+    for turn in 0..8 {
+        talk.human(&format!("Look at the secretpart once more, for the {turn}th time"));
+        talk.calls("Read", json!({ "file_path": "/home/user/lantern/src/part.rs" }), &body);
+        talk.calls("Bash", json!({ "command": format!("cargo test {turn}") }), &format!("test {turn} passed\n"));
+        talk.request(&[json!({ "type": "text", "text": "Nothing has changed in it." })]);
+        talk.second += 60;
+    }
+    home.write(".claude/projects/-home-user-lantern/five.jsonl", talk.text);
+    home
+}
+
+#[test]
+fn the_pipeline_is_priced_as_its_own_report_counts_it_and_breaks_no_prefix() {
+    let home = home_with_repeats();
+    let replayed = home.json(&["replay"]);
+    let report = report(&home, "pipeline", &[]);
+    let found = &report["details"]["pipeline"];
+    assert_eq!((&found["hints"], &found["hints_held"], &found["results"]), (&json!(7), &json!(0), &json!(16)));
+    let saved = number(&found["tokens_saved"]) as f64 / number(&found["tokens"]) as f64;
+    let combined = replayed["scenarios"][0]["published"]["savings"]["combined_savings_pct"].as_f64();
+    if let Some(combined) = combined {
+        assert!((100.0 * saved - combined).abs() < 10.0, "framing aside: {saved} {combined}");
+    }
+    assert!(saved > 0.5, "seven of eight are hints: {found}");
+    assert!(report["delta"]["iet"].as_f64().unwrap() < 0.0 && report["delta"]["tokens_removed"].as_i64().unwrap() > 0);
+    let written = |bill: &Value| number(&bill["write_5m"]) + number(&bill["write_1h"]);
+    assert!(written(&report["simulated"]) < written(&report["baseline"]), "what is shorter is written once, shorter");
+    assert_eq!(report["breakage"]["classes"], json!({}), "{}", report["breakage"]);
+}
+
+#[test]
+fn hints_dangle_where_another_policy_takes_their_target_unless_partitions_know() {
+    let home = home_with_repeats();
+    let events = |report: &Value, class: &str| report["breakage"]["classes"][class]["events"].as_u64().unwrap_or(0);
+    let short = ["history-trim.keep_recent_exchanges=1", "history-trim.max_history_tokens=3000"];
+    let run = |partition: &str| {
+        let partition = format!("pipeline.partition={partition}");
+        report(&home, "pipeline+history-trim", &[set(&short), set(&[&partition])].concat())
+    };
+    let (told, untold) = (run("virtual"), run("logged"));
+    assert!(events(&untold, "dangling_ref") > 0, "the only showing is cut: {untold}");
+    assert!(events(&told, "dangling_ref") < events(&untold, "dangling_ref"), "{told}");
+    assert!(number(&told["details"]["pipeline"]["hints_held"]) > 0);
+    assert_eq!(untold["details"]["pipeline"]["hints_held"], 0);
+    let hints = report(&home, "pipeline", &set(&["layers=hints"]));
+    assert_eq!(hints["details"]["pipeline"]["shortened"], 7);
+    fails(&home, &words("pipeline", &set(&["formats=other"])), Exit::Usage, &["formats", "published"]);
+}
+
 #[test]
 fn savings_of_hidden_tools_are_withheld_without_a_catalog_and_told_with_one() {
     let home = home();
@@ -949,6 +1004,46 @@ fn savings_of_hidden_tools_are_withheld_without_a_catalog_and_told_with_one() {
     assert_eq!(with["extra_costs"]["by_cause"]["tool_retry"]["calls"], 3, "one per session, where it is learned");
     let picked = report(&home, "pick-tools", &["--tool-catalog", &catalog]);
     assert_eq!(picked["fidelity"]["tool_catalog_source"], "given");
+}
+
+/// The talks, in which a tool search spells out the forecast and a client attaches the list of its other tools.
+fn home_with_quoted_definitions(is_listed: bool) -> Home {
+    let home = home();
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "integer" } }, "required": ["city"] });
+    let forecast = json!({ "name": "mcp__weather__get_forecast", "description": "Forecast", "parameters": schema });
+    let mut talk = Talk::new("s-four", 60_000);
+    talk.human("Search for secrettools");
+    talk.calls("ToolSearch", json!({ "query": "weather" }), &format!("<function>{forecast}</function>"));
+    talk.turn(0);
+    if is_listed {
+        let text = std::fs::read_to_string(catalog(&home)).unwrap();
+        let tools: Value = serde_json::from_str(&text).unwrap();
+        let listed = json!({ "type": "tools", "list": tools });
+        talk.push("list", user("", "see the list").set("type", "attachment").set("attachment", listed), 0);
+    }
+    home.write(".claude/projects/-home-user-lantern/four.jsonl", talk.turns(2));
+    home
+}
+
+#[test]
+fn definitions_that_the_logs_quote_serve_where_the_user_brings_none() {
+    let searched = home_with_quoted_definitions(false);
+    let hidden = report(&searched, "tool-filter", &[]);
+    assert!(hidden["withheld"].is_string(), "no list ever held what was searched for: {hidden}");
+    let notes = hidden["notes"].to_string();
+    assert!(notes.contains("definitions in the logs that a tool search brought: 1"), "{notes}");
+    let checked = report(&searched, "arg-check", &[]);
+    assert_eq!(checked["fidelity"]["tool_catalog_source"], "logged, shipped");
+    let invalid = &checked["details"]["arg-check"]["arg_check"]["tools"]["mcp__weather__get_forecast"]["invalid"];
+    assert!(number(invalid) > 0, "its schema counts: {checked}");
+    let listed = home_with_quoted_definitions(true);
+    let hidden = report(&listed, "tool-filter", &[]);
+    assert_eq!((&hidden["withheld"], &hidden["fidelity"]["tool_catalog_source"]), (&Value::Null, &json!("logged")));
+    assert!(hidden["delta"]["tokens_removed"].as_i64().unwrap() > 0);
+    let catalog = catalog(&listed);
+    let given = report(&listed, "tool-filter", &["--tool-catalog", &catalog]);
+    assert_eq!(given["fidelity"]["tool_catalog_source"], "given", "the user's word comes first");
+    assert!(reports(&listed, "all", &[])["tool-filter"]["withheld"].is_string(), "as a row of many it reads no logs");
 }
 
 #[test]
@@ -973,7 +1068,12 @@ fn telemetry_answers_what_it_can_and_refuses_the_rest() {
     let dir = dir.to_str().unwrap();
     home.json(&["replay", "--emit-telemetry", dir]);
     let more = ["--from-telemetry", "--input-dir", dir];
-    for (policy, why) in [("prompt-cache", "no usage"), ("pick-tools", "no text"), ("arg-check", "no arguments")] {
+    for (policy, why) in [
+        ("prompt-cache", "no usage"),
+        ("pick-tools", "no text"),
+        ("arg-check", "no arguments"),
+        ("pipeline", "tune analyze"),
+    ] {
         let told = [policy, why, "leave --from-telemetry out"];
         fails(&home, &words(policy, &more), Exit::Usage, &told);
     }

@@ -549,7 +549,7 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, View)> {
 fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &View) -> Sent {
     let segment = timeline.requests[request as usize].segment as usize;
     let opens_segment = timeline.segments[segment].requests.start == request;
-    let moment = Moment { timeline, request, sent_before: None, cached_before: 0, opens_segment };
+    let moment = Moment { timeline, request, sent_before: None, before: None, cached_before: 0, opens_segment };
     let (mut view, mut aside) = (logged.clone(), Aside::default());
     stage.apply(&moment, &mut view, &mut aside);
     assert!(aside.extra.is_empty(), "trimming asks nobody");

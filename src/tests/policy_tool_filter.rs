@@ -197,7 +197,7 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(View, Aside)> {
             let mut aside = Aside::default();
             let before = request.checked_sub(1).map(|before| timeline.requests[before as usize].segment);
             let opens_segment = before != Some(timeline.requests[request as usize].segment);
-            let moment = Moment { timeline, request, sent_before, cached_before: 0, opens_segment };
+            let moment = Moment { timeline, request, sent_before, before: None, cached_before: 0, opens_segment };
             stage.apply(&moment, &mut view, &mut aside);
             sent_before = Some(view.tokens());
             out.push((view, aside));

@@ -80,7 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let effective = Effective::resolve(&file)?;
     let window = window::of(&args.window, context.now_ms)?;
     let mut input = match args.calibrate {
-        true => Input::read_for_timeline(&args.input, window, &args.report, context)?,
+        true => Input::read_for_timeline(&args.input, window, 0, &args.report, context)?,
         false => Input::read(&args.input, window, 0, &args.report, context)?,
     };
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {

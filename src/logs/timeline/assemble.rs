@@ -162,12 +162,13 @@ impl<'a> Assembly<'a> {
             let own = file.rows.rows.chains.iter().filter(|key| key.place == Place::AgentFile);
             recorded.extend(own.map(|key| (key.session, key.agent)));
         }
+        let records = files.iter().map(|file| file.rows.rows.records.len()).sum();
         Self {
             files,
             names,
             recorded,
-            nodes: Vec::new(),
-            known: IdMap::default(),
+            nodes: Vec::with_capacity(records),
+            known: IdMap::with_capacity_and_hasher(records, Default::default()),
             local: files.iter().map(|file| vec![NONE; file.rows.rows.records.len()]).collect(),
             requests: Vec::new(),
             by_message: IdMap::default(),

@@ -23,8 +23,9 @@ pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timelin
         results: Vec::new(),
     };
     layout.all();
-    layout.references();
-    layout.utterances();
+    let (references, utterances) = rayon::join(|| layout.references(), || layout.utterances());
+    (layout.out.references, layout.out.sources) = references;
+    (layout.out.utterances, layout.out.words) = utterances;
     let orphans = layout.answer_calls();
     let backwards = layout.backwards;
     let mut out = layout.out;
@@ -58,6 +59,8 @@ impl Layout<'_> {
         order.sort_unstable();
         // Where each request will stand.
         let mut place = vec![NONE; self.assembly.requests.len()];
+        self.out.requests.reserve(place.len());
+        self.out.blocks.reserve(self.assembly.files.iter().map(|file| file.rows.rows.blocks.len()).sum());
         let drafts = order.iter().flat_map(|&(_, _, track)| &self.assembly.tracks[track as usize].requests);
         for (index, &draft) in drafts.enumerate() {
             place[draft as usize] = index as u32;
@@ -232,7 +235,7 @@ impl Layout<'_> {
     }
 
     /// Words, of each record where it counts.
-    fn utterances(&mut self) {
+    fn utterances(&self) -> (Vec<Utterance>, Vec<Word>) {
         let mut made: Vec<(u32, &Utterance, &[Word])> = Vec::new();
         for (index, file) in self.assembly.files.iter().enumerate() {
             let rows = &file.rows.rows;
@@ -240,19 +243,21 @@ impl Layout<'_> {
             made.extend(rows.utterances.iter().filter_map(|row| Some((own(row)?, row, &rows.words[..]))));
         }
         made.sort_by_key(|(block, ..)| *block);
+        let (mut utterances, mut all) = (Vec::with_capacity(made.len()), Vec::new());
         for (block, row, words) in made {
             let mut take = |range: &Range<u32>| {
-                let start = self.out.words.len() as u32;
-                self.out.words.extend_from_slice(&words[range.start as usize..range.end as usize]);
-                start..self.out.words.len() as u32
+                let start = all.len() as u32;
+                all.extend_from_slice(&words[range.start as usize..range.end as usize]);
+                start..all.len() as u32
             };
             let (terms, words) = (take(&row.terms), take(&row.words));
-            self.out.utterances.push(Utterance { block, terms, words });
+            utterances.push(Utterance { block, terms, words });
         }
+        (utterances, all)
     }
 
     /// What answers took up, each where its own record counts; places in copies are those of what they repeat.
-    fn references(&mut self) {
+    fn references(&self) -> (Vec<Reference>, Vec<Occurrence>) {
         let mut made: Vec<(u32, Reference, Vec<Occurrence>)> = Vec::new();
         for (index, file) in self.assembly.files.iter().enumerate() {
             let rows = &file.rows.rows;
@@ -276,12 +281,13 @@ impl Layout<'_> {
         }
         // Those of one block stay in the order of its text.
         made.sort_by_key(|(block, ..)| *block);
+        let (mut references, mut all) = (Vec::with_capacity(made.len()), Vec::new());
         for (_, reference, sources) in made {
-            let start = self.out.sources.len() as u32;
-            self.out.sources.extend(sources);
-            let sources = start..self.out.sources.len() as u32;
-            self.out.references.push(Reference { sources, ..reference });
+            let start = all.len() as u32;
+            all.extend(sources);
+            references.push(Reference { sources: start..all.len() as u32, ..reference });
         }
+        (references, all)
     }
 
     fn boundaries(&mut self, track: u32, chain: u32, requests: &Range<u32>) {

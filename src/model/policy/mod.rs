@@ -8,5 +8,6 @@ pub mod cost;
 pub mod history_trim;
 pub mod outcome;
 pub mod pick_tools;
+pub mod pipeline;
 pub mod prompt_cache;
 pub mod tool_filter;

@@ -18,7 +18,7 @@ pub fn request_of(timeline: &Timeline, block: u32) -> u32 {
 pub fn calls_of(timeline: &Timeline, request: u32) -> Range<usize> {
     let outputs = &timeline.requests[request as usize].outputs;
     let start = timeline.calls.partition_point(|call| call.asked < outputs.start);
-    start..start + timeline.calls[start..].partition_point(|call| call.asked < outputs.end)
+    start..start + timeline.calls[start..].iter().take_while(|call| call.asked < outputs.end).count()
 }
 
 /// What a call does with the file that it names.

@@ -9,7 +9,7 @@ pub mod read;
 pub mod seen;
 pub mod version;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -132,17 +132,19 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Definitions that logs quote, in the order in which they were first seen.
-    pub fn logged(definitions: Vec<Definition>) -> Self {
-        let mut catalog = Self::default();
-        catalog.files.push(CatalogFile { name: "logs".into(), shape: Shape::Anthropic, tools: 0 });
-        for definition in definitions {
-            if catalog.find(&definition.name).is_none() {
-                catalog.definitions.push(definition);
-            }
-        }
-        catalog.files[0].tools = catalog.definitions.len();
-        catalog
+    /// Definitions that logs quote, in the order in which they were first seen; one that was in a list comes before one
+    /// that was searched for. None if there are none.
+    pub fn logged(mut definitions: Vec<Definition>) -> Option<Self> {
+        definitions.sort_by_key(|definition| !definition.is_real);
+        let mut seen = BTreeSet::new();
+        definitions.retain(|definition| seen.insert(definition.name.clone()));
+        let file = CatalogFile { name: "logs".into(), shape: Shape::Anthropic, tools: definitions.len() };
+        (!definitions.is_empty()).then(|| Self { files: vec![file], definitions })
+    }
+
+    /// Whether the size of any definition counts.
+    pub fn has_sizes(&self) -> bool {
+        self.definitions.iter().any(|definition| definition.is_real)
     }
 
     fn add(&mut self, file: &str, shape: Shape, definitions: Vec<Definition>) -> Result<()> {
@@ -180,7 +182,7 @@ impl Catalog {
     #[must_use]
     pub fn completed(mut self, other: &Self) -> Self {
         let first = self.files.len();
-        let known = self.definitions.iter().map(|known| known.name.clone()).collect::<std::collections::BTreeSet<_>>();
+        let known = self.definitions.iter().map(|known| known.name.clone()).collect::<BTreeSet<_>>();
         let missing = other.definitions.iter().filter(|definition| !known.contains(&definition.name));
         let missing = missing.map(|definition| Definition { file: definition.file + first, ..definition.clone() });
         self.definitions.extend(missing);
@@ -200,11 +202,18 @@ impl Catalog {
             .iter()
             .enumerate()
             .filter(|(index, file)| file.shape == Shape::Mcp && bare.get(index).copied().unwrap_or(false));
-        mcp.map(|(_, file)| {
+        let mcp = mcp.map(|(_, file)| {
             let name = &file.name;
             format!("{name}: tools of an MCP server, but their names lack mcp__SERVER__: write server=NAME:{name}")
-        })
-        .collect()
+        });
+        let searched = self.definitions.iter().filter(|definition| !definition.is_real).count();
+        let searched = (searched > 0).then(|| {
+            format!(
+                "definitions in the logs that a tool search brought: {searched}; their words and schemas count, their \
+                 sizes do not, since the client had left these tools out of its list"
+            )
+        });
+        mcp.chain(searched).collect()
     }
 }
 
@@ -223,6 +232,8 @@ pub struct CatalogRules {
     pub sizes: SizeFormula,
     /// What Anthropic is not sent.
     pub anthropic: AnthropicRules,
+    /// Where logs quote definitions.
+    pub logged: LoggedRules,
 }
 
 impl CatalogRules {
@@ -259,4 +270,12 @@ impl SizeFormula {
 pub struct AnthropicRules {
     /// JSON Schema keywords.
     pub removed_keywords: Vec<String>,
+}
+
+/// Where logs quote definitions.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoggedRules {
+    /// Tools whose answers may spell out definitions.
+    pub search_tools: Vec<String>,
 }

@@ -167,7 +167,7 @@ impl<'a> Reading<'a> {
                 BlockKind::Thinking => message.has_thinking = true,
                 _ => message.has_id |= block.call != NONE,
             }
-            if let Some(tokens) = text_tokens(self.sizes, block, item) {
+            if let Some(tokens) = self.sizes.text_tokens(block, item.kept_chars, item.tokens) {
                 message.text_chars += item.kept_chars;
                 message.text_tokens += tokens;
                 // The answer of a model is one string to a router, in however many blocks it was logged.
@@ -176,19 +176,5 @@ impl<'a> Reading<'a> {
             }
         }
         message
-    }
-}
-
-/// Tokens of a block's text in a view; none if the block is no text to a router. What is measured of a tool result has its
-/// framing in it, which no cut removes.
-pub(super) fn text_tokens(sizes: &SizeRules, block: &Block, item: &Item) -> Option<u32> {
-    match block.kind {
-        BlockKind::Human | BlockKind::Injected | BlockKind::Summary | BlockKind::Text => Some(item.tokens),
-        BlockKind::ToolResult => {
-            let text = f64::from(item.kept_chars) / sizes.chars_per_token.tool_result;
-            let whole = text + sizes.framing.tool_result;
-            Some(if whole > 0.0 { (f64::from(item.tokens) * (text / whole)) as u32 } else { 0 })
-        }
-        BlockKind::Thinking | BlockKind::ToolUse | BlockKind::Media => None,
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::model::policy::history_trim::{Role, TrimOutcome};
 use crate::model::timeline::{BlockKind, NONE, Timeline};
 use crate::policies::history_trim::breaks::Before;
-use crate::policies::history_trim::conversation::{Conversation, Message, Reading, text_tokens};
+use crate::policies::history_trim::conversation::{Conversation, Message, Reading};
 use crate::policies::history_trim::knobs::CutStyle;
 use crate::policies::history_trim::plan::{Fate, Plan, Rule};
 use crate::policies::history_trim::sticky::Sticky;
@@ -94,7 +94,7 @@ impl HistoryTrim {
         for (place, item) in items.iter_mut().enumerate() {
             let Key::Block(index) = item.key else { continue };
             let block = &timeline.blocks[index as usize];
-            let Some(text) = text_tokens(&self.sizes, block, item) else { continue };
+            let Some(text) = self.sizes.text_tokens(block, item.kept_chars, item.tokens) else { continue };
             item.kept_chars = item.kept_chars.min(head - chars);
             chars += item.kept_chars;
             let until_here = message.tokens_of(chars);

@@ -63,7 +63,9 @@ impl Filter {
     pub fn new(timeline: &Timeline, knobs: &Knobs, rules: &Rules, inputs: Inputs<'_>) -> Self {
         let formula = &inputs.catalog_rules.sizes;
         let source = match inputs.catalog {
-            None if knobs.system_tokens.is_some() && inputs.prefixes.is_some() => Source::Inferred,
+            None | Some((_, Source::Names)) if knobs.system_tokens.is_some() && inputs.prefixes.is_some() => {
+                Source::Inferred
+            }
             None => Source::Names,
             Some((_, source)) => source,
         };

@@ -5,6 +5,7 @@ pub mod compaction;
 pub mod history_trim;
 mod json;
 pub mod pick_tools;
+pub mod pipeline;
 pub mod prompt_cache;
 mod text;
 pub mod tool_filter;

@@ -14,7 +14,7 @@ use crate::model::id::{Id, IdSet};
 use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
 use crate::model::timeline::Timeline;
 use crate::policies::arg_check::{Checker, Knobs, Rules, Verdict, tally};
-use crate::policies::catalog::provider;
+use crate::policies::catalog::{Source, provider};
 use crate::report::policy::arg_check as report;
 use crate::report::policy::{Fidelity, PolicyReport};
 
@@ -42,9 +42,9 @@ pub fn report(
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
     let rules: Rules = sheet.read()?;
-    // What the user brings comes first; built-in tools are known besides.
+    // What the user brings or the logs quote comes first; built-in tools are known besides.
     let catalog = match &tools.catalog {
-        Some(catalog) => catalog.clone().completed(&tools.shipped),
+        Some((catalog, _)) => catalog.clone().completed(&tools.shipped),
         None => tools.shipped.clone(),
     };
     let checker = Checker::new(&catalog, &knobs, &rules)?;
@@ -66,7 +66,7 @@ pub fn report(
         ("where arguments do not fit".to_owned(), report::errors(&found)),
     ];
     if let Some(name) = as_sent {
-        let brought = tools.catalog.as_ref().unwrap_or(&tools.shipped);
+        let brought = tools.catalog.as_ref().map_or(&tools.shipped, |(catalog, _)| catalog);
         let sizes = provider::sizes(brought, shape(name), &tools.rules);
         tables.push(("definitions in that provider's shape (estimated)".to_owned(), report::provider(&sizes)));
         details["provider"] = json!(sizes);
@@ -89,7 +89,12 @@ pub fn report(
         tables,
         notes,
         fidelity: Fidelity {
-            tool_catalog_source: if tools.catalog.is_some() { "given, shipped" } else { "shipped" }.into(),
+            tool_catalog_source: match &tools.catalog {
+                Some((_, Source::Given)) => "given, shipped",
+                Some(_) => "logged, shipped",
+                None => "shipped",
+            }
+            .into(),
             ..Fidelity::default()
         },
         withheld: Some(withheld.to_owned()),

@@ -17,6 +17,8 @@ pub enum Policy {
     ToolFilter,
     /// Tools by keywords.
     PickTools,
+    /// The layered pipeline.
+    Pipeline,
     /// Summaries of old context, and clearing of old results.
     Compaction,
     /// Caps on old messages.
@@ -29,14 +31,22 @@ pub enum Policy {
 
 impl Policy {
     /// All policies, in the order in which they act on a context.
-    pub const ALL: [Self; 6] =
-        [Self::ToolFilter, Self::PickTools, Self::Compaction, Self::HistoryTrim, Self::PromptCache, Self::ArgCheck];
+    pub const ALL: [Self; 7] = [
+        Self::ToolFilter,
+        Self::PickTools,
+        Self::Pipeline,
+        Self::Compaction,
+        Self::HistoryTrim,
+        Self::PromptCache,
+        Self::ArgCheck,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::ToolFilter => "tool-filter",
             Self::PickTools => "pick-tools",
+            Self::Pipeline => "pipeline",
             Self::Compaction => "compaction",
             Self::HistoryTrim => "history-trim",
             Self::PromptCache => "prompt-cache",
@@ -49,6 +59,7 @@ impl Policy {
         match self {
             Self::ToolFilter => "policies/tool_filter.toml",
             Self::PickTools => "policies/pick_tools.toml",
+            Self::Pipeline => "policies/pipeline.toml",
             Self::Compaction => "policies/compaction.toml",
             Self::HistoryTrim => "policies/history_trim.toml",
             Self::PromptCache => "policies/prompt_cache.toml",
@@ -93,6 +104,11 @@ impl Stack {
     /// Its name.
     pub fn name(&self) -> String {
         self.0.iter().map(|policy| policy.name()).collect::<Vec<_>>().join("+")
+    }
+
+    /// Whether it wants to know how tools are defined.
+    pub fn asks_for_tools(&self) -> bool {
+        [Policy::ToolFilter, Policy::PickTools, Policy::ArgCheck].iter().any(|policy| self.has(*policy))
     }
 
     /// Whether a policy is in it.

@@ -7,6 +7,7 @@ mod compaction;
 mod content;
 mod history_trim;
 mod pick_tools;
+mod pipeline;
 mod prompt_cache;
 mod recorded;
 mod requests;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::commands::config::{config_path, load_config, vocabularies};
 use crate::commands::input::Input;
 use crate::commands::window;
 use crate::context::Context;
@@ -32,7 +34,9 @@ use crate::policies::sizes::Estimator;
 use crate::report::numbers::counted as counted_noun;
 use crate::report::policy::{Counted, Fidelity, PolicyReport};
 use crate::rules::data::Data;
+use crate::settings::{Effective, Settings};
 use chosen::{Policy, Row, Sheets};
+use pipeline::Replayed;
 use simulate::Scene;
 use tool_filter::Tools;
 use world::{NO_USAGE, World};
@@ -64,25 +68,33 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         return telemetry::run(flags, &rows, context);
     }
     let window = window::of(flags.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(flags.input, window, flags.output, context)?;
+    // Only the pipeline needs to know what is in the results.
+    let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
+    let settings = layered.then(|| settings(context)).transpose()?;
+    let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
+    let mut input = Input::read_for_timeline(flags.input, window, tier, flags.output, context)?;
     if input.sources.iter().all(|source| source.counters.known_records == 0) && !flags.input.allow_empty {
         return Err(input.no_records());
     }
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
-    let tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
+    let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
+    if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
+        tools.look_in(&input);
+    }
     let timeline = input.timeline(needs_tokens(flags, &rows)?)?;
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| row.stack.has(Policy::ArgCheck));
     if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
         return Err(no_requests(&timeline));
     }
+    let replayed = settings.map(|settings| Replayed::new(&mut input, &timeline, &settings)).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
     let world = World::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
     let world = World { with_output: flags.policy.include_output.is_some(), ..world };
     let counted = counted(&world, input.sources.len() as u64);
     let cache = world::oracle(&shipped)?;
-    let scene = Scene::new(&world, &tools, &cache);
+    let scene = input.pool.install(|| Scene::new(&world, &tools, &cache, replayed.as_ref()));
     if !flags.sweep.is_empty() {
         let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows))?;
         input.tell(flags.output, context)?;
@@ -100,7 +112,8 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         };
         framed(PolicyReport { policy: row.name.clone(), ..report }, &scene, counted.clone(), &sheets)
     };
-    let mut reports: Vec<PolicyReport> = input.pool.install(|| rows.par_iter().map(one).collect::<Result<_>>())?;
+    let mut reports: Vec<PolicyReport> =
+        input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;
     if flags.policy.show_content {
         content::add(&mut reports, &input);
     }
@@ -110,6 +123,11 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     input.tell(flags.output, context)?;
     show::show(flags, &reports, &input, context)?;
     Ok(Exit::Done)
+}
+
+/// The configuration of the pipeline.
+fn settings(context: &Context<'_>) -> Result<Settings> {
+    Ok(Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings)
 }
 
 fn no_requests(timeline: &Timeline) -> Error {

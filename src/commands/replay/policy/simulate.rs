@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
+use crate::commands::replay::policy::pipeline::Replayed;
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::{World, oracle};
-use crate::commands::replay::policy::{compaction, history_trim, pick_tools, prompt_cache, tool_filter};
+use crate::commands::replay::policy::{compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 use crate::error::Result;
 use crate::model::policy::breakage::Break;
 use crate::model::policy::cost::Cost;
@@ -31,6 +32,8 @@ pub struct Scene<'w> {
     pub world: &'w World,
     /// What is known of the tools.
     pub tools: &'w Tools,
+    /// What the layers of the pipeline sent, if a row asks for it.
+    pub replayed: Option<&'w Replayed>,
     /// The requests under the cache as it was.
     pub ground: Ground<'w>,
     /// What looks for breaks.
@@ -45,11 +48,11 @@ pub struct Scene<'w> {
 
 impl<'w> Scene<'w> {
     /// Simulates the log itself. `shipped` is the cache with its default knobs.
-    pub fn new(world: &'w World, tools: &'w Tools, shipped: &'w Oracle) -> Self {
+    pub fn new(world: &'w World, tools: &'w Tools, shipped: &'w Oracle, replayed: Option<&'w Replayed>) -> Self {
         let ground = Ground::new(&world.timeline, &world.sizes, shipped, &world.prices);
-        let observed = ground.baseline();
         let blind = shipped.with(Knobs { hidden_forks: HiddenForks::Estimated, ..shipped.knobs });
-        let against = bill::compare(&ground, &ground.under(&blind).baseline(), |_| true);
+        let (observed, blind) = rayon::join(|| ground.baseline(), || ground.under(&blind).baseline());
+        let against = bill::compare(&ground, &blind, |_| true);
         let accuracy = Accuracy {
             wape_read: against.wape(),
             exact_share: against.warm_tool_turns.value(),
@@ -59,7 +62,7 @@ impl<'w> Scene<'w> {
         let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
         let total = bill::total(&ground);
         let billed = Bill { spent: total.spent, cost: total.cost };
-        Self { world, tools, ground, detectors, observed, billed, accuracy }
+        Self { world, tools, replayed, ground, detectors, observed, billed, accuracy }
     }
 
     /// Runs stages over all chains.
@@ -200,6 +203,7 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec
         let ready = match policy {
             Policy::ToolFilter => tool_filter::ready(scene, sheets)?,
             Policy::PickTools => pick_tools::ready(scene, sheets)?,
+            Policy::Pipeline => pipeline::ready(scene, sheets)?,
             Policy::Compaction => compaction::ready(scene, sheets)?,
             Policy::HistoryTrim => history_trim::ready(scene, sheets)?,
             Policy::PromptCache => prompt_cache::ready(sheets)?,

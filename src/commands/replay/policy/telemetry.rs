@@ -1,18 +1,16 @@
 //! Policies over telemetry: what can be said without text and usage is said, the rest is refused.
 
 use crate::cli::Exit;
-use crate::commands::config::{config_path, load_config};
 use crate::commands::replay::policy::chosen::{Policy, Row, Sheets, Stack};
 use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::{World, oracle};
-use crate::commands::replay::policy::{Flags, counted, framed, recorded, sheets, show};
+use crate::commands::replay::policy::{Flags, counted, framed, recorded, settings, sheets, show};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::report::policy::PolicyReport;
-use crate::settings::Effective;
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {
@@ -22,7 +20,7 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
         return Err(Error::usage(format!("{} says nothing about telemetry: {why}", row.name))
             .hint("leave --from-telemetry out: the logs have what is missing"));
     }
-    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
+    let settings = settings(context)?;
     let window = window::of(flags.window, context.now_ms)?;
     let wanted = Wanted { input: flags.input, window, settings: &settings, output: flags.output, planner: None };
     let responses = Responses::from_telemetry(&wanted, context)?;
@@ -35,7 +33,7 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
     let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
     let world = World::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
     let cache = oracle(&shipped)?;
-    let scene = Scene::new(&world, &tools, &cache);
+    let scene = Scene::new(&world, &tools, &cache, None);
     let mut reports = Vec::new();
     for row in told {
         let sheets = sheets.with(row)?;
@@ -57,6 +55,7 @@ fn refusal(stack: &Stack) -> Option<&'static str> {
         Policy::PromptCache => Some("it has no usage, so there is nothing to hold a cache against"),
         Policy::PickTools => Some("it has no text, so there are no words to pick by"),
         Policy::ArgCheck => Some("it has no arguments"),
+        Policy::Pipeline => Some("it is what the pipeline left; `devboy tune analyze` says what that saved"),
         Policy::Compaction | Policy::HistoryTrim | Policy::ToolFilter => None,
     })
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::commands::input::Input;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::commands::replay::policy::world::World;
 use crate::error::{Error, Result};
+use crate::logs::definitions::{self, Quote};
 use crate::policies::catalog::read::Spec;
-use crate::policies::catalog::{Catalog, CatalogRules, Source};
+use crate::policies::catalog::{Catalog, CatalogRules, Source, seen};
 use crate::policies::predictors::Predictions;
 use crate::policies::tool_filter::knobs::{Knobs, Predictor, Rules};
 use crate::policies::tool_filter::{Filter, Inputs};
@@ -22,8 +24,8 @@ const TOOLS_SHOWN: usize = 20;
 
 /// What is known of tools, for all policies about them.
 pub struct Tools {
-    /// Definitions that were really sent.
-    pub catalog: Option<Catalog>,
+    /// Definitions, and where they come from: [`Source::Names`] where no size among them counts.
+    pub catalog: Option<(Catalog, Source)>,
     /// Words of built-in tools.
     pub shipped: Catalog,
     /// Sizes of definitions.
@@ -46,7 +48,7 @@ impl Tools {
         let texts = specs.iter().map(text).collect::<Result<Vec<_>>>()?;
         let given = specs.iter().zip(texts.iter().map(String::as_str));
         Ok(Self {
-            catalog: if specs.is_empty() { None } else { Some(Catalog::read(given)?) },
+            catalog: if specs.is_empty() { None } else { Some((Catalog::read(given)?, Source::Given)) },
             shipped: Catalog::shipped(
                 &data.text("catalogs/claude_code.toml")?,
                 &data.place("catalogs/claude_code.toml"),
@@ -56,10 +58,26 @@ impl Tools {
         })
     }
 
+    /// Without files of the user, takes the definitions that the logs quote. The lake has none, so logs are read.
+    pub fn look_in(&mut self, input: &Input) {
+        if self.catalog.is_some() {
+            return;
+        }
+        let take = |quote: Quote<'_>| match quote {
+            Quote::Searched(text) => seen::quoted(text),
+            Quote::Attached(value) => seen::attached(value),
+        };
+        let found = definitions::read_all(&input.jobs(), &self.rules.logged.search_tools, &input.pool, &take);
+        self.catalog = Catalog::logged(found).map(|catalog| {
+            let source = if catalog.has_sizes() { Source::Logged } else { Source::Names };
+            (catalog, source)
+        });
+    }
+
     /// What the policies about tools read.
     pub fn inputs<'a>(&'a self, world: &'a World, predictions: Option<&'a Predictions>) -> Inputs<'a> {
         Inputs {
-            catalog: self.catalog.as_ref().map(|catalog| (catalog, Source::Given)),
+            catalog: self.catalog.as_ref().map(|(catalog, source)| (catalog, *source)),
             shipped: &self.shipped,
             catalog_rules: &self.rules,
             stop: &self.stop,

@@ -70,10 +70,11 @@ impl World {
         if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
             notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
         }
-        let uncounted = self.timeline.blocks.iter().filter(|block| !block.is_counted()).count() as u64;
-        if uncounted > 0 && matches!(self.estimator, Estimator::Cl100k | Estimator::O200k) {
+        if matches!(self.estimator, Estimator::Cl100k | Estimator::O200k) {
+            let uncounted = self.timeline.blocks.iter().filter(|block| !block.is_counted()).count() as u64;
             let blocks = counted(uncounted, "block");
-            notes.push(format!("{blocks} of deleted logs were never counted: their sizes are estimates"));
+            let note = format!("{blocks} of deleted logs were never counted: their sizes are estimates");
+            notes.extend((uncounted > 0).then_some(note));
         }
         let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
         if !unpriced.is_empty() {

@@ -1,0 +1,87 @@
+//! `pipeline`: the layers are replayed over the logs as `devboy replay` does, and what they sent goes into the contexts.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::commands::input::Input;
+use crate::commands::laid::Laid;
+use crate::commands::replay::policy::chosen::{Policy, Sheets};
+use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
+use crate::error::{Error, Result};
+use crate::model::id::{Id, IdMap};
+use crate::model::timeline::Timeline;
+use crate::policies::pipeline::{Formats, Knobs, Pipeline, Points, Sent, outcome};
+use crate::replay::{Scenario, What, replay_each};
+use crate::report::policy::pipeline as report;
+use crate::settings::Settings;
+
+/// Tools that a table shows.
+const TOOLS_SHOWN: usize = 12;
+
+/// What the layers sent, by call of the timeline, in either set of formats.
+pub struct Replayed {
+    published: Arc<[Sent]>,
+    extended: Arc<[Sent]>,
+}
+
+impl Replayed {
+    /// Replays the layers under a configuration.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn new(input: &mut Input, timeline: &Timeline, settings: &Settings) -> Result<Self> {
+        let laid = Laid::new(None, input)?;
+        let calls: IdMap<Id, u32> = (0..).zip(&timeline.calls).map(|(index, call)| (call.id, index)).collect();
+        let replayed =
+            |extended: bool| sent(&laid, &Scenario::new(settings, &laid.tape, laid.options(extended)), &calls);
+        let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
+        Ok(Self { published: published.into(), extended: extended.into() })
+    }
+}
+
+fn sent(laid: &Laid, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<Sent> {
+    let call_of = |response: u32| calls.get(&laid.history.calls[response as usize].id).copied();
+    let mut sent = Vec::new();
+    replay_each(&laid.tape, scenario, &mut |index, decision| {
+        let response = &laid.tape.responses[index as usize];
+        let counting = scenario.sessions[response.session as usize].counting;
+        let baseline = counting.tokens(&laid.tape.facts_of(response).raw);
+        let points = match decision.what {
+            What::Reference(target) | What::NearReference(target) => call_of(target).map(Points::At),
+            What::RangeReference => Some(Points::Lines),
+            What::Encoded(_) | What::AsIs => Some(Points::Nowhere),
+        };
+        // What is in no request of the timeline was sent to nobody.
+        if let (Some(call), Some(points)) = (call_of(index), points) {
+            sent.push(Sent { call, baseline, tokens: decision.tokens, points });
+        }
+    });
+    sent.sort_by_key(|one| one.call);
+    sent
+}
+
+/// Makes the policy ready.
+///
+/// # Errors
+/// If a knob makes no sense.
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let knobs: Knobs = sheets.sheet(Policy::Pipeline).knobs()?;
+    let replayed = scene.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
+    let sent = match knobs.formats {
+        Formats::Published => &replayed.published,
+        Formats::Extended => &replayed.extended,
+    };
+    let (stage, journal) = Pipeline::new(&scene.world.timeline, knobs, Arc::clone(sent), &scene.world.sizes.rules);
+    let conclude = move |finished: &Finished<'_>| {
+        let found = outcome(&finished.scene.world.timeline, &journal);
+        Part {
+            summary: report::summary(&found),
+            tables: vec![("results by tool".to_owned(), report::tools(&found, TOOLS_SHOWN))],
+            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            details: json!(found),
+            ..Part::default()
+        }
+    };
+    Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
+}
