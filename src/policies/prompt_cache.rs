@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::model::policy::calibration::Calibration;
@@ -28,6 +30,8 @@ pub struct Sheet {
     pub compare: Compare,
     /// What the simulation is held against.
     pub bars: Bars,
+    /// What is fitted on half of the sessions.
+    pub fit: Fit,
     /// The router's settings.
     pub router: HotCacheRules,
     /// What counts as a write to a workspace.
@@ -46,6 +50,14 @@ pub struct Compare {
     pub layout: Vec<Layout>,
     /// Keep-alive intervals in seconds.
     pub keepalive_s: Vec<u32>,
+}
+
+/// What is fitted on half of the sessions, and tried on the other.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// Slacks in seconds; the first wins ties.
+    pub slack_s: Vec<u32>,
 }
 
 impl Sheet {
@@ -72,6 +84,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
     let simulated = ground.baseline();
     let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
+    let (slack_s_fitted, fitted) = fitted(&observed, &blind, &sheet.fit);
     PromptCache {
         bars: sheet.bars,
         billed: bill::total(ground),
@@ -80,7 +93,8 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         verdict: verdict(simulated.cost(), baseline.cost(), error),
         against_bill: all,
         against_bill_main: bill::compare(&observed, &predicted, is_main),
-        against_bill_held_out: bill::compare(&observed, &predicted, |request| {
+        slack_s_fitted,
+        against_bill_held_out: bill::compare(&observed, &fitted, |request| {
             is_main(request) && is_held_out(ground, request)
         }),
         best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
@@ -101,7 +115,20 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     }
 }
 
-/// Constants were fitted on the other half of the sessions, by the parity of their ids.
+/// The slack under which the sessions that are not held out are predicted best, and the run under it.
+fn fitted(observed: &Ground<'_>, blind: &Oracle, fit: &Fit) -> (u32, Run) {
+    let under = |slack_s: u32| {
+        let run = observed.under(&blind.with(Knobs { slack_s, ..blind.knobs })).baseline();
+        let error = bill::compare(observed, &run, |request| !is_held_out(observed, request)).read_error;
+        (error, slack_s, run)
+    };
+    let slacks = if fit.slack_s.is_empty() { &[blind.knobs.slack_s][..] } else { &fit.slack_s };
+    let runs: Vec<(u64, u32, Run)> = slacks.par_iter().map(|&slack_s| under(slack_s)).collect();
+    let best = runs.into_iter().min_by_key(|(error, ..)| *error).expect("at least one slack is tried");
+    (best.1, best.2)
+}
+
+/// Half of the sessions, by the parity of their ids: nothing is fitted on them.
 pub fn is_held_out(ground: &Ground<'_>, request: &Request) -> bool {
     ground.timeline.session_of(request).id.0[0] & 1 == 1
 }
@@ -197,25 +224,25 @@ pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class) -> Opti
 
 /// The figures under the names that operators of the agent runtime know. A bundle of workspace files is read anew after an
 /// invalidation and held otherwise.
-pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, f64> {
+pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, Value> {
     let spent = found.simulated.spent;
     let ratio = if spent.prompt() == 0 { 0.0 } else { spent.read as f64 / spent.prompt() as f64 };
     let compactions = found.causes.get(&Cause::Compaction).map_or(0, |sum| sum.events);
     let mut named = BTreeMap::from([
-        ("llm_cache_read_tokens_total", spent.read as f64),
-        ("llm_cache_creation_tokens_total", spent.write() as f64),
-        ("llm_cache_hit_ratio", ratio),
-        ("llm_compaction_triggered_total{outcome=\"ok\"}", compactions as f64),
-        ("llm_prompt_tokens_estimated", spent.prompt() as f64),
+        ("llm_cache_read_tokens_total", json!(spent.read)),
+        ("llm_cache_creation_tokens_total", json!(spent.write())),
+        ("llm_cache_hit_ratio", json!(ratio)),
+        ("llm_compaction_triggered_total{outcome=\"ok\"}", json!(compactions)),
+        ("llm_prompt_tokens_estimated", json!(spent.prompt())),
     ]);
     if let Some(drift) = calibration.drift.iter().find(|drift| drift.estimator == "fitted") {
-        named.insert("llm_prompt_tokens_drift", drift.percent_p50 as f64);
+        named.insert("llm_prompt_tokens_drift", json!(drift.percent_p50));
     }
     if let Some(workspace) = &found.workspace {
         let misses = workspace.followed_by_break.n;
-        named.insert("workspace_cache_hits_total", (found.baseline.requests - misses) as f64);
-        named.insert("workspace_cache_misses_total", misses as f64);
-        named.insert("workspace_cache_invalidations_total", workspace.invalidations as f64);
+        named.insert("workspace_cache_hits_total", json!(found.baseline.requests - misses));
+        named.insert("workspace_cache_misses_total", json!(misses));
+        named.insert("workspace_cache_invalidations_total", json!(workspace.invalidations));
     }
     named
 }

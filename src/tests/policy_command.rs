@@ -243,7 +243,7 @@ fn the_table_is_sorted_by_cost_and_what_claims_nothing_comes_last() {
     let more = [&["--tool-catalog", &catalog, "--format", "csv"], &settings[..]].concat();
     let csv = home.run(&words("all", &more)).out;
     let rows: Vec<Vec<String>> = csv.lines().skip(1).map(cells).collect();
-    let cost = |row: &Vec<String>| row[3].trim_end_matches(" %").parse::<f64>().ok();
+    let cost = |row: &Vec<String>| row[5].parse::<f64>().ok();
     let costs: Vec<Option<f64>> = rows.iter().map(cost).collect();
     let told: Vec<f64> = costs.iter().copied().flatten().collect();
     assert!(told.len() >= 4 && told.is_sorted(), "{csv}");
@@ -724,9 +724,21 @@ fn csv_markdown_and_narrow_terminals_hold_the_same_figures() {
     let home = home();
     let settings = set(&SMALL_WINDOW);
     let report = report(&home, "compaction", &settings);
-    let change = format!("{:+.1} %", report["delta"]["iet_pct"].as_f64().unwrap());
     let csv = home.run(&words("compaction", &[&settings[..], &["--format", "csv"]].concat())).out;
-    assert_eq!((csv.lines().count(), cells(csv.lines().nth(1).unwrap())[3].as_str()), (2, &change[..]), "{csv}");
+    let row: BTreeMap<String, String> = cells(&csv).into_iter().zip(cells(csv.lines().nth(1).unwrap())).collect();
+    for (column, figure) in [
+        ("tokens_removed", &report["delta"]["tokens_removed"]),
+        ("extra_calls", &report["extra_costs"]["calls"]),
+        ("baseline_iet", &report["baseline"]["iet"]),
+        ("policy_iet", &report["simulated"]["iet"]),
+        ("iet_pct", &report["delta"]["iet_pct"]),
+        ("usd", &report["delta"]["usd"]),
+        ("requests", &report["input"]["requests"]),
+    ] {
+        assert_eq!(row[column].parse::<f64>().ok(), figure.as_f64(), "{column}: no figure is rounded");
+    }
+    let sessions = home.run(&words("compaction", &["--per-session", "--format", "csv"])).out;
+    assert_eq!((sessions.lines().count(), cells(&sessions)[4].as_str()), (4, "iet_pct"), "{sessions}");
     let all = home.run(&words("all", &["--format", "csv"])).out;
     assert!(all.lines().all(|line| cells(line).len() == cells(&csv).len()), "{all}");
     for policy in POLICIES {

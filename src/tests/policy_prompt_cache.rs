@@ -37,6 +37,34 @@ fn found(timeline: &Timeline, change: impl FnOnce(&mut Knobs)) -> PromptCache {
     on_ground(timeline, change, |ground| prompt_cache::run(ground, &sheet(), &prices()))
 }
 
+/// Two sessions that pause for so many seconds, and whether the prefix is still there: one of the half on which the slack is
+/// fitted, one that is held out.
+fn pausing(fitted: (i64, bool), held_out: (i64, bool)) -> Timeline {
+    let name = |odd: u8| {
+        let mut names = (0..).map(|n| format!("session {n}"));
+        names.find(|name| crate::model::id::Id::pseudonym(name.as_bytes()).0[0] & 1 == odd).unwrap()
+    };
+    let mut log = Story::new();
+    for (odd, (seconds, is_alive)) in [(0, fitted), (1, held_out)] {
+        log.session(&name(odd), &format!("/{odd}")).human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(seconds);
+        let (read, written) = if is_alive { (50_000, 1_000) } else { (0, 51_000) };
+        log.result(10).ask(read, written, 0);
+    }
+    log.done()
+}
+
+#[test]
+fn the_slack_is_fitted_on_one_half_and_judged_on_the_other() {
+    let on = |fitted, held_out| {
+        let found = found(&pausing(fitted, held_out), |_| {});
+        (found.slack_s_fitted, found.against_bill_held_out.read_error)
+    };
+    assert_eq!(on((340, true), (340, true)), (60, 0));
+    assert_eq!(on((340, true), (340, false)), (60, 50_000), "what was fitted elsewhere may be wrong here");
+    assert_eq!(on((310, false), (312, true)), (0, 50_000));
+    assert_eq!(on((20, true), (312, true)), (15, 0), "where nothing tells them apart the first one stays");
+}
+
 /// policies.md 9.
 #[test]
 fn a_read_that_falls_below_half_is_a_break() {
@@ -280,7 +308,7 @@ fn knobs_change_the_simulated_run_and_not_the_baseline() {
     assert_eq!(found.simulated.spent.uncached, 101_000);
     assert_eq!((found.baseline.spent.read, found.verdict), (50_000, Verdict::Dearer));
     let named = prompt_cache::aliases(&found, &Calibration::default());
-    assert_eq!(named["llm_prompt_tokens_estimated"], 101_000.0);
+    assert_eq!(named["llm_prompt_tokens_estimated"], 101_000);
     assert_eq!(named["llm_cache_hit_ratio"], 0.0);
     let json = serde_json::to_string(&found).unwrap();
     assert!(json.contains("\"write_5m\"") && json.contains("\"no_clear_winner\""), "{json}");

@@ -28,6 +28,8 @@ pub enum Class {
     RereadPredicted,
     /// A tool was used that was not offered.
     ToolMiss,
+    /// A miss that the allowed retries did not mend.
+    Unrecovered,
     /// A result was removed before any request could see it.
     ClearedBeforeSeen,
     /// A message was dropped that the policy had promised to keep.
@@ -36,8 +38,6 @@ pub enum Class {
     OrphanPair,
     /// The context grew past the window.
     Overflow,
-    /// A miss that the allowed retries did not mend.
-    Unrecovered,
     /// A hint that points at something removed.
     DanglingRef,
 }
@@ -49,11 +49,11 @@ impl Class {
         Self::RefLost,
         Self::RereadPredicted,
         Self::ToolMiss,
+        Self::Unrecovered,
         Self::ClearedBeforeSeen,
         Self::ProtectedDropped,
         Self::OrphanPair,
         Self::Overflow,
-        Self::Unrecovered,
         Self::DanglingRef,
     ];
 
@@ -76,6 +76,11 @@ impl Class {
     /// The class of a word.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.word() == word)
+    }
+
+    /// Whether all its events are events of another class as well.
+    pub fn is_part_of_another(self) -> bool {
+        self == Self::Unrecovered
     }
 
     /// How sure it is.
@@ -158,6 +163,12 @@ impl Breakage {
     /// Events of a class.
     pub fn events(&self, class: Class) -> u64 {
         self.classes.iter().find(|count| count.class == class).map_or(0, |count| count.events)
+    }
+
+    /// Events that are so sure, each once.
+    pub fn events_of(&self, strength: Strength) -> u64 {
+        let classes = self.classes.iter().filter(|one| one.strength == strength && !one.class.is_part_of_another());
+        classes.map(|one| one.events).sum()
     }
 }
 

@@ -275,7 +275,9 @@ pub struct PromptCache {
     pub against_bill: AgainstBill,
     /// Main threads only, which is what public figures are of.
     pub against_bill_main: AgainstBill,
-    /// Main threads of the sessions on which nothing was fitted.
+    /// Slack of lifetimes in seconds that did best on one half of the sessions, all chains.
+    pub slack_s_fitted: u32,
+    /// Main threads of the other half, predicted with that slack.
     pub against_bill_held_out: AgainstBill,
     /// Lifetimes, layouts, keep-alive.
     pub arms: Vec<Arm>,

@@ -2,6 +2,7 @@
 
 pub mod arg_check;
 pub mod compaction;
+pub mod csv;
 pub mod history_trim;
 mod json;
 pub mod pick_tools;

@@ -262,6 +262,8 @@ fn accuracy(found: &PromptCache) -> Table {
     add("bias of reads", bar("±", bars.bias), &|side| precise(side.bias()));
     add("cost", bar("±", bars.cost), &|side| precise(side.cost_error()));
     add("human turns exact or within 2 %", bar("≥", bars.human_close), &|side| of(side.human_turns_close));
+    let slack = [none(), none(), format!("fitted: {} s", found.slack_s_fitted)];
+    table.row(["slack of lifetimes".to_owned(), String::new()].into_iter().chain(slack));
     table
 }
 

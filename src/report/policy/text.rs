@@ -219,7 +219,9 @@ fn broken(report: &PolicyReport) -> Option<String> {
             Strength::Bug => "bug",
         };
         let (events, word) = (thousands(class.events), class.class.word());
-        format!("{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
+        // It must not be added to the other.
+        let of = if class.class.is_part_of_another() { "of these " } else { "" };
+        format!("{of}{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
     };
     let classes: Vec<String> = breakage.classes.iter().map(one).collect();
     let again = match breakage.reread_tokens {
@@ -261,19 +263,24 @@ fn signed(value: f64) -> String {
 /// All policies side by side, cheapest first; those that claim nothing last.
 pub fn comparison(reports: &[PolicyReport]) -> Table {
     let mut table = Table::new(&["policy", "#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"]);
+    for report in by_cost(reports) {
+        table.row(row(report));
+    }
+    table
+}
+
+/// Cheapest first; those that claim nothing last.
+pub(super) fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
     let mut rows: Vec<&PolicyReport> = reports.iter().collect();
     let units = |report: &PolicyReport| {
         let total = report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total;
         Some(total.policy.cost.units as i128 - total.baseline.cost.units as i128)
     };
     rows.sort_by_key(|report| (units(report).is_none(), units(report), report.policy.clone()));
-    for report in rows {
-        table.row(row(report));
-    }
-    table
+    rows
 }
 
-fn verdict_word(report: &PolicyReport) -> &'static str {
+pub(super) fn verdict_word(report: &PolicyReport) -> &'static str {
     let change = report.outcome.as_ref().and_then(|outcome| outcome.total.change());
     match change.filter(|_| report.withheld.is_none()) {
         None => "withheld",
@@ -286,11 +293,8 @@ fn verdict_word(report: &PolicyReport) -> &'static str {
 
 fn row(report: &PolicyReport) -> Vec<String> {
     let none = || "–".to_owned();
-    let events = |strength| {
-        let Some(breakage) = &report.breakage else { return none() };
-        let classes = breakage.classes.iter().filter(|class| class.strength == strength);
-        thousands(classes.map(|class| class.events).sum())
-    };
+    let events =
+        |strength| report.breakage.as_ref().map_or_else(none, |breakage| thousands(breakage.events_of(strength)));
     let told = report.outcome.as_ref().filter(|_| report.withheld.is_none());
     let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
     vec![

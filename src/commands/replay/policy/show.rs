@@ -7,7 +7,7 @@ use crate::commands::replay::policy::Flags;
 use crate::commands::replay::policy::sweep::Swept;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::report::policy::{self as report, PolicyReport};
+use crate::report::policy::{self as report, PolicyReport, csv};
 use crate::report::table::Format;
 use crate::report::{envelope, quality};
 
@@ -65,7 +65,9 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
     }
     let rows: Vec<(&[String], &PolicyReport)> =
         swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
-    report::sweep(&swept.keys, &rows).write(context.out, flags.output.form(), context.width)
+    let form = flags.output.form();
+    let table = if form == Format::Csv { csv::sweep(&swept.keys, &rows) } else { report::sweep(&swept.keys, &rows) };
+    table.write(context.out, form, context.width)
 }
 
 fn input_fields(input: &Input) -> Value {
@@ -87,8 +89,8 @@ fn in_words(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'
     let form = flags.output.form();
     if form == Format::Csv {
         let table = match (flags.policy.per_session, reports) {
-            (true, [report]) => report::sessions(report),
-            _ => report::comparison(reports),
+            (true, [report]) => csv::sessions(report),
+            _ => csv::comparison(reports),
         };
         return table.write(context.out, form, context.width);
     }
