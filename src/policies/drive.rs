@@ -351,7 +351,7 @@ impl Driver<'_, '_> {
         for call in self.aside.extra.drain(..) {
             let written = written(call.write, self.cache.tail_class(prior.class));
             let spent = Spent { read: call.read, uncached: call.uncached, output: call.output, ..written };
-            let cost = tariff.cost(request.model, request.start, &spent);
+            let cost = tariff.cost_of_call(request.model, call.model, request.start, &spent);
             self.run.extra.push(Extra { request: index, call, spent, cost });
         }
         self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
@@ -508,7 +508,7 @@ impl Driver<'_, '_> {
             return;
         }
         let before = &self.ground.timeline.requests[last.request as usize];
-        let call = ExtraCall { cause: "keep_alive", read: kept.tokens, write: 0, uncached: 0, output: 0 };
+        let call = ExtraCall { cause: "keep_alive", model: None, read: kept.tokens, write: 0, uncached: 0, output: 0 };
         let spent = Spent { read: kept.tokens, ..Spent::default() };
         let cost = self.ground.tariff.cost(before.model, before.end, &spent);
         let extra = Extra { request: index, call, spent, cost };

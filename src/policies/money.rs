@@ -167,6 +167,11 @@ impl Prices {
         pick(self.rows_of(model)?, at, prompt_tokens)
     }
 
+    /// The models of the table.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.rows.keys().map(String::as_str)
+    }
+
     fn rows_of(&self, model: &str) -> Option<&Vec<Row>> {
         self.rows.get(model).or_else(|| self.rows.get(&model_id::normalise(model)))
     }
@@ -292,6 +297,21 @@ impl<'a> Tariff<'a> {
     /// Price of a request with these tokens.
     pub fn cost(&self, model: Sym, at: Millis, spent: &Spent) -> Cost {
         self.rates(model, at, spent.prompt()).cost(spent)
+    }
+
+    /// Price of a call that belongs to a request to `model`, but may ask another one. Its units are those of `model`: its
+    /// money over that model's price of an input token, to the nearest unit. Where either has no price, the tokens count at
+    /// the usual ratios.
+    pub fn cost_of_call(&self, model: Sym, asked: Option<Sym>, at: Millis, spent: &Spent) -> Cost {
+        let Some(asked) = asked.filter(|asked| *asked != model) else { return self.cost(model, at, spent) };
+        let cost = self.cost(asked, at, spent);
+        match self.rates(model, at, 1).nano_usd {
+            Some(own) if cost.unpriced_tokens == 0 => {
+                let input = u128::from(own.input);
+                Cost { units: (cost.nano_usd * u128::from(UNITS_PER_TOKEN) + input / 2) / input, ..cost }
+            }
+            _ => cost,
+        }
     }
 }
 

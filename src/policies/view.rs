@@ -5,6 +5,7 @@
 //! that was sent before to see how much of a cached prefix is still good, prices it, and looks for what was lost. So
 //! stages compose, and without any stage the view is the log's.
 
+use crate::model::names::Sym;
 use crate::model::timeline::Timeline;
 use crate::policies::breakage::dangling::Hint;
 
@@ -61,6 +62,8 @@ impl View {
 pub struct ExtraCall {
     /// Why, as a word for reports: `summary`, `tool_retry`, `keep_alive`.
     pub cause: &'static str,
+    /// The model that is asked; none: that of the request.
+    pub model: Option<Sym>,
     /// Tokens read from the cache.
     pub read: u64,
     /// Tokens written to the cache, at the price of the request's class.

@@ -964,6 +964,23 @@ fn home_with_repeats() -> Home {
 }
 
 #[test]
+fn a_summariser_is_charged_its_own_price_which_must_be_known() {
+    let home = home();
+    let iet = |model: &str| {
+        let named = format!("summarizer_model={model}");
+        let report = report(&home, "compaction", &set(&[&SMALL_WINDOW[..], &[&named]].concat()));
+        assert!(report["extra_costs"]["calls"].as_u64().unwrap() > 0);
+        report["extra_costs"]["iet"].as_f64().unwrap()
+    };
+    // The log's model reads its cache at a tenth; Opus 4.6 costs the same and has no such cache; Haiku costs a fifth.
+    let (own, cold, cheap) = (iet("claude-opus-4-5"), iet("claude-opus-4-6"), iet("claude-haiku-4-5-20251001"));
+    assert!((own - iet("")).abs() < 1e-9 && own < cold, "{own} {cold}");
+    assert!((5.0 * cheap - cold).abs() < 1e-6, "{cheap} {cold}");
+    let unknown = set(&["summarizer_model=gpt-9"]);
+    fails(&home, &words("compaction", &unknown), Exit::Usage, &["summarizer_model", "gpt-9", "prices.toml"]);
+}
+
+#[test]
 fn the_pipeline_is_priced_as_its_own_report_counts_it_and_breaks_no_prefix() {
     let home = home_with_repeats();
     let replayed = home.json(&["replay"]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::plain_driver::{PREFIX, Sent, blocks, logged, run_of, send, sizes};
-use super::timeline_builder::Story;
+use super::timeline_builder::{MODEL, Story};
 use crate::model::policy::breakage::Class;
 use crate::model::policy::compaction::{Attempt, Outcome};
 use crate::model::timeline::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
@@ -275,10 +275,12 @@ fn the_summariser_reads_a_warm_cache_of_its_own_model_only() {
         let (sent, _) = compact(&timeline, &knobs, Trigger::Tokens(1_400));
         sent[8].aside.extra[0]
     };
-    let warm = ExtraCall { cause: "summary", read: 1_420, write: 0, uncached: 0, output: 30 };
+    let warm = ExtraCall { cause: "summary", model: None, read: 1_420, write: 0, uncached: 0, output: 30 };
     let cold = ExtraCall { read: 0, uncached: 1_420, ..warm };
     assert_eq!(call(0, false, ""), warm);
     assert_eq!(call(0, false, "claude-haiku-4-5"), cold);
+    let same = call(0, false, MODEL);
+    assert_eq!(same, ExtraCall { model: same.model, ..warm }, "the same model by another name");
     // Five minutes and the slack of 15 seconds, from the end of the request before.
     assert_eq!((call(315, false, ""), call(316, false, "")), (warm, cold));
     assert_eq!((call(3_615, true, ""), call(3_616, true, "")), (warm, cold));

@@ -1,9 +1,10 @@
 //! Prices: golden vectors, every published row, and tables that cannot be.
 
 use super::timeline_builder::{NOON, Story};
+use crate::model::names::Names;
 use crate::model::policy::cost::{Spent, UNITS_PER_TOKEN};
 use crate::model::trace::NO_TIME;
-use crate::policies::money::{PerToken, Prices, Rates, unpriced_models};
+use crate::policies::money::{PerToken, Prices, Rates, Tariff, unpriced_models};
 use crate::rules::data::Data;
 
 fn shipped() -> Prices {
@@ -62,6 +63,25 @@ fn every_published_price_is_in_the_table() {
 const DAY: i64 = 86_400_000;
 /// 7 October 2026, 00:00 UTC.
 const OCTOBER_7: i64 = 1_791_331_200_000;
+
+#[test]
+fn a_call_to_another_model_has_its_price_and_counts_as_input_of_the_first() {
+    let mut names = Names::default();
+    let models = ["claude-opus-4-5-20251101", "claude-haiku-4.5", "gpt-9"];
+    let [opus, haiku, other] = models.map(|model| names.intern(model));
+    let prices = shipped();
+    let tariff = Tariff::new(&prices, &names);
+    let spent = Spent { uncached: 1_000, output: 100, ..Spent::default() };
+    let call = |model, asked| tariff.cost_of_call(model, asked, NOON, &spent);
+    assert_eq!(call(opus, None), tariff.cost(opus, NOON, &spent));
+    assert_eq!(call(opus, Some(opus)), tariff.cost(opus, NOON, &spent));
+    // 1,000 at $1 and 100 at $5 are $0.0015: as much as 300 tokens of input at $5.
+    let cheap = call(opus, Some(haiku));
+    assert_eq!((cheap.nano_usd, cheap.units, cheap.unpriced_tokens), (1_500_000, 300 * 200, 0));
+    assert_eq!(call(haiku, Some(opus)).units, 7_500 * 200);
+    assert_eq!(call(opus, Some(other)).unpriced_tokens, 1_100);
+    assert_eq!(call(other, Some(haiku)).nano_usd, 1_500_000);
+}
 
 #[test]
 fn a_price_changes_at_midnight_of_its_first_day() {

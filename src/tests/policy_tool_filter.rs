@@ -269,7 +269,7 @@ fn an_appended_definition_leaves_the_prefix_alone_and_stays() {
     // The second request answers with Task: one more request asks for it, its definition follows what came in.
     let definition = u32::try_from(size("Task", 900) + 150).unwrap();
     let before = prefix.tokens + u64::from(BLOCK) * 3;
-    let retry = ExtraCall { cause: "tool_retry", read: before, write: 0, uncached: 0, output: 0 };
+    let retry = ExtraCall { cause: "tool_retry", model: None, read: before, write: 0, uncached: 0, output: 0 };
     assert_eq!(sent[1].1.extra, [retry]);
     let made = sent[1].0.items[3];
     assert!(matches!(made.key, Key::Made(_)) && made.tokens == definition);
@@ -310,7 +310,10 @@ fn a_rebuilt_head_is_another_prefix_and_costs_the_request_that_asked() {
     assert!(sent.iter().all(|(view, _)| view.items.iter().all(|item| matches!(item.key, Key::Block(_)))));
     // It reads what the first request had sent and writes the two blocks that came since.
     let read = sent[0].0.tokens();
-    assert_eq!(sent[1].1.extra, [ExtraCall { cause: "tool_retry", read, write: 20, uncached: 0, output: 0 }]);
+    assert_eq!(
+        sent[1].1.extra,
+        [ExtraCall { cause: "tool_retry", model: None, read, write: 20, uncached: 0, output: 0 }]
+    );
     assert_eq!(filter.outcome(&timeline).set_changes, 1);
 }
 

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::model::model_id::normalise;
+use crate::model::names::Sym;
 use crate::model::policy::breakage;
 use crate::model::policy::compaction::{Attempt, Outcome};
 use crate::model::timeline::{Marks, NONE, Timeline};
@@ -46,6 +48,8 @@ pub struct Compaction {
     tokens: Arc<[u32]>,
     journal: Journal<Attempt>,
     chain: ChainState,
+    /// The summariser, where the knobs name one whose price is known.
+    summarizer: Option<Sym>,
 }
 
 #[derive(Default)]
@@ -68,7 +72,7 @@ struct Cut {
 impl Compaction {
     /// `tokens` are the sizes of [`Timeline::blocks`]; every attempt is written to `journal`.
     pub fn new(knobs: Knobs, sheet: Sheet, tokens: Arc<[u32]>, journal: Journal<Attempt>) -> Self {
-        Self { knobs, sheet, trigger: Trigger::Knobs, tokens, journal, chain: ChainState::default() }
+        Self { knobs, sheet, trigger: Trigger::Knobs, tokens, journal, chain: ChainState::default(), summarizer: None }
     }
 
     /// The same with another trigger.
@@ -165,12 +169,19 @@ impl Compaction {
 
     /// The summariser reads the whole context. A failed call is paid for what it read.
     fn summary_call(&self, moment: &Moment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
-        let is_warm = self.knobs.summarizer_model.is_empty()
+        let is_warm = self.is_same_model(moment)
             && moment.cached_before > 0
             && is_warm(moment.timeline, moment.request, &self.sheet.warm);
         let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
         let output = if is_ok { u64::from(self.knobs.summary_tokens) } else { 0 };
-        ExtraCall { cause: SUMMARY_CALL, read, write: 0, uncached, output }
+        ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, read, write: 0, uncached, output }
+    }
+
+    /// Whether the summariser finds the cache of the request.
+    fn is_same_model(&self, moment: &Moment<'_>) -> bool {
+        let named = &self.knobs.summarizer_model;
+        let model = moment.timeline.requests[moment.request as usize].model;
+        named.is_empty() || normalise(named) == normalise(moment.timeline.names.text(model))
     }
 
     /// Without the log's compactions a context may outgrow the window: that request would have been refused.
@@ -196,6 +207,8 @@ impl Stage for Compaction {
         let starts = timeline.requests_of(chain).iter().map(|request| request.start);
         let begun = starts.filter(|&start| start != NO_TIME).min();
         self.chain = ChainState { begun, ..ChainState::default() };
+        let named = Some(&self.knobs.summarizer_model).filter(|named| !named.is_empty());
+        self.summarizer = named.and_then(|named| timeline.names.find(&normalise(named)));
     }
 
     fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {

@@ -151,7 +151,7 @@ impl ToolStage {
 
 /// An extra request for a tool. The definition itself is written by the request of the log, in whose context it stands.
 fn retry(read: u64, write: u64) -> ExtraCall {
-    ExtraCall { cause: "tool_retry", read, write, uncached: 0, output: 0 }
+    ExtraCall { cause: "tool_retry", model: None, read, write, uncached: 0, output: 0 }
 }
 
 fn notice(step: &Step, aside: &mut Aside) {

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::model::trace::NO_TIME;
 use crate::policies::breakage::ages::edit_ages;
 use crate::policies::compaction::after_size::after_sizes;
 use crate::policies::compaction::knobs::{Knobs, Tier};
@@ -19,10 +20,21 @@ use crate::policies::compaction::{Compaction, Sheet};
 use crate::policies::journal::Journal;
 use crate::policies::micro::Micro;
 use crate::policies::micro::replayed::{clearings, replayed};
+use crate::policies::money::Prices;
 use crate::report::policy::compaction as report;
 
 /// A version later than any.
 const NEWEST: &str = "999999";
+
+/// Whether the price of the summariser is known, if one is named.
+fn check_summarizer(knobs: &Knobs, prices: &Prices) -> Result<()> {
+    let model = &knobs.summarizer_model;
+    if model.is_empty() || prices.rates(model, NO_TIME, 1).is_some() {
+        return Ok(());
+    }
+    Err(Error::usage(format!("summarizer_model: no price is known for `{model}`"))
+        .hint("name a model of rules/prices.toml, or add a row to it (--rules-dir)"))
+}
 
 /// Makes the policy ready.
 ///
@@ -32,6 +44,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::Compaction);
     let knobs: Knobs = sheet.knobs()?;
+    check_summarizer(&knobs, &world.prices)?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
     let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
     if knobs.tier == Tier::Micro {

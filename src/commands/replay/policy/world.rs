@@ -48,6 +48,9 @@ impl World {
     ) -> Result<Self> {
         let rules = SizeRules::parse(&data.text("policies/sizes.toml")?, &data.place("policies/sizes.toml"))?;
         let prices = Prices::parse(&data.text("prices.toml")?, &data.place("prices.toml"))?;
+        let mut timeline = timeline;
+        // A policy may ask another model than the log does.
+        prices.models().for_each(|model| _ = timeline.names.intern(model));
         let (cache, place) = (data.text("policies/prompt_cache.toml")?, data.place("policies/prompt_cache.toml"));
         let winner_percent_min = CacheSheet::parse(&cache, &place)?.compare.winner_percent_min;
         let breakage =
