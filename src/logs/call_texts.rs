@@ -2,10 +2,8 @@
 //! kept: for whoever checks them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::json::{Cursor, Fault, RawStr, Shape};
-use crate::lines::LineBuffer;
 use crate::logs::message::id_of;
 use crate::logs::read::{self, Job};
 use crate::logs::take::TakeRecords;
@@ -35,22 +33,9 @@ pub fn read_all<T: Send>(
     pool: &rayon::ThreadPool,
     check: &Check<'_, T>,
 ) -> Calls<T> {
-    let next = AtomicUsize::new(0);
-    let read: Vec<Vec<(usize, Calls<T>)>> = pool.broadcast(|_| {
-        let mut buffer = LineBuffer::default();
-        let mut done = Vec::new();
-        loop {
-            let job = next.fetch_add(1, Ordering::Relaxed);
-            let Some(file) = jobs.get(job) else { return done };
-            let mut reader = Reader::new(check, answer_chars);
-            read::read_whole(file, &mut buffer, &mut reader);
-            done.push((job, reader.calls));
-        }
-    });
-    let mut files: Vec<(usize, Calls<T>)> = read.into_iter().flatten().collect();
-    files.sort_by_key(|(job, _)| *job);
+    let files = read::read_each(jobs, pool, &|_| Reader::new(check, answer_chars), &|reader| reader.calls);
     let mut calls = Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
-    for (_, file) in files {
+    for file in files {
         for (id, checked) in file.asked {
             calls.asked.entry(id).or_insert(checked);
         }

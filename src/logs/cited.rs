@@ -2,10 +2,8 @@
 //! kept.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::json::{Cursor, Fault, Shape};
-use crate::lines::LineBuffer;
 use crate::logs::message::{id_of, span};
 use crate::logs::read::{self, Job};
 use crate::logs::take::TakeRecords;
@@ -27,18 +25,8 @@ pub struct Cited {
 
 /// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given.
 pub fn find(jobs: &[Job<'_>], wanted: &IdSet<Id>, chars: usize, pool: &rayon::ThreadPool) -> BTreeMap<Id, Cited> {
-    let next = AtomicUsize::new(0);
-    let found: Vec<Vec<(Id, Cited)>> = pool.broadcast(|_| {
-        let mut buffer = LineBuffer::default();
-        let mut done = Vec::new();
-        loop {
-            let job = next.fetch_add(1, Ordering::Relaxed);
-            let Some(file) = jobs.get(job) else { return done };
-            let mut reader = Reader { wanted, chars, job, counters: Counters::default(), found: Vec::new() };
-            read::read_whole(file, &mut buffer, &mut reader);
-            done.append(&mut reader.found);
-        }
-    });
+    let begin = |job| Reader { wanted, chars, job, counters: Counters::default(), found: Vec::new() };
+    let found = read::read_each(jobs, pool, &begin, &|reader| reader.found);
     let mut all: Vec<(Id, Cited)> = found.into_iter().flatten().collect();
     all.sort_by(|a, b| a.1.cmp(&b.1));
     let mut first = BTreeMap::new();

@@ -2,13 +2,11 @@
 //! one and not kept.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memchr::memmem;
 use serde_json::Value;
 
 use crate::json::{Cursor, Fault};
-use crate::lines::LineBuffer;
 use crate::logs::message::span;
 use crate::logs::read::{self, Job};
 use crate::logs::take::TakeRecords;
@@ -34,21 +32,8 @@ pub fn read_all<T: Send>(
     pool: &rayon::ThreadPool,
     take: &Take<'_, T>,
 ) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let read: Vec<Vec<(usize, Vec<T>)>> = pool.broadcast(|_| {
-        let mut buffer = LineBuffer::default();
-        let mut done = Vec::new();
-        loop {
-            let job = next.fetch_add(1, Ordering::Relaxed);
-            let Some(file) = jobs.get(job) else { return done };
-            let mut reader = Reader::new(searches, take);
-            read::read_whole(file, &mut buffer, &mut reader);
-            done.push((job, reader.found));
-        }
-    });
-    let mut files: Vec<(usize, Vec<T>)> = read.into_iter().flatten().collect();
-    files.sort_by_key(|(job, _)| *job);
-    files.into_iter().flat_map(|(_, found)| found).collect()
+    let found = read::read_each(jobs, pool, &|_| Reader::new(searches, take), &|reader| reader.found);
+    found.into_iter().flatten().collect()
 }
 
 struct Reader<'t, T> {

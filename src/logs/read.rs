@@ -1,6 +1,7 @@
 //! Reads log files in parallel: pieces of at most [`PIECE_BYTES`], largest first, each with one reused buffer per
 //! worker. A piece owns the lines that begin in it, so any cutting of a file gives the same rows.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -55,7 +56,7 @@ pub fn read_all(
     advance: &(dyn Fn(u64) + Sync),
 ) -> Vec<Reading> {
     let mut pieces = cut(jobs);
-    pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.end - piece.start), piece.job, piece.start));
+    pieces.sort_by_key(|piece| (Reverse(piece.end - piece.start), piece.job, piece.start));
     let next = AtomicUsize::new(0);
     let read: Vec<Vec<(usize, u64, Reading)>> = pool.broadcast(|_| {
         let mut buffer = LineBuffer::default();
@@ -208,6 +209,31 @@ pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl Take
         Ok(source) => drop(take_lines(Lines::new(source, buffer), u64::MAX, on_error, reader)),
         Err(_) => reader.file_damage(Reason::Unreadable),
     }
+}
+
+/// Reads each file as a whole with a reader of its own, one worker a file, the largest first. Tells what came of them, in the order of the jobs.
+pub fn read_each<R: TakeLines, T: Send>(
+    jobs: &[Job<'_>],
+    pool: &rayon::ThreadPool,
+    begin: &(dyn Fn(usize) -> R + Sync),
+    end: &(dyn Fn(R) -> T + Sync),
+) -> Vec<T> {
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&job| (Reverse(jobs[job].to), job));
+    let next = AtomicUsize::new(0);
+    let read: Vec<Vec<(usize, T)>> = pool.broadcast(|_| {
+        let mut buffer = LineBuffer::default();
+        let mut done = Vec::new();
+        while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut reader = begin(job);
+            read_whole(&jobs[job], &mut buffer, &mut reader);
+            done.push((job, end(reader)));
+        }
+        done
+    });
+    let mut files: Vec<(usize, T)> = read.into_iter().flatten().collect();
+    files.sort_by_key(|(job, _)| *job);
+    files.into_iter().map(|(_, made)| made).collect()
 }
 
 /// Joins the pieces of one file in their order.

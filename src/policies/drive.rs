@@ -189,29 +189,6 @@ fn minima(timeline: &Timeline, oracle: &Oracle) -> Vec<u64> {
     timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect()
 }
 
-/// Runs a policy (no stages: the baseline) over all chains. `stages` makes a fresh set; it is asked once.
-pub fn run(
-    timeline: &Timeline,
-    sizes: &Sizes,
-    oracle: &Oracle,
-    prices: &Prices,
-    stages: &mut dyn FnMut() -> Vec<Box<dyn Stage>>,
-) -> Run {
-    Ground::new(timeline, sizes, oracle, prices).run(0..timeline.chains.len() as u32, &mut stages(), None)
-}
-
-/// As [`run`], with somebody who looks at each context.
-pub fn run_watched(
-    timeline: &Timeline,
-    sizes: &Sizes,
-    oracle: &Oracle,
-    prices: &Prices,
-    stages: &mut dyn FnMut() -> Vec<Box<dyn Stage>>,
-    observer: &mut dyn Observer,
-) -> Run {
-    Ground::new(timeline, sizes, oracle, prices).run(0..timeline.chains.len() as u32, &mut stages(), Some(observer))
-}
-
 /// The request before in the chain.
 #[derive(Clone, Copy)]
 struct Last {

@@ -6,7 +6,7 @@ use super::timeline_builder::{MODEL, Story};
 use crate::model::policy::cost::{Spent, UNITS_PER_TOKEN};
 use crate::model::timeline::{Marks, SegmentCause, Timeline, Trigger};
 use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, MinCacheable, Oracle, Switch, Ttl};
-use crate::policies::drive::{self, Ground, Run};
+use crate::policies::drive::{Ground, Run};
 use crate::policies::money::Prices;
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
 use crate::policies::view::{Aside, Moment, Stage, View};
@@ -28,7 +28,7 @@ fn prices() -> Prices {
 fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Knobs)) -> Run {
     let mut oracle = shipped();
     change(&mut oracle.knobs);
-    drive::run(timeline, &sizes(timeline), &oracle, &prices(), &mut Vec::new)
+    Ground::new(timeline, &sizes(timeline), &oracle, &prices()).baseline()
 }
 
 fn reads_and_writes(run: &Run) -> Vec<(u64, u64)> {

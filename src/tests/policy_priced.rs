@@ -13,7 +13,7 @@ use crate::policies::compaction::knobs::{Knobs, MicroKnobs, Style};
 use crate::policies::compaction::stage::Trigger;
 use crate::policies::compaction::sweep::{Ground, Point, row};
 use crate::policies::compaction::{Compaction, Sheet};
-use crate::policies::drive::{self, Run, run, run_watched};
+use crate::policies::drive::{self, Run};
 use crate::policies::journal::Journal;
 use crate::policies::micro::Micro;
 use crate::policies::money::Prices;
@@ -39,9 +39,12 @@ impl Bench {
     }
 
     fn run(&self, stage: impl FnOnce() -> Option<Box<dyn Stage>>) -> Run {
-        let mut stage = Some(stage);
-        let mut stages = || stage.take().and_then(|stage| stage()).into_iter().collect();
-        run(&self.timeline, &self.sizes, &self.oracle, &self.prices, &mut stages)
+        let mut stages: Vec<_> = stage().into_iter().collect();
+        self.ground().run(0..self.timeline.chains.len() as u32, &mut stages, None)
+    }
+
+    fn ground(&self) -> drive::Ground<'_> {
+        drive::Ground::new(&self.timeline, &self.sizes, &self.oracle, &self.prices)
     }
 
     fn compaction(&self, knobs: &Knobs, trigger: Trigger) -> Box<dyn Stage> {
@@ -128,9 +131,8 @@ fn the_watch_collects_what_stages_notice_and_what_answers_miss() {
         ..Sheet::shipped().knobs.micro.clone()
     };
     let mut watch = Watch::new(&detectors);
-    let mut stages =
-        || vec![Box::new(Micro::new(micro.clone(), Sheet::shipped().clone(), Journal::default())) as Box<dyn Stage>];
-    run_watched(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices, &mut stages, &mut watch);
+    let micro = Micro::new(micro, Sheet::shipped().clone(), Journal::default());
+    bench.ground().run(0..bench.timeline.chains.len() as u32, &mut [Box::new(micro)], Some(&mut watch));
     let classes: Vec<(u32, Class)> = watch.breaks.iter().map(|event| (event.request, event.class)).collect();
     // Each result of 20,000 characters is over 4,000 tokens by itself and goes before it is seen.
     let unseen = [1, 3, 5].map(|request| (request, Class::ClearedBeforeSeen));

@@ -11,7 +11,7 @@ use crate::model::timeline::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::policies::cache_knobs::Oracle;
 use crate::policies::catalog::read::Spec;
 use crate::policies::catalog::{Catalog, CatalogRules, Source};
-use crate::policies::drive;
+use crate::policies::drive::Ground;
 use crate::policies::money::Prices;
 use crate::policies::predictors::{Predictions, Successions};
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
@@ -670,8 +670,8 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let run = |knobs: Option<Knobs>| {
         let stage = knobs.map(|knobs| filter(&timeline, &knobs, Some(&tools)));
-        let mut stages = || stage.iter().map(Filter::stage).collect();
-        drive::run(&timeline, &sizes, &oracle, &prices, &mut stages)
+        let mut stages: Vec<_> = stage.iter().map(Filter::stage).collect();
+        Ground::new(&timeline, &sizes, &oracle, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
     };
     let baseline = run(None);
     assert_eq!(run(Some(always(&["*"]))), baseline);
