@@ -15,7 +15,7 @@ use crate::model::trace::{Millis, Place};
 use crate::policies::cache_knobs::{HiddenForks, Oracle};
 use crate::policies::contexts;
 use crate::policies::money::{Prices, Tariff};
-use crate::policies::oracle::{Ask, Cache, written};
+use crate::policies::oracle::{Ask, Cache};
 use crate::policies::priors::{self, Prior, Warm};
 use crate::policies::sizes::{self, Sizes};
 use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, View};
@@ -321,17 +321,36 @@ impl Driver<'_, '_> {
             min_cacheable: min_cacheable[request.model.0 as usize],
             ..prior.ask(request.model, start, end)
         };
+        // What a call besides the log's can read depends on whether it comes before or after its request.
+        let mut calls = std::mem::take(&mut self.aside.extra);
+        let before: Vec<Spent> =
+            calls.iter().map(|call| if call.is_before { self.quote(&ask, call) } else { Spent::default() }).collect();
         let spent = self.cache.step(&ask);
         let cost = tariff.cost(request.model, request.start, &spent);
         self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
         self.last = Some(Last { request: index, tokens: context, end });
-        for call in self.aside.extra.drain(..) {
-            let written = written(call.write, self.cache.tail_class(prior.class));
-            let spent = Spent { read: call.read, uncached: call.uncached, output: call.output, ..written };
+        for (call, before) in calls.drain(..).zip(before) {
+            let billed = if call.is_before { before } else { self.follow_up(&ask, &call) };
+            let spent = Spent { uncached: billed.uncached + call.uncached, output: call.output, ..billed };
             let cost = tariff.cost_of_call(request.model, call.model, request.start, &spent);
             self.run.extra.push(Extra { request: index, call, spent, cost });
         }
+        self.aside.extra = calls;
         self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
+    }
+
+    /// How a call is billed that goes out before a request, with the prefix of the one before.
+    fn quote(&self, ask: &Ask, call: &ExtraCall) -> Spent {
+        let edition = if self.last.is_some() { self.before.prefix.edition } else { ask.edition };
+        self.cache.quote(&Ask { edition, forked: None, ..besides(ask, call) })
+    }
+
+    /// How a call is billed that comes right after a request.
+    fn follow_up(&self, ask: &Ask, call: &ExtraCall) -> Spent {
+        if call.read + call.write == 0 {
+            return Spent::default();
+        }
+        self.cache.follow_up(&Ask { start: ask.end, ..besides(ask, call) }, call.read)
     }
 
     /// Tokens of the context that is sent.
@@ -485,7 +504,15 @@ impl Driver<'_, '_> {
             return;
         }
         let before = &self.ground.timeline.requests[last.request as usize];
-        let call = ExtraCall { cause: "keep_alive", model: None, read: kept.tokens, write: 0, uncached: 0, output: 0 };
+        let call = ExtraCall {
+            cause: "keep_alive",
+            model: None,
+            is_before: true,
+            read: kept.tokens,
+            write: 0,
+            uncached: 0,
+            output: 0,
+        };
         let spent = Spent { read: kept.tokens, ..Spent::default() };
         let cost = self.ground.tariff.cost(before.model, before.end, &spent);
         let extra = Extra { request: index, call, spent, cost };
@@ -519,6 +546,12 @@ impl Common {
     fn only(same: u64) -> Self {
         Self { same, shared: same, forked: None }
     }
+}
+
+/// A call beside a request, as the cache sees it.
+fn besides(ask: &Ask, call: &ExtraCall) -> Ask {
+    let context = call.read + call.write;
+    Ask { context, tail: 0, still: ask.still.min(context), same: call.read, shared: call.read, ..*ask }
 }
 
 /// The static prefix as the stages left it: as much longer or shorter as theirs is than the log's.

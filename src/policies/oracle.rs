@@ -167,25 +167,40 @@ impl<'a> Cache<'a> {
 
     /// Sends a request: how its context is billed (no output).
     pub fn step(&mut self, ask: &Ask) -> Spent {
-        let edition = *self.edition.get_or_insert(ask.edition);
+        self.edition.get_or_insert(ask.edition);
         let (still_class, tail_class) = self.classes(ask.class);
         if let Some(length) = ask.forked {
             self.fork(ask, length, tail_class);
         }
         self.entries.retain(|entry| entry.length <= ask.same.max(ask.shared));
-        let still = self.live_still(ask, edition);
-        let tail = self.live_tail(ask);
+        let spent = self.quote(ask);
+        self.remember(ask, &spent, still_class, tail_class);
+        spent
+    }
+
+    /// How a request would be billed now, without sending it.
+    pub fn quote(&self, ask: &Ask) -> Spent {
+        let (still_class, tail_class) = self.classes(ask.class);
+        let still = self.live_still(ask, self.edition.unwrap_or(ask.edition));
         let cached = ask.context - ask.tail.min(ask.context);
-        let spent = match self.knobs().layout {
+        match self.knobs().layout {
             Layout::None => Spent { uncached: ask.context, ..Spent::default() },
             Layout::AgentRuntime => self.still_only(ask, still, still_class),
             Layout::ClaudeCode | Layout::StaticAndTail => {
-                let read = tail.max(still.unwrap_or(0)).min(cached);
+                let read = self.live_tail(ask).max(still.unwrap_or(0)).min(cached);
                 bill(ask, read, cached, still_class, tail_class)
             }
-        };
-        self.remember(ask, &spent, still_class, tail_class);
-        spent
+        }
+    }
+
+    /// How a call is billed that comes right after a request and sends `read` tokens of what that has sent, and others.
+    pub fn follow_up(&self, ask: &Ask, read: u64) -> Spent {
+        match self.knobs().layout {
+            Layout::ClaudeCode | Layout::StaticAndTail if self.cached() > 0 => {
+                Spent { read, ..written(ask.context - read, self.tail_class(ask.class)) }
+            }
+            _ => self.quote(ask),
+        }
     }
 
     fn fork(&mut self, ask: &Ask, length: u64, class: Class) {

@@ -64,9 +64,12 @@ pub struct ExtraCall {
     pub cause: &'static str,
     /// The model that is asked; none: that of the request.
     pub model: Option<Sym>,
-    /// Tokens read from the cache.
+    /// Whether it goes out before the request of the log: then it reads what of `read` is still alive. Else it comes after
+    /// it, and what that has cached is there.
+    pub is_before: bool,
+    /// Tokens that can be in the cache; where the layout does not cache them, they are billed in full.
     pub read: u64,
-    /// Tokens written to the cache, at the price of the request's class.
+    /// Tokens that cannot, and are written to it.
     pub write: u64,
     /// Tokens neither read nor written.
     pub uncached: u64,

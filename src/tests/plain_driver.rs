@@ -5,7 +5,7 @@
 use crate::model::policy::cost::{Cost, Spent};
 use crate::model::timeline::{NONE, Timeline};
 use crate::policies::drive::{Extra, Priced, Run};
-use crate::policies::view::{Aside, Item, Key, Moment, Prefix, Stage, View};
+use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Prefix, Stage, View};
 
 /// Tokens of every prefix here.
 pub const PREFIX: u64 = 1_000;
@@ -87,7 +87,10 @@ pub fn run_of(all: &[Sent]) -> Run {
         shared: 0,
     };
     let extra = |sent: &Sent| {
-        let of = |&call| Extra { request: sent.request, call, spent: Spent::default(), cost: Cost::default() };
+        let of = |&call: &ExtraCall| {
+            let spent = Spent { read: call.read, uncached: call.uncached, output: call.output, ..Spent::default() };
+            Extra { request: sent.request, call, spent, cost: Cost::default() }
+        };
         sent.aside.extra.iter().map(of).collect::<Vec<_>>()
     };
     Run { requests: all.iter().map(priced).collect(), extra: all.iter().flat_map(extra).collect(), ..Run::default() }

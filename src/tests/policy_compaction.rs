@@ -275,7 +275,8 @@ fn the_summariser_reads_a_warm_cache_of_its_own_model_only() {
         let (sent, _) = compact(&timeline, &knobs, Trigger::Tokens(1_400));
         sent[8].aside.extra[0]
     };
-    let warm = ExtraCall { cause: "summary", model: None, read: 1_420, write: 0, uncached: 0, output: 30 };
+    let warm =
+        ExtraCall { cause: "summary", model: None, is_before: false, read: 1_420, write: 0, uncached: 0, output: 30 };
     let cold = ExtraCall { read: 0, uncached: 1_420, ..warm };
     assert_eq!(call(0, false, ""), warm);
     assert_eq!(call(0, false, "claude-haiku-4-5"), cold);

@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::model::policy::cost::Spent;
 use crate::model::policy::tool_filter::{BreakEven, Portion, ToolFilter};
 use crate::model::timeline::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
-use crate::policies::cache_knobs::Oracle;
+use crate::policies::cache_knobs::{Layout, Oracle};
 use crate::policies::catalog::read::Spec;
 use crate::policies::catalog::{Catalog, CatalogRules, Source};
 use crate::policies::drive::Ground;
@@ -269,7 +270,15 @@ fn an_appended_definition_leaves_the_prefix_alone_and_stays() {
     // The second request answers with Task: one more request asks for it, its definition follows what came in.
     let definition = u32::try_from(size("Task", 900) + 150).unwrap();
     let before = prefix.tokens + u64::from(BLOCK) * 3;
-    let retry = ExtraCall { cause: "tool_retry", model: None, read: before, write: 0, uncached: 0, output: 0 };
+    let retry = ExtraCall {
+        cause: "tool_retry",
+        model: None,
+        is_before: false,
+        read: before,
+        write: 0,
+        uncached: 0,
+        output: 0,
+    };
     assert_eq!(sent[1].1.extra, [retry]);
     let made = sent[1].0.items[3];
     assert!(matches!(made.key, Key::Made(_)) && made.tokens == definition);
@@ -312,7 +321,7 @@ fn a_rebuilt_head_is_another_prefix_and_costs_the_request_that_asked() {
     let read = sent[0].0.tokens();
     assert_eq!(
         sent[1].1.extra,
-        [ExtraCall { cause: "tool_retry", model: None, read, write: 20, uncached: 0, output: 0 }]
+        [ExtraCall { cause: "tool_retry", model: None, is_before: true, read, write: 20, uncached: 0, output: 0 }]
     );
     assert_eq!(filter.outcome(&timeline).set_changes, 1);
 }
@@ -687,6 +696,45 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     assert!(rebuilt.requests[2].spent.read > 20_000, "from there on the new head is cached");
     let recent = Knobs { predictor: Predictor::Recency, learn: false, ..always(&["Read"]) };
     assert_eq!(run(Some(recent)).requests[3].shared, 0, "another set in the second turn");
+}
+
+/// Two requests with a pause between them; the second calls a tool that it was not shown.
+fn missed_after(seconds: i64, layout: Layout, expand: Expand) -> (Spent, Spent) {
+    let mut story = Story::new();
+    story.session("a", "/p").human(400).ask(0, 30_000, 8).calls("Read", "", 40).wait(seconds).result(4_000);
+    let read = if seconds < 300 { 30_000 } else { 0 };
+    story.ask(read, 31_500 - read, 8).calls("Task", "", 40);
+    let timeline = story.done();
+    let text = include_str!("../../rules/policies/sizes.toml");
+    let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
+    let mut oracle =
+        Oracle::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    oracle.knobs.layout = layout;
+    let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
+    let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
+    let filter = filter(&timeline, &Knobs { expand, ..always(&["Read"]) }, Some(&tools));
+    let run = Ground::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
+    assert_eq!(run.extra.len(), 1);
+    (run.extra[0].spent, run.requests[1].spent)
+}
+
+#[test]
+fn a_request_for_a_tool_is_billed_by_the_same_cache_as_all_others() {
+    use Expand::{RetryAppend, RetryRebuild};
+    for expand in [RetryAppend, RetryRebuild] {
+        let (retry, request) = missed_after(10, Layout::None, expand);
+        assert_eq!((retry.read, retry.write()), (0, 0), "nothing is cached there");
+        assert!(retry.uncached + 4_000 > request.uncached && request.uncached > retry.uncached);
+        let (retry, _) = missed_after(10, Layout::AgentRuntime, expand);
+        assert!(retry.read > 0 && retry.uncached > 500, "only the static prefix is cached: {retry:?}");
+    }
+    let (retry, _) = missed_after(10, Layout::ClaudeCode, RetryRebuild);
+    assert!(retry.read > 20_000 && retry.write_5m > 1_000 && retry.uncached == 0, "{retry:?}");
+    let (retry, _) = missed_after(18_000, Layout::ClaudeCode, RetryRebuild);
+    assert!(retry.read == 0 && retry.write_5m > 20_000, "the prefix is dead after five hours: {retry:?}");
+    // Appended, the request of the log comes first and writes all of it anew.
+    let (retry, request) = missed_after(18_000, Layout::ClaudeCode, RetryAppend);
+    assert!(request.read == 0 && retry.read > 20_000 && retry.write() == 0, "{retry:?} {request:?}");
 }
 
 const TOOLS: [&str; 6] = ["Read", "Bash", "Task", "Web", "mcp__a__x", "mcp__a__y"];

@@ -174,7 +174,7 @@ impl Compaction {
             && is_warm(moment.timeline, moment.request, &self.sheet.warm);
         let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
         let output = if is_ok { u64::from(self.knobs.summary_tokens) } else { 0 };
-        ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, read, write: 0, uncached, output }
+        ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, is_before: false, read, write: 0, uncached, output }
     }
 
     /// Whether the summariser finds the cache of the request.

@@ -48,12 +48,12 @@ pub fn compactions(
 
 /// Tokens of the summariser's calls.
 pub fn summariser(run: &Run) -> SummariserTokens {
-    let calls = run.extra.iter().map(|extra| extra.call).filter(|call| call.cause == SUMMARY_CALL);
-    calls.fold(SummariserTokens::default(), |sum, call| SummariserTokens {
+    let calls = run.extra.iter().filter(|extra| extra.call.cause == SUMMARY_CALL).map(|extra| extra.spent);
+    calls.fold(SummariserTokens::default(), |sum, spent| SummariserTokens {
         calls: sum.calls + 1,
-        read: sum.read + call.read,
-        uncached: sum.uncached + call.uncached,
-        output: sum.output + call.output,
+        read: sum.read + spent.read,
+        uncached: sum.uncached + spent.uncached,
+        output: sum.output + spent.output,
     })
 }
 

@@ -124,7 +124,7 @@ impl ToolStage {
         let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
         let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };
         let read = shared.min(view.tokens());
-        retry(read, view.tokens() - read)
+        ExtraCall { is_before: true, ..retry(read, view.tokens() - read) }
     }
 
     /// Appended definitions take their places; those whose place is gone (a compaction, a rewind) come last, anew.
@@ -151,7 +151,7 @@ impl ToolStage {
 
 /// An extra request for a tool. The definition itself is written by the request of the log, in whose context it stands.
 fn retry(read: u64, write: u64) -> ExtraCall {
-    ExtraCall { cause: "tool_retry", model: None, read, write, uncached: 0, output: 0 }
+    ExtraCall { cause: "tool_retry", model: None, is_before: false, read, write, uncached: 0, output: 0 }
 }
 
 fn notice(step: &Step, aside: &mut Aside) {
