@@ -29,6 +29,16 @@ pub fn total(ground: &Ground<'_>) -> Total {
     total
 }
 
+/// What the same input would have been billed if nothing were cached.
+pub fn total_uncached(ground: &Ground<'_>) -> Total {
+    let mut total = Total::default();
+    for request in ground.timeline.requests.iter().filter(|request| request.context() > 0) {
+        let spent = Spent { uncached: request.context(), ..Spent::default() };
+        total.add(1, spent, ground.tariff.cost(request.model, request.start, &spent));
+    }
+    total
+}
+
 /// Holds a run against the bill, over the requests that `counts` picks.
 pub fn compare(ground: &Ground<'_>, run: &Run, counts: impl Fn(&Request) -> bool) -> AgainstBill {
     let mut found = AgainstBill::default();

@@ -88,6 +88,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     PromptCache {
         bars: sheet.bars,
         billed: bill::total(ground),
+        uncached: bill::total_uncached(ground),
         baseline: baseline.total(),
         simulated: simulated.total(),
         verdict: verdict(simulated.cost(), baseline.cost(), error),

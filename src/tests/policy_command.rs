@@ -687,7 +687,7 @@ fn breakage_is_told_by_class_with_rates_and_ids_and_no_text() {
     let home = home();
     let settings = set(&SHORT_HISTORY);
     let report = report(&home, "history-trim", &settings);
-    let lost = &report["breakage"]["classes"]["edit_source_lost"];
+    let lost = &report["breakage"]["edit_source_lost"];
     assert!(number(&lost["events"]) > 0, "edits reach back one turn: {}", report["breakage"]);
     let rate = 1_000.0 * number(&lost["events"]) as f64 / number(&report["input"]["requests"]) as f64;
     assert!((lost["per_1k_requests"].as_f64().unwrap() - rate).abs() < 1e-9);
@@ -996,13 +996,13 @@ fn the_pipeline_is_priced_as_its_own_report_counts_it_and_breaks_no_prefix() {
     assert!(report["delta"]["iet"].as_f64().unwrap() < 0.0 && report["delta"]["tokens_removed"].as_i64().unwrap() > 0);
     let written = |bill: &Value| number(&bill["write_5m"]) + number(&bill["write_1h"]);
     assert!(written(&report["simulated"]) < written(&report["baseline"]), "what is shorter is written once, shorter");
-    assert_eq!(report["breakage"]["classes"], json!({}), "{}", report["breakage"]);
+    assert_eq!(report["breakage"], json!({}), "{}", report["breakage"]);
 }
 
 #[test]
 fn hints_dangle_where_another_policy_takes_their_target_unless_partitions_know() {
     let home = home_with_repeats();
-    let events = |report: &Value, class: &str| report["breakage"]["classes"][class]["events"].as_u64().unwrap_or(0);
+    let events = |report: &Value, class: &str| report["breakage"][class]["events"].as_u64().unwrap_or(0);
     let short = ["history-trim.keep_recent_exchanges=1", "history-trim.max_history_tokens=3000"];
     let run = |partition: &str| {
         let partition = format!("pipeline.partition={partition}");
@@ -1023,7 +1023,7 @@ fn savings_of_hidden_tools_are_withheld_without_a_catalog_and_told_with_one() {
     let home = home();
     let without = report(&home, "tool-filter", &[]);
     assert!(without["withheld"].as_str().unwrap().contains("--tool-catalog"));
-    assert!(number(&without["breakage"]["classes"]["tool_miss"]["events"]) > 0, "misses are known all the same");
+    assert!(number(&without["breakage"]["tool_miss"]["events"]) > 0, "misses are known all the same");
     let out = home.run(&words("tool-filter", &[])).out;
     assert!(!out.contains('$') && out.starts_with("tool-filter: savings are withheld: "), "{out}");
     let catalog = catalog(&home);

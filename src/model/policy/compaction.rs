@@ -294,3 +294,23 @@ pub struct Clearings {
     /// Contexts as they were sent.
     pub context: Percentiles,
 }
+
+/// How far contexts grew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Growth {
+    /// Partitions that a compaction ended.
+    pub compacted: Grown,
+    /// The others: the last ones of their contexts.
+    pub open: Grown,
+}
+
+/// Partitions with at least one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Grown {
+    /// How many.
+    pub partitions: u64,
+    /// Tokens in the context of the last request.
+    pub tokens: Percentiles,
+    /// Requests.
+    pub requests: Percentiles,
+}

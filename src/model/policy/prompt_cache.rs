@@ -265,6 +265,8 @@ pub struct PromptCache {
     pub bars: Bars,
     /// The bill.
     pub billed: Total,
+    /// The same input if nothing of it had been cached, at prices of prompts as long.
+    pub uncached: Total,
     /// Simulated as the log was sent, with observed lifetimes.
     pub baseline: Total,
     /// Simulated under the knobs.

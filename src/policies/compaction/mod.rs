@@ -7,6 +7,7 @@
 
 pub mod after_size;
 pub mod gate;
+pub mod growth;
 pub mod knobs;
 pub mod placement;
 pub mod real;

@@ -2,14 +2,17 @@
 
 use crate::model::policy::breakage::{Breakage, EditAges};
 use crate::model::policy::compaction::{
-    AfterSizes, ClearingsReplayed, Compactions, Outcome, Percentiles, Placement, RealCompactions, SummariserTokens,
-    SweepRow,
+    AfterSizes, ClearingsReplayed, Compactions, Grown, Growth, Outcome, Percentiles, Placement, RealCompactions,
+    SummariserTokens, SweepRow,
 };
 use crate::model::stats::Share;
 use crate::report::numbers::{percent, thousands};
 use crate::report::table::Table;
 
 /// What the figures rest on, and in which direction they err.
+pub const TELEMETRY_NOTE: &str = "telemetry has the sizes of tool answers alone: contexts are larger by prompts, answers and \
+     the static prefix, so a trigger of a window is reached later here; `--set window=…` replays a smaller one";
+/// What is to be kept in mind about logs.
 pub const NOTES: [&str; 3] = [
     "summarisers are not logged: their calls are estimates, and never part of the bill of the log",
     "the model is assumed to answer what it answered; files to be read again are a penalty beside the cost, not in it",
@@ -121,6 +124,23 @@ pub fn tables(found: &Found<'_>) -> Vec<(String, Table)> {
     ];
     let titled = all.into_iter().filter(|(_, table)| !table.is_empty());
     titled.map(|(title, table)| (title.to_owned(), table)).collect()
+}
+
+/// The tables about telemetry, which knows sizes of tool answers and where partitions ended.
+pub fn telemetry_tables(done: &Compactions, growth: &Growth) -> Vec<(String, Table)> {
+    let mut attempts = Table::new(&["attempts of the replay", "#times"]);
+    let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    outcomes.for_each(|(word, times)| attempts.row([word.to_owned(), thousands(times)]));
+    let mut table = Table::new(&["partitions", "#number", "#tokens p50", "#p95", "#largest", "#requests p50", "#p95"]);
+    for (name, grown) in [("ended by a compaction", growth.compacted), ("the last of their context", growth.open)] {
+        let Grown { partitions, tokens, requests } = grown;
+        let figures = [partitions, tokens.p50, tokens.p95, tokens.max, requests.p50, requests.p95];
+        table.row(std::iter::once(name.to_owned()).chain(figures.map(thousands)));
+    }
+    vec![
+        ("tokens of tool answers in a partition when it ended".to_owned(), table),
+        ("virtual compactions".to_owned(), attempts),
+    ]
 }
 
 /// Clearings of the log beside what the rule would have cleared there.

@@ -22,7 +22,7 @@ pub const NOTES: [&str; 4] = [
 /// If the output cannot be written.
 pub fn write(out: &mut dyn Write, report: &TrimReport, format: Format, width: Option<u16>) -> Result<()> {
     let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
-    for line in summary(report) {
+    for line in summary(report, true) {
         writeln!(out, "{bullet}{line}")?;
     }
     for (heading, table) in [
@@ -41,20 +41,15 @@ pub fn write(out: &mut dyn Write, report: &TrimReport, format: Format, width: Op
     Ok(())
 }
 
-/// Saving, cost and what was lost, in this order.
-pub fn summary(report: &TrimReport) -> Vec<String> {
+/// Of telemetry.
+pub const TELEMETRY_NOTE: &str = "telemetry has no prompts, so no exchange ever ends and nothing grows old; only with \
+     keep_recent_exchanges=0 and keep_recent_user_turns_in_chained_tool_calls=0 answers of tools are cut";
+
+/// Saving, cost and what was lost, in this order. Where nothing was billed, nothing is said of costs.
+pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
     let outcome = &report.outcome;
     let share = |part: u64| ratio(part, outcome.requests);
-    vec![
-        format!(
-            "{}: {} of {} context tokens were sent ({}), in {}; {} of these were changed",
-            report.name,
-            thousands(outcome.sent),
-            thousands(outcome.logged),
-            ratio(outcome.sent, outcome.logged),
-            counted(outcome.requests, "request"),
-            thousands(outcome.requests_changed),
-        ),
+    let costs = vec![
         format!(
             "cost with the provider's cache: {}, {} (the same simulation without trimming is 100 %)",
             relative(&report.cached),
@@ -64,6 +59,17 @@ pub fn summary(report: &TrimReport) -> Vec<String> {
             "cost where the provider caches nothing: {}, {}",
             relative(&report.uncached),
             report.uncached.verdict.words()
+        ),
+    ];
+    let mut lines = vec![
+        format!(
+            "{}: {} of {} context tokens were sent ({}), in {}; {} of these were changed",
+            report.name,
+            thousands(outcome.sent),
+            thousands(outcome.logged),
+            ratio(outcome.sent, outcome.logged),
+            counted(outcome.requests, "request"),
+            thousands(outcome.requests_changed),
         ),
         format!(
             "{} that the log does not have; {} were cut and {} dropped (once per request)",
@@ -87,7 +93,9 @@ pub fn summary(report: &TrimReport) -> Vec<String> {
             ),
             None => "edits that lost their source: not looked at".to_owned(),
         },
-    ]
+    ];
+    lines.splice(1..1, costs.into_iter().filter(|_| is_billed));
+    lines
 }
 
 /// Tokens by role and age; rows without any are left out.

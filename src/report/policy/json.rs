@@ -5,27 +5,31 @@ use serde_json::{Map, Value, json};
 use super::PolicyReport;
 use crate::model::policy::breakage::Breakage;
 use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
-use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides};
+use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
 
 /// The fields of the report; sessions one by one if asked for.
 pub fn json(report: &PolicyReport, by_session: bool) -> Value {
     let outcome = report.outcome.as_ref();
+    // Without usage nothing was billed; what is withheld is not known, and that is no zero.
+    let billed = outcome.filter(|_| report.accuracy.is_some());
+    let told = billed.filter(|_| report.withheld.is_none());
     json!({
         "policy": report.policy,
         "knobs": report.knobs,
         "input": report.input,
         "fidelity": report.fidelity,
-        "billed": bill(&report.billed),
-        "baseline": outcome.map(|outcome| bill(&outcome.total.baseline)),
+        "billed": billed.map(|_| bill(&report.billed)),
+        "baseline": billed.map(|outcome| bill(&outcome.total.baseline)),
         "baseline_vs_bill": report.accuracy,
-        "simulated": outcome.map(|outcome| bill(&outcome.total.policy)),
-        "delta": outcome.map(delta),
-        "extra_costs": outcome.map(extra_costs),
+        "simulated": told.map(|outcome| bill(&outcome.total.policy)),
+        "delta": outcome.map(|outcome| delta(outcome, told.is_some())),
+        "extra_costs": told.map(extra_costs),
         "breakage": report.breakage.as_ref().map(breakage),
-        "distribution": outcome.map(|outcome| json!({ "per_session": outcome.spread })),
-        "by": outcome.map(|outcome| groups(outcome, by_session)),
-        "uncached_iet_pct": report.uncached_change.map(|change| 100.0 * change),
-        "is_clear": outcome.map(|_| !report.is_unsure()),
+        "reread_tokens": report.breakage.as_ref().map(|breakage| breakage.reread_tokens),
+        "distribution": told.map(|outcome| json!({ "per_session": spread(&outcome.spread) })),
+        "by": told.map(|outcome| groups(outcome, by_session)),
+        "uncached_iet_pct": report.uncached_change.filter(|_| told.is_some()).map(|change| 100.0 * change),
+        "is_clear": told.map(|_| !report.is_unsure()),
         "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
         "details": report.details,
         "formulas": report.formulas,
@@ -48,10 +52,24 @@ fn bill(bill: &Bill) -> Value {
     })
 }
 
-fn delta(outcome: &Outcome) -> Value {
+/// Sizes can be known where money is not.
+fn delta(outcome: &Outcome, is_told: bool) -> Value {
     let mut delta = difference(&outcome.total);
-    delta["tokens_removed"] = json!(i64::try_from(outcome.tokens_removed).unwrap_or(i64::MAX));
+    if !is_told {
+        ["iet", "iet_pct", "usd"].iter().for_each(|field| delta[field] = Value::Null);
+    }
+    let removed = i64::try_from(outcome.tokens_removed).unwrap_or(i64::MAX);
+    delta["tokens_removed"] = json!(Some(removed).filter(|&removed| is_told || removed != 0));
     delta
+}
+
+/// In percent of the session's own cost.
+fn spread(spread: &Spread) -> Value {
+    let Spread { sessions, worse, p5, p25, p50, p75, p95, best, worst } = *spread;
+    let mut fields = json!({ "sessions": sessions, "worse": worse });
+    let shares = [("p5", p5), ("p25", p25), ("p50", p50), ("p75", p75), ("p95", p95), ("best", best), ("worst", worst)];
+    shares.iter().for_each(|(name, share)| fields[name] = json!(100.0 * share));
+    fields
 }
 
 /// Policy less log: negative is saved.
@@ -78,7 +96,7 @@ fn extra_costs(outcome: &Outcome) -> Value {
 
 fn breakage(breakage: &Breakage) -> Value {
     let classes = breakage.classes.iter().map(|class| (class.class.word().to_owned(), json!(class)));
-    json!({ "reread_tokens": breakage.reread_tokens, "classes": classes.collect::<Map<String, Value>>() })
+    Value::Object(classes.collect())
 }
 
 fn groups(outcome: &Outcome, by_session: bool) -> Value {

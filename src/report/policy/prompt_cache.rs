@@ -1,7 +1,7 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why prefixes were lost.
 
 use crate::model::policy::calibration::Calibration;
-use crate::model::policy::cost::{Cost, Total, UNITS_PER_TOKEN};
+use crate::model::policy::cost::{Cost, Total};
 use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, PromptCache, Verdict};
 use crate::report::calibration;
 use crate::report::numbers::{counted, percent, thousands};
@@ -20,7 +20,7 @@ pub const NOTES: [&str; 4] = [
 
 /// The first line, if nothing was set: what caching is worth, and whether another lifetime would be better.
 pub fn headline(found: &PromptCache) -> String {
-    let saved = 1.0 - found.billed.cost.iet() / uncached(found).iet().max(1.0);
+    let saved = 1.0 - found.billed.cost.iet() / found.uncached.cost.iet().max(1.0);
     let cheaper = found.arms.iter().filter(|arm| arm.verdict == Verdict::Cheaper && !arm.name.starts_with("layout"));
     let best = cheaper.min_by_key(|arm| arm.total.cost.units).map_or_else(
         || "no other lifetime is clearly cheaper".to_owned(),
@@ -32,16 +32,10 @@ pub fn headline(found: &PromptCache) -> String {
     format!("caching took {} off the input's cost; {best}", percent(saved))
 }
 
-/// What the input would have cost without a cache.
-fn uncached(found: &PromptCache) -> Cost {
-    let tokens = u128::from(found.billed.spent.prompt());
-    Cost { units: tokens * u128::from(UNITS_PER_TOKEN), ..Cost::default() }
-}
-
 /// What was found, in sentences.
 pub fn summary(found: &PromptCache) -> Vec<String> {
     let billed = &found.billed.spent;
-    let uncached = uncached(found);
+    let uncached = &found.uncached.cost;
     let ratio = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
     let mut lines = vec![
         format!(
@@ -56,7 +50,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
             "caching saves {} of what the same input would cost without it ({} instead of {})",
             percent(1.0 - found.billed.cost.iet() / uncached.iet().max(1.0)),
             tokens(&found.billed.cost),
-            tokens(&uncached)
+            tokens(uncached)
         ),
     ];
     if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::model::trace::NO_TIME;
 use crate::policies::breakage::ages::edit_ages;
 use crate::policies::compaction::after_size::after_sizes;
+use crate::policies::compaction::growth::growth;
 use crate::policies::compaction::knobs::{Knobs, Tier};
 use crate::policies::compaction::placement::placement;
 use crate::policies::compaction::real::real_compactions;
@@ -69,6 +70,15 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         let timeline = &world.timeline;
         let broken = Some((detectors, breaks, &world.breakage));
         let done = compactions(timeline, &journal.take(), run, broken, &sheet);
+        if !world.is_billed {
+            let growth = growth(timeline);
+            return Part {
+                tables: report::telemetry_tables(&done, &growth),
+                details: json!({ "compactions": done, "growth": growth }),
+                notes: vec![report::TELEMETRY_NOTE.to_owned()],
+                ..Part::default()
+            };
+        }
         let real = real_compactions(timeline, &world.sizes.tokens, detectors, &sheet, &world.breakage);
         let placed = placement(timeline, &knobs, &sheet);
         let after = after_sizes(timeline, &world.sizes.prefix, &knobs, &sheet);

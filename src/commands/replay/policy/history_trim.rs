@@ -42,10 +42,12 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             tables
                 .push(("settings of the router side by side, the log is 100 %".to_owned(), report::variants(&others)));
         }
+        let is_billed = finished.scene.world.is_billed;
+        let notes = if is_billed { &report::NOTES[..] } else { &[report::TELEMETRY_NOTE] };
         Part {
-            summary: report::summary(&found),
+            summary: report::summary(&found, is_billed),
             tables,
-            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
             details: json!({ "as_set": found, "variants": others }),
             ..Part::default()
         }

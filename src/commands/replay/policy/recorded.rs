@@ -132,7 +132,14 @@ impl Draft {
             version: timeline.names.intern(""),
             start: first,
             end: last,
-            usage: Usage { cache_read: carried, cache_creation: grown, ..Usage::default() },
+            // What a person asked is not recorded. A token stands for it where nothing else does: a request without any
+            // context would count as one without usage.
+            usage: Usage {
+                input: u64::from(carried + grown == 0),
+                cache_read: carried,
+                cache_creation: grown,
+                ..Usage::default()
+            },
             inputs: start..middle,
             outputs: middle..end,
             marks: Marks::default(),

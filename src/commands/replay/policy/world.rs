@@ -79,6 +79,9 @@ impl World {
             let note = format!("{blocks} of deleted logs were never counted: their sizes are estimates");
             notes.extend((uncounted > 0).then_some(note));
         }
+        if !self.is_billed {
+            return notes;
+        }
         let unpriced: Vec<&str> = unpriced_models(&self.timeline, &self.prices).into_iter().collect();
         if !unpriced.is_empty() {
             notes.push(format!(
