@@ -19,7 +19,11 @@ pub const ALL: Range<Millis> = Millis::MIN..Millis::MAX;
 pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {
     let zone = TimeZone::system();
     let now = Timestamp::from_millisecond(now_ms).map_err(|cause| Error::failed(format!("the clock says {cause}")))?;
-    let days = args.days.map(|days| now.to_zoned(zone.clone()).checked_sub(i64::from(days).days()));
+    let back = |days: u32| {
+        let span = Span::new().try_days(days)?;
+        now.to_zoned(zone.clone()).checked_sub(span)
+    };
+    let days = args.days.map(back);
     let start = match (&args.since, days) {
         (Some(text), _) => parse("--since", text, now, &zone)?.0,
         (None, Some(start)) => {

@@ -113,7 +113,8 @@ impl<T> TakeRecords for Reader<'_, T> {
         while let Some(key) = cursor.next_key(&mut first)? {
             match (key.0, cursor.shape()?) {
                 (b"version", Shape::String) => version = Some(cursor.string()?),
-                (b"message", Shape::Object) => blocks = message(cursor)?,
+                (b"message", Shape::Object) => message(cursor, &mut blocks)?,
+                (b"data", Shape::Object) => progress(cursor, &mut blocks)?,
                 _ => cursor.skip_value()?,
             }
         }
@@ -122,8 +123,28 @@ impl<T> TakeRecords for Reader<'_, T> {
     }
 }
 
-fn message<'a>(cursor: &mut Cursor<'a>) -> Result<Blocks<'a>, Fault> {
-    let mut blocks = Blocks::default();
+/// The record of a subagent that its parent repeats: `data.message.message`.
+fn progress<'a>(cursor: &mut Cursor<'a>, blocks: &mut Blocks<'a>) -> Result<(), Fault> {
+    cursor.enter()?;
+    let mut first = true;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        if key.0 != b"message" || cursor.shape()? != Shape::Object {
+            cursor.skip_value()?;
+            continue;
+        }
+        cursor.enter()?;
+        let mut first = true;
+        while let Some(key) = cursor.next_key(&mut first)? {
+            match (key.0, cursor.shape()?) {
+                (b"message", Shape::Object) => message(cursor, blocks)?,
+                _ => cursor.skip_value()?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn message<'a>(cursor: &mut Cursor<'a>, blocks: &mut Blocks<'a>) -> Result<(), Fault> {
     cursor.enter()?;
     let mut first = true;
     while let Some(key) = cursor.next_key(&mut first)? {
@@ -135,13 +156,13 @@ fn message<'a>(cursor: &mut Cursor<'a>) -> Result<Blocks<'a>, Fault> {
         let mut first = true;
         while cursor.next_element(&mut first)? {
             if cursor.shape()? == Shape::Object {
-                block(cursor, &mut blocks)?;
+                block(cursor, blocks)?;
             } else {
                 cursor.skip_value()?;
             }
         }
     }
-    Ok(blocks)
+    Ok(())
 }
 
 fn block<'a>(cursor: &mut Cursor<'a>, blocks: &mut Blocks<'a>) -> Result<(), Fault> {

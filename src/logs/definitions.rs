@@ -84,9 +84,11 @@ impl<T> TakeRecords for Reader<'_, T> {
     fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         let record = span(cursor)?;
         if self.is_about_tools(record)
-            && let Ok(record) = serde_json::from_slice(record)
+            && let Ok(record) = serde_json::from_slice::<Value>(record)
         {
             self.look(&record);
+            // The record of a subagent that its parent repeats.
+            record.pointer("/data/message").into_iter().for_each(|inner| self.look(inner));
         }
         Ok(())
     }

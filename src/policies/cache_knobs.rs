@@ -294,6 +294,10 @@ pub struct ReportKnobs {
     pub workspace: Switch,
 }
 
+/// Least time between two reads, and the longest for which a cache is kept alive (a day).
+const KEEPALIVE_S_MIN: u32 = 10;
+const KEEPALIVE_MAX_S_MAX: u32 = 86_400;
+
 impl Knobs {
     /// Rejects values that make no sense.
     ///
@@ -306,6 +310,13 @@ impl Knobs {
                 self.keepalive_max_s, self.keepalive_s
             );
             return Err(Error::usage(message).hint("set keepalive_s=0 to switch it off"));
+        }
+        // Reads of an idle time are taken one by one, and a day of idleness is nobody's cache.
+        if self.keepalive_s > 0 && (self.keepalive_s < KEEPALIVE_S_MIN || self.keepalive_max_s > KEEPALIVE_MAX_S_MAX) {
+            let message =
+                format!("keepalive_s = {}, keepalive_max_s = {}: out of range", self.keepalive_s, self.keepalive_max_s);
+            return Err(Error::usage(message)
+                .hint(format!("at least {KEEPALIVE_S_MIN} s between reads, for at most {KEEPALIVE_MAX_S_MAX} s")));
         }
         if self.double_system.is_on() && self.layout != Layout::AgentRuntime {
             let message = format!("double_system belongs to layout=agent-runtime, not to {}", self.layout.key());

@@ -36,7 +36,7 @@ pub fn of(ground: &Ground<'_>, before: &Request, index: u32) -> Option<Cause> {
         (has(Marks::RESUME), Cause::Resume),
         (has(Marks::META) || has(Marks::SKILL), Cause::MetaInjection),
         (has(Marks::PLAN_MODE), Cause::PlanMode),
-        (went_back || has(Marks::REWIND) || request.context() < before.context(), Cause::RewindOrShrink),
+        (went_back || has(Marks::REWIND), Cause::RewindOrShrink),
         (has(Marks::WORKSPACE_EDIT), Cause::WorkspaceEdit),
         (has(Marks::HUMAN), Cause::MutationAtHuman),
     ];

@@ -30,7 +30,7 @@ fn measure(timeline: &Timeline, chain: &Chain, idle: &mut [Millis]) {
         let request = &timeline.requests[index as usize];
         let after = earlier.partition_point(|&time| time <= request.start);
         if trusted(request.start) && after > 0 {
-            idle[index as usize] = request.start - earlier[after - 1];
+            idle[index as usize] = request.start.saturating_sub(earlier[after - 1]);
         }
         for time in [request.start, request.end].into_iter().filter(|&time| trusted(time)) {
             let place = earlier.partition_point(|&held| held <= time);

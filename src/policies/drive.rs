@@ -294,7 +294,7 @@ impl Driver<'_, '_> {
     /// When a request starts by the clock of its chain, which never runs backwards.
     fn start(&self, index: u32) -> Millis {
         let request = &self.ground.timeline.requests[index as usize];
-        self.last.map_or(request.start, |last| last.end + self.ground.priors[index as usize].idle)
+        self.last.map_or(request.start, |last| last.end.saturating_add(self.ground.priors[index as usize].idle))
     }
 
     fn price(&mut self, index: u32, opens: bool, start: Millis) {
@@ -307,7 +307,8 @@ impl Driver<'_, '_> {
         let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
         self.adopt(index, start);
         let common = self.common(index, opens, still);
-        let shifted = |warm: Warm| Warm { last_use: start - request.start.saturating_sub(warm.last_use), ..warm };
+        let shifted =
+            |warm: Warm| Warm { last_use: start.saturating_sub(request.start.saturating_sub(warm.last_use)), ..warm };
         let ask = Ask {
             elsewhere: prior.elsewhere.map(shifted),
             edition: prefix.edition,
@@ -462,7 +463,7 @@ impl Driver<'_, '_> {
                 self.inherited(index).saturating_sub(answer + base.usage.input)
             }
         };
-        let last_use = start - request.start.saturating_sub(warm.last_use);
+        let last_use = start.saturating_sub(request.start.saturating_sub(warm.last_use));
         self.cache.adopt(request.model, length, self.cache.tail_class(warm.class), last_use);
     }
 

@@ -39,6 +39,17 @@ impl Setting {
     }
 }
 
+/// A message of the TOML reader without names of Rust types.
+fn plain(message: &str) -> String {
+    let message = message.replace("out of range integral type conversion attempted", "the number is out of range");
+    let words = message.split(' ').map(|word| match word.trim_end_matches(',') {
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => word.replace(word.trim_end_matches(','), "a whole number"),
+        "f64" => "a number".to_owned(),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 fn value_of(text: &str) -> Value {
     let list = || {
         let inner = text.strip_prefix('[')?.strip_suffix(']')?;
@@ -54,6 +65,8 @@ pub struct Sheet {
     policy: String,
     place: String,
     document: DocumentMut,
+    /// The same before anything was set.
+    shipped: DocumentMut,
     /// What was set, and where.
     set: Vec<(Vec<String>, String)>,
 }
@@ -64,8 +77,9 @@ impl Sheet {
     /// # Errors
     /// If it is no TOML.
     pub fn parse(policy: &str, text: &str, place: &str) -> Result<Self> {
-        let document = text.parse().map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
-        Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document, set: Vec::new() })
+        let document: DocumentMut = text.parse().map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+        let shipped = document.clone();
+        Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document, shipped, set: Vec::new() })
     }
 
     /// Whether the policy has the knob.
@@ -74,7 +88,17 @@ impl Sheet {
         for part in key {
             at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
         }
-        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value())
+        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value()) || self.is_optional(&key.join("."))
+    }
+
+    /// Whether there is such a knob, but without a default (`optional` of the sheet).
+    fn is_optional(&self, name: &str) -> bool {
+        self.optional().any(|optional| optional == name)
+    }
+
+    fn optional(&self) -> impl Iterator<Item = &str> {
+        let listed = self.document.get("optional").and_then(Item::as_array);
+        listed.into_iter().flatten().filter_map(Value::as_str)
     }
 
     /// Lays a value over a default. Whether the policy has such a knob, and whether the value fits it, shows in
@@ -108,7 +132,7 @@ impl Sheet {
         let name = line.split(['=', ' ']).next().unwrap_or_default();
         let set = self.set.iter().rev().find(|(key, _)| key.iter().any(|part| part == name));
         let place = set.map_or(&self.place, |(_, place)| place);
-        Error::usage(format!("{place}: the knobs of {} do not fit: `{line}`: {}", self.policy, cause.message()))
+        Error::usage(format!("{place}: the knobs of {} do not fit: `{line}`: {}", self.policy, plain(cause.message())))
             .hint(format!("its knobs: {}", self.names().join(", ")))
     }
 
@@ -124,9 +148,10 @@ impl Sheet {
     /// All knobs, tables joined by dots.
     pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
-        if let Some(knobs) = self.document.get("knobs").and_then(Item::as_table) {
+        if let Some(knobs) = self.shipped.get("knobs").and_then(Item::as_table) {
             collect(knobs, "", &mut names);
         }
+        names.extend(self.optional().map(str::to_owned));
         names
     }
 

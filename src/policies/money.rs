@@ -154,6 +154,9 @@ impl Prices {
         let mut by_model: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
         for (index, entry) in table.price.iter().enumerate() {
             let place = format!("{place}:{}", lines.get(index).copied().unwrap_or_default());
+            if entry.models.is_empty() {
+                return Err(Error::failed(format!("{place}: a price of no model")).hint("name one in `models`"));
+            }
             for model in &entry.models {
                 by_model.entry(model.clone()).or_default().push(Listed::new(entry, place.clone())?);
             }
@@ -227,7 +230,8 @@ fn odd(place: &str, name: &str, usd: f64) -> Error {
 fn nano_of(usd: f64) -> Option<u64> {
     let nano = usd * NANO_PER_LISTED_USD;
     // Decimals are not exact in binary; a millionth of a nano-dollar is far below any listed price.
-    let whole = (nano - nano.round()).abs() < 1e-6 && (0.0..1e15).contains(&nano);
+    let is_lost = usd != 0.0 && nano.round() == 0.0;
+    let whole = !is_lost && (nano - nano.round()).abs() < 1e-6 && (0.0..1e15).contains(&nano);
     whole.then_some(nano.round() as u64)
 }
 

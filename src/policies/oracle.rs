@@ -136,7 +136,7 @@ impl<'a> Cache<'a> {
         let every = Millis::from(keepalive_s) * 1_000;
         let reads = idle.clamp(0, most) / every;
         for read in 1..=reads {
-            let at = last.end + read * every;
+            let at = last.end.saturating_add(read * every);
             if !self.touch(last, at) {
                 // What has expired cannot be kept alive.
                 return KeptAlive { reads: (read - 1).cast_unsigned(), tokens: last.cached };

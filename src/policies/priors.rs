@@ -299,8 +299,10 @@ impl Commons {
 
     /// The newest use of a static prefix of that length by another chain that was over when the request started.
     fn last_use(&self, request: &Request, still: u64) -> Option<Warm> {
-        let over = |used: &&Use| used.chain != request.chain && used.end <= request.start;
-        let recent = |used: &&Use| request.start - used.end <= 2 * Class::Hour.millis();
+        let timed = request.start != NO_TIME;
+        let over =
+            |used: &&Use| timed && used.chain != request.chain && used.end != NO_TIME && used.end <= request.start;
+        let recent = |used: &&Use| request.start.saturating_sub(used.end) <= 2 * Class::Hour.millis();
         let mut candidates = self.uses.iter().rev().filter(over).take_while(recent);
         let found = candidates.find(|used| used.still == still)?;
         Some(Warm { length: still, last_use: found.end, class: found.class })

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, Total};
-use crate::model::policy::prompt_cache::{Arm, Bars, BestPerSession, Cause, PromptCache, Verdict};
+use crate::model::policy::prompt_cache::{Arm, Bars, BestPerSession, PromptCache, Verdict};
 use crate::model::timeline::{Request, Timeline};
 use crate::model::trace::{NO_TIME, Place};
 use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, Oracle, Ttl};
@@ -113,6 +113,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         unpriced_models: money::unpriced_models(ground.timeline, prices).into_iter().map(str::to_owned).collect(),
         unlisted_minimum: unlisted(ground.timeline, ground.oracle),
         without_usage: baseline.without_usage,
+        compactions: ground.timeline.boundaries.len() as u64,
     }
 }
 
@@ -136,11 +137,10 @@ pub fn is_held_out(ground: &Ground<'_>, request: &Request) -> bool {
 
 /// Whether a variant costs more or less, if the difference is more than the model's own error.
 pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> Verdict {
-    let difference = variant.iet() - baseline.iet();
-    match difference.abs() <= error * baseline.iet() {
-        true => Verdict::NoClearWinner,
-        false if difference < 0.0 => Verdict::Cheaper,
-        false => Verdict::Dearer,
+    match baseline.change_to(&variant).unwrap_or_default() {
+        change if change.abs() <= error => Verdict::NoClearWinner,
+        change if change < 0.0 => Verdict::Cheaper,
+        _ => Verdict::Dearer,
     }
 }
 
@@ -228,12 +228,11 @@ pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class) -> Opti
 pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, Value> {
     let spent = found.simulated.spent;
     let ratio = if spent.prompt() == 0 { 0.0 } else { spent.read as f64 / spent.prompt() as f64 };
-    let compactions = found.causes.get(&Cause::Compaction).map_or(0, |sum| sum.events);
     let mut named = BTreeMap::from([
         ("llm_cache_read_tokens_total", json!(spent.read)),
         ("llm_cache_creation_tokens_total", json!(spent.write())),
         ("llm_cache_hit_ratio", json!(ratio)),
-        ("llm_compaction_triggered_total{outcome=\"ok\"}", json!(compactions)),
+        ("llm_compaction_triggered_total{outcome=\"ok\"}", json!(found.compactions)),
         ("llm_prompt_tokens_estimated", json!(spent.prompt())),
     ]);
     if let Some(drift) = calibration.drift.iter().find(|drift| drift.estimator == "fitted") {

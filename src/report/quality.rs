@@ -65,6 +65,12 @@ pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
     table
 }
 
+/// Counts by reason, on one line.
+pub fn in_a_line(quality: &BTreeMap<Reason, Quality>) -> String {
+    let words = quality.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Where each reason was seen first, a line each, so that a path can be copied.
 pub fn write_places(out: &mut dyn std::io::Write, quality: &BTreeMap<Reason, Quality>) -> Result<()> {
     for (reason, row) in quality {

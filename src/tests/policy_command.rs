@@ -625,8 +625,9 @@ fn formulas_come_with_the_numbers_of_these_logs_if_asked_for() {
     let home = home();
     let catalog = catalog(&home);
     for policy in ["prompt-cache", "compaction", "history-trim", "tool-filter"] {
-        let more = ["--tool-catalog", &catalog, "--explain"];
-        let (plain, explained) = (home.run(&words(policy, &more[..2])).out, home.run(&words(policy, &more)).out);
+        let brought = if policy == "tool-filter" { vec!["--tool-catalog", &catalog[..]] } else { Vec::new() };
+        let explaining = [&brought[..], &["--explain"]].concat();
+        let (plain, explained) = (home.run(&words(policy, &brought)).out, home.run(&words(policy, &explaining)).out);
         assert!(!plain.contains("how it is computed"), "{policy}");
         let formulas =
             explained.split("\nhow it is computed\n").nth(1).unwrap_or_else(|| panic!("{policy}: {explained}"));
@@ -896,7 +897,11 @@ fn a_policy_with_everything_off_is_the_log() {
     ] {
         let report = report(&home, policy, more);
         assert_eq!(report["simulated"], report["baseline"], "{policy} {more:?}");
-        assert_eq!(report["delta"], json!({"tokens_removed": 0, "iet": 0.0, "iet_pct": 0.0, "usd": 0.0}), "{policy}");
+        assert_eq!(
+            report["delta"],
+            json!({"tokens_removed": 0, "iet": 0.0, "iet_pct": 0.0, "usd": 0.0, "usd_pct": 0.0}),
+            "{policy}"
+        );
         assert_eq!(report["extra_costs"]["calls"], 0, "{policy} {more:?}");
         let classes = report.pointer("/breakage/classes").and_then(Value::as_object);
         assert!(classes.is_none_or(|classes| classes.is_empty()), "{policy} {more:?}: {}", report["breakage"]);
@@ -961,6 +966,90 @@ fn home_with_repeats() -> Home {
     }
     home.write(".claude/projects/-home-user-lantern/five.jsonl", talk.text);
     home
+}
+
+/// The talks with every n-th time of the log replaced.
+fn home_with_odd_times(every: usize, odd: &str) -> Home {
+    let home = Home::new();
+    for (name, talk) in [("one", Talk::new("s-one", 0).turns(8)), ("two", Talk::new("s-two", 5_000).turns(5))] {
+        let lines = talk.lines().enumerate().map(|(number, line)| {
+            let mut record: Value = serde_json::from_str(line).unwrap();
+            if number % every == 0 {
+                record["timestamp"] = json!(odd);
+            }
+            record.to_string() + "\n"
+        });
+        home.write(&format!(".claude/projects/-home-user-lantern/{name}.jsonl"), lines.collect::<String>());
+    }
+    home
+}
+
+#[test]
+fn times_that_cannot_be_lose_no_request() {
+    let whole = number(&report(&home_with_odd_times(1_000_000, ""), "prompt-cache", &[])["input"]["requests"]);
+    for odd in ["", "never", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z"] {
+        for every in [1, 3, 7] {
+            let home = home_with_odd_times(every, odd);
+            for policy in ["prompt-cache", "compaction", "history-trim+prompt-cache"] {
+                let report = report(&home, policy, &[]);
+                assert_eq!(number(&report["input"]["requests"]), whole, "{policy}, every {every}: {odd}");
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_are_never_written_over_a_log_or_a_device() {
+    let home = home();
+    let log = home.path(".claude/projects/-home-user-lantern/one.jsonl");
+    let before = std::fs::read(&log).unwrap();
+    for (place, why) in [(log.to_str().unwrap(), "one of the logs"), ("/dev/null", "no file"), ("-", "no file")] {
+        fails(&home, &words("compaction", &["--per-request", place]), Exit::Usage, &[why, "name a"]);
+    }
+    assert_eq!(std::fs::read(&log).unwrap(), before);
+}
+
+#[test]
+fn flags_of_which_nothing_would_come_are_refused() {
+    let home = home();
+    for (policy, more, told) in [
+        ("prompt-cache", &["--provider", "openai"][..], &["--provider", "tools"][..]),
+        ("compaction", &["--sweep", "window=1000,2000", "--per-session"], &["--per-session", "--sweep"]),
+        ("compaction", &["--sweep", "window=1000", "--sweep", "window=2000"], &["window is swept twice"]),
+        ("prompt-cache", &["--set", "keepalive_s=1"], &["keepalive_s", "at least 10 s"]),
+        ("compaction", &["--set", "window=99999999999999999999"], &["window", "whole number"]),
+    ] {
+        let outcome = home.run(&words(policy, more));
+        assert_eq!(outcome.exit, Exit::Usage, "{more:?}: {}", outcome.err);
+        assert!(told.iter().all(|told| outcome.err.contains(told)), "{more:?}: {}", outcome.err);
+    }
+    fails(&home, &["replay", "--policy", "nosuch", "--planner"], Exit::Usage, &["--planner"]);
+    let hint = home.run(&words("tool-filter", &["--set", "nope=1"])).err;
+    let hint = hint.split("its knobs: ").nth(1).unwrap();
+    assert!(hint.contains("system_tokens") && !hint.contains("nope"), "{hint}");
+    let knob = words("tool-filter+compaction", &["--set", "system_tokens=5000"]);
+    assert_eq!(home.run(&knob).exit, Exit::Done, "a knob without a default is a knob all the same");
+    let huge = ["summary_tokens=4294967295", "reattach_tokens=4294967295", "tail_keep_tokens=9223372036854775807"];
+    for huge in huge {
+        let more = set(&["window=15000", "reserve_output=0", "buffer=0", huge]);
+        assert_eq!(home.run(&words("compaction", &more)).exit, Exit::Done, "{huge}");
+    }
+    let days = ["--days", "99999999"];
+    fails(&home, &words("compaction", &days), Exit::Usage, &["--days"]);
+}
+
+#[test]
+fn a_sweep_says_what_it_was_run_on() {
+    let home = home();
+    let document = home.json(&words("prompt-cache", &["--sweep", "ttl=5m,\"mixed:static=1h,tail=5m\""]));
+    let cells = document["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2, "a comma in quotes divides nothing");
+    for cell in cells {
+        let whole = &report(&home, "prompt-cache", &[])["input"];
+        assert_eq!(&cell["policy"]["input"], whole);
+    }
+    let out = home.run(&words("prompt-cache", &["--sweep", "ttl=5m,1h"])).out;
+    assert!(out.starts_with("prompt-cache: ") && out.contains("\nbasis: replayed over "), "{out}");
 }
 
 #[test]

@@ -234,8 +234,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mine
     }
     let damaged = quality::of(&input.sources);
     if !damaged.is_empty() {
-        let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
-        writeln!(err, "#   odd input:   {} (`devboy doctor` says where)", words.collect::<Vec<_>>().join(", "))?;
+        writeln!(err, "#   odd input:   {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     Ok(())
 }

@@ -78,10 +78,28 @@ impl Cost {
         (self.unpriced_tokens == 0).then_some(self.nano_usd as f64 / 1e9)
     }
 
+    /// Change from this cost to another, as a share: of the money, where every token on both sides has a price, else of the
+    /// input-equivalent tokens (which weigh models alike, whatever they charge). None if there is nothing to change.
+    pub fn change_to(&self, after: &Self) -> Option<f64> {
+        let is_priced = self.unpriced_tokens == 0 && after.unpriced_tokens == 0 && self.nano_usd > 0;
+        let (before, after) = if is_priced { (self.nano_usd, after.nano_usd) } else { (self.units, after.units) };
+        share_of(before, after)
+    }
+
+    /// The same of input-equivalent tokens in any case.
+    pub fn units_change_to(&self, after: &Self) -> Option<f64> {
+        share_of(self.units, after.units)
+    }
+
     /// Input-equivalent tokens, for print.
     pub fn iet(&self) -> f64 {
         self.units as f64 / UNITS_PER_TOKEN as f64
     }
+}
+
+/// The difference first: of two close numbers the quotient would be off by a little.
+fn share_of(before: u128, after: u128) -> Option<f64> {
+    (before > 0).then(|| (after as f64 - before as f64) / before as f64)
 }
 
 impl Add for Cost {

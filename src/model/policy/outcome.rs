@@ -27,10 +27,14 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// Cost of the policy over that of the log, less one; none without cost.
+    /// Cost of the policy over that of the log, less one ([`Cost::change_to`]); none without cost.
     pub fn change(&self) -> Option<f64> {
-        let before = self.baseline.cost.units;
-        (before > 0).then(|| self.policy.cost.units as f64 / before as f64 - 1.0)
+        self.baseline.cost.change_to(&self.policy.cost)
+    }
+
+    /// The same in input-equivalent tokens.
+    pub fn iet_change(&self) -> Option<f64> {
+        self.baseline.cost.units_change_to(&self.policy.cost)
     }
 }
 

@@ -297,6 +297,8 @@ pub struct PromptCache {
     pub unpriced_models: Vec<String>,
     /// Models whose minimum prefix is not known.
     pub unlisted_minimum: Vec<String>,
+    /// Compactions of the log.
+    pub compactions: u64,
     /// Requests without usage.
     pub without_usage: u64,
 }

@@ -34,7 +34,8 @@ pub fn after_sizes(timeline: &Timeline, prefixes: &[u64], knobs: &Knobs, sheet: 
 
 /// Summary, acknowledgement and what is reattached.
 fn made_tokens(knobs: &Knobs, sheet: &Sheet) -> u64 {
-    u64::from(knobs.summary_tokens + sheet.client.acknowledgement_tokens + knobs.reattach_tokens)
+    let sizes = [knobs.summary_tokens, sheet.client.acknowledgement_tokens, knobs.reattach_tokens];
+    sizes.map(u64::from).iter().sum()
 }
 
 struct After {

@@ -110,7 +110,7 @@ impl Compaction {
         let Some(begun) = self.chain.begun.filter(|_| self.knobs.max_age_minutes > 0 && now != NO_TIME) else {
             return false;
         };
-        u64::try_from((now - begun) / MILLIS_PER_MINUTE).is_ok_and(|age| age >= self.knobs.max_age_minutes)
+        u64::try_from(now.saturating_sub(begun) / MILLIS_PER_MINUTE).is_ok_and(|age| age >= self.knobs.max_age_minutes)
     }
 
     /// Tries to compact; what became of it stands in the journal.
@@ -272,5 +272,5 @@ pub fn is_warm(timeline: &Timeline, request: u32, warm: &Warm) -> bool {
         _ => None,
     });
     let lifetime = class.unwrap_or(Class::FiveMinutes).millis();
-    this.start - last.end <= lifetime + warm.slack_seconds * MILLIS_PER_SECOND
+    this.start.saturating_sub(last.end) <= lifetime + warm.slack_seconds * MILLIS_PER_SECOND
 }

@@ -49,10 +49,10 @@ pub fn points(knobs: &Knobs, sheet: &Sheet) -> Vec<Point> {
 
 /// The summary keeps its size; tail and reattached files share the rest as they do in the knobs.
 fn with_carry(knobs: &Knobs, sheet: &Sheet, carry: u32) -> Knobs {
-    let fixed = knobs.summary_tokens + sheet.client.acknowledgement_tokens;
+    let fixed = knobs.summary_tokens.saturating_add(sheet.client.acknowledgement_tokens);
     let free = u64::from(carry.saturating_sub(fixed));
-    let both = knobs.tail_keep_tokens + u64::from(knobs.reattach_tokens);
-    let tail = (free * knobs.tail_keep_tokens).checked_div(both).unwrap_or(free);
+    let (tail, reattach) = (u128::from(knobs.tail_keep_tokens), u128::from(knobs.reattach_tokens));
+    let tail = (u128::from(free) * tail).checked_div(tail + reattach).map_or(free, |tail| tail as u64);
     let reattach = u32::try_from(free - tail).expect("a part of a carry, which is a u32");
     Knobs { tail_keep_tokens: tail, reattach_tokens: reattach, ..knobs.clone() }
 }

@@ -73,7 +73,7 @@ impl Micro {
             }
             let is_new = !self.cleared.contains(&index);
             let is_free = is_new
-                && u64::from(block.chars) >= self.knobs.min_bytes
+                && u64::from(block.bytes) >= self.knobs.min_bytes
                 && self.shortened(moment.timeline, *item) != *item
                 && !(self.knobs.only_uncached && start < moment.cached_before);
             let cleared_tokens = self.sheet.client.estimate(self.kept_chars(block.chars).min(item.kept_chars));

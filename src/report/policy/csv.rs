@@ -6,13 +6,14 @@ use crate::model::policy::breakage::Strength;
 use crate::model::policy::outcome::{Outcome, Sides};
 use crate::report::table::Table;
 
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 11] = [
     "tokens_removed",
     "extra_calls",
     "baseline_iet",
     "policy_iet",
     "iet_pct",
     "usd",
+    "usd_pct",
     "hard_events",
     "soft_events",
     "requests",
@@ -39,7 +40,7 @@ pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
 
 /// One row per session.
 pub fn sessions(report: &PolicyReport) -> Table {
-    let mut table = Table::new(&["session", "requests", "baseline_iet", "policy_iet", "iet_pct", "usd"]);
+    let mut table = Table::new(&["session", "requests", "baseline_iet", "policy_iet", "iet_pct", "usd", "usd_pct"]);
     let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
     for (session, sides) in by.into_iter().flatten() {
         table.row([session.clone(), sides.requests.to_string()].into_iter().chain(costs(sides)));
@@ -61,20 +62,21 @@ fn figures(report: &PolicyReport) -> Vec<String> {
         told.map(|outcome| outcome.tokens_removed.to_string()).unwrap_or_default(),
         told.map(calls).unwrap_or_default(),
     ];
-    cells.extend(told.map_or_else(|| vec![String::new(); 4], |outcome| costs(&outcome.total).into()));
+    cells.extend(told.map_or_else(|| vec![String::new(); 5], |outcome| costs(&outcome.total).into()));
     cells.extend([events(Strength::Hard), events(Strength::Soft), report.input.requests.to_string()]);
     cells.push(verdict_word(report).to_owned());
     cells
 }
 
-/// Cost of log and policy in input-equivalent tokens, the change in per cent, and in dollars.
-fn costs(sides: &Sides) -> [String; 4] {
+/// Cost of log and policy in input-equivalent tokens, the change in per cent, in dollars, and that in per cent.
+fn costs(sides: &Sides) -> [String; 5] {
     let (before, after) = (&sides.baseline.cost, &sides.policy.cost);
     let dollars = after.usd().zip(before.usd()).map(|(after, before)| after - before);
     [
         before.iet().to_string(),
         after.iet().to_string(),
-        sides.change().map(|change| (100.0 * change).to_string()).unwrap_or_default(),
+        sides.iet_change().map(|change| (100.0 * change).to_string()).unwrap_or_default(),
         dollars.map(|dollars| dollars.to_string()).unwrap_or_default(),
+        dollars.and(sides.change()).map(|change| (100.0 * change).to_string()).unwrap_or_default(),
     ]
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::PolicyReport;
+use super::{PolicyReport, TELEMETRY};
 use crate::model::policy::breakage::Breakage;
 use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
 use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
@@ -11,14 +11,15 @@ use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
 pub fn json(report: &PolicyReport, by_session: bool) -> Value {
     let outcome = report.outcome.as_ref();
     // Without usage nothing was billed; what is withheld is not known, and that is no zero.
-    let billed = outcome.filter(|_| report.accuracy.is_some());
+    let is_billed = report.fidelity.estimator != TELEMETRY;
+    let billed = outcome.filter(|_| is_billed);
     let told = billed.filter(|_| report.withheld.is_none());
     json!({
         "policy": report.policy,
         "knobs": report.knobs,
         "input": report.input,
         "fidelity": report.fidelity,
-        "billed": billed.map(|_| bill(&report.billed)),
+        "billed": is_billed.then(|| bill(&report.billed)),
         "baseline": billed.map(|outcome| bill(&outcome.total.baseline)),
         "baseline_vs_bill": report.accuracy,
         "simulated": told.map(|outcome| bill(&outcome.total.policy)),
@@ -56,7 +57,7 @@ fn bill(bill: &Bill) -> Value {
 fn delta(outcome: &Outcome, is_told: bool) -> Value {
     let mut delta = difference(&outcome.total);
     if !is_told {
-        ["iet", "iet_pct", "usd"].iter().for_each(|field| delta[field] = Value::Null);
+        ["iet", "iet_pct", "usd", "usd_pct"].iter().for_each(|field| delta[field] = Value::Null);
     }
     let removed = i64::try_from(outcome.tokens_removed).unwrap_or(i64::MAX);
     delta["tokens_removed"] = json!(Some(removed).filter(|&removed| is_told || removed != 0));
@@ -78,8 +79,9 @@ fn difference(sides: &Sides) -> Value {
     let dollars = usd(&sides.policy.cost).zip(usd(&sides.baseline.cost)).map(|(after, before)| after - before);
     json!({
         "iet": sides.policy.cost.iet() - sides.baseline.cost.iet(),
-        "iet_pct": sides.change().map(|change| 100.0 * change),
+        "iet_pct": sides.iet_change().map(|change| 100.0 * change),
         "usd": dollars,
+        "usd_pct": dollars.and(sides.change()).map(|change| 100.0 * change),
     })
 }
 

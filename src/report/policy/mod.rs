@@ -22,6 +22,9 @@ use crate::report::table::Table;
 pub use json::json;
 pub use text::{basis, comparison, formulas, headline, sessions, sweep, write};
 
+/// The estimator of sizes that telemetry recorded: there is no usage then.
+pub const TELEMETRY: &str = "telemetry";
+
 /// Everything that a policy says.
 #[derive(Default)]
 pub struct PolicyReport {

@@ -6,9 +6,15 @@ use crate::model::policy::pipeline::{PipelineOutcome, Shortened};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::Table;
 
-/// What is to be kept in mind.
-pub const NOTES: [&str; 1] =
-    ["a result is shortened as it comes in, so no prefix breaks; the pipeline's own report is `devboy replay`"];
+const NOTE: &str =
+    "a result is shortened as it comes in, so no prefix breaks; the pipeline's own report is `devboy replay`";
+
+/// What is to be kept in mind. Of `unstudied` results nothing is known but the size.
+pub fn notes(unstudied: u64) -> Vec<String> {
+    let results = counted(unstudied, "result");
+    let gone = (unstudied > 0).then(|| format!("{results} of deleted logs were never studied: sent as they are here"));
+    std::iter::once(NOTE.to_owned()).chain(gone).collect()
+}
 
 /// What became of the results.
 pub fn summary(found: &PipelineOutcome) -> Vec<String> {

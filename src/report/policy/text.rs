@@ -5,7 +5,7 @@ use std::io::Write;
 use super::PolicyReport;
 use crate::error::Result;
 use crate::model::policy::breakage::{ClassCount, Strength};
-use crate::model::policy::cost::Cost;
+use crate::model::policy::cost::{Cost, Spent};
 use crate::model::policy::outcome::{Outcome, Sides};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
@@ -121,7 +121,8 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
     }
     let unsure = report.is_unsure();
     let size = format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "dearer" });
-    let money = dollars(&outcome.total).map(|money| format!(" ({money} at API list prices)")).unwrap_or_default();
+    let money = dollars(&outcome.total)
+        .map_or_else(|| " in input-equivalent tokens".to_owned(), |money| format!(" ({money} at API list prices)"));
     if unsure {
         format!("no clear winner: {size}{money}, which is within the simulation's own error")
     } else {
@@ -196,8 +197,15 @@ fn saved(outcome: &Outcome) -> String {
 fn paid(outcome: &Outcome) -> String {
     if outcome.extra.is_empty() {
         let (before, after) = (outcome.total.baseline.spent, outcome.total.policy.spent);
-        let written = after.write() as i128 - before.write() as i128;
-        return format!("paid: no calls besides the log's; {} tokens written to the cache", signed(written as f64));
+        let change = |of: fn(&Spent) -> u64, what: &str| {
+            let (before, after) = (of(&before), of(&after));
+            let word = if after < before { "fewer" } else { "more" };
+            (after != before).then(|| format!("{} {word} tokens {what}", thousands(after.abs_diff(before))))
+        };
+        let changes = [change(Spent::write, "written to the cache"), change(|spent| spent.uncached, "paid in full")];
+        let changes: Vec<String> = changes.into_iter().flatten().collect();
+        let rest = if changes.is_empty() { String::new() } else { format!("; {}", changes.join(", ")) };
+        return format!("paid: no calls besides the log's{rest}");
     }
     let calls = outcome
         .extra
@@ -272,11 +280,12 @@ pub fn comparison(reports: &[PolicyReport]) -> Table {
 /// Cheapest first; those that claim nothing last.
 pub(super) fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
     let mut rows: Vec<&PolicyReport> = reports.iter().collect();
-    let units = |report: &PolicyReport| {
-        let total = report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total;
-        Some(total.policy.cost.units as i128 - total.baseline.cost.units as i128)
-    };
-    rows.sort_by_key(|report| (units(report).is_none(), units(report), report.policy.clone()));
+    let change = |report: &PolicyReport| report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total.change();
+    rows.sort_by(|a, b| {
+        let (one, other) = (change(a), change(b));
+        let order = one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY));
+        order.then_with(|| a.policy.cmp(&b.policy))
+    });
     rows
 }
 

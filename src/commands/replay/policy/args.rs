@@ -10,7 +10,7 @@ use clap::ValueEnum;
 pub struct PolicyArgs {
     /// Replay a policy about contexts instead of the pipeline: prompt-cache, compaction, history-trim, tool-filter,
     /// pick-tools, pipeline, arg-check, several joined by `+`, or `all`. --config then names a file of knobs, --sweep sweeps them.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["against", "agent_profile", "model", "baseline", "emit_telemetry"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["against", "agent_profile", "model", "baseline", "emit_telemetry", "planner"])]
     pub policy: Option<String>,
     /// Set a knob: `--set ttl=5m`. Of several policies: `--set history-trim.sticky=true`.
     #[arg(long, value_name = "KEY=VALUE", requires = "policy")]
@@ -27,7 +27,7 @@ pub struct PolicyArgs {
     pub estimator: Option<String>,
     /// Tool definitions that were really sent: an MCP tools/list result or an Anthropic, OpenAI or Gemini list.
     /// `server=NAME:FILE` makes mcp__NAME__ tools of them.
-    #[arg(long, value_name = "FILE", requires = "policy")]
+    #[arg(long, value_name = "FILE", requires = "policy", num_args = 1..)]
     pub tool_catalog: Vec<String>,
     /// In whose shape tool definitions are measured.
     #[arg(long, value_enum, value_name = "NAME", requires = "policy")]
@@ -45,7 +45,7 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "FILE", requires = "policy")]
     pub per_request: Option<PathBuf>,
     /// Other policies for the same table.
-    #[arg(long, value_name = "NAME", requires = "policy")]
+    #[arg(long, value_name = "NAME", requires = "policy", num_args = 1..)]
     pub compare: Vec<String>,
     /// Every formula with your numbers in it.
     #[arg(long, requires = "policy")]

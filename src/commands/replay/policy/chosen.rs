@@ -213,6 +213,8 @@ impl Sheets {
             asked.iter().copied().filter(|policy| self.sheet(*policy).has(&setting.key)).collect();
         match having.as_slice() {
             [policy] => self.sheet_mut(*policy).set(setting),
+            // The cache prices every policy.
+            [] if self.sheet(Policy::PromptCache).has(&setting.key) => self.sheet_mut(Policy::PromptCache).set(setting),
             // The policy itself says whether it has the knob.
             [] if asked.len() == 1 => self.sheet_mut(asked[0]).set(setting),
             [] => {

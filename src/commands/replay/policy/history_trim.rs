@@ -45,7 +45,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         let is_billed = finished.scene.world.is_billed;
         let notes = if is_billed { &report::NOTES[..] } else { &[report::TELEMETRY_NOTE] };
         Part {
-            summary: report::summary(&found, is_billed),
+            summary: report::summary(&found, is_billed && finished.is_alone),
             tables,
             notes: notes.iter().map(|note| (*note).to_owned()).collect(),
             details: json!({ "as_set": found, "variants": others }),

@@ -18,7 +18,7 @@ mod telemetry;
 mod tool_filter;
 mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
@@ -32,7 +32,7 @@ use crate::model::timeline::Timeline;
 use crate::policies::knobs::Setting;
 use crate::policies::sizes::Estimator;
 use crate::report::numbers::counted as counted_noun;
-use crate::report::policy::{Counted, Fidelity, PolicyReport};
+use crate::report::policy::{Counted, Fidelity, PolicyReport, TELEMETRY};
 use crate::rules::data::Data;
 use crate::settings::{Effective, Settings};
 use chosen::{Policy, Row, Sheets};
@@ -67,6 +67,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if flags.policy.from_telemetry {
         return telemetry::run(flags, &rows, context);
     }
+    check(flags, &rows)?;
     let window = window::of(flags.window, context.now_ms)?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
@@ -84,9 +85,12 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     }
     let timeline = input.timeline(needs_tokens(flags, &rows)?)?;
     // Arguments can be checked without any usage.
-    let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| row.stack.has(Policy::ArgCheck));
+    let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(flags, row));
     if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
-        return Err(no_requests(&timeline));
+        return Err(no_requests(&timeline, input.window == window::ALL));
+    }
+    if let Some(path) = &flags.policy.per_request {
+        check_output(path, &input)?;
     }
     let replayed = settings.map(|settings| Replayed::new(&mut input, &timeline, &settings)).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
@@ -96,14 +100,15 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let cache = world::oracle(&shipped)?;
     let scene = input.pool.install(|| Scene::new(&world, &tools, &cache, replayed.as_ref()));
     if !flags.sweep.is_empty() {
-        let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows))?;
+        let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows, &counted))?;
+        check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
         input.tell(flags.output, context)?;
         show::sweep(flags, &swept, &input, context)?;
         return Ok(Exit::Done);
     }
     let one = |row: &Row| {
         let sheets = sheets.with(row)?;
-        let report = if row.stack.has(Policy::ArgCheck) && !row.is_named && flags.policy.tool_catalog.is_empty() {
+        let report = if row.stack.has(Policy::ArgCheck) && !checks_arguments(flags, row) {
             arg_check::put_off()
         } else if row.stack.has(Policy::ArgCheck) {
             arg_check::report(&input, &world.timeline, &sheets, &tools, flags.policy.provider)?
@@ -114,6 +119,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     };
     let mut reports: Vec<PolicyReport> =
         input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;
+    check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
         content::add(&mut reports, &input);
     }
@@ -130,10 +136,70 @@ fn settings(context: &Context<'_>) -> Result<Settings> {
     Ok(Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings)
 }
 
-fn no_requests(timeline: &Timeline) -> Error {
+/// Whether a row reads the logs for arguments: not as one of many, unless the user brings schemas.
+fn checks_arguments(flags: &Flags<'_>, row: &Row) -> bool {
+    row.stack.has(Policy::ArgCheck) && (row.is_named || !flags.policy.tool_catalog.is_empty())
+}
+
+/// Flags of which nothing would come.
+fn check(flags: &Flags<'_>, rows: &[Row]) -> Result<()> {
+    let asks = rows.iter().any(|row| row.stack.asks_for_tools());
+    let about_tools =
+        [("--tool-catalog", !flags.policy.tool_catalog.is_empty()), ("--provider", flags.policy.provider.is_some())];
+    if let Some((flag, _)) = about_tools.iter().find(|(_, is_given)| *is_given && !asks) {
+        return Err(Error::usage(format!("{flag} says something about tools, which no policy here looks at"))
+            .hint("add tool-filter, pick-tools or arg-check, or leave it out"));
+    }
+    let policy = flags.policy;
+    let of_runs = [
+        ("--per-request", policy.per_request.is_some()),
+        ("--per-session", policy.per_session),
+        ("--explain", policy.explain),
+        ("--show-content", policy.show_content),
+    ];
+    match of_runs.iter().find(|(_, is_given)| *is_given && !flags.sweep.is_empty()) {
+        Some((flag, _)) => Err(Error::usage(format!("{flag} is about one run, --sweep makes many"))
+            .hint("sweep first, then replay the value that you like")),
+        None => Ok(()),
+    }
+}
+
+/// A file that requests can be written to: not one of the logs, and nothing but a file.
+fn check_output(path: &Path, input: &Input) -> Result<()> {
+    let place = path.display();
+    let same = |log: &Path| path.canonicalize().is_ok_and(|path| log.canonicalize().is_ok_and(|log| log == path));
+    if input.sources.iter().filter_map(|source| source.path.as_deref()).any(same) {
+        return Err(Error::usage(format!("--per-request {place}: that is one of the logs")).hint("name another file"));
+    }
+    let is_odd = path == Path::new("-") || path.metadata().is_ok_and(|found| !found.is_file());
+    if is_odd {
+        return Err(Error::usage(format!("--per-request {place}: that is no file")).hint("name a file to be written"));
+    }
+    Ok(())
+}
+
+/// With --strict-pricing every token of every run must have a price.
+fn check_prices<'r>(flags: &Flags<'_>, mut reports: impl Iterator<Item = &'r PolicyReport>) -> Result<()> {
+    let is_unpriced = |report: &&PolicyReport| {
+        let total = report.outcome.as_ref().filter(|_| report.withheld.is_none()).map(|outcome| outcome.total);
+        total.is_some_and(|total| total.baseline.cost.unpriced_tokens + total.policy.cost.unpriced_tokens > 0)
+    };
+    match reports.find(is_unpriced).filter(|_| flags.policy.strict_pricing) {
+        Some(report) => {
+            let why = report.notes.iter().find(|note| note.contains("no price")).cloned().unwrap_or_default();
+            Err(Error::failed(format!("{}: {why}", report.policy))
+                .hint("add the price to a prices.toml of your own (--rules-dir), or leave --strict-pricing out"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn no_requests(timeline: &Timeline, whole: bool) -> Error {
     match timeline.skipped.get(NO_USAGE) {
         Some(count) => Error::failed(format!("none of the {} in the window has usage", counted_noun(*count, "answer")))
             .hint("nothing can be priced without it; arg-check needs none; --allow-empty makes this no error"),
+        None if whole => Error::failed("no request to a model in these logs")
+            .hint("`devboy ingest` says what they hold; --allow-empty makes this no error"),
         None => {
             Error::failed("no requests in the window").hint("widen --since, --until or --days, or pass --allow-empty")
         }
@@ -192,7 +258,7 @@ fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Shee
     let world = scene.world;
     let (anchored, requests) = world.sizes.anchored_share();
     let fidelity = Fidelity {
-        estimator: if world.is_billed { world.estimator_name().into() } else { "telemetry".into() },
+        estimator: if world.is_billed { world.estimator_name() } else { TELEMETRY }.into(),
         anchored_share: (world.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
         static_prefix_source: if world.is_billed { "usage: reads after breaks and of other sessions" } else { "none" }
             .into(),

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::id::{Id, IdMap};
 use crate::model::timeline::Timeline;
 use crate::policies::pipeline::{Formats, Knobs, Pipeline, Points, Sent, outcome};
-use crate::replay::{Scenario, What, replay_each};
+use crate::replay::{Outcome, Scenario, What, replay_each};
 use crate::report::policy::pipeline as report;
 use crate::settings::Settings;
 
@@ -23,6 +23,8 @@ const TOOLS_SHOWN: usize = 12;
 pub struct Replayed {
     published: Arc<[Sent]>,
     extended: Arc<[Sent]>,
+    /// Results of deleted logs of which nothing is known but their size.
+    unstudied: u64,
 }
 
 impl Replayed {
@@ -36,7 +38,8 @@ impl Replayed {
         let replayed =
             |extended: bool| sent(&laid, &Scenario::new(settings, &laid.tape, laid.options(extended)), &calls);
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
-        Ok(Self { published: published.into(), extended: extended.into() })
+        let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == Outcome::Unstudied).count();
+        Ok(Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64 })
     }
 }
 
@@ -73,12 +76,13 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         Formats::Extended => &replayed.extended,
     };
     let (stage, journal) = Pipeline::new(&scene.world.timeline, knobs, Arc::clone(sent), &scene.world.sizes.rules);
+    let unstudied = replayed.unstudied;
     let conclude = move |finished: &Finished<'_>| {
         let found = outcome(&finished.scene.world.timeline, &journal);
         Part {
             summary: report::summary(&found),
             tables: vec![("results by tool".to_owned(), report::tools(&found, TOOLS_SHOWN))],
-            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            notes: report::notes(unstudied),
             details: json!(found),
             ..Part::default()
         }

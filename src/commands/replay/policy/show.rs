@@ -36,7 +36,7 @@ pub fn show(flags: &Flags<'_>, reports: &[PolicyReport], input: &Input, context:
             context,
         );
     }
-    in_words(flags, reports, context)
+    in_words(flags, reports, Some(input), context)
 }
 
 /// The same about telemetry.
@@ -51,7 +51,7 @@ pub fn recorded(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Conte
             context,
         );
     }
-    in_words(flags, reports, context)
+    in_words(flags, reports, None, context)
 }
 
 /// Writes a sweep.
@@ -66,8 +66,21 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
     let rows: Vec<(&[String], &PolicyReport)> =
         swept.cells.iter().map(|cell| (cell.values.as_slice(), &cell.report)).collect();
     let form = flags.output.form();
-    let table = if form == Format::Csv { csv::sweep(&swept.keys, &rows) } else { report::sweep(&swept.keys, &rows) };
-    table.write(context.out, form, context.width)
+    if form == Format::Csv {
+        return csv::sweep(&swept.keys, &rows).write(context.out, form, context.width);
+    }
+    let first = rows.first().map(|(_, report)| *report);
+    if let Some(report) = first {
+        writeln!(context.out, "{}: each cell against the log", report.policy)?;
+    }
+    report::sweep(&swept.keys, &rows).write(context.out, form, context.width)?;
+    if let Some(why) = rows.iter().find_map(|(_, report)| report.withheld.as_ref()) {
+        writeln!(context.out, "\nwithheld: {why}")?;
+    }
+    if let Some(basis) = first.and_then(report::basis) {
+        writeln!(context.out, "\n{basis}")?;
+    }
+    Ok(())
 }
 
 fn input_fields(input: &Input) -> Value {
@@ -85,7 +98,12 @@ fn document(flags: &Flags<'_>, fields: Value, name: &str, rows: Vec<Value>, cont
     envelope::write(context.out, &document)
 }
 
-fn in_words(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
+fn in_words(
+    flags: &Flags<'_>,
+    reports: &[PolicyReport],
+    input: Option<&Input>,
+    context: &mut Context<'_>,
+) -> Result<()> {
     let form = flags.output.form();
     if form == Format::Csv {
         let table = match (flags.policy.per_session, reports) {
@@ -93,6 +111,10 @@ fn in_words(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'
             _ => csv::comparison(reports),
         };
         return table.write(context.out, form, context.width);
+    }
+    let damaged = input.map(|input| quality::of(&input.sources)).unwrap_or_default();
+    if !damaged.is_empty() && !flags.output.quiet {
+        writeln!(context.err, "# odd input: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     if let [one] = reports {
         report::write(context.out, one, form, flags.policy.explain, context.width)?;

@@ -18,8 +18,10 @@ use crate::policies::breakage::tally::tally;
 use crate::policies::breakage::watch::Watch;
 use crate::policies::cache_knobs::{HiddenForks, Knobs, Layout, Oracle};
 use crate::policies::drive::{Ground, Run};
+use crate::policies::money::unpriced_models;
 use crate::policies::outcome::{answer, outcome};
 use crate::policies::view::Stage;
+use crate::report::numbers::thousands;
 use crate::report::policy::{Accuracy, PolicyReport, formulas};
 use crate::report::table::Table;
 
@@ -108,6 +110,8 @@ pub struct Finished<'a> {
     pub uncached: (Cost, Cost),
     /// Whether this policy was asked for by name, so that there is room for variants.
     pub is_named: bool,
+    /// Whether it acts alone: else the runs are those of the whole stack.
+    pub is_alone: bool,
 }
 
 /// What one policy adds to the report.
@@ -158,8 +162,9 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     let (run, breaks) = scene.run(&set, stages);
     let is_asked = changes_contexts && is_named;
     let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
+    let is_alone = stack.0.len() == 1;
     let finished =
-        Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_named };
+        Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_named, is_alone };
     let besides = |request: &Request| {
         if world.with_output { answer(&scene.ground.tariff, &world.sizes, request) } else { Bill::default() }
     };
@@ -171,10 +176,11 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
         outcome: Some(outcome(&world.timeline, &baseline, &run, &besides)),
         breakage: changes_contexts.then_some(broken),
         winner_min: world.winner_percent_min / 100.0,
-        uncached_change: changes_contexts.then(|| change(uncached.0, uncached.1)).flatten(),
+        uncached_change: if changes_contexts { uncached.0.change_to(&uncached.1) } else { None },
         notes: world.notes(&set).into_iter().chain(world.with_output.then(|| OUTPUT_NOTE.to_owned())).collect(),
         ..PolicyReport::default()
     };
+    report.notes.extend(unpriced(world, &run).or_else(|| unpriced(world, &baseline)));
     report.formulas = formulas(&report);
     for (policy, conclude) in concluding {
         add(&mut report, policy, conclude(&finished));
@@ -184,10 +190,6 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
         report.withheld.get_or_insert_with(|| "telemetry has no usage, so nothing can be priced".to_owned());
     }
     Ok(report)
-}
-
-fn change(before: Cost, after: Cost) -> Option<f64> {
-    (before.units > 0).then(|| after.units as f64 / before.units as f64 - 1.0)
 }
 
 /// Costs of log and stack where the provider caches nothing.
@@ -213,6 +215,29 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec
         Ok((policy, ready))
     };
     stack.0.iter().map(one).collect()
+}
+
+/// Which models of a run have tokens without a price, so that it has no dollars. Models without any price are told anyway.
+fn unpriced(world: &World, run: &Run) -> Option<String> {
+    if !world.is_billed {
+        return None;
+    }
+    let known = unpriced_models(&world.timeline, &world.prices);
+    let by_model = run.by(&world.timeline, |request| request.model);
+    let names: Vec<String> = by_model
+        .into_iter()
+        .filter(|(model, sum)| sum.cost.unpriced_tokens > 0 && !known.contains(world.timeline.names.text(*model)))
+        .map(|(model, sum)| {
+            format!("{} ({} tokens)", world.timeline.names.text(model), thousands(sum.cost.unpriced_tokens))
+        })
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "no dollars: there is no price for some of these tokens (a lifetime or a length of prompt that the table does not \
+             have): {}",
+            names.join(", ")
+        )
+    })
 }
 
 fn knobs(sheets: &Sheets, stack: &Stack) -> Result<Value> {

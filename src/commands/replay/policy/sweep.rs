@@ -4,10 +4,10 @@ use rayon::prelude::*;
 
 use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
 use crate::commands::replay::policy::simulate::{self, Scene};
-use crate::commands::replay::policy::{Flags, asked};
+use crate::commands::replay::policy::{Flags, asked, framed};
 use crate::error::{Error, Result};
 use crate::policies::knobs::Setting;
-use crate::report::policy::PolicyReport;
+use crate::report::policy::{Counted, PolicyReport};
 
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;
@@ -32,7 +32,7 @@ pub struct Swept {
 ///
 /// # Errors
 /// If a knob is unknown, a value does not fit, or there is nothing that can be swept.
-pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) -> Result<Swept> {
+pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row], counted: &Counted) -> Result<Swept> {
     let [Row { stack, .. }] = rows else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));
     };
@@ -40,6 +40,10 @@ pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) 
         return Err(Error::usage("arg-check has nothing to sweep: it changes no context"));
     }
     let grid = flags.sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
+    let keys: Vec<String> = grid.iter().filter_map(|axis| axis.first()).map(Setting::name).collect();
+    if let Some(key) = keys.iter().enumerate().find_map(|(at, key)| keys[..at].contains(key).then_some(key)) {
+        return Err(Error::usage(format!("{key} is swept twice")).hint("name all its values in one --sweep"));
+    }
     let cells = grid.iter().fold(vec![Vec::new()], |cells: Vec<Vec<&Setting>>, axis| {
         cells.iter().flat_map(|cell| axis.iter().map(|value| [cell.as_slice(), &[value]].concat())).collect()
     });
@@ -51,26 +55,24 @@ pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) 
         for setting in cell {
             set.set(setting, &asked(rows))?;
         }
-        let report = simulate::report(scene, &set, stack, false)?;
+        let report = framed(simulate::report(scene, &set, stack, false)?, scene, counted.clone(), &set)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
         Ok(Cell { values: values.collect(), report })
     };
-    Ok(Swept {
-        keys: grid.iter().filter_map(|axis| axis.first()).map(Setting::name).collect(),
-        cells: cells.par_iter().map(one).collect::<Result<_>>()?,
-    })
+    Ok(Swept { keys, cells: cells.par_iter().map(one).collect::<Result<_>>()? })
 }
 
-/// `KEY=A,B,…` as one setting per value; commas inside brackets do not divide.
+/// `KEY=A,B,…` as one setting per value; commas inside brackets and quotes do not divide.
 fn axis(text: &str) -> Result<Vec<Setting>> {
     let place = format!("--sweep {text}");
     let (key, values) = text.split_once('=').ok_or_else(|| {
         Error::usage(format!("`{text}` sweeps nothing")).hint("write KEY=A,B, for instance ttl=5m,1h")
     })?;
-    let mut depth = 0_i32;
+    let (mut depth, mut quoted) = (0_i32, false);
     let split = values.split(|letter: char| {
         depth += i32::from(letter == '[') - i32::from(letter == ']');
-        letter == ',' && depth == 0
+        quoted ^= letter == '"';
+        letter == ',' && depth == 0 && !quoted
     });
     let values: Vec<&str> = split.map(str::trim).filter(|value| !value.is_empty()).collect();
     if values.is_empty() {

@@ -10,7 +10,7 @@ use crate::commands::responses::{Responses, Wanted};
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::report::policy::PolicyReport;
+use crate::report::policy::{Fidelity, PolicyReport, TELEMETRY};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {
@@ -43,7 +43,8 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
     }
     for row in refused {
         let withheld = refusal(&row.stack).map(str::to_owned);
-        reports.push(PolicyReport { policy: row.name.clone(), withheld, ..PolicyReport::default() });
+        let fidelity = Fidelity { estimator: TELEMETRY.into(), ..Fidelity::default() };
+        reports.push(PolicyReport { policy: row.name.clone(), withheld, fidelity, ..PolicyReport::default() });
     }
     show::recorded(flags, &reports, context)?;
     Ok(Exit::Done)
