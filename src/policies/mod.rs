@@ -7,7 +7,8 @@
 //! cost, [`outcome`] what the difference comes to, [`breakage`] what a changed context lost. [`knobs`] reads the settings of
 //! a policy; what stages write down is a [`journal`].
 //!
-//! [`prompt_cache`] changes nothing but the cache, with [`causes`] of breaks and three reports of its own; [`calibration`]
+//! [`prompt_cache`] changes nothing but the cache, with [`causes`] of breaks and three reports of its own; [`unlogged`]
+//! estimates what no log has; [`calibration`]
 //! holds tokenizers against the bill. [`compaction`], [`micro`] and [`history_trim`] shorten contexts, [`pipeline`] what
 //! comes into them. [`catalog`] reads
 //! tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown; [`tool_filter`] and
@@ -41,5 +42,6 @@ pub mod sizes;
 pub mod threshold_model;
 pub mod tool_filter;
 pub mod tools;
+pub mod unlogged;
 pub mod view;
 pub mod workspace_report;

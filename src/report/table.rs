@@ -12,6 +12,7 @@ use crate::error::Result;
 pub enum Format {
     /// For people.
     #[default]
+    #[value(alias = "text")]
     Table,
     /// One JSON document.
     Json,

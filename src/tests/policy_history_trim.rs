@@ -611,7 +611,8 @@ fn blocks_become_messages_as_a_router_sees_them() {
     timeline.blocks[10].record = timeline.blocks[9].record;
     let read = |exchanges| {
         let mut conversation = Conversation::default();
-        let reading = Reading { timeline: &timeline, sizes: size_rules(), exchanges };
+        let reading =
+            Reading { timeline: &timeline, sizes: size_rules(), counts_user_role: exchanges == Exchanges::UserRole };
         conversation.follow(&reading, &contexts(&timeline)[1].1.items);
         conversation.messages
     };
@@ -965,7 +966,7 @@ proptest! {
                 _ => false,
             };
             let exchange = sent.logged.items.iter().rev().filter(is_user).nth(keep.wrapping_sub(1));
-            if let (Some(Item { key: Key::Block(first), .. }), Exchanges::Human) = (exchange, knobs.exchanges) {
+            if let (Some(Item { key: Key::Block(first), .. }), false) = (exchange, knobs.counts_user_role()) {
                 for item in sent.view.items.iter().filter(|item| item.key >= Key::Block(*first)) {
                     prop_assert!(sent.logged.items.contains(item));
                 }

@@ -13,6 +13,7 @@ use crate::policies::hot_cache::HotCacheRules;
 use crate::policies::money::Prices;
 use crate::policies::prompt_cache::{self, Sheet, verdict};
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::policies::unlogged::unlogged;
 use crate::policies::{bill, causes, threshold_model};
 use crate::rules::data::Data;
 
@@ -354,4 +355,30 @@ fn keeping_alive_breaks_even_where_reads_cost_what_a_write_does() {
     assert_eq!(even("claude-opus-4-8", Class::FiveMinutes), Some((5_750, 500)));
     assert_eq!(even("claude-opus-5-5", Class::Hour), Some((7_800, 200)));
     assert_eq!(even("gpt-9", Class::Hour), None);
+}
+
+#[test]
+fn what_no_log_has_is_estimated_and_kept_apart() {
+    let mut log = Story::new();
+    // The second request reads 600 more than was written: a fork had cached the answer. Then a compaction.
+    log.session("a", "/p").human(10).ask(0, 50_000, 5).says(2_000).wait(1);
+    log.human(10).ask(50_600, 400, 5).says(90);
+    log.compaction(Trigger::Auto, None, 400).human(10).ask(0, 20_000, 5).says(9);
+    let timeline = log.done();
+    let found = on_ground(
+        &timeline,
+        |_| {},
+        |ground| {
+            let summary = ground.timeline.boundaries[0].summary;
+            (unlogged(ground), u64::from(ground.sizes.tokens[summary as usize]), bill::total(ground))
+        },
+    );
+    let (hidden, summary, billed) = found;
+    assert_eq!((hidden.forks.calls, hidden.forks.spent.read, hidden.forks.spent.write_5m), (1, 50_000, 600));
+    // 50,000 at $0.50 and 600 at $6.25 per million.
+    assert_eq!(hidden.forks.cost.nano_usd, 50_000 * 500 + 600 * 6_250);
+    assert_eq!((hidden.summaries.calls, hidden.summaries.spent.read), (1, 51_005));
+    assert_eq!(hidden.summaries.spent.output, summary);
+    assert!(hidden.answers.calls == 0 && hidden.answers.spent.output > 300, "{:?}", hidden.answers);
+    assert_eq!(billed.spent.read, 50_600, "nothing of it is on the bill");
 }

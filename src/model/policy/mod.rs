@@ -11,3 +11,4 @@ pub mod pick_tools;
 pub mod pipeline;
 pub mod prompt_cache;
 pub mod tool_filter;
+pub mod unlogged;

@@ -54,13 +54,14 @@ fn count(
 /// One reading brings a file back for all that comes after, so each lost reading is paid for once; and what the log
 /// reads again by itself is in its bill already.
 pub fn penalty(breaks: &[Break]) -> u64 {
+    penalties(breaks).map(|event| event.reread_tokens).sum()
+}
+
+/// The breaks that are paid for: the first one of each lost reading.
+pub fn penalties(breaks: &[Break]) -> impl Iterator<Item = &Break> {
+    let mut seen = BTreeSet::new();
     let unpaid = breaks.iter().filter(|event| event.reading != NONE && !event.is_reading);
-    unpaid
-        .map(|event| (event.reading, event.reread_tokens))
-        .collect::<BTreeSet<_>>()
-        .iter()
-        .map(|(_, tokens)| tokens)
-        .sum()
+    unpaid.filter(move |event| seen.insert(event.reading))
 }
 
 /// With nothing removed nothing is lost: the trials say on how much that rests.

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use crate::model::policy::history_trim::Role;
 use crate::model::timeline::{Block, BlockKind, NONE, Timeline};
-use crate::policies::history_trim::knobs::Exchanges;
 use crate::policies::sizes::SizeRules;
 use crate::policies::view::{Item, Key};
 
@@ -55,8 +54,8 @@ pub struct Reading<'a> {
     pub timeline: &'a Timeline,
     /// The numbers by which their sizes were estimated.
     pub sizes: &'a SizeRules,
-    /// What an exchange is.
-    pub exchanges: Exchanges,
+    /// Whether every message with the role of the user is an exchange; else those in which a person wrote.
+    pub counts_user_role: bool,
 }
 
 impl Conversation {
@@ -146,7 +145,7 @@ impl<'a> Reading<'a> {
         let mut message = Message {
             role,
             id: NONE,
-            is_exchange: role == Role::User && self.exchanges == Exchanges::UserRole,
+            is_exchange: role == Role::User && self.counts_user_role,
             calls_tools: false,
             has_id: false,
             is_string: true,

@@ -80,6 +80,8 @@ pub enum SegmentRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exchanges {
+    /// What the rule takes for one: the router every message with the role of the user, the mended rule a person's.
+    ByFidelity,
     /// A message in which a person wrote.
     Human,
     /// Every message with the role of the user.
@@ -90,6 +92,15 @@ impl Knobs {
     /// Whether anything is done at all.
     pub fn is_on(&self) -> bool {
         self.enabled.unwrap_or(self.history_trimming)
+    }
+
+    /// Whether every message with the role of the user is an exchange.
+    pub fn counts_user_role(&self) -> bool {
+        match self.exchanges {
+            Exchanges::ByFidelity => self.fidelity == Fidelity::Upstream,
+            Exchanges::Human => false,
+            Exchanges::UserRole => true,
+        }
     }
 
     /// Whether requests that continue a chain of tool calls have a boundary and a budget of their own.

@@ -169,7 +169,7 @@ impl Stage for HistoryTrim {
         if moment.opens_segment && segment.after == NONE {
             self.reset();
         }
-        let reading = Reading { timeline, sizes: &self.sizes, exchanges: self.rule.knobs.exchanges };
+        let reading = Reading { timeline, sizes: &self.sizes, counts_user_role: self.rule.knobs.counts_user_role() };
         let goes_on = self.conversation.follow(&reading, &view.items);
         if !goes_on {
             self.before = None;

@@ -14,7 +14,8 @@ pub const TELEMETRY_NOTE: &str = "telemetry has the sizes of tool answers alone:
      the static prefix, so a trigger of a window is reached later here; `--set window=…` replays a smaller one";
 /// What is to be kept in mind about logs.
 pub const NOTES: [&str; 3] = [
-    "summarisers are not logged: their calls are estimates, and never part of the bill of the log",
+    "most summarisers are not logged: their calls are estimates, beside the bill of the log; those that newer clients log as \
+     agents of their own (acompact) are on that bill as subagents",
     "the model is assumed to answer what it answered; files to be read again are a penalty beside the cost, not in it",
     "the curve of thresholds has no term for quality: read it with the breaks in the same row",
 ];
@@ -241,9 +242,13 @@ fn sweep(rows: &[SweepRow]) -> Table {
     table
 }
 
+/// Whether a bar is met, if there is anything to judge.
+fn met(met: Option<bool>) -> String {
+    met.map_or("n/a", |met| if met { "yes" } else { "no" }).to_owned()
+}
+
 fn checks(found: &Found<'_>) -> Table {
     let mut table = Table::new(&["check", "#found", "bar", "met"]);
-    let met = |met: Option<bool>| met.map_or("n/a", |met| if met { "yes" } else { "no" }).to_owned();
     let bars = &found.bars;
     let least = |percent: f64| format!("≥ {percent} %");
     let elsewhere = |percent: f64| format!("{percent} % elsewhere measured");
@@ -312,7 +317,7 @@ fn risk(ages: &EditAges) -> Table {
             thousands(row.kept_turns.into()),
             share(&row.at_risk),
             format!("{} %", row.expected_percent),
-            if row.is_met { "yes" } else { "no" }.to_owned(),
+            met((row.at_risk.n > 0).then_some(row.is_met)),
         ]);
     }
     table

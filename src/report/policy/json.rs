@@ -27,6 +27,7 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "extra_costs": told.map(extra_costs),
         "breakage": report.breakage.as_ref().map(breakage),
         "reread_tokens": report.breakage.as_ref().map(|breakage| breakage.reread_tokens),
+        "reread_iet": report.breakage.as_ref().filter(|_| is_billed).map(|_| report.reread.iet()),
         "distribution": told.map(|outcome| json!({ "per_session": spread(&outcome.spread) })),
         "by": told.map(|outcome| groups(outcome, by_session)),
         "uncached_iet_pct": report.uncached_change.filter(|_| told.is_some()).map(|change| 100.0 * change),

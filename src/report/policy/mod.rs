@@ -10,12 +10,14 @@ pub mod pipeline;
 pub mod prompt_cache;
 mod text;
 pub mod tool_filter;
+pub mod unlogged;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use crate::model::policy::breakage::Breakage;
+use crate::model::policy::cost::Cost;
 use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
@@ -44,6 +46,8 @@ pub struct PolicyReport {
     pub outcome: Option<Outcome>,
     /// What it breaks.
     pub breakage: Option<Breakage>,
+    /// What writing lost readings to the cache again would cost.
+    pub reread: Cost,
     /// Cost of the policy over that of the log, less one, where the provider caches nothing.
     pub uncached_change: Option<f64>,
     /// Least difference that is called one, as a share.

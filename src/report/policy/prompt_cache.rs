@@ -9,8 +9,8 @@ use crate::report::table::Table;
 
 /// What the figures rest on, and in which direction they err.
 pub const NOTES: [&str; 4] = [
-    "requests that Claude Code does not log (forks that share the prefix, summarisers) are on nobody's bill here; the fork \
-     that caches an answer before a person writes is assumed, with its measured size where the bill shows it",
+    "requests that Claude Code does not log (most forks that share the prefix, most summarisers) are on nobody's bill here; \
+     those that it logs as agents (acompact, aprompt_suggestion) are subagents on the bill; the fork that caches an answer before a person writes is assumed, with its measured size where the bill shows it",
     "the start of a request is not logged: the last record before its answer stands for it, which is late, so a little more \
      counts as expired; 15 s of slack make up for it",
     "output is left out: logs report it too low",

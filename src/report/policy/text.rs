@@ -234,7 +234,10 @@ fn broken(report: &PolicyReport) -> Option<String> {
     let classes: Vec<String> = breakage.classes.iter().map(one).collect();
     let again = match breakage.reread_tokens {
         0 => String::new(),
-        tokens => format!("; reading again would bring {} tokens", thousands(tokens)),
+        tokens => {
+            let money = report.reread.usd().filter(|&usd| usd >= 0.005).map(|usd| format!(" (${usd:.2} to write)"));
+            format!("; reading again would bring {} tokens{}", thousands(tokens), money.unwrap_or_default())
+        }
     };
     Some(format!("broken: {}{again}", classes.join(", ")))
 }

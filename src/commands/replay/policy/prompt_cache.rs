@@ -7,7 +7,8 @@ use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
 use crate::error::Result;
 use crate::policies::calibration::calibrate;
 use crate::policies::prompt_cache::{self, Sheet};
-use crate::report::policy::prompt_cache as report;
+use crate::policies::unlogged::unlogged;
+use crate::report::policy::{prompt_cache as report, unlogged as unlogged_report};
 
 /// Makes the policy ready.
 ///
@@ -26,17 +27,22 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
         let shipped = Sheet { oracle: scene.ground.oracle.clone(), ..sheet };
         let found = prompt_cache::run(&scene.ground.under(finished.oracle), &shipped, &scene.world.prices);
         let calibration = calibrate(&scene.world.timeline, &scene.world.sizes.rules);
+        let hidden = unlogged(&scene.ground);
         // Under the cache as it was there is nothing to compare but the variants.
         let headline = (*finished.oracle == *scene.ground.oracle).then(|| report::headline(&found));
         Part {
             headline,
             summary: report::summary(&found),
-            tables: report::tables(&found, &calibration),
+            tables: report::tables(&found, &calibration)
+                .into_iter()
+                .chain([(unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden))])
+                .collect(),
             formulas: report::formulas(&found),
             notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
             details: json!({
                 "prompt_cache": found,
                 "calibration": calibration,
+                "unlogged": hidden,
                 "aliases": prompt_cache::aliases(&found, &calibration),
             }),
             ..Part::default()

@@ -14,11 +14,12 @@ use crate::model::policy::outcome::Bill;
 use crate::model::timeline::Request;
 use crate::policies::bill;
 use crate::policies::breakage::Detectors;
-use crate::policies::breakage::tally::tally;
+use crate::policies::breakage::tally::{penalties, tally};
 use crate::policies::breakage::watch::Watch;
 use crate::policies::cache_knobs::{HiddenForks, Knobs, Layout, Oracle};
 use crate::policies::drive::{Ground, Run};
 use crate::policies::money::unpriced_models;
+use crate::policies::oracle::written;
 use crate::policies::outcome::{answer, outcome};
 use crate::policies::view::Stage;
 use crate::report::numbers::thousands;
@@ -68,12 +69,15 @@ impl<'w> Scene<'w> {
     }
 
     /// Runs stages over all chains.
-    pub fn run(&self, oracle: &Oracle, mut stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
+    pub fn run(&self, oracle: &Oracle, stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
+        self.run_watched(oracle, stages, Watch::new(&self.detectors))
+    }
+
+    fn run_watched(&self, oracle: &Oracle, mut stages: Vec<Box<dyn Stage>>, mut watch: Watch<'_>) -> (Run, Vec<Break>) {
         let ground = self.ground.under(oracle);
         if stages.is_empty() {
             return (ground.baseline(), Vec::new());
         }
-        let mut watch = Watch::new(&self.detectors);
         let run = ground.run(0..self.world.timeline.chains.len() as u32, &mut stages, Some(&mut watch));
         (run, watch.breaks)
     }
@@ -159,7 +163,9 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
         concluding.push((policy, one.conclude));
     }
     let changes_contexts = !stages.is_empty();
-    let (run, breaks) = scene.run(&set, stages);
+    let watch = Watch::new(&scene.detectors);
+    let watch = if is_named { watch.with_pairs() } else { watch };
+    let (run, breaks) = scene.run_watched(&set, stages, watch);
     let is_asked = changes_contexts && is_named;
     let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
     let is_alone = stack.0.len() == 1;
@@ -175,6 +181,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
         accuracy: world.is_billed.then_some(scene.accuracy),
         outcome: Some(outcome(&world.timeline, &baseline, &run, &besides)),
         breakage: changes_contexts.then_some(broken),
+        reread: rereads(scene, &breaks),
         winner_min: world.winner_percent_min / 100.0,
         uncached_change: if changes_contexts { uncached.0.change_to(&uncached.1) } else { None },
         notes: world.notes(&set).into_iter().chain(world.with_output.then(|| OUTPUT_NOTE.to_owned())).collect(),
@@ -215,6 +222,17 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec
         Ok((policy, ready))
     };
     stack.0.iter().map(one).collect()
+}
+
+/// What writing the lost readings to the cache again would cost, each once: the least that reading them again costs.
+fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
+    let Ground { timeline, tariff, priors, .. } = &scene.ground;
+    let one = |lost: &Break| {
+        let request = &timeline.requests[lost.request as usize];
+        let spent = written(lost.reread_tokens, priors[lost.request as usize].class);
+        tariff.cost(request.model, request.start, &spent)
+    };
+    penalties(breaks).map(one).sum()
 }
 
 /// Which models of a run have tokens without a price, so that it has no dollars. Models without any price are told anyway.
