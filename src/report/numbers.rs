@@ -25,6 +25,20 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+/// A difference with its sign and so many decimals; what rounds to nothing has no sign.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let is_nothing = text.chars().all(|digit| matches!(digit, '0' | '.'));
+    let sign = if is_nothing {
+        ""
+    } else if value < 0.0 {
+        "−"
+    } else {
+        "+"
+    };
+    format!("{sign}{text}")
+}
+
 /// A count with its noun: "1 file", "2 files".
 pub fn counted(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };

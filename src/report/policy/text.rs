@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::model::policy::breakage::{ClassCount, Strength};
 use crate::model::policy::cost::{Cost, Spent};
 use crate::model::policy::outcome::{Outcome, Sides};
-use crate::report::numbers::{counted, percent, thousands};
+use crate::report::numbers::{counted, percent, signed as figure, thousands};
 use crate::report::table::{Format, Table};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.
@@ -137,7 +137,11 @@ fn dollars(sides: &Sides) -> Option<String> {
 }
 
 fn signed_usd(value: f64) -> String {
-    format!("{}${:.2}", if value < 0.0 { "−" } else { "+" }, value.abs())
+    let text = figure(value, 2);
+    match text.strip_prefix(['−', '+']) {
+        Some(digits) => format!("{}${digits}", &text[..text.len() - digits.len()]),
+        None => format!("${text}"),
+    }
 }
 
 /// What is saved, paid and broken, in that order, and on what it rests.
@@ -162,7 +166,7 @@ fn answer(report: &PolicyReport) -> Vec<String> {
         lines.extend(spread(outcome));
     }
     if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
-        lines.push(format!("where the provider caches nothing: {:+.1} %", 100.0 * change));
+        lines.push(format!("where the provider caches nothing: {} %", figure(100.0 * change, 1)));
     }
     if let Some(units) = report.interaction_units.filter(|_| told.is_some()) {
         let tokens = units as f64 / crate::model::policy::cost::UNITS_PER_TOKEN as f64;
@@ -173,7 +177,7 @@ fn answer(report: &PolicyReport) -> Vec<String> {
 
 fn spread(outcome: &Outcome) -> Option<String> {
     let spread = &outcome.spread;
-    let at = |share: f64| format!("{:+.1} %", 100.0 * share);
+    let at = |share: f64| format!("{} %", figure(100.0 * share, 1));
     (spread.sessions > 0).then(|| {
         format!(
             "sessions: median {} (5 % below {}, 5 % above {}); {} of {} would cost more",
@@ -247,10 +251,10 @@ fn basis_of(report: &PolicyReport) -> String {
     let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
     let error = report.accuracy.map(|accuracy| {
         format!(
-            "; the simulated log is {:+.1} % off the bill (reads: error {:.2} %, bias {:+.2} %)",
-            100.0 * accuracy.cost_error,
+            "; the simulated log is {} % off the bill (reads: error {:.2} %, bias {} %)",
+            figure(100.0 * accuracy.cost_error, 1),
             100.0 * accuracy.wape_read,
-            100.0 * accuracy.bias
+            figure(100.0 * accuracy.bias, 2)
         )
     });
     format!(
@@ -311,9 +315,9 @@ fn row(report: &PolicyReport) -> Vec<String> {
     let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
     vec![
         report.policy.clone(),
-        cell(|outcome| Some(format!("{:+.1}", (-outcome.tokens_removed) as f64 / 1e6))),
+        cell(|outcome| Some(figure((-outcome.tokens_removed) as f64 / 1e6, 1))),
         cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
-        cell(|outcome| outcome.total.change().map(|change| format!("{:+.1} %", 100.0 * change))),
+        cell(|outcome| outcome.total.change().map(|change| format!("{} %", figure(100.0 * change, 1)))),
         cell(|outcome| dollars(&outcome.total)),
         events(Strength::Hard),
         events(Strength::Soft),
@@ -343,7 +347,7 @@ pub fn sessions(report: &PolicyReport) -> Table {
             thousands(sides.requests),
             tokens(&sides.baseline.cost),
             tokens(&sides.policy.cost),
-            sides.change().map_or_else(|| "–".to_owned(), |change| format!("{:+.1}", 100.0 * change)),
+            sides.change().map_or_else(|| "–".to_owned(), |change| figure(100.0 * change, 1)),
             dollars(sides).unwrap_or_else(|| "–".to_owned()),
         ]);
     }
