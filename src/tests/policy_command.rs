@@ -1347,3 +1347,21 @@ fn the_example_logs_are_answered_by_every_policy_and_stack() {
         assert_eq!(home.run(&words(stack, &more)).exit, Exit::Done, "{stack}");
     }
 }
+
+/// The talks wrote for an hour with Opus 4.5: (10 − 0.5) / 0.5 = 19 reads; 19 · 270 s = 85.5 min, 19 · 3,300 s = 17 h 25 min.
+#[test]
+fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
+    let home = home();
+    let out = home.run(&words("prompt-cache", &["--explain"])).out;
+    let table = out.split("\nidle reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 85 min at 270 s; 17 h 25 min at 3,300 s"] {
+        assert!(table.contains(cell), "{cell}: {table}");
+    }
+    assert!(out.contains("claude-opus-4-5-20251101 for 1h (10,000 − 500) / 500 = 19.0"), "{out}");
+    let report = report(&home, "prompt-cache", &[]);
+    let expected = json!([{
+        "model": "claude-opus-4-5-20251101", "lifetime": "1h", "write_nano_usd": 10_000, "read_nano_usd": 500,
+        "reads": 19, "idle_s": { "270": 5_130, "3300": 62_700 },
+    }]);
+    assert_eq!(report["details"]["prompt-cache"]["prompt_cache"]["idle_reads"], expected);
+}
