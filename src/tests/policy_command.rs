@@ -1365,3 +1365,32 @@ fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
     }]);
     assert_eq!(report["details"]["prompt-cache"]["prompt_cache"]["idle_reads"], expected);
 }
+
+/// 27 turns: each reads, all but the first of a session edit, every third asks for the forecast: 14, 5 and 8 turns make
+/// 27 + 24 + (4 + 1 + 2) calls. The forecast alone is not in the list; it is asked for at turns 2, 5, 8 … of a session, so
+/// that the last three turns always have the one before.
+#[test]
+fn a_fixed_list_is_told_by_what_it_covers_beside_what_other_logs_came_to() {
+    let home = home();
+    let out = home.run(&words("tool-filter", &[])).out;
+    let line = "the always list alone covers 87.9 % of 58 calls and all calls of 74.1 % of 27 turns that used tools \
+                (public logs, the shipped list: 90.8 % and 75.0 %)";
+    assert!(out.contains(line), "{out}");
+    let title = "\nthe always list and tools that were used of late: what turns would have missed\n";
+    let table = out.split(title).nth(1).unwrap().split("\n\n").next().unwrap();
+    let row = |name: &str| {
+        let line = table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {table}"));
+        line.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Each forecast is missed, 7 of 27 turns; looked back on three turns, only the first one of each session.
+    assert_eq!(row("1 turn")[1..], ["25.9 %", "12.1", "22.3 %"]);
+    assert_eq!(row("3 turns")[1..], ["11.1 %", "5.2", "20.4 %"]);
+    assert_eq!(row("all turns")[1..], ["11.1 %", "5.2", "17.5 %"]);
+    let coverage = &report(&home, "tool-filter", &[])["details"]["tool-filter"]["coverage"];
+    assert_eq!((&coverage["tools"], &coverage["calls"]), (&json!(3), &json!({ "k": 51, "n": 58 })));
+    assert_eq!(coverage["recency"]["all"]["turns_missed"], json!({ "k": 3, "n": 27 }));
+    let known = json!({ "1": 22.3, "3": 20.4, "5": 19.0, "10": 18.4, "all": 17.5 });
+    assert_eq!(coverage["elsewhere"]["turns_missed_pct"], known);
+    let beside = &reports(&home, "all", &[])["tool-filter"]["details"]["tool-filter"];
+    assert!(beside["misses"].is_object() && beside["coverage"].is_null(), "a row of many is short: {beside}");
+}
