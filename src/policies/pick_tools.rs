@@ -4,12 +4,14 @@
 //! `tool-filter`.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::model::id::Id;
 use crate::model::policy::pick_tools::{Pick, PickTools, Picks, RecallAt, SCORE_BINS};
 use crate::model::policy::tool_filter::Portion;
 use crate::model::timeline::Timeline;
@@ -183,6 +185,12 @@ impl Score {
         u128::from(self.numerator) * power(PPM) >= power(ppm.into()) * u128::from(self.denominator)
     }
 
+    /// As a number, for print; scores are compared as fractions.
+    pub fn value(&self) -> f64 {
+        let value = self.numerator as f64 / self.denominator as f64;
+        if self.is_squared { value.sqrt() } else { value }
+    }
+
     /// Compares two scores of one formula; no rounding.
     pub fn compare(&self, other: &Self) -> Ordering {
         let (mine, theirs) = (u128::from(self.numerator), u128::from(other.numerator));
@@ -341,6 +349,13 @@ impl PickPolicy {
         Picker::new(timeline, &self.inventory, &self.stop, &self.knobs)
     }
 
+    /// What was picked on all main threads, by the request before which it was.
+    pub fn picks_by_request(&self, timeline: &Timeline) -> BTreeMap<Id, Vec<Pick>> {
+        let chains = (0u32..).zip(&timeline.chains).filter(|(_, chain)| chain.place == Place::Main);
+        let picks = chains.flat_map(|(number, _)| self.picks(timeline, number));
+        picks.map(|picks| (picks.request, picks.picks)).collect()
+    }
+
     /// What was picked for every turn (or request) of a chain, with reasons.
     pub fn picks(&self, timeline: &Timeline, chain: u32) -> Vec<Picks> {
         let picker = self.picker(timeline);
@@ -366,7 +381,7 @@ impl PickPolicy {
         matched.sort_unstable();
         let Score { numerator, denominator, .. } = score;
         let matched = if score.shared > 0 { matched } else { Vec::new() };
-        Pick { tool: tool.definition.name.clone(), numerator, denominator, matched }
+        Pick { tool: tool.definition.name.clone(), score: score.value(), numerator, denominator, matched }
     }
 
     /// Recall, empty turns, what was needed and not safe.

@@ -1394,3 +1394,57 @@ fn a_fixed_list_is_told_by_what_it_covers_beside_what_other_logs_came_to() {
     let beside = &reports(&home, "all", &[])["tool-filter"]["details"]["tool-filter"];
     assert!(beside["misses"].is_object() && beside["coverage"].is_null(), "a row of many is short: {beside}");
 }
+
+/// The lines of `--per-request` of one policy.
+fn request_lines(home: &Home, policy: &str, more: &[&str]) -> Vec<Value> {
+    let file = home.path("lines.jsonl");
+    let outcome = home.run(&words(policy, &[more, &["--per-request", file.to_str().unwrap()]].concat()));
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    std::fs::read_to_string(&file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn lines_of_requests_say_why_a_prefix_was_lost() {
+    let home = Home::new();
+    let mut talk = Talk::new("s-one", 0);
+    (0..3).for_each(|turn| talk.turn(turn));
+    // An hour and a half of silence: everything is written anew.
+    (talk.second, talk.grown, talk.cached) = (talk.second + 5_400, talk.cached + talk.grown, 0);
+    (3..5).for_each(|turn| talk.turn(turn));
+    home.write(".claude/projects/-home-user-lantern/one.jsonl", talk.text);
+    let lines = request_lines(&home, "prompt-cache", &[]);
+    let causes: Vec<&str> = lines.iter().filter_map(|line| line["cause"].as_str()).collect();
+    assert_eq!(causes, ["ttl_expiry"]);
+    assert!(lines.iter().all(|line| line.get("cause").is_some()), "null where nothing was lost");
+    let lost = lines.iter().find(|line| line["cause"].is_string()).unwrap();
+    assert!(number(&lost["billed"]["read"]) == 0 && number(&lost["billed"]["write"]) > STATIC);
+    let sums = &report(&home, "prompt-cache", &[])["details"]["prompt-cache"]["prompt_cache"]["causes"];
+    assert_eq!(sums["ttl_expiry"]["events"], 1, "{sums}");
+    assert!(request_lines(&home, "compaction", &[]).iter().all(|line| line.get("cause").is_none()));
+}
+
+/// Words of the forecast without stop words: mcp, weather, get, forecast, city; the prompts have `weather`.
+#[test]
+fn lines_of_requests_say_which_tools_were_picked_and_by_which_of_their_words() {
+    let home = home();
+    let catalog = catalog(&home);
+    let more = ["--tool-catalog", &catalog[..]];
+    let lines = request_lines(&home, "pick-tools", &more);
+    let picked: Vec<&Value> = lines.iter().filter(|line| line.get("picks").is_some()).collect();
+    assert_eq!(picked.len(), 27, "one request of each turn begins it");
+    assert!(lines.len() > 2 * picked.len());
+    for line in &picked {
+        let forecast =
+            line["picks"].as_array().unwrap().iter().find(|pick| pick["tool"] == "mcp__weather__get_forecast");
+        let forecast = forecast.unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(forecast["matched"], json!(["weather"]), "words of the tool, none of the prompt besides");
+        let (above, below) = (number(&forecast["numerator"]), number(&forecast["denominator"]));
+        assert_eq!((above, forecast["score"].as_f64()), (1, Some(1.0 / below as f64)));
+        let scores: Vec<f64> =
+            line["picks"].as_array().unwrap().iter().map(|pick| pick["score"].as_f64().unwrap()).collect();
+        assert!(scores.is_sorted_by(|best, next| best >= next) && scores.len() <= 3, "{line}");
+    }
+    let each = request_lines(&home, "pick-tools", &[&more[..], &["--set", "scope=request"]].concat());
+    assert!(each.len() == lines.len() && each.iter().all(|line| line["picks"].is_array()));
+    assert!(request_lines(&home, "tool-filter", &more).iter().all(|line| line.get("picks").is_none()));
+}

@@ -51,11 +51,13 @@ pub struct PickTools {
 }
 
 /// One pick, for the record.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pick {
     /// Tool.
     pub tool: String,
-    /// Its score as a fraction; for `cosine` the square of it.
+    /// Its score, 0 to 1.
+    pub score: f64,
+    /// The same as a fraction, not reduced; for `cosine` the square of it.
     pub numerator: u64,
     /// See `numerator`.
     pub denominator: u64,
@@ -64,7 +66,7 @@ pub struct Pick {
 }
 
 /// Picks of one turn or request.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Picks {
     /// `message.id` of the request, as a hash.
     pub request: Id,
