@@ -624,7 +624,7 @@ fn compared_policies_say_what_each_says_alone_and_each_once() {
 fn formulas_come_with_the_numbers_of_these_logs_if_asked_for() {
     let home = home();
     let catalog = catalog(&home);
-    for policy in ["prompt-cache", "compaction", "history-trim", "tool-filter"] {
+    for policy in POLICIES {
         let more = ["--tool-catalog", &catalog, "--explain"];
         let (plain, explained) = (home.run(&words(policy, &more[..2])).out, home.run(&words(policy, &more)).out);
         assert!(!plain.contains("how it is computed"), "{policy}");
@@ -1447,4 +1447,85 @@ fn lines_of_requests_say_which_tools_were_picked_and_by_which_of_their_words() {
     let each = request_lines(&home, "pick-tools", &[&more[..], &["--set", "scope=request"]].concat());
     assert!(each.len() == lines.len() && each.iter().all(|line| line["picks"].is_array()));
     assert!(request_lines(&home, "tool-filter", &more).iter().all(|line| line.get("picks").is_none()));
+}
+
+/// The lines of a section of a report.
+fn section<'a>(out: &'a str, title: &str) -> Vec<&'a str> {
+    let section = out.split(&format!("\n{title}\n")).nth(1).unwrap_or_else(|| panic!("no {title}: {out}"));
+    section.split("\n\n").next().unwrap().lines().collect()
+}
+
+/// The caps are those of policies.md 9: 16,000 tokens, 8 and 100 old messages; 97 + (256 − 97) × 4 / 7 = 187.86.
+#[test]
+fn caps_picks_and_classes_are_explained_with_the_numbers_that_are_set() {
+    let home = home();
+    let catalog = catalog(&home);
+    let told = |policy: &str, more: &[&str], expected: &[&str]| {
+        let out = home.run(&words(policy, &[&["--explain"], more].concat())).out;
+        let lines = section(&out, "how it is computed").join("\n");
+        expected.iter().for_each(|part| assert!(lines.contains(part), "{policy} {part}: {lines}"));
+    };
+    let caps = [
+        "base of the caps = 0.016 × budget = 0.016 × 16,000 = 256 tokens",
+        "8 old messages: base × share = 256 × 1.000; a message next to the boundary may have 256 tokens, the oldest 97, \
+         results 153 and 58",
+        "100 old messages: base × share = 256 × 0.724; a message next to the boundary may have 185 tokens, the oldest 70, \
+         results 111 and 42",
+        "the message at place 4 of 0 to 7 may have 97 + (256 − 97) × 4 / 7 = 187 tokens",
+        "while more than 16,000 tokens are left",
+        "first those without protected messages, then any",
+    ];
+    told("history-trim", &[], &caps);
+    let other = set(&["max_history_tokens=10000", "old_message_max_tokens=500", "fidelity=sane"]);
+    let caps = ["0.016 × 10,000 = 160", "old_message_max_tokens=500", "may have 500 tokens", "protected messages stay"];
+    told("history-trim", &other, &caps);
+    told("history-trim", &set(&["max_history_tokens=1000000000"]), &["nothing is dropped", "0.016 × 32,000 = 260"]);
+    let picks = [
+        "(overlap=tool) = |Q∩T| / |T|",
+        "the 3 tools with the best score that is at least min_score = 0.05",
+        "mcp__weather__get_forecast with 1 / ",
+        "(shared: weather)",
+    ];
+    told("pick-tools", &["--tool-catalog", &catalog], &picks);
+    told("pick-tools", &["--tool-catalog", &catalog, "--set", "overlap=cosine"], &["√((Σ q·t)²", "with √(4 / "]);
+    // 27 reads, 24 edits, and 7 forecasts that only the catalog knows.
+    let unknown =
+        ["58 = 51 valid + 7 unknown_tool", "= 51 / (58 − 7)", "coercible (runs): ", "parse_error (refused): "];
+    told("arg-check", &[], &unknown);
+    told("arg-check", &["--tool-catalog", &catalog], &["calls = Σ classes: 58 = 58 valid", "= 58 / (58 − 0)"]);
+}
+
+#[test]
+fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() {
+    let (text, home) = (include_str!("../../rules/policies/leanings.toml"), home());
+    let rows = crate::policies::leanings::Leanings::parse(text, "leanings.toml").unwrap().leaning;
+    let page = include_str!("../../docs/policies.md").split("\n## Where the approximations lean\n").nth(1).unwrap();
+    let page: Vec<&str> = page.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| ")).collect();
+    let names = |names: &[String]| {
+        let one = |name: &String| if name == "all" { name.clone() } else { format!("`{name}`") };
+        names.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let expected = rows.iter().map(|row| format!("| {} | {} | {} |", row.text, row.leans, names(&row.policy)));
+    assert_eq!(page[2..], expected.collect::<Vec<_>>());
+    for name in rows.iter().flat_map(|row| &row.policy) {
+        assert!(name == "all" || POLICIES.contains(&name.as_str()), "{name} is no policy");
+    }
+    for policy in POLICIES {
+        let of = |row: &&crate::policies::leanings::Leaning| {
+            let has = |name: &str| row.policy.iter().any(|one| one == name);
+            has(policy) || (policy != "arg-check" && has("all"))
+        };
+        let lean: Vec<String> = rows.iter().filter(of).map(|row| format!("{} – {}", row.text, row.leans)).collect();
+        assert!(!lean.is_empty(), "{policy}");
+        assert_eq!(report(&home, policy, &[])["leanings"], json!(lean), "{policy}");
+        let explained = home.run(&words(policy, &["--explain"])).out;
+        let lines: Vec<String> = lean.iter().map(|line| format!("- {line}")).collect();
+        assert_eq!(section(&explained, "where approximations lean"), lines, "{policy}");
+        assert!(!home.run(&words(policy, &[])).out.contains("where approximations lean"), "{policy}");
+    }
+    let stack = report(&home, "compaction+history-trim", &[])["leanings"].as_array().unwrap().clone();
+    let of_stack = |row: &&crate::policies::leanings::Leaning| {
+        row.policy.iter().any(|name| ["all", "compaction", "history-trim"].contains(&name.as_str()))
+    };
+    assert_eq!(stack.len(), rows.iter().filter(of_stack).count(), "each once");
 }

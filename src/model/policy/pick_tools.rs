@@ -61,8 +61,26 @@ pub struct Pick {
     pub numerator: u64,
     /// See `numerator`.
     pub denominator: u64,
+    /// Whether the fraction is the square of the score.
+    #[serde(skip)]
+    pub is_squared: bool,
     /// Words of the tool that occur in the query, in order; empty where it was taken unscored.
     pub matched: Vec<String>,
+}
+
+/// How tools are picked, with the numbers of the knobs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Picking {
+    /// The value of `overlap`.
+    pub overlap: &'static str,
+    /// What it means.
+    pub formula: &'static str,
+    /// Least score.
+    pub min_score: f64,
+    /// Most picks.
+    pub max_candidates: usize,
+    /// The best pick of the first turn that has one with a score.
+    pub example: Option<Pick>,
 }
 
 /// Picks of one turn or request.

@@ -31,13 +31,15 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let policy = Arc::new(policy(scene, sheets)?);
     let stage = policy.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let found = policy.outcome(&finished.scene.world.timeline);
+        let timeline = &finished.scene.world.timeline;
+        let found = policy.outcome(timeline);
         Part {
             summary: report::summary(&found),
             tables: vec![
                 ("used tools that the first K picks hold".to_owned(), report::recall(&found)),
                 ("best scores of turns".to_owned(), report::scores(&found)),
             ],
+            formulas: report::formulas(&policy.picking(timeline)),
             notes: found.notes.clone(),
             withheld: found.withheld.clone(),
             catalog: Some(found.catalog.source.clone()),
