@@ -5,7 +5,7 @@
 //! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
 //! know (from [`clock`]s, too), [`cache_knobs`] what can be set about it, [`money`] what tokens cost, [`bill`] what they did
 //! cost, [`outcome`] what the difference comes to, [`breakage`] what a changed context lost. [`knobs`] reads the settings of
-//! a policy; what stages write down is a [`journal`].
+//! a policy; what stages write down is a [`journal`]; [`leanings`] say where approximations lean.
 //!
 //! [`prompt_cache`] changes nothing but the cache, with [`causes`] of breaks and three reports of its own; [`unlogged`]
 //! estimates what no log has; [`calibration`]
@@ -29,6 +29,7 @@ pub mod history_trim;
 pub mod hot_cache;
 pub mod journal;
 pub mod knobs;
+pub mod leanings;
 pub mod micro;
 pub mod money;
 pub mod oracle;

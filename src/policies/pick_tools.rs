@@ -4,13 +4,15 @@
 //! `tool-filter`.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::model::policy::pick_tools::{Pick, PickTools, Picks, RecallAt, SCORE_BINS};
+use crate::model::id::Id;
+use crate::model::policy::pick_tools::{Pick, PickTools, Picking, Picks, RecallAt, SCORE_BINS};
 use crate::model::policy::tool_filter::Portion;
 use crate::model::timeline::Timeline;
 use crate::model::trace::Place;
@@ -70,6 +72,19 @@ pub enum Overlap {
     Overlap,
     /// Cosine over counts.
     Cosine,
+}
+
+impl Overlap {
+    /// The value of the knob, and its formula.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tool => ("tool", "|Q∩T| / |T|"),
+            Self::Query => ("query", "|Q∩T| / |Q|"),
+            Self::Jaccard => ("jaccard", "|Q∩T| / |Q∪T|"),
+            Self::Overlap => ("overlap", "|Q∩T| / min(|Q|, |T|)"),
+            Self::Cosine => ("cosine", "√((Σ q·t)² / (Σ q² · Σ t²)), q and t: how often a word stands in Q and T"),
+        }
+    }
 }
 
 /// What a turn without picks is shown.
@@ -181,6 +196,12 @@ impl Score {
     pub fn is_at_least(&self, ppm: u64) -> bool {
         let power = |value: u128| if self.is_squared { value * value } else { value };
         u128::from(self.numerator) * power(PPM) >= power(ppm.into()) * u128::from(self.denominator)
+    }
+
+    /// As a number, for print; scores are compared as fractions.
+    pub fn value(&self) -> f64 {
+        let value = self.numerator as f64 / self.denominator as f64;
+        if self.is_squared { value.sqrt() } else { value }
     }
 
     /// Compares two scores of one formula; no rounding.
@@ -341,6 +362,13 @@ impl PickPolicy {
         Picker::new(timeline, &self.inventory, &self.stop, &self.knobs)
     }
 
+    /// What was picked on all main threads, by the request before which it was.
+    pub fn picks_by_request(&self, timeline: &Timeline) -> BTreeMap<Id, Vec<Pick>> {
+        let chains = (0u32..).zip(&timeline.chains).filter(|(_, chain)| chain.place == Place::Main);
+        let picks = chains.flat_map(|(number, _)| self.picks(timeline, number));
+        picks.map(|picks| (picks.request, picks.picks)).collect()
+    }
+
     /// What was picked for every turn (or request) of a chain, with reasons.
     pub fn picks(&self, timeline: &Timeline, chain: u32) -> Vec<Picks> {
         let picker = self.picker(timeline);
@@ -364,9 +392,20 @@ impl PickPolicy {
         let words = tool.words.iter().zip(&tool.texts).filter(|((word, _), _)| query.contains_key(word));
         let mut matched = words.map(|(_, text)| text.clone()).collect::<Vec<_>>();
         matched.sort_unstable();
-        let Score { numerator, denominator, .. } = score;
+        let Score { numerator, denominator, is_squared, .. } = score;
         let matched = if score.shared > 0 { matched } else { Vec::new() };
-        Pick { tool: tool.definition.name.clone(), numerator, denominator, matched }
+        let name = tool.definition.name.clone();
+        Pick { tool: name, score: score.value(), numerator, denominator, is_squared, matched }
+    }
+
+    /// The formula, with the best pick of the first turn that has one.
+    pub fn picking(&self, timeline: &Timeline) -> Picking {
+        let chains = (0u32..).zip(&timeline.chains).filter(|(_, chain)| chain.place == Place::Main);
+        let scored = |chain| self.picks(timeline, chain).into_iter().filter(|picks| !picks.budget_fallback);
+        let mut best = chains.flat_map(|(chain, _)| scored(chain)).filter_map(|picks| picks.picks.into_iter().next());
+        let (overlap, formula) = self.knobs.overlap.words();
+        let Knobs { min_score, max_candidates, .. } = self.knobs;
+        Picking { overlap, formula, min_score, max_candidates, example: best.next() }
     }
 
     /// Recall, empty turns, what was needed and not safe.

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, Total};
-use crate::model::policy::prompt_cache::{Arm, Bars, BestPerSession, PromptCache, Verdict};
+use crate::model::policy::prompt_cache::{Arm, Bars, BestPerSession, IdleReads, PromptCache, Verdict};
 use crate::model::timeline::{Request, Timeline};
-use crate::model::trace::{NO_TIME, Place};
+use crate::model::trace::{Millis, Place};
 use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, Oracle, Ttl};
 use crate::policies::drive::{Ground, Run};
 use crate::policies::hot_cache::{self, HotCacheRules};
@@ -100,6 +100,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         }),
         best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
         arms,
+        idle_reads: idle_reads(ground, prices, &sheet.compare.keepalive_s),
         causes: causes::attribute(&observed),
         hot_cache: hot_cache::run(ground, &sheet.router),
         threshold: threshold_model::run(ground),
@@ -212,15 +213,46 @@ pub fn unlisted(timeline: &Timeline, oracle: &Oracle) -> Vec<String> {
     unlisted.map(str::to_owned).collect()
 }
 
-/// Idle reads that one written prefix may cost before writing it again is cheaper, as a fraction: what a write costs more
-/// than a read, over a read. None for a model without a price.
-pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class) -> Option<(u64, u64)> {
-    let nano = prices.rates(model, NO_TIME, 1)?.nano_usd?;
+/// Break-even of idle reads for every model and lifetime that the log wrote with, at the prices of the last such write.
+fn idle_reads(ground: &Ground<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
+    let mut last: BTreeMap<(&str, Class), Millis> = BTreeMap::new();
+    for request in &ground.timeline.requests {
+        let spent = bill::spent(request, ground.oracle.cache.class_unknown);
+        let written = [(Class::FiveMinutes, spent.write_5m), (Class::Hour, spent.write_1h)];
+        for (class, _) in written.into_iter().filter(|(_, tokens)| *tokens > 0) {
+            let at = last.entry((ground.timeline.names.text(request.model), class)).or_insert(request.start);
+            *at = request.start.max(*at);
+        }
+    }
+    let even = |((model, class), at)| {
+        let (more, read) = keep_alive_break_even(prices, model, class, at)?;
+        // Where reads cost nothing, any number of them is worth a write.
+        let reads = more.checked_div(read)?;
+        let bridged = |every_s: u32| {
+            let lives = Millis::from(every_s) * 1_000 <= class.millis();
+            (every_s, lives.then_some(reads * u64::from(every_s)))
+        };
+        Some(IdleReads {
+            model: model.to_owned(),
+            lifetime: class.key(),
+            write_nano_usd: more + read,
+            read_nano_usd: read,
+            reads,
+            idle_s: intervals_s.iter().copied().map(bridged).collect(),
+        })
+    };
+    last.into_iter().filter_map(even).collect()
+}
+
+/// Idle reads that one written prefix may cost before writing it again is cheaper, as a fraction of nano-dollars: what a
+/// write costs more than a read, over a read. None for a model without a price at that time.
+pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class, at: Millis) -> Option<(u64, u64)> {
+    let nano = prices.rates(model, at, 1)?.nano_usd?;
     let write = match class {
         Class::FiveMinutes => nano.write_5m,
         Class::Hour => nano.write_1h?,
     };
-    Some((write.saturating_sub(nano.read), nano.read))
+    Some((write.checked_sub(nano.read)?, nano.read))
 }
 
 /// The figures under the names that operators of the agent runtime know. A bundle of workspace files is read anew after an

@@ -624,8 +624,12 @@ fn compared_policies_say_what_each_says_alone_and_each_once() {
 fn formulas_come_with_the_numbers_of_these_logs_if_asked_for() {
     let home = home();
     let catalog = catalog(&home);
-    for policy in ["prompt-cache", "compaction", "history-trim", "tool-filter"] {
-        let brought = if policy == "tool-filter" { vec!["--tool-catalog", &catalog[..]] } else { Vec::new() };
+    for policy in POLICIES {
+        let brought = if ["tool-filter", "pick-tools", "arg-check"].contains(&policy) {
+            vec!["--tool-catalog", &catalog[..]]
+        } else {
+            Vec::new()
+        };
         let explaining = [&brought[..], &["--explain"]].concat();
         let (plain, explained) = (home.run(&words(policy, &brought)).out, home.run(&words(policy, &explaining)).out);
         assert!(!plain.contains("how it is computed"), "{policy}");
@@ -1435,4 +1439,186 @@ fn the_example_logs_are_answered_by_every_policy_and_stack() {
     {
         assert_eq!(home.run(&words(stack, &more)).exit, Exit::Done, "{stack}");
     }
+}
+
+/// The talks wrote for an hour with Opus 4.5: (10 − 0.5) / 0.5 = 19 reads; 19 · 270 s = 85.5 min, 19 · 3,300 s = 17 h 25 min.
+#[test]
+fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
+    let home = home();
+    let out = home.run(&words("prompt-cache", &["--explain"])).out;
+    let table = out.split("\nidle reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 85 min at 270 s; 17 h 25 min at 3,300 s"] {
+        assert!(table.contains(cell), "{cell}: {table}");
+    }
+    assert!(out.contains("claude-opus-4-5-20251101 for 1h (10,000 − 500) / 500 = 19.0"), "{out}");
+    let report = report(&home, "prompt-cache", &[]);
+    let expected = json!([{
+        "model": "claude-opus-4-5-20251101", "lifetime": "1h", "write_nano_usd": 10_000, "read_nano_usd": 500,
+        "reads": 19, "idle_s": { "270": 5_130, "3300": 62_700 },
+    }]);
+    assert_eq!(report["details"]["prompt-cache"]["prompt_cache"]["idle_reads"], expected);
+}
+
+/// 27 turns: each reads, all but the first of a session edit, every third asks for the forecast: 14, 5 and 8 turns make
+/// 27 + 24 + (4 + 1 + 2) calls. The forecast alone is not in the list; it is asked for at turns 2, 5, 8 … of a session, so
+/// that the last three turns always have the one before.
+#[test]
+fn a_fixed_list_is_told_by_what_it_covers_beside_what_other_logs_came_to() {
+    let home = home();
+    let out = home.run(&words("tool-filter", &[])).out;
+    let line = "the always list alone covers 87.9 % of 58 calls and all calls of 74.1 % of 27 turns that used tools \
+                (public logs, the shipped list: 90.8 % and 75.0 %)";
+    assert!(out.contains(line), "{out}");
+    let title = "\nthe always list and tools that were used of late: what turns would have missed\n";
+    let table = out.split(title).nth(1).unwrap().split("\n\n").next().unwrap();
+    let row = |name: &str| {
+        let line = table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {table}"));
+        line.split(['│', '┆']).map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Each forecast is missed, 7 of 27 turns; looked back on three turns, only the first one of each session.
+    assert_eq!(row("1 turn")[1..], ["25.9 %", "12.1", "22.3 %"]);
+    assert_eq!(row("3 turns")[1..], ["11.1 %", "5.2", "20.4 %"]);
+    assert_eq!(row("all turns")[1..], ["11.1 %", "5.2", "17.5 %"]);
+    let coverage = &report(&home, "tool-filter", &[])["details"]["tool-filter"]["coverage"];
+    assert_eq!((&coverage["tools"], &coverage["calls"]), (&json!(3), &json!({ "k": 51, "n": 58 })));
+    assert_eq!(coverage["recency"]["all"]["turns_missed"], json!({ "k": 3, "n": 27 }));
+    let known = json!({ "1": 22.3, "3": 20.4, "5": 19.0, "10": 18.4, "all": 17.5 });
+    assert_eq!(coverage["elsewhere"]["turns_missed_pct"], known);
+    let beside = &reports(&home, "all", &[])["tool-filter"]["details"]["tool-filter"];
+    assert!(beside["misses"].is_object() && beside["coverage"].is_null(), "a row of many is short: {beside}");
+}
+
+/// The lines of `--per-request` of one policy.
+fn request_lines(home: &Home, policy: &str, more: &[&str]) -> Vec<Value> {
+    let file = home.path("lines.jsonl");
+    let outcome = home.run(&words(policy, &[more, &["--per-request", file.to_str().unwrap()]].concat()));
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    std::fs::read_to_string(&file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn lines_of_requests_say_why_a_prefix_was_lost() {
+    let home = Home::new();
+    let mut talk = Talk::new("s-one", 0);
+    (0..3).for_each(|turn| talk.turn(turn));
+    // An hour and a half of silence: everything is written anew.
+    (talk.second, talk.grown, talk.cached) = (talk.second + 5_400, talk.cached + talk.grown, 0);
+    (3..5).for_each(|turn| talk.turn(turn));
+    home.write(".claude/projects/-home-user-lantern/one.jsonl", talk.text);
+    let lines = request_lines(&home, "prompt-cache", &[]);
+    let causes: Vec<&str> = lines.iter().filter_map(|line| line["cause"].as_str()).collect();
+    assert_eq!(causes, ["ttl_expiry"]);
+    assert!(lines.iter().all(|line| line.get("cause").is_some()), "null where nothing was lost");
+    let lost = lines.iter().find(|line| line["cause"].is_string()).unwrap();
+    assert!(number(&lost["billed"]["read"]) == 0 && number(&lost["billed"]["write"]) > STATIC);
+    let sums = &report(&home, "prompt-cache", &[])["details"]["prompt-cache"]["prompt_cache"]["causes"];
+    assert_eq!(sums["ttl_expiry"]["events"], 1, "{sums}");
+    assert!(request_lines(&home, "compaction", &[]).iter().all(|line| line.get("cause").is_none()));
+}
+
+/// Words of the forecast without stop words: mcp, weather, get, forecast, city; the prompts have `weather`.
+#[test]
+fn lines_of_requests_say_which_tools_were_picked_and_by_which_of_their_words() {
+    let home = home();
+    let catalog = catalog(&home);
+    let more = ["--tool-catalog", &catalog[..]];
+    let lines = request_lines(&home, "pick-tools", &more);
+    let picked: Vec<&Value> = lines.iter().filter(|line| line.get("picks").is_some()).collect();
+    assert_eq!(picked.len(), 27, "one request of each turn begins it");
+    assert!(lines.len() > 2 * picked.len());
+    for line in &picked {
+        let forecast =
+            line["picks"].as_array().unwrap().iter().find(|pick| pick["tool"] == "mcp__weather__get_forecast");
+        let forecast = forecast.unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(forecast["matched"], json!(["weather"]), "words of the tool, none of the prompt besides");
+        let (above, below) = (number(&forecast["numerator"]), number(&forecast["denominator"]));
+        assert_eq!((above, forecast["score"].as_f64()), (1, Some(1.0 / below as f64)));
+        let scores: Vec<f64> =
+            line["picks"].as_array().unwrap().iter().map(|pick| pick["score"].as_f64().unwrap()).collect();
+        assert!(scores.is_sorted_by(|best, next| best >= next) && scores.len() <= 3, "{line}");
+    }
+    let each = request_lines(&home, "pick-tools", &[&more[..], &["--set", "scope=request"]].concat());
+    assert!(each.len() == lines.len() && each.iter().all(|line| line["picks"].is_array()));
+    assert!(request_lines(&home, "tool-filter", &more).iter().all(|line| line.get("picks").is_none()));
+}
+
+/// The lines of a section of a report.
+fn section<'a>(out: &'a str, title: &str) -> Vec<&'a str> {
+    let section = out.split(&format!("\n{title}\n")).nth(1).unwrap_or_else(|| panic!("no {title}: {out}"));
+    section.split("\n\n").next().unwrap().lines().collect()
+}
+
+/// The caps are those of policies.md 9: 16,000 tokens, 8 and 100 old messages; 97 + (256 − 97) × 4 / 7 = 187.86.
+#[test]
+fn caps_picks_and_classes_are_explained_with_the_numbers_that_are_set() {
+    let home = home();
+    let catalog = catalog(&home);
+    let told = |policy: &str, more: &[&str], expected: &[&str]| {
+        let out = home.run(&words(policy, &[&["--explain"], more].concat())).out;
+        let lines = section(&out, "how it is computed").join("\n");
+        expected.iter().for_each(|part| assert!(lines.contains(part), "{policy} {part}: {lines}"));
+    };
+    let caps = [
+        "base of the caps = 0.016 × budget = 0.016 × 16,000 = 256 tokens",
+        "8 old messages: base × share = 256 × 1.000; a message next to the boundary may have 256 tokens, the oldest 97, \
+         results 153 and 58",
+        "100 old messages: base × share = 256 × 0.724; a message next to the boundary may have 185 tokens, the oldest 70, \
+         results 111 and 42",
+        "the message at place 4 of 0 to 7 may have 97 + (256 − 97) × 4 / 7 = 187 tokens",
+        "while more than 16,000 tokens are left",
+        "first those without protected messages, then any",
+    ];
+    told("history-trim", &[], &caps);
+    let other = set(&["max_history_tokens=10000", "old_message_max_tokens=500", "fidelity=sane"]);
+    let caps = ["0.016 × 10,000 = 160", "old_message_max_tokens=500", "may have 500 tokens", "protected messages stay"];
+    told("history-trim", &other, &caps);
+    told("history-trim", &set(&["max_history_tokens=1000000000"]), &["nothing is dropped", "0.016 × 32,000 = 260"]);
+    let picks = [
+        "(overlap=tool) = |Q∩T| / |T|",
+        "the 3 tools with the best score that is at least min_score = 0.05",
+        "mcp__weather__get_forecast with 1 / ",
+        "(shared: weather)",
+    ];
+    told("pick-tools", &["--tool-catalog", &catalog], &picks);
+    told("pick-tools", &["--tool-catalog", &catalog, "--set", "overlap=cosine"], &["√((Σ q·t)²", "with √(4 / "]);
+    // 27 reads, 24 edits, and 7 forecasts that only the catalog knows.
+    let unknown =
+        ["58 = 51 valid + 7 unknown_tool", "= 51 / (58 − 7)", "coercible (runs): ", "parse_error (refused): "];
+    told("arg-check", &[], &unknown);
+    told("arg-check", &["--tool-catalog", &catalog], &["calls = Σ classes: 58 = 58 valid", "= 58 / (58 − 0)"]);
+}
+
+#[test]
+fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() {
+    let (text, home) = (include_str!("../../rules/policies/leanings.toml"), home());
+    let rows = crate::policies::leanings::Leanings::parse(text, "leanings.toml").unwrap().leaning;
+    let page = include_str!("../../docs/policies.md").split("\n## Where the approximations lean\n").nth(1).unwrap();
+    let page: Vec<&str> = page.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| ")).collect();
+    let names = |names: &[String]| {
+        let one = |name: &String| if name == "all" { name.clone() } else { format!("`{name}`") };
+        names.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let expected = rows.iter().map(|row| format!("| {} | {} | {} |", row.text, row.leans, names(&row.policy)));
+    assert_eq!(page[2..], expected.collect::<Vec<_>>());
+    for name in rows.iter().flat_map(|row| &row.policy) {
+        assert!(name == "all" || POLICIES.contains(&name.as_str()), "{name} is no policy");
+    }
+    for policy in POLICIES {
+        let of = |row: &&crate::policies::leanings::Leaning| {
+            let has = |name: &str| row.policy.iter().any(|one| one == name);
+            has(policy) || (policy != "arg-check" && has("all"))
+        };
+        let lean: Vec<String> = rows.iter().filter(of).map(|row| format!("{} – {}", row.text, row.leans)).collect();
+        assert!(!lean.is_empty(), "{policy}");
+        assert_eq!(report(&home, policy, &[])["leanings"], json!(lean), "{policy}");
+        let explained = home.run(&words(policy, &["--explain"])).out;
+        let lines: Vec<String> = lean.iter().map(|line| format!("- {line}")).collect();
+        assert_eq!(section(&explained, "where approximations lean"), lines, "{policy}");
+        assert!(!home.run(&words(policy, &[])).out.contains("where approximations lean"), "{policy}");
+    }
+    let stack = report(&home, "compaction+history-trim", &[])["leanings"].as_array().unwrap().clone();
+    let of_stack = |row: &&crate::policies::leanings::Leaning| {
+        row.policy.iter().any(|name| ["all", "compaction", "history-trim"].contains(&name.as_str()))
+    };
+    assert_eq!(stack.len(), rows.iter().filter(of_stack).count(), "each once");
 }

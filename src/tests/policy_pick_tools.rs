@@ -153,7 +153,12 @@ fn reasons_are_the_matched_words_in_order() {
     let pick = &picks[0].picks[0];
     assert_eq!(pick.matched, ["city", "forecasts", "weather"]);
     // get, weather, city, forecasts: `for` and `a` are stop words.
-    assert_eq!((pick.numerator, pick.denominator), (3, 4));
+    assert_eq!((pick.numerator, pick.denominator, pick.score), (3, 4, 0.75));
+    // (1 + 1 + 2)² over 3 · (1 + 1 + 4 + 1): the tool has `city` twice.
+    let cosine = Knobs { overlap: Overlap::Cosine, ..knobs() };
+    let pick = policy(&timeline, &cosine, Some(&tools)).picks(&timeline, 0).remove(0).picks.remove(0);
+    assert_eq!((pick.numerator, pick.denominator), (16, 21));
+    assert!((pick.score - 0.872_871_56).abs() < 1e-6, "its root: {}", pick.score);
     assert!(picks[1].picks.is_empty() && !picks[1].budget_fallback);
 }
 

@@ -7,6 +7,7 @@ use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
 use crate::model::policy::prompt_cache::{Cause, PromptCache, Verdict};
 use crate::model::timeline::{Marks, SegmentCause, Timeline, Trigger};
+use crate::model::trace::NO_TIME;
 use crate::policies::cache_knobs::{Class, Knobs, Layout, Oracle, Switch};
 use crate::policies::drive::Ground;
 use crate::policies::hot_cache::HotCacheRules;
@@ -351,7 +352,7 @@ fn writes_whose_lifetime_is_not_said_have_the_old_one() {
 /// A write for five minutes pays for eleven reads that keep it: (1.25 − 0.1) / 0.1 = 11.5.
 #[test]
 fn keeping_alive_breaks_even_where_reads_cost_what_a_write_does() {
-    let even = |model, class| prompt_cache::keep_alive_break_even(&prices(), model, class);
+    let even = |model, class| prompt_cache::keep_alive_break_even(&prices(), model, class, NO_TIME);
     assert_eq!(even("claude-opus-4-8", Class::FiveMinutes), Some((5_750, 500)));
     assert_eq!(even("claude-opus-5-5", Class::Hour), Some((7_800, 200)));
     assert_eq!(even("gpt-9", Class::Hour), None);
@@ -381,4 +382,21 @@ fn what_no_log_has_is_estimated_and_kept_apart() {
     assert_eq!(hidden.summaries.spent.output, summary);
     assert!(hidden.answers.calls == 0 && hidden.answers.spent.output > 300, "{:?}", hidden.answers);
     assert_eq!(billed.spent.read, 50_600, "nothing of it is on the bill");
+}
+
+/// Opus 4.8 charges 500 nano-dollars for a read, 6,250 and 10,000 for the writes: 11.5 and 19 idle reads.
+#[test]
+fn idle_reads_are_told_for_every_model_and_lifetime_that_was_written_for() {
+    let mut log = Story::new();
+    log.session("a", "/p").five_minutes().model("claude-opus-4-8").human(10).ask(0, 50_000, 5).says(10);
+    log.hour().human(10).ask(50_000, 100, 5).says(10).model("gpt-9").human(10).ask(0, 9_000, 5).says(10);
+    // A model that only reads has written nothing that could be kept.
+    log.model("claude-opus-5-5").human(10).ask(9_000, 0, 5);
+    let rows = found(&log.done(), |_| {}).idle_reads;
+    let [short, long] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((&*short.model, short.lifetime, short.reads), ("claude-opus-4-8", "5m", 11));
+    assert_eq!((short.write_nano_usd, short.read_nano_usd), (6_250, 500));
+    assert_eq!(short.idle_s, BTreeMap::from([(270, Some(11 * 270)), (3_300, None)]), "five minutes end before 55");
+    assert_eq!((&*long.model, long.lifetime, long.reads), ("claude-opus-4-8", "1h", 19));
+    assert_eq!(long.idle_s, BTreeMap::from([(270, Some(19 * 270)), (3_300, Some(19 * 3_300))]));
 }

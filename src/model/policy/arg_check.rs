@@ -33,6 +33,21 @@ pub enum Class {
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Valid,
+        Self::ParsedString,
+        Self::Coercible,
+        Self::ParseError,
+        Self::Invalid,
+        Self::UnknownTool,
+        Self::NoSchemaBlocked,
+        Self::NoSchemaReadOnly,
+        Self::NoSchemaHumanApproval,
+        Self::NoSchemaFull,
+        Self::RemoteRefRefused,
+    ];
+
     /// Whether the call would not have run.
     pub fn is_refused(self) -> bool {
         matches!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::policy::cost::{Cost, Spent};
 
@@ -186,6 +186,80 @@ pub struct Sides {
     pub policy: Cost,
     /// Which one is better.
     pub verdict: Verdict,
+}
+
+/// Numbers of the formulas of caps (`[caps]` of the sheet). Budgets and caps are in tokens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapNumbers {
+    /// Least budget that counts.
+    pub budget_min: u32,
+    /// Largest budget that counts.
+    pub budget_max: u32,
+    /// Base per token of the budget.
+    pub base_per_budget: f64,
+    /// Least base.
+    pub base_min: u32,
+    /// Largest base.
+    pub base_max: u32,
+    /// Old messages from which on caps shrink.
+    pub crowd_messages: u32,
+    /// Share of the base that is left in the largest crowd.
+    pub crowd_floor: f64,
+    /// Share that is added to it where nothing is crowded.
+    pub crowd_weight: f64,
+    /// Least cap next to the boundary.
+    pub message_near_min: u32,
+    /// Cap of the oldest message per cap next to the boundary.
+    pub message_oldest_share: f64,
+    /// Least cap of the oldest message.
+    pub message_oldest_min: u32,
+    /// Cap of a tool result per cap of a message.
+    pub tool_share: f64,
+    /// Least cap of a result next to the boundary.
+    pub tool_near_min: u32,
+    /// Least cap of the oldest result.
+    pub tool_oldest_min: u32,
+}
+
+/// How caps come about, with the numbers of the knobs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkedCaps {
+    /// The numbers of the formulas.
+    pub numbers: CapNumbers,
+    /// The budget that counts.
+    pub budget: u32,
+    /// What follows from it.
+    pub base: u32,
+    /// The caps for some numbers of old messages.
+    pub examples: Vec<CapExample>,
+    /// Caps that are set instead of computed, by knob.
+    pub set: Vec<(&'static str, u32)>,
+    /// Tokens above which units are dropped; none if they never are.
+    pub tokens_max: Option<u32>,
+    /// Whether what is protected stays, whatever it costs.
+    pub spares_protected: bool,
+    /// Whether requests that continue a chain of tool calls have no budget.
+    pub continuations_apart: bool,
+}
+
+/// The caps where so many messages are old.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CapExample {
+    /// So many.
+    pub old_messages: u32,
+    /// Share of the base that is left.
+    pub share: f64,
+    /// Cap of a message next to the boundary.
+    pub message_near: u32,
+    /// Of the oldest message.
+    pub message_oldest: u32,
+    /// Of a result next to the boundary.
+    pub tool_near: u32,
+    /// Of the oldest result.
+    pub tool_oldest: u32,
+    /// A place in the middle (0 is the oldest), and the cap of a message there.
+    pub middle: (u32, u32),
 }
 
 /// Edits under a policy.

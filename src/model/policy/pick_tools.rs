@@ -51,20 +51,40 @@ pub struct PickTools {
 }
 
 /// One pick, for the record.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pick {
     /// Tool.
     pub tool: String,
-    /// Its score as a fraction; for `cosine` the square of it.
+    /// Its score, 0 to 1.
+    pub score: f64,
+    /// The same as a fraction, not reduced; for `cosine` the square of it.
     pub numerator: u64,
     /// See `numerator`.
     pub denominator: u64,
+    /// Whether the fraction is the square of the score.
+    #[serde(skip)]
+    pub is_squared: bool,
     /// Words of the tool that occur in the query, in order; empty where it was taken unscored.
     pub matched: Vec<String>,
 }
 
+/// How tools are picked, with the numbers of the knobs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Picking {
+    /// The value of `overlap`.
+    pub overlap: &'static str,
+    /// What it means.
+    pub formula: &'static str,
+    /// Least score.
+    pub min_score: f64,
+    /// Most picks.
+    pub max_candidates: usize,
+    /// The best pick of the first turn that has one with a score.
+    pub example: Option<Pick>,
+}
+
 /// Picks of one turn or request.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Picks {
     /// `message.id` of the request, as a hash.
     pub request: Id,

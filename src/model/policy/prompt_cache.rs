@@ -104,6 +104,24 @@ pub struct Arm {
     pub sessions_worse: u64,
 }
 
+/// How many reads that only keep a prefix alive one write of it is worth, for one model and lifetime.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct IdleReads {
+    /// The model.
+    pub model: String,
+    /// The lifetime of the writes: `5m`, `1h`.
+    pub lifetime: &'static str,
+    /// What a token costs that is written, in nano-dollars.
+    pub write_nano_usd: u64,
+    /// What a token costs that is read, in nano-dollars.
+    pub read_nano_usd: u64,
+    /// Most idle reads that, with the read of the next request, cost no more than the write that they spare.
+    pub reads: u64,
+    /// By seconds from one read to the next: the seconds of idleness that so many reads bridge; none where a prefix does
+    /// not live as long as that.
+    pub idle_s: BTreeMap<u32, Option<u64>>,
+}
+
 /// Why a prefix was lost, in the order in which causes are looked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub enum Cause {
@@ -285,6 +303,8 @@ pub struct PromptCache {
     pub arms: Vec<Arm>,
     /// The lifetimes again, chosen per session.
     pub best_per_session: BestPerSession,
+    /// What a write is worth in idle reads, by model and by the lifetimes that the log wrote for.
+    pub idle_reads: Vec<IdleReads>,
     /// Breaks by cause, as billed.
     pub causes: BTreeMap<Cause, CauseSum>,
     /// The router's view.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A part of a whole, or a sum over so many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
@@ -199,8 +199,33 @@ pub struct Coverage {
     pub calls: Portion,
     /// Tool-using turns covered by it.
     pub turns: Portion,
-    /// By number of turns looked back on (`u32::MAX`: all): turns with a miss, and first misses of turns per calls.
+    /// By number of turns looked back on ([`ALL_TURNS`]: all): turns with a miss, and first misses of turns per calls.
+    #[serde(serialize_with = "by_turns")]
     pub recency: BTreeMap<u32, RecencyCoverage>,
+}
+
+/// Looked back on without limit.
+pub const ALL_TURNS: u32 = u32::MAX;
+
+/// The key of a number of turns looked back on: `3`, `all`.
+pub fn turns_key(turns: u32) -> String {
+    if turns == ALL_TURNS { "all".to_owned() } else { turns.to_string() }
+}
+
+fn by_turns<S: Serializer>(rows: &BTreeMap<u32, RecencyCoverage>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(rows.iter().map(|(turns, row)| (turns_key(*turns), row)))
+}
+
+/// The same as measured on other logs, in per cent.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoverageElsewhere {
+    /// Calls covered by the list alone.
+    pub calls_pct: f64,
+    /// Tool-using turns covered by it.
+    pub turns_pct: f64,
+    /// Tool-using turns with a miss, by [`turns_key`].
+    pub turns_missed_pct: BTreeMap<String, f64>,
 }
 
 /// See [`Coverage::recency`].

@@ -1,26 +1,6 @@
 //! How many tokens an old message may have: four caps that follow from the budget and from how many messages are old.
 
-use serde::Deserialize;
-
-/// Numbers of the formulas (`[caps]` of the sheet).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CapNumbers {
-    budget_min: u32,
-    budget_max: u32,
-    base_per_budget: f64,
-    base_min: u32,
-    base_max: u32,
-    crowd_messages: u32,
-    crowd_floor: f64,
-    crowd_weight: f64,
-    message_near_min: u32,
-    message_oldest_share: f64,
-    message_oldest_min: u32,
-    tool_share: f64,
-    tool_near_min: u32,
-    tool_oldest_min: u32,
-}
+pub use crate::model::policy::history_trim::CapNumbers;
 
 /// Caps that replace computed ones, in tokens; 0 replaces nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,10 +31,7 @@ pub struct Caps {
 impl Caps {
     /// The caps for a budget of tokens and a number of old messages (policies.md 4.1, in its order of operations).
     pub fn new(numbers: &CapNumbers, budget_tokens: u32, old_messages: usize, overrides: Overrides) -> Self {
-        let budget = budget_tokens.clamp(numbers.budget_min, numbers.budget_max);
-        let base = part(budget, numbers.base_per_budget).clamp(numbers.base_min, numbers.base_max);
-        let crowd = (f64::from(numbers.crowd_messages) / old_messages.max(1) as f64).min(1.0);
-        let thinned = part(base, numbers.crowd_floor + numbers.crowd_weight * crowd);
+        let thinned = part(base(numbers, budget_tokens).1, crowd_share(numbers, old_messages));
         let message_near = thinned.max(numbers.message_near_min);
         let message_oldest = part(message_near, numbers.message_oldest_share).max(numbers.message_oldest_min);
         let tool_near = part(message_near, numbers.tool_share).max(numbers.tool_near_min);
@@ -74,6 +51,18 @@ impl Caps {
             tool_oldest: or(overrides.tool_oldest, self.tool_oldest).min(tool_near),
         }
     }
+}
+
+/// The budget that counts and the base that follows from it, in tokens.
+pub(super) fn base(numbers: &CapNumbers, budget_tokens: u32) -> (u32, u32) {
+    let budget = budget_tokens.clamp(numbers.budget_min, numbers.budget_max);
+    (budget, part(budget, numbers.base_per_budget).clamp(numbers.base_min, numbers.base_max))
+}
+
+/// Share of the base that is left where so many messages are old.
+pub(super) fn crowd_share(numbers: &CapNumbers, old_messages: usize) -> f64 {
+    let crowd = (f64::from(numbers.crowd_messages) / old_messages.max(1) as f64).min(1.0);
+    numbers.crowd_floor + numbers.crowd_weight * crowd
 }
 
 /// A share of a whole, truncated.

@@ -20,6 +20,7 @@ mod sticky;
 mod tally;
 mod units;
 mod verdict;
+mod worked;
 
 pub use boundary::{boundary, is_continuation};
 pub use caps::{CapNumbers, Caps, Overrides};

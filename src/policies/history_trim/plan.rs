@@ -11,7 +11,7 @@ use crate::policies::history_trim::sheet::Sheet;
 use crate::policies::history_trim::units::HardCap;
 
 /// A budget from which on nothing is dropped, in tokens: the router's own for continuations.
-const UNLIMITED: u32 = 1_000_000_000;
+pub(super) const UNLIMITED: u32 = 1_000_000_000;
 
 /// What becomes of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

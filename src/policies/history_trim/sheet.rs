@@ -45,6 +45,8 @@ pub struct ReportNumbers {
     pub ages: Vec<u32>,
     /// Difference of costs that counts, in thousandths.
     pub margin_permille: u32,
+    /// Numbers of old messages for which `--explain` works the formulas out.
+    pub explain_old_messages: Vec<u32>,
 }
 
 /// A `[[variant]]`: knobs that differ from those that are set.

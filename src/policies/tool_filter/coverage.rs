@@ -4,15 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+pub use crate::model::policy::tool_filter::ALL_TURNS;
 use crate::model::policy::tool_filter::{Coverage, RecencyCoverage};
 use crate::model::timeline::Timeline;
 use crate::model::trace::Place;
 use crate::policies::tools::ToolSet;
 use crate::policies::tools::inventory::Inventory;
 use crate::policies::tools::queries::turns;
-
-/// Looked back on without limit.
-pub const ALL_TURNS: u32 = u32::MAX;
 
 /// The figures for main threads: what a person's turns used. `recency_turns` are looked back on, and all.
 pub fn coverage(timeline: &Timeline, inventory: &Inventory, always: &ToolSet, recency_turns: &[u32]) -> Coverage {

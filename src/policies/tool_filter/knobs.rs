@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Result};
+use crate::model::policy::tool_filter::CoverageElsewhere;
 use crate::policies::tools::plan::Expand;
 
 /// What the user may set.
@@ -214,9 +215,11 @@ pub struct Prices {
 }
 
 /// The table of what a list covers.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageRules {
     /// Turns looked back on.
     pub recency_turns: Vec<u32>,
+    /// What other logs came to.
+    pub elsewhere: CoverageElsewhere,
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::model::policy::tool_filter::ToolFilter;
+use crate::model::policy::tool_filter::{Coverage, ToolFilter};
 use crate::model::timeline::Timeline;
 use crate::policies::catalog::{Catalog, CatalogRules, Definition, Source};
 use crate::policies::predictors::{Markov, Nobody, Oracle, Predictions, Recency, Replay, Successions, TfCosine};
@@ -96,9 +96,14 @@ impl Filter {
         Box::new(ToolStage::new(Arc::clone(self) as Arc<dyn Chains>))
     }
 
-    /// What the tools alone show: misses, coverage, sizes.
+    /// What the tools alone show: misses, sizes, break-even.
     pub fn outcome(&self, timeline: &Timeline) -> ToolFilter {
         outcome::outcome(self, timeline)
+    }
+
+    /// What the always list covers, with and without the tools of the last turns.
+    pub fn coverage(&self, timeline: &Timeline) -> Coverage {
+        coverage::coverage(timeline, &self.inventory, &self.handling.always, &self.rules.coverage.recency_turns)
     }
 
     /// Whether the policy leaves everything as it is.

@@ -55,6 +55,49 @@ pub fn summary(found: &ArgCheck) -> Vec<String> {
     lines
 }
 
+/// What the classes mean, and how many calls each has.
+pub fn formulas(found: &ArgCheck) -> Vec<String> {
+    let (calls, unknown) = (found.calls(), found.count(Class::UnknownTool));
+    let by_class = Class::ALL.iter().map(|class| (class, found.count(*class))).filter(|(_, calls)| *calls > 0);
+    let by_class: Vec<String> =
+        by_class.map(|(class, calls)| format!("{} {}", thousands(calls), class.key())).collect();
+    let mut lines = vec![
+        format!(
+            "calls = Σ classes: {} = {}",
+            thousands(calls),
+            if by_class.is_empty() { "0".into() } else { by_class.join(" + ") }
+        ),
+        format!(
+            "share of valid calls = valid / (calls − unknown_tool) = {} / ({} − {})",
+            thousands(found.count(Class::Valid)),
+            thousands(calls),
+            thousands(unknown)
+        ),
+    ];
+    let meant = |class: &Class| {
+        let runs = if class.is_refused() { "refused" } else { "runs" };
+        format!("{} ({runs}): {}", class.key(), meaning(*class))
+    };
+    lines.extend(Class::ALL.iter().map(meant));
+    lines
+}
+
+fn meaning(class: Class) -> &'static str {
+    match class {
+        Class::Valid => "the arguments fit the schema",
+        Class::ParsedString => "the arguments came as a text, and what it says fits",
+        Class::Coercible => "they fit once numbers and truth values are read from texts",
+        Class::ParseError => "the arguments are no JSON",
+        Class::Invalid => "they do not fit",
+        Class::UnknownTool => "no catalog has the tool",
+        Class::NoSchemaBlocked => "the tool has no schema, and no_schema_mode=blocked",
+        Class::NoSchemaReadOnly => "the tool has no schema and may run if it only reads",
+        Class::NoSchemaHumanApproval => "the tool has no schema and may run if a person agrees",
+        Class::NoSchemaFull => "the tool has no schema and may run",
+        Class::RemoteRefRefused => "the schema needs a document from elsewhere, which is never fetched",
+    }
+}
+
 /// Calls by tool and class; all but the valid ones first.
 pub fn classes(found: &ArgCheck) -> Table {
     let mut table = Table::new(&["tool", "class", "#calls"]);

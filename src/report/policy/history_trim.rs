@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::error::Result;
-use crate::model::policy::history_trim::{AgeRow, Role, Sides, TrimOutcome, TrimReport};
+use crate::model::policy::history_trim::{AgeRow, CapExample, Role, Sides, TrimOutcome, TrimReport, WorkedCaps};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
 
@@ -96,6 +96,76 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
     ];
     lines.splice(1..1, costs.into_iter().filter(|_| is_billed));
     lines
+}
+
+/// How caps and drops come about, with the numbers of the knobs.
+pub fn formulas(worked: &WorkedCaps) -> Vec<String> {
+    let numbers = &worked.numbers;
+    let tokens = |count: u32| thousands(count.into());
+    let mut lines = vec![
+        format!(
+            "base of the caps = {} × budget = {} × {} = {} tokens; the budget counts from {} to {}, the base from {} to {}",
+            numbers.base_per_budget,
+            numbers.base_per_budget,
+            tokens(worked.budget),
+            worked.base,
+            tokens(numbers.budget_min),
+            tokens(numbers.budget_max),
+            numbers.base_min,
+            numbers.base_max
+        ),
+        format!(
+            "cap next to the boundary = base × ({} + {} × min({} / old messages, 1)), at least {}; cap of the oldest message = {} × \
+             that, at least {}; of tool results = {} × those, at least {} and {}; fractions are dropped",
+            numbers.crowd_floor,
+            numbers.crowd_weight,
+            numbers.crowd_messages,
+            numbers.message_near_min,
+            numbers.message_oldest_share,
+            numbers.message_oldest_min,
+            numbers.tool_share,
+            numbers.tool_near_min,
+            numbers.tool_oldest_min
+        ),
+    ];
+    lines.push(
+        "cap by position = oldest + (next to the boundary − oldest) × place / (old messages − 1); place 0 is the oldest".to_owned(),
+    );
+    if !worked.set.is_empty() {
+        let set: Vec<String> = worked.set.iter().map(|(knob, cap)| format!("{knob}={cap}")).collect();
+        lines.push(format!("set instead of computed: {}", set.join(", ")));
+    }
+    lines.extend(worked.examples.iter().map(|example| cap_example(worked.base, example)));
+    lines.push(drops(worked));
+    lines
+}
+
+fn cap_example(base: u32, example: &CapExample) -> String {
+    let CapExample { old_messages, share, message_near, message_oldest, tool_near, tool_oldest, middle } = *example;
+    let last = old_messages.saturating_sub(1);
+    format!(
+        "{} old messages: base × share = {base} × {share:.3}; a message next to the boundary may have {message_near} tokens, the \
+         oldest {message_oldest}, results {tool_near} and {tool_oldest}; the message at place {} of 0 to {last} may have \
+         {message_oldest} + ({message_near} − {message_oldest}) × {} / {last} = {} tokens",
+        thousands(old_messages.into()),
+        middle.0,
+        middle.0,
+        middle.1
+    )
+}
+
+fn drops(worked: &WorkedCaps) -> String {
+    let apart =
+        if worked.continuations_apart { "; requests that continue a chain of tool calls have no budget" } else { "" };
+    let Some(tokens_max) = worked.tokens_max else {
+        return format!("nothing is dropped: the budget has no limit{apart}");
+    };
+    let then = if worked.spares_protected { "units with protected messages stay" } else { "then any" };
+    format!(
+        "units are dropped, oldest first, while more than {} tokens are left: an assistant message that calls tools with its results, \
+         a run of other results, or one message; first those without protected messages, {then}{apart}",
+        thousands(tokens_max.into())
+    )
 }
 
 /// Tokens by role and age; rows without any are left out.

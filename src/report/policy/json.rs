@@ -35,6 +35,7 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
         "details": report.details,
         "formulas": report.formulas,
+        "leanings": report.leanings,
         "notes": report.notes,
         "shown": report.shown,
         "withheld": report.withheld,

@@ -62,6 +62,8 @@ pub struct PolicyReport {
     pub tables: Vec<(String, Table)>,
     /// Formulas with the numbers put in.
     pub formulas: Vec<String>,
+    /// Where its approximations lean.
+    pub leanings: Vec<String>,
     /// Records behind the examples of breaks, if asked for.
     pub shown: Vec<String>,
     /// The first line, where the policy has a better one than the usual comparison.

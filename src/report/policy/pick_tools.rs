@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::error::Result;
-use crate::model::policy::pick_tools::{PickTools, RecallAt, SCORE_BINS};
+use crate::model::policy::pick_tools::{Pick, PickTools, Picking, RecallAt, SCORE_BINS};
 use crate::report::numbers::{counted, thousands};
 use crate::report::policy::tool_filter::share;
 use crate::report::table::{Format, Table};
@@ -51,6 +51,36 @@ pub fn summary(found: &PickTools) -> Vec<String> {
     }
     lines.extend(found.withheld.iter().map(|reason| format!("savings withheld: {reason}")));
     lines
+}
+
+/// How tools are picked, with the numbers of the first pick.
+pub fn formulas(picking: &Picking) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "score of a tool (overlap={}) = {}; Q: words of the prompt, T: words of the tool's name, description and tags, both without \
+             stop words",
+            picking.overlap, picking.formula
+        ),
+        format!(
+            "picks = the {} with the best score that is at least min_score = {}; ties: more shared words, then catalog order",
+            counted(picking.max_candidates as u64, "tool"),
+            picking.min_score
+        ),
+    ];
+    let none = || "no turn has a pick with a score that could stand for the others".to_owned();
+    lines.push(picking.example.as_ref().map_or_else(none, example));
+    lines
+}
+
+fn example(pick: &Pick) -> String {
+    let fraction = format!("{} / {}", thousands(pick.numerator), thousands(pick.denominator));
+    let fraction = if pick.is_squared { format!("√({fraction})") } else { fraction };
+    format!(
+        "the best pick of the first turn that has one: {} with {fraction} = {:.3} (shared: {})",
+        pick.tool,
+        pick.score,
+        pick.matched.join(", ")
+    )
 }
 
 /// Recall by number of picks; tools of MCP servers on their own beside it.

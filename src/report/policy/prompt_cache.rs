@@ -2,7 +2,7 @@
 
 use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, Total};
-use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, PromptCache, Verdict};
+use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, IdleReads, PromptCache, Verdict};
 use crate::report::calibration;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::Table;
@@ -83,6 +83,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
 pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Table)> {
     let mut tables = vec![
         ("other lifetimes, layouts and idle reads, against the simulated log".to_owned(), arms(found)),
+        ("idle reads that one write is worth".to_owned(), idle_reads(&found.idle_reads)),
         ("why prefixes were lost, by the bill".to_owned(), causes(found)),
         ("the simulation against the bill, request by request".to_owned(), accuracy(found)),
         ("other models of the same cache".to_owned(), models(found)),
@@ -119,7 +120,7 @@ pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Ta
 pub fn formulas(found: &PromptCache) -> Vec<String> {
     let spent = &found.billed.spent;
     let against = &found.against_bill;
-    vec![
+    let mut formulas = vec![
         format!(
             "context = uncached + written + read: {} + {} + {} = {} tokens over {}",
             thousands(spent.uncached),
@@ -152,7 +153,42 @@ pub fn formulas(found: &PromptCache) -> Vec<String> {
             thousands(found.threshold.recoverable),
             thousands(found.threshold.written)
         ),
-    ]
+    ];
+    formulas.extend(found.idle_reads.iter().map(|even| {
+        let (write, read) = (even.write_nano_usd, even.read_nano_usd);
+        format!(
+            "idle reads that one write is worth = (write − read) / read: {} for {} ({} − {}) / {} = {:.1}, in nano-dollars per token",
+            even.model,
+            even.lifetime,
+            thousands(write),
+            thousands(read),
+            thousands(read),
+            write.saturating_sub(read) as f64 / read.max(1) as f64
+        )
+    }));
+    formulas
+}
+
+/// Break-even of keep-alive by model and lifetime.
+fn idle_reads(rows: &[IdleReads]) -> Table {
+    let mut table = Table::new(&["model", "lifetime", "#reads", "keep a prefix alive for"]);
+    for even in rows {
+        let bridged = |(every_s, idle_s): (&u32, &Option<u64>)| {
+            let every = thousands(u64::from(*every_s));
+            idle_s.map_or_else(|| format!("gone within {every} s"), |idle_s| format!("{} at {every} s", idle(idle_s)))
+        };
+        let kept: Vec<String> = even.idle_s.iter().map(bridged).collect();
+        table.row([even.model.clone(), even.lifetime.to_owned(), thousands(even.reads), kept.join("; ")]);
+    }
+    table
+}
+
+/// "54 min", from two hours on "17 h 25 min"; seconds are dropped.
+fn idle(seconds: u64) -> String {
+    match seconds / 60 {
+        minutes @ 0..120 => format!("{minutes} min"),
+        minutes => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
 }
 
 fn arms(found: &PromptCache) -> Table {

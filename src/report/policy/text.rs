@@ -33,6 +33,7 @@ pub fn write(
     section(out, "examples of breaks", &report.shown)?;
     if explain {
         section(out, "how it is computed", &report.formulas)?;
+        section(out, "where approximations lean", &report.leanings)?;
     }
     section(out, "to be read beside these figures", &report.notes)?;
     Ok(())

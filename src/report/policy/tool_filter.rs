@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use crate::error::Result;
-use crate::model::policy::tool_filter::{BreakEven, Coverage, Portion, ToolFilter, Unexplained};
+use crate::model::policy::tool_filter::{
+    ALL_TURNS, BreakEven, Coverage, CoverageElsewhere, Portion, ToolFilter, Unexplained, turns_key,
+};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
 
@@ -136,15 +138,32 @@ pub fn regret(found: &ToolFilter, rows: usize) -> Table {
     table
 }
 
-/// What a fixed list covers, by turns that are looked back on.
-pub fn coverage(found: &Coverage) -> Table {
-    let mut table = Table::new(&["tools of the last", "#turns with a miss", "#misses per 100 calls"]);
-    let row = |name: String, missed: Portion, misses: Portion| {
-        [name, share(missed), format!("{:.1}", 100.0 * misses.value())]
-    };
+/// What the list alone covers, beside what other logs came to.
+pub fn covered(found: &Coverage, elsewhere: &CoverageElsewhere) -> String {
+    format!(
+        "the always list alone covers {} of {} and all calls of {} of {} that used tools (public logs, the shipped list: \
+         {:.1} % and {:.1} %)",
+        share(found.calls),
+        counted(found.calls.n, "call"),
+        share(found.turns),
+        counted(found.turns.n, "turn"),
+        elsewhere.calls_pct,
+        elsewhere.turns_pct
+    )
+}
+
+/// What a fixed list misses with the tools of the last turns, by turns that are looked back on, beside what other logs
+/// came to with the shipped list.
+pub fn coverage(found: &Coverage, elsewhere: &CoverageElsewhere) -> Table {
+    let columns = ["tools of the last", "#turns with a miss", "#misses per 100 calls", "#turns, public logs"];
+    let mut table = Table::new(&columns);
     for (turns, recent) in &found.recency {
-        let name = if *turns == u32::MAX { "all turns".to_owned() } else { counted((*turns).into(), "turn") };
-        table.row(row(name, recent.turns_missed, recent.misses));
+        let name = if *turns == ALL_TURNS { "all turns".to_owned() } else { counted((*turns).into(), "turn") };
+        let misses =
+            if recent.misses.n == 0 { "-".to_owned() } else { format!("{:.1}", 100.0 * recent.misses.value()) };
+        let known = elsewhere.turns_missed_pct.get(&turns_key(*turns));
+        let known = known.map_or("-".to_owned(), |share| format!("{share:.1} %"));
+        table.row([name, share(recent.turns_missed), misses, known]);
     }
     table
 }

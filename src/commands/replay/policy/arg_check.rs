@@ -7,12 +7,12 @@ use crate::commands::input::Input;
 use crate::commands::replay::policy::args::ProviderName;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::replay::policy::world::World;
 use crate::commands::window;
 use crate::error::Result;
 use crate::logs::call_texts::{self, Calls, Check};
 use crate::model::id::{Id, IdSet};
 use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
-use crate::model::timeline::Timeline;
 use crate::policies::arg_check::{Checker, Knobs, Rules, Verdict, tally};
 use crate::policies::catalog::{Source, provider};
 use crate::report::policy::arg_check as report;
@@ -33,7 +33,7 @@ pub fn put_off() -> PolicyReport {
 /// If a knob makes no sense, or a schema is none.
 pub fn report(
     input: &Input,
-    timeline: &Timeline,
+    world: &World,
     sheets: &Sheets,
     tools: &Tools,
     as_sent: Option<ProviderName>,
@@ -53,7 +53,7 @@ pub fn report(
     let mut found = ArgCheck::default();
     // A window is one of requests: calls count with the request that made them.
     let within: Option<IdSet<Id>> =
-        (input.window != window::ALL).then(|| timeline.calls.iter().map(|call| call.id).collect());
+        (input.window != window::ALL).then(|| world.timeline.calls.iter().map(|call| call.id).collect());
     for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
     {
         let answer = calls.answered.get(id);
@@ -86,6 +86,8 @@ pub fn report(
         knobs: sheet.settings()?,
         details: std::iter::once(("arg-check".to_owned(), details)).collect(),
         summary: report::summary(&found),
+        formulas: report::formulas(&found),
+        leanings: world.leanings.of(&[Policy::ArgCheck.name()], false),
         tables,
         notes,
         fidelity: Fidelity {

@@ -26,7 +26,9 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
-    let (stage, books) = HistoryTrim::new(Rule { knobs, sheet: sheet.clone() }, &scene.world.sizes.rules);
+    let rule = Rule { knobs, sheet: sheet.clone() };
+    let formulas = if rule.knobs.is_on() { report::formulas(&rule.worked()) } else { Vec::new() };
+    let (stage, books) = HistoryTrim::new(rule, &scene.world.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
         let (cached, uncached) = ((finished.baseline.cost(), finished.run.cost()), finished.uncached);
@@ -47,6 +49,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         Part {
             summary: report::summary(&found, is_billed && finished.is_alone),
             tables,
+            formulas,
             notes: notes.iter().map(|note| (*note).to_owned()).collect(),
             details: json!({ "as_set": found, "variants": others }),
             ..Part::default()

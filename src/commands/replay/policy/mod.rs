@@ -111,7 +111,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         let report = if row.stack.has(Policy::ArgCheck) && !checks_arguments(flags, row) {
             arg_check::put_off()
         } else if row.stack.has(Policy::ArgCheck) {
-            arg_check::report(&input, &world.timeline, &sheets, &tools, flags.policy.provider)?
+            arg_check::report(&input, &world, &sheets, &tools, flags.policy.provider)?
         } else {
             simulate::report(&scene, &sheets, &row.stack, row.is_named)?
         };

@@ -10,26 +10,36 @@ use crate::error::Result;
 use crate::policies::pick_tools::{Knobs, PickPolicy, Rules};
 use crate::report::policy::pick_tools as report;
 
-/// Makes the policy ready.
+/// The policy as it is set.
 ///
 /// # Errors
 /// If a knob makes no sense.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+pub fn policy(scene: &Scene<'_>, sheets: &Sheets) -> Result<PickPolicy> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::PickTools);
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
     let rules: Rules = sheet.read()?;
-    let policy = Arc::new(PickPolicy::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, None)));
+    Ok(PickPolicy::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, None)))
+}
+
+/// Makes the policy ready.
+///
+/// # Errors
+/// If a knob makes no sense.
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let policy = Arc::new(policy(scene, sheets)?);
     let stage = policy.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let found = policy.outcome(&finished.scene.world.timeline);
+        let timeline = &finished.scene.world.timeline;
+        let found = policy.outcome(timeline);
         Part {
             summary: report::summary(&found),
             tables: vec![
                 ("used tools that the first K picks hold".to_owned(), report::recall(&found)),
                 ("best scores of turns".to_owned(), report::scores(&found)),
             ],
+            formulas: report::formulas(&policy.picking(timeline)),
             notes: found.notes.clone(),
             withheld: found.withheld.clone(),
             catalog: Some(found.catalog.source.clone()),

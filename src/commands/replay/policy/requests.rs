@@ -1,13 +1,20 @@
 //! `--per-request FILE`: every request under every policy as one JSON line.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
+use crate::commands::replay::policy::pick_tools;
 use crate::commands::replay::policy::simulate::{self, Scene};
 use crate::error::Result;
+use crate::model::id::Id;
+use crate::model::policy::pick_tools::Pick;
+use crate::model::policy::prompt_cache::Cause;
+use crate::policies::bill;
+use crate::policies::drive::{Priced, Run};
 use crate::settings::write_private_bytes;
 
 /// Writes the lines, policy by policy in the order of the requests. Ids are hashes.
@@ -15,29 +22,66 @@ use crate::settings::write_private_bytes;
 /// # Errors
 /// If a knob makes no sense or the file cannot be written.
 pub fn write(path: &Path, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) -> Result<()> {
-    let world = scene.world;
     let mut text = String::new();
     for row in rows.iter().filter(|row| !row.stack.has(Policy::ArgCheck)) {
-        let (run, held_against) = simulate::run_of(scene, &sheets.with(row)?, &row.stack)?;
+        let sheets = sheets.with(row)?;
+        let (run, held_against) = simulate::run_of(scene, &sheets, &row.stack)?;
+        let own = Own::new(scene, &sheets, row, &run)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
-            let request = &world.timeline.requests[priced.request as usize];
-            let line = json!({
-                "policy": row.name,
-                "session": world.timeline.session_of(request).id.to_string(),
-                "request": request.id.to_string(),
-                "model": world.timeline.names.text(request.model),
-                "billed": {
-                    "read": request.usage.cache_read,
-                    "write": request.usage.cache_creation,
-                    "uncached": request.usage.input,
-                },
-                "baseline": log.spent,
-                "simulated": priced.spent,
-                "shared": priced.shared,
-                "iet": priced.cost.iet(),
-            });
+            let mut line = line(scene, row, priced, log);
+            own.add(&mut line, scene.world.timeline.requests[priced.request as usize].id);
             writeln!(text, "{line}").expect("a String takes everything");
         }
     }
     write_private_bytes(path, text.as_bytes())
+}
+
+/// What every policy says about a request.
+fn line(scene: &Scene<'_>, row: &Row, priced: &Priced, log: &Priced) -> Value {
+    let timeline = &scene.world.timeline;
+    let request = &timeline.requests[priced.request as usize];
+    json!({
+        "policy": row.name,
+        "session": timeline.session_of(request).id.to_string(),
+        "request": request.id.to_string(),
+        "model": timeline.names.text(request.model),
+        "billed": {
+            "read": request.usage.cache_read,
+            "write": request.usage.cache_creation,
+            "uncached": request.usage.input,
+        },
+        "baseline": log.spent,
+        "simulated": priced.spent,
+        "shared": priced.shared,
+        "iet": priced.cost.iet(),
+    })
+}
+
+/// What only some policies say about a request.
+struct Own {
+    /// Why the bill shows a lost prefix, by request.
+    causes: Option<BTreeMap<Id, Option<Cause>>>,
+    /// Which tools were picked, and by which of their words.
+    picks: Option<BTreeMap<Id, Vec<Pick>>>,
+}
+
+impl Own {
+    fn new(scene: &Scene<'_>, sheets: &Sheets, row: &Row, run: &Run) -> Result<Self> {
+        let causes = || bill::predictions(&scene.ground, run).into_iter().map(|one| (one.id, one.cause)).collect();
+        let picker = row.stack.has(Policy::PickTools).then(|| pick_tools::policy(scene, sheets)).transpose()?;
+        Ok(Self {
+            causes: row.stack.has(Policy::PromptCache).then(causes),
+            picks: picker.map(|picker| picker.picks_by_request(&scene.world.timeline)),
+        })
+    }
+
+    fn add(&self, line: &mut Value, request: Id) {
+        if let Some(causes) = &self.causes {
+            line["cause"] = json!(causes.get(&request).copied().flatten());
+        }
+        // Where nothing was to be picked there is no field; an empty list is a turn that no tool fitted.
+        if let Some(picks) = self.picks.as_ref().and_then(|picks| picks.get(&request)) {
+            line["picks"] = json!(picks);
+        }
+    }
 }

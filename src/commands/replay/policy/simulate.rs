@@ -177,6 +177,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
     let mut report = PolicyReport {
         policy: stack.name(),
+        leanings: world.leanings.of(&stack.0.iter().map(|policy| policy.name()).collect::<Vec<_>>(), true),
         knobs: knobs(sheets, stack)?,
         accuracy: world.is_billed.then_some(scene.accuracy),
         outcome: Some(outcome(&world.timeline, &baseline, &run, &besides)),

@@ -102,15 +102,28 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         Arc::new(Filter::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, predictions.as_ref())));
     let stage = filter.stage();
     let conclude = move |finished: &Finished<'_>| {
-        let found = filter.outcome(&finished.scene.world.timeline);
+        let world = finished.scene.world;
+        let found = filter.outcome(&world.timeline);
+        let mut summary = report::summary(&found);
+        let mut tables = vec![("tools that were missed".to_owned(), report::regret(&found, TOOLS_SHOWN))];
+        let mut details = json!(found);
+        // Telemetry has no prompts, so it has no turns to look back on.
+        if finished.is_named && world.is_billed {
+            let (covered, elsewhere) = (filter.coverage(&world.timeline), &rules.coverage.elsewhere);
+            summary.push(report::covered(&covered, elsewhere));
+            let title = "the always list and tools that were used of late: what turns would have missed";
+            tables.push((title.to_owned(), report::coverage(&covered, elsewhere)));
+            details["coverage"] = json!(covered);
+            details["coverage"]["elsewhere"] = json!(elsewhere);
+        }
         Part {
-            summary: report::summary(&found),
-            tables: vec![("tools that were missed".to_owned(), report::regret(&found, TOOLS_SHOWN))],
+            summary,
+            tables,
             formulas: report::break_even(&found),
             notes: found.notes.clone(),
             withheld: found.withheld.clone(),
             catalog: Some(found.catalog.source.clone()),
-            details: json!(found),
+            details,
             ..Part::default()
         }
     };

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::timeline::Timeline;
 use crate::policies::breakage::Sheet as BreakageSheet;
 use crate::policies::cache_knobs::{Knobs, Oracle};
+use crate::policies::leanings::Leanings;
 use crate::policies::money::{Prices, unpriced_models};
 use crate::policies::prompt_cache::{Sheet as CacheSheet, unlisted};
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
@@ -26,6 +27,8 @@ pub struct World {
     pub prices: Prices,
     /// Numbers of the detectors.
     pub breakage: BreakageSheet,
+    /// Where approximations lean.
+    pub leanings: Leanings,
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     /// Whether answers count, by estimate.
@@ -55,6 +58,7 @@ impl World {
         let winner_percent_min = CacheSheet::parse(&cache, &place)?.compare.winner_percent_min;
         let breakage =
             BreakageSheet::parse(&data.text("policies/breakage.toml")?, &data.place("policies/breakage.toml"))?;
+        let leanings = Leanings::parse(&data.text("policies/leanings.toml")?, &data.place("policies/leanings.toml"))?;
         let unpriced = unpriced_models(&timeline, &prices);
         if strict && !unpriced.is_empty() {
             let names: Vec<&str> = unpriced.iter().copied().collect();
@@ -64,7 +68,17 @@ impl World {
         }
         let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;
         let sizes = Sizes::new(&timeline, estimator, &rules);
-        Ok(Self { timeline, sizes, estimator, prices, breakage, winner_percent_min, with_output: false, is_billed })
+        Ok(Self {
+            timeline,
+            sizes,
+            estimator,
+            prices,
+            breakage,
+            leanings,
+            winner_percent_min,
+            with_output: false,
+            is_billed,
+        })
     }
 
     /// Notes about models that the data files do not know.
