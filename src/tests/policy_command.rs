@@ -1622,3 +1622,60 @@ fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() 
     };
     assert_eq!(stack.len(), rows.iter().filter(of_stack).count(), "each once");
 }
+
+#[test]
+fn savings_are_withheld_where_no_definition_that_counts_is_known() {
+    let home = home();
+    let tool = |name: &str, chars: usize| json!({ "name": name, "description": "d".repeat(chars), "input_schema": { "type": "object" } });
+    let write =
+        |name: &str, tools: Vec<Value>| home.write(name, Value::Array(tools).to_string()).to_str().unwrap().to_owned();
+    let shown = write("shown.json", vec![tool("Read", 400), tool("Edit", 400)]);
+    let huge = write("huge.json", vec![tool("Read", 10), tool("Huge", 400_000)]);
+    for (more, why) in [
+        (vec!["--tool-catalog", &shown], "of no tool that would be hidden"),
+        (vec!["--tool-catalog", &huge], "larger than the static prefix of every chain"),
+        (vec!["--set", "system_tokens=4294967296"], "nothing is left for definitions"),
+    ] {
+        let report = report(&home, "tool-filter", &more);
+        assert!(report["withheld"].as_str().is_some_and(|told| told.contains(why)), "{more:?}: {}", report["withheld"]);
+        assert_eq!((&report["simulated"], &report["delta"]["iet"]), (&Value::Null, &Value::Null));
+    }
+    let csv = home.run(&words("tool-filter", &["--per-session", "--format", "csv"])).out;
+    let rows: Vec<Vec<String>> = csv.lines().skip(1).map(cells).collect();
+    assert!(
+        rows.len() == 3 && rows.iter().all(|row| !row[2].is_empty() && row[3..].iter().all(String::is_empty)),
+        "{csv}"
+    );
+    let file = home.path("requests.jsonl");
+    let written = home.run(&words("tool-filter", &["--per-request", file.to_str().unwrap()]));
+    assert_eq!(written.exit, Exit::Done, "{}", written.err);
+    let first: Value = serde_json::from_str(std::fs::read_to_string(file).unwrap().lines().next().unwrap()).unwrap();
+    assert!(first["simulated"].is_null() && number(&first["baseline"]["write_1h"]) > 0, "{first}");
+}
+
+#[test]
+fn a_provider_measures_definitions_for_every_policy_about_tools() {
+    let home = home();
+    let catalog = catalog(&home);
+    let more = ["--tool-catalog", &catalog, "--provider", "openai"];
+    let of = |policy: &str| report(&home, policy, &more)["details"][policy]["provider"].clone();
+    assert!(of("tool-filter").is_object() && of("tool-filter") == of("arg-check"));
+    let without = report(&home, "arg-check", &["--provider", "openai"]);
+    assert!(without["notes"].to_string().contains("bring them with --tool-catalog"), "{}", without["notes"]);
+    let all = home.run(&words("all", &["--tool-catalog", &catalog])).out;
+    assert!(all.contains("would not have run"), "the row says what it found: {all}");
+}
+
+#[test]
+fn calls_of_subagents_that_only_their_parent_repeats_are_checked_too() {
+    let home = home();
+    let asked = assistant("msg-sub", &[json!({ "type": "tool_use", "id": "toolu-sub", "name": "Read", "input": {} })]);
+    let mut talk = Talk::new("s-six", 80_000);
+    talk.turn(0);
+    let progress = super::log_builder::agent_progress("sub", &asked.at(80_100)).session("s-six").at(80_100);
+    let before =
+        number(&report(&home, "arg-check", &[])["details"]["arg-check"]["arg_check"]["tools"]["Read"]["valid"]);
+    home.write(".claude/projects/-home-user-orchard/six.jsonl", talk.text + &progress.line());
+    let after = &report(&home, "arg-check", &[])["details"]["arg-check"]["arg_check"]["tools"]["Read"];
+    assert_eq!((number(&after["valid"]), number(&after["invalid"])), (before + 1, 1), "{after}");
+}

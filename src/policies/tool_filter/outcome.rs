@@ -145,9 +145,34 @@ impl<'a> Sums<'a> {
                               them saves"
             }
             _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
+            Source::Inferred if self.leaves_nothing() => {
+                "unknown: system_tokens is as much as every static prefix, so nothing is left for definitions"
+            }
+            Source::Inferred => return None,
+            _ if self.hides_unsized_only() => "unknown: of no tool that would be hidden is the definition known",
+            _ if self.fits_nowhere() => {
+                "unknown: these definitions are larger than the static prefix of every chain, so they were not sent"
+            }
             _ => return None,
         };
         Some(reason.to_owned())
+    }
+
+    fn leaves_nothing(&self) -> bool {
+        let system = self.filter.knobs.system_tokens.unwrap_or(0);
+        let mut prefixes = (0..self.timeline.chains.len() as u32).filter_map(|chain| self.filter.prefix(chain));
+        prefixes.all(|prefix| prefix <= system)
+    }
+
+    fn hides_unsized_only(&self) -> bool {
+        let tools = (0u32..).zip(&self.filter.inventory.tools);
+        let hidden: Vec<_> = tools.filter(|(tool, _)| !self.filter.handling.always.contains(tool)).collect();
+        let is_trimmed = self.filter.trimmed.iter().any(|&tokens| tokens > 0);
+        !hidden.is_empty() && !is_trimmed && hidden.iter().all(|(_, tool)| tool.tokens.is_none())
+    }
+
+    fn fits_nowhere(&self) -> bool {
+        self.unexplained().is_some_and(|gaps| gaps.chains > 0 && gaps.too_small == gaps.chains)
     }
 
     fn unexplained(&self) -> Option<Unexplained> {

@@ -122,6 +122,16 @@ pub fn errors(found: &ArgCheck) -> Table {
     table
 }
 
+/// Title of the table of sizes.
+pub const PROVIDER_TITLE: &str = "definitions in that provider's shape (estimated)";
+
+/// The answer in a line.
+pub fn headline(found: &ArgCheck) -> String {
+    let refused = found.tools.values().flatten().filter(|(class, _)| class.is_refused()).map(|(_, calls)| calls).sum();
+    let (valid, calls) = (found.count(Class::Valid), found.calls());
+    format!("{} of {} valid, {} would not have run", thousands(valid), counted(calls, "call"), thousands(refused))
+}
+
 /// Sizes of definitions in a provider's shape, as brought and as sent.
 pub fn provider(found: &ProviderSizes) -> Table {
     let mut table = Table::new(&["tool", "#tokens brought", "#tokens sent", "#difference"]);

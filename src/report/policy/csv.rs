@@ -43,7 +43,11 @@ pub fn sessions(report: &PolicyReport) -> Table {
     let mut table = Table::new(&["session", "requests", "baseline_iet", "policy_iet", "iet_pct", "usd", "usd_pct"]);
     let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
     for (session, sides) in by.into_iter().flatten() {
-        table.row([session.clone(), sides.requests.to_string()].into_iter().chain(costs(sides)));
+        let mut costs = costs(sides);
+        if report.withheld.is_some() {
+            costs[1..].fill(String::new());
+        }
+        table.row([session.clone(), sides.requests.to_string()].into_iter().chain(costs));
     }
     table
 }

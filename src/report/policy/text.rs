@@ -341,15 +341,17 @@ pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
 pub fn sessions(report: &PolicyReport) -> Table {
     let mut table = Table::new(&["session", "#requests", "#baseline", "#policy", "#cost%", "#dollars"]);
     let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
+    // What is withheld is no zero.
+    let (told, none) = (report.withheld.is_none().then_some(()), || "–".to_owned());
     for (session, sides) in by.into_iter().flatten() {
         let tokens = |cost: &Cost| thousands(cost.iet().round() as u64);
         table.row([
             session.chars().take(12).collect(),
             thousands(sides.requests),
             tokens(&sides.baseline.cost),
-            tokens(&sides.policy.cost),
-            sides.change().map_or_else(|| "–".to_owned(), |change| figure(100.0 * change, 1)),
-            dollars(sides).unwrap_or_else(|| "–".to_owned()),
+            told.map_or_else(none, |()| tokens(&sides.policy.cost)),
+            told.and_then(|()| sides.change()).map_or_else(none, |change| figure(100.0 * change, 1)),
+            told.and_then(|()| dollars(sides)).unwrap_or_else(none),
         ]);
     }
     table

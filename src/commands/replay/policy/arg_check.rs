@@ -4,7 +4,6 @@
 use serde_json::json;
 
 use crate::commands::input::Input;
-use crate::commands::replay::policy::args::ProviderName;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::World;
@@ -12,9 +11,9 @@ use crate::commands::window;
 use crate::error::Result;
 use crate::logs::call_texts::{self, Calls, Check};
 use crate::model::id::{Id, IdSet};
-use crate::model::policy::arg_check::{ArgCheck, Provider, Truth};
+use crate::model::policy::arg_check::{ArgCheck, Truth};
 use crate::policies::arg_check::{Checker, Knobs, Rules, Verdict, tally};
-use crate::policies::catalog::{Source, provider};
+use crate::policies::catalog::Source;
 use crate::report::policy::arg_check as report;
 use crate::report::policy::{Fidelity, PolicyReport};
 
@@ -31,13 +30,7 @@ pub fn put_off() -> PolicyReport {
 ///
 /// # Errors
 /// If a knob makes no sense, or a schema is none.
-pub fn report(
-    input: &Input,
-    world: &World,
-    sheets: &Sheets,
-    tools: &Tools,
-    as_sent: Option<ProviderName>,
-) -> Result<PolicyReport> {
+pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> Result<PolicyReport> {
     let sheet = sheets.sheet(Policy::ArgCheck);
     let knobs: Knobs = sheet.knobs()?;
     knobs.check()?;
@@ -65,14 +58,12 @@ pub fn report(
         ("calls by class".to_owned(), report::classes(&found)),
         ("where arguments do not fit".to_owned(), report::errors(&found)),
     ];
-    if let Some(name) = as_sent {
-        let brought = tools.catalog.as_ref().map_or(&tools.shipped, |(catalog, _)| catalog);
-        let sizes = provider::sizes(brought, shape(name), &tools.rules);
-        tables.push(("definitions in that provider's shape (estimated)".to_owned(), report::provider(&sizes)));
+    if let Some(sizes) = tools.provider_sizes() {
+        tables.push((report::PROVIDER_TITLE.to_owned(), report::provider(&sizes)));
         details["provider"] = json!(sizes);
     }
     tables.retain(|(_, table)| !table.is_empty());
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(tools.provider_note());
     if unread > 0 {
         notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
     }
@@ -85,6 +76,7 @@ pub fn report(
         policy: Policy::ArgCheck.name().into(),
         knobs: sheet.settings()?,
         details: std::iter::once(("arg-check".to_owned(), details)).collect(),
+        headline: (found.calls() > 0).then(|| report::headline(&found)),
         summary: report::summary(&found),
         formulas: report::formulas(&found),
         leanings: world.leanings.of(&[Policy::ArgCheck.name()], false),
@@ -108,13 +100,4 @@ pub fn report(
 fn read(input: &Input, rules: &Rules, check: &Check<'_, Verdict>) -> (Calls<Verdict>, u64) {
     let gone = input.sources.iter().filter(|source| source.path.is_none() && !source.is_sidecar()).count();
     (call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, check), gone as u64)
-}
-
-fn shape(name: ProviderName) -> Provider {
-    match name {
-        ProviderName::Anthropic => Provider::Anthropic,
-        ProviderName::Openai => Provider::Openai,
-        ProviderName::Ollama => Provider::Ollama,
-        ProviderName::Gemini => Provider::Gemini,
-    }
 }

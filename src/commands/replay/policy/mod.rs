@@ -80,6 +80,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
+    tools.provider = flags.policy.provider;
     if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
         tools.look_in(&input);
     }
@@ -111,7 +112,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         let report = if row.stack.has(Policy::ArgCheck) && !checks_arguments(flags, row) {
             arg_check::put_off()
         } else if row.stack.has(Policy::ArgCheck) {
-            arg_check::report(&input, &world, &sheets, &tools, flags.policy.provider)?
+            arg_check::report(&input, &world, &sheets, &tools)?
         } else {
             simulate::report(&scene, &sheets, &row.stack, row.is_named)?
         };
@@ -124,7 +125,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         content::add(&mut reports, &input);
     }
     if let Some(path) = &flags.policy.per_request {
-        requests::write(path, &scene, &sheets, &rows)?;
+        requests::write(path, &scene, &sheets, rows.iter().zip(&reports))?;
     }
     input.tell(flags.output, context)?;
     show::show(flags, &reports, &input, context)?;

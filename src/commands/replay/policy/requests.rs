@@ -15,20 +15,28 @@ use crate::model::policy::pick_tools::Pick;
 use crate::model::policy::prompt_cache::Cause;
 use crate::policies::bill;
 use crate::policies::drive::{Priced, Run};
+use crate::report::policy::PolicyReport;
 use crate::settings::write_private_bytes;
 
-/// Writes the lines, policy by policy in the order of the requests. Ids are hashes.
+/// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
+/// either.
 ///
 /// # Errors
 /// If a knob makes no sense or the file cannot be written.
-pub fn write(path: &Path, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) -> Result<()> {
+pub fn write<'r>(
+    path: &Path,
+    scene: &Scene<'_>,
+    sheets: &Sheets,
+    rows: impl Iterator<Item = (&'r Row, &'r PolicyReport)>,
+) -> Result<()> {
     let mut text = String::new();
-    for row in rows.iter().filter(|row| !row.stack.has(Policy::ArgCheck)) {
+    for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
         let sheets = sheets.with(row)?;
         let (run, held_against) = simulate::run_of(scene, &sheets, &row.stack)?;
         let own = Own::new(scene, &sheets, row, &run)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
-            let mut line = line(scene, row, priced, log);
+            let simulated = Some(priced).filter(|_| report.withheld.is_none());
+            let mut line = line(scene, row, simulated, log);
             own.add(&mut line, scene.world.timeline.requests[priced.request as usize].id);
             writeln!(text, "{line}").expect("a String takes everything");
         }
@@ -37,9 +45,9 @@ pub fn write(path: &Path, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row]) -> R
 }
 
 /// What every policy says about a request.
-fn line(scene: &Scene<'_>, row: &Row, priced: &Priced, log: &Priced) -> Value {
+fn line(scene: &Scene<'_>, row: &Row, simulated: Option<&Priced>, log: &Priced) -> Value {
     let timeline = &scene.world.timeline;
-    let request = &timeline.requests[priced.request as usize];
+    let request = &timeline.requests[log.request as usize];
     json!({
         "policy": row.name,
         "session": timeline.session_of(request).id.to_string(),
@@ -51,9 +59,9 @@ fn line(scene: &Scene<'_>, row: &Row, priced: &Priced, log: &Priced) -> Value {
             "uncached": request.usage.input,
         },
         "baseline": log.spent,
-        "simulated": priced.spent,
-        "shared": priced.shared,
-        "iet": priced.cost.iet(),
+        "simulated": simulated.map(|priced| priced.spent),
+        "shared": simulated.map(|priced| priced.shared),
+        "iet": simulated.map(|priced| priced.cost.iet()),
     })
 }
 

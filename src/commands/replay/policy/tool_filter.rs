@@ -5,17 +5,20 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::commands::input::Input;
+use crate::commands::replay::policy::args::ProviderName;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::commands::replay::policy::world::World;
 use crate::error::{Error, Result};
 use crate::logs::definitions::{self, Quote};
+use crate::model::policy::arg_check::{Provider, ProviderSizes};
 use crate::policies::catalog::read::Spec;
-use crate::policies::catalog::{Catalog, CatalogRules, Source, seen};
+use crate::policies::catalog::{Catalog, CatalogRules, Source, provider, seen};
 use crate::policies::predictors::Predictions;
 use crate::policies::tool_filter::knobs::{Knobs, Predictor, Rules};
 use crate::policies::tool_filter::{Filter, Inputs};
 use crate::policies::tools::inventory::StopWords;
+use crate::report::policy::arg_check::{self, PROVIDER_TITLE};
 use crate::report::policy::tool_filter as report;
 use crate::rules::data::Data;
 
@@ -26,6 +29,8 @@ const TOOLS_SHOWN: usize = 20;
 pub struct Tools {
     /// Definitions, and where they come from: [`Source::Names`] where no size among them counts.
     pub catalog: Option<(Catalog, Source)>,
+    /// In whose shape definitions are measured besides.
+    pub provider: Option<ProviderName>,
     /// Words of built-in tools.
     pub shipped: Catalog,
     /// Sizes of definitions.
@@ -49,6 +54,7 @@ impl Tools {
         let given = specs.iter().zip(texts.iter().map(String::as_str));
         Ok(Self {
             catalog: if specs.is_empty() { None } else { Some((Catalog::read(given)?, Source::Given)) },
+            provider: None,
             shipped: Catalog::shipped(
                 &data.text("catalogs/claude_code.toml")?,
                 &data.place("catalogs/claude_code.toml"),
@@ -72,6 +78,18 @@ impl Tools {
             let source = if catalog.has_sizes() { Source::Logged } else { Source::Names };
             (catalog, source)
         });
+    }
+
+    /// Sizes of the definitions in the shape of a provider, where one is asked for and there are definitions.
+    pub fn provider_sizes(&self) -> Option<ProviderSizes> {
+        let (catalog, _) = self.catalog.as_ref().filter(|(catalog, _)| catalog.has_sizes())?;
+        Some(provider::sizes(catalog, shape(self.provider?), &self.rules))
+    }
+
+    /// Why there are none although somebody asked for them.
+    pub fn provider_note(&self) -> Option<String> {
+        (self.provider.is_some() && self.provider_sizes().is_none())
+            .then(|| "sizes in the shape of a provider need definitions: bring them with --tool-catalog".to_owned())
     }
 
     /// What the policies about tools read.
@@ -107,6 +125,10 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         let mut summary = report::summary(&found);
         let mut tables = vec![("tools that were missed".to_owned(), report::regret(&found, TOOLS_SHOWN))];
         let mut details = json!(found);
+        if let Some(sizes) = finished.scene.tools.provider_sizes() {
+            tables.push((PROVIDER_TITLE.to_owned(), arg_check::provider(&sizes)));
+            details["provider"] = json!(sizes);
+        }
         // Telemetry has no prompts, so it has no turns to look back on.
         if finished.is_named && world.is_billed {
             let (covered, elsewhere) = (filter.coverage(&world.timeline), &rules.coverage.elsewhere);
@@ -120,7 +142,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             summary,
             tables,
             formulas: report::break_even(&found),
-            notes: found.notes.clone(),
+            notes: found.notes.iter().cloned().chain(finished.scene.tools.provider_note()).collect(),
             withheld: found.withheld.clone(),
             catalog: Some(found.catalog.source.clone()),
             details,
@@ -135,4 +157,13 @@ fn predictions(knobs: &Knobs) -> Result<Option<Predictions>> {
     let path = std::path::Path::new(file);
     let text = std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     Predictions::parse(&text, file).map(Some)
+}
+
+fn shape(name: ProviderName) -> Provider {
+    match name {
+        ProviderName::Anthropic => Provider::Anthropic,
+        ProviderName::Openai => Provider::Openai,
+        ProviderName::Ollama => Provider::Ollama,
+        ProviderName::Gemini => Provider::Gemini,
+    }
 }
