@@ -262,6 +262,7 @@ fn message(role: Role, id: u32, tokens: u32) -> Message {
         text_chars: 4 * tokens,
         text_tokens: tokens,
         call_tokens: 0,
+        tokens,
         items: 0..0,
     }
 }
@@ -1148,6 +1149,7 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
         .map(|(age_from, logged, sent)| AgeRow { role: Role::Tool, age_from, logged, sent, dropped: 7 })
         .to_vec();
     let report = TrimReport {
+        elsewhere: None,
         name: "mine".to_owned(),
         outcome,
         cached: sheet().report.sides(cost(1_000), cost(1_123)),
@@ -1177,5 +1179,5 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
     let mut csv = Vec::new();
     variants(&[report]).write(&mut csv, Format::Csv, None).unwrap();
     let csv = String::from_utf8(csv).unwrap();
-    assert!(csv.ends_with("mine,89.0 %,95.0 %,112.3 %,89.0 %,1,6,11.1 %,dearer\n"), "{csv}");
+    assert!(csv.ends_with("mine,89.0 %,95.0 %,112.3 %,–,89.0 %,1,6,11.1 %,dearer\n"), "{csv}");
 }

@@ -34,6 +34,8 @@ pub struct Message {
     pub text_tokens: u32,
     /// Tokens of its tool calls.
     pub call_tokens: u32,
+    /// Tokens of all its items, before anything is done to it.
+    pub tokens: u32,
     /// Its items in the view.
     pub items: Range<usize>,
 }
@@ -77,11 +79,6 @@ impl Conversation {
             };
         }
         goes_on
-    }
-
-    /// Tokens of a message before anything is done to it.
-    pub(super) fn tokens(&self, message: &Message) -> u32 {
-        self.items[message.items.clone()].iter().map(|item| item.tokens).sum()
     }
 
     /// Blocks of a message.
@@ -153,6 +150,7 @@ impl<'a> Reading<'a> {
             text_chars: 0,
             text_tokens: 0,
             call_tokens: 0,
+            tokens: items[range.clone()].iter().map(|item| item.tokens).sum(),
             items: range.clone(),
         };
         for item in &items[range] {

@@ -55,6 +55,8 @@ pub struct ReportNumbers {
 pub struct Variant {
     /// Its name.
     pub name: String,
+    /// What it cost in other logs, in per cent: writes for 5 minutes / for an hour.
+    pub elsewhere: Option<String>,
     history_trimming: Option<bool>,
     keep_recent_exchanges: Option<u32>,
     max_history_tokens: Option<u32>,

@@ -181,8 +181,7 @@ impl Stage for HistoryTrim {
 
         let mut outcome = self.outcome.borrow_mut();
         let messages = &self.conversation.messages;
-        let logged: Vec<u32> = messages.iter().map(|message| self.conversation.tokens(message)).collect();
-        outcome.count(messages, &plan, &logged, &sent);
+        outcome.count(messages, &plan, &sent);
         outcome.logged += logged_context;
         outcome.sent += view.tokens();
         let as_before = || match self.rule.knobs.sticky {

@@ -2,7 +2,7 @@
 
 use crate::model::policy::history_trim::{AgeRow, BreakCause, Role, TrimOutcome};
 use crate::policies::history_trim::conversation::Message;
-use crate::policies::history_trim::plan::{Fate, Plan};
+use crate::policies::history_trim::plan::Plan;
 
 impl TrimOutcome {
     /// Nothing yet; rows begin at these ages, in exchanges, ascending from 0.
@@ -12,32 +12,38 @@ impl TrimOutcome {
         Self { ages: rows.collect(), ..Self::default() }
     }
 
-    /// One more request: its plan, and the tokens of its messages in the log and as sent.
-    pub(super) fn count(&mut self, messages: &[Message], plan: &Plan, logged: &[u32], sent: &[u32]) {
-        let trimmed = |fate: &&Fate| !fate.is_dropped && (fate.kept_chars.is_some() || fate.forgets_thinking);
+    /// One more request: its plan, and the tokens of its messages as sent.
+    pub(super) fn count(&mut self, messages: &[Message], plan: &Plan, sent: &[u32]) {
+        let (mut trimmed, mut dropped) = (0, 0);
+        for fate in &plan.fates {
+            dropped += u64::from(fate.is_dropped);
+            trimmed += u64::from(!fate.is_dropped && (fate.kept_chars.is_some() || fate.forgets_thinking));
+        }
         self.requests += 1;
         self.continuations += u64::from(plan.is_continuation);
-        self.requests_changed += u64::from(plan.fates.iter().any(|fate| *fate != Fate::default()));
-        self.messages_trimmed += plan.fates.iter().filter(trimmed).count() as u64;
-        self.messages_dropped += plan.fates.iter().filter(|fate| fate.is_dropped).count() as u64;
-        let protected = plan.protected_dropped() as u64;
+        self.requests_changed += u64::from(trimmed + dropped > 0);
+        self.messages_trimmed += trimmed;
+        self.messages_dropped += dropped;
+        let protected = if dropped > 0 { plan.protected_dropped() as u64 } else { 0 };
         self.protected_lost_requests += u64::from(protected > 0);
         self.protected_lost_messages += protected;
         let first_user = messages.iter().position(|message| message.role == Role::User);
         self.first_user_lost_requests += u64::from(first_user.is_some_and(|first| plan.fates[first].is_dropped));
-        self.count_ages(messages, plan, logged, sent);
+        self.count_ages(messages, plan, sent);
     }
 
-    fn count_ages(&mut self, messages: &[Message], plan: &Plan, logged: &[u32], sent: &[u32]) {
+    fn count_ages(&mut self, messages: &[Message], plan: &Plan, sent: &[u32]) {
         let rows = self.ages.len() / Role::ALL.len();
-        let mut age = 0;
-        for (place, message) in messages.iter().enumerate().rev() {
-            let of_role = &mut self.ages[message.role as usize * rows..][..rows];
-            let reached = of_role.partition_point(|row| row.age_from <= age);
-            let row = &mut of_role[reached - 1];
-            row.logged += u64::from(logged[place]);
-            row.sent += u64::from(sent[place]);
-            row.dropped += if plan.fates[place].is_dropped { u64::from(logged[place]) } else { 0 };
+        // Ages rise from the newest message on, so rows are passed one after the other.
+        let (mut age, mut row) = (0, 0);
+        for ((message, fate), &sent) in messages.iter().zip(&plan.fates).zip(sent).rev() {
+            while row + 1 < rows && self.ages[row + 1].age_from <= age {
+                row += 1;
+            }
+            let row = &mut self.ages[message.role as usize * rows + row];
+            row.logged += u64::from(message.tokens);
+            row.sent += u64::from(sent);
+            row.dropped += if fate.is_dropped { u64::from(message.tokens) } else { 0 };
             age += u32::from(message.is_exchange);
         }
     }

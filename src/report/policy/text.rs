@@ -286,7 +286,7 @@ pub fn comparison(reports: &[PolicyReport]) -> Table {
 }
 
 /// Cheapest first; those that claim nothing last.
-pub(super) fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
+pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
     let mut rows: Vec<&PolicyReport> = reports.iter().collect();
     let change = |report: &PolicyReport| report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total.change();
     rows.sort_by(|a, b| {

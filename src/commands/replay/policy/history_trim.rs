@@ -42,7 +42,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         if finished.is_named {
             others = variants(finished, &sheet);
             tables
-                .push(("settings of the router side by side, the log is 100 %".to_owned(), report::variants(&others)));
+                .push(("settings of the router side by side (exchanges / budget / exchanges in chains of calls); the log is 100 %".to_owned(), report::variants(&others)));
         }
         let is_billed = finished.scene.world.is_billed;
         let notes = if is_billed { &report::NOTES[..] } else { &[report::TELEMETRY_NOTE] };
@@ -72,7 +72,8 @@ fn variants(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
         let (run, breaks, outcome) = under(finished.oracle);
         let plain = under(&none).0;
         let costs = ((finished.baseline.cost(), run.cost()), (finished.uncached.0, plain.cost()));
-        trimmed(&variant.name, outcome, sheet, costs, &run, edits(scene, &breaks))
+        let report = trimmed(&variant.name, outcome, sheet, costs, &run, edits(scene, &breaks));
+        TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };
     sheet.variant.par_iter().map(one).collect()
 }
@@ -84,6 +85,7 @@ fn trimmed(name: &str, outcome: TrimOutcome, sheet: &Sheet, costs: Costs, run: &
     let ((before, after), (plain_before, plain_after)) = costs;
     TrimReport {
         name: name.to_owned(),
+        elsewhere: None,
         outcome,
         cached: sheet.report.sides(before, after),
         spent: run.spent(),

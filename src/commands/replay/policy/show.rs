@@ -125,7 +125,7 @@ fn in_words(
         return Ok(());
     }
     report::comparison(reports).write(context.out, form, context.width)?;
-    for one in reports {
+    for one in report::by_cost(reports) {
         writeln!(context.out)?;
         report::headline(context.out, one, form)?;
     }

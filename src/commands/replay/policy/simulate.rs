@@ -10,7 +10,7 @@ use crate::commands::replay::policy::{compaction, history_trim, pick_tools, pipe
 use crate::error::Result;
 use crate::model::policy::breakage::Break;
 use crate::model::policy::cost::Cost;
-use crate::model::policy::outcome::Bill;
+use crate::model::policy::outcome::{Bill, Outcome, Sides};
 use crate::model::timeline::Request;
 use crate::policies::bill;
 use crate::policies::breakage::Detectors;
@@ -188,7 +188,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
         notes: world.notes(&set).into_iter().chain(world.with_output.then(|| OUTPUT_NOTE.to_owned())).collect(),
         ..PolicyReport::default()
     };
-    report.notes.extend(unpriced(world, &run).or_else(|| unpriced(world, &baseline)));
+    report.notes.extend(report.outcome.as_ref().and_then(|outcome| unpriced(world, outcome)));
     report.formulas = formulas(&report);
     for (policy, conclude) in concluding {
         add(&mut report, policy, conclude(&finished));
@@ -237,18 +237,17 @@ fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
 }
 
 /// Which models of a run have tokens without a price, so that it has no dollars. Models without any price are told anyway.
-fn unpriced(world: &World, run: &Run) -> Option<String> {
-    if !world.is_billed {
+fn unpriced(world: &World, outcome: &Outcome) -> Option<String> {
+    let total = outcome.total;
+    if !world.is_billed || total.baseline.cost.unpriced_tokens + total.policy.cost.unpriced_tokens == 0 {
         return None;
     }
     let known = unpriced_models(&world.timeline, &world.prices);
-    let by_model = run.by(&world.timeline, |request| request.model);
-    let names: Vec<String> = by_model
-        .into_iter()
-        .filter(|(model, sum)| sum.cost.unpriced_tokens > 0 && !known.contains(world.timeline.names.text(*model)))
-        .map(|(model, sum)| {
-            format!("{} ({} tokens)", world.timeline.names.text(model), thousands(sum.cost.unpriced_tokens))
-        })
+    let tokens = |sides: &Sides| sides.policy.cost.unpriced_tokens.max(sides.baseline.cost.unpriced_tokens);
+    let models = outcome.by.get("model").into_iter().flatten();
+    let names: Vec<String> = models
+        .filter(|(model, sides)| tokens(sides) > 0 && !known.contains(model.as_str()))
+        .map(|(model, sides)| format!("{model} ({} tokens)", thousands(tokens(sides))))
         .collect();
     (!names.is_empty()).then(|| {
         format!(
