@@ -13,8 +13,8 @@ use crate::model::policy::history_trim::{
 };
 use crate::model::timeline::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::policies::history_trim::{
-    Caps, Conversation, CutStyle, Exchanges, Fate, Fidelity, HistoryTrim, Knobs, Message, Overrides, Plan, Reading,
-    Rule, Sheet, boundary, cap_at, is_continuation, kept_chars, units, verdict,
+    Caps, Conversation, CutStyle, Exchanges, Fate, Fidelity, HistoryTrim, Knobs, Memory, Message, Overrides, Plan,
+    Reading, Rule, Sheet, boundary, cap_at, is_continuation, kept_chars, units, verdict,
 };
 use crate::policies::sizes::SizeRules;
 use crate::policies::view::{Aside, Item, Key, Moment, Noticed, Prefix, Stage, View};
@@ -487,6 +487,24 @@ proptest! {
         let total = rest + (0..gone.len()).filter(|&at| !gone[at]).map(|at| counted[at]).sum::<u64>();
         let nothing_left = gone.iter().enumerate().all(|(at, gone)| *gone || (sane && at >= old));
         prop_assert!(total <= u64::from(budget) || nothing_left);
+    }
+
+    /// What is remembered from request to request changes nothing.
+    #[test]
+    fn a_plan_on_what_is_remembered_is_the_plan((letters, tokens) in conversations(), keep_recent in 0..5_u32, budget in 0..9_000_u32) {
+        let mut messages = told(&letters);
+        for (message, tokens) in messages.iter_mut().zip(tokens) {
+            (message.text_tokens, message.text_chars) = (tokens, 3 * tokens);
+        }
+        let rule = rule(|knobs| {
+            keep(keep_recent)(knobs);
+            knobs.max_history_tokens = if budget > 8_000 { 1_000_000_000 } else { budget };
+        });
+        let mut memory = Memory::default();
+        for end in 0..=messages.len() {
+            let told = &messages[..end];
+            prop_assert_eq!(rule.plan_on(&mut memory, told, 500), rule.plan(told, 500, |_| None));
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use caps::{CapNumbers, Caps, Overrides};
 pub use conversation::{Conversation, Message, Reading};
 pub use cutting::{CutNumbers, kept_chars};
 pub use knobs::{CutStyle, Exchanges, Fidelity, Knobs, SegmentRule};
-pub use plan::{Fate, Plan, Rule};
+pub use plan::{Fate, Memory, Plan, Rule};
 pub use positions::cap_at;
 pub use sheet::{CountNumbers, ReportNumbers, Sheet, Variant};
 pub use stage::HistoryTrim;

@@ -42,6 +42,11 @@ impl Plan {
     }
 }
 
+/// What became of the old messages of a conversation at the last boundary, on a request of its own and on one that continues a
+/// chain of calls. It holds for one rule and as long as the conversation only grows.
+#[derive(Clone, Default, Debug)]
+pub struct Memory([Option<Vec<Fate>>; 2]);
+
 /// The rule: knobs and numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
@@ -58,6 +63,41 @@ impl Rule {
         self.plan_as(is_continuation(messages), messages, prefix_tokens, fate)
     }
 
+    /// The same as without any fate given. What became of old messages before any was dropped depends on where the boundary
+    /// stands and on nothing else in one conversation, so it is remembered from one request to the next.
+    pub fn plan_on(&self, memory: &mut Memory, messages: &[Message], prefix_tokens: u64) -> Plan {
+        let is_continuation = is_continuation(messages);
+        let (boundary, tokens_max) = self.split(is_continuation, messages);
+        let old = &mut memory.0[usize::from(is_continuation)];
+        if old.as_ref().is_none_or(|old| old.len() != boundary) {
+            let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.knobs.overrides());
+            let fates = messages[..boundary].iter().enumerate();
+            *old = Some(fates.map(|(place, message)| self.old(message, caps, place, boundary)).collect());
+        }
+        let mut fates = Vec::with_capacity(messages.len());
+        fates.extend_from_slice(old.as_deref().unwrap_or_default());
+        fates.resize(messages.len(), Fate::default());
+        self.dropped(Plan { fates, boundary, is_continuation }, messages, prefix_tokens, tokens_max)
+    }
+
+    /// Where the messages begin that stay as they are, and the budget of the conversation.
+    fn split(&self, is_continuation: bool, messages: &[Message]) -> (usize, u32) {
+        let apart = is_continuation && self.knobs.treats_continuations_apart();
+        let (keep_recent, tokens_max) = if apart {
+            (self.knobs.keep_recent_user_turns_in_chained_tool_calls, UNLIMITED)
+        } else {
+            (self.knobs.keep_recent_exchanges, self.knobs.max_history_tokens)
+        };
+        (boundary(messages, keep_recent), tokens_max)
+    }
+
+    fn dropped(&self, mut plan: Plan, messages: &[Message], prefix_tokens: u64, tokens_max: u32) -> Plan {
+        if tokens_max < UNLIMITED {
+            self.drop_units(messages, prefix_tokens, tokens_max, &mut plan);
+        }
+        plan
+    }
+
     /// The same, whether the request continues a chain of tool calls or not.
     pub(super) fn plan_as(
         &self,
@@ -66,13 +106,7 @@ impl Rule {
         prefix_tokens: u64,
         fate: impl Fn(&Message) -> Option<Fate>,
     ) -> Plan {
-        let apart = is_continuation && self.knobs.treats_continuations_apart();
-        let (keep_recent, tokens_max) = if apart {
-            (self.knobs.keep_recent_user_turns_in_chained_tool_calls, UNLIMITED)
-        } else {
-            (self.knobs.keep_recent_exchanges, self.knobs.max_history_tokens)
-        };
-        let boundary = boundary(messages, keep_recent);
+        let (boundary, tokens_max) = self.split(is_continuation, messages);
         let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.knobs.overrides());
         let decide = |(place, message): (usize, &Message)| match fate(message) {
             Some(fate) => fate,
@@ -80,11 +114,7 @@ impl Rule {
             None => Fate::default(),
         };
         let fates = messages.iter().enumerate().map(decide).collect();
-        let mut plan = Plan { fates, boundary, is_continuation };
-        if tokens_max < UNLIMITED {
-            self.drop_units(messages, prefix_tokens, tokens_max, &mut plan);
-        }
-        plan
+        self.dropped(Plan { fates, boundary, is_continuation }, messages, prefix_tokens, tokens_max)
     }
 
     /// What becomes of an old message that is not dropped.

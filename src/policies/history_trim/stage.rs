@@ -9,7 +9,7 @@ use crate::model::timeline::{BlockKind, NONE, Timeline};
 use crate::policies::history_trim::breaks::Before;
 use crate::policies::history_trim::conversation::{Conversation, Message, Reading};
 use crate::policies::history_trim::knobs::CutStyle;
-use crate::policies::history_trim::plan::{Fate, Plan, Rule};
+use crate::policies::history_trim::plan::{Fate, Memory, Plan, Rule};
 use crate::policies::history_trim::sticky::Sticky;
 use crate::policies::sizes::SizeRules;
 use crate::policies::view::{Aside, Item, Key, Moment, Noticed, Stage, View};
@@ -19,6 +19,7 @@ pub struct HistoryTrim {
     rule: Rule,
     sizes: SizeRules,
     conversation: Conversation,
+    memory: Memory,
     sticky: Sticky,
     before: Option<Before>,
     /// How the request before would have been sent without [`Sticky`].
@@ -37,6 +38,7 @@ impl HistoryTrim {
             rule,
             sizes: sizes.clone(),
             conversation: Conversation::default(),
+            memory: Memory::default(),
             sticky: Sticky::default(),
             before: None,
             plain: Vec::new(),
@@ -48,6 +50,7 @@ impl HistoryTrim {
 
     fn reset(&mut self) {
         self.conversation = Conversation::default();
+        self.memory = Memory::default();
         self.sticky = Sticky::default();
         self.before = None;
         self.plain.clear();
@@ -59,7 +62,10 @@ impl HistoryTrim {
         if !self.rule.knobs.is_on() {
             return Plan { fates: vec![Fate::default(); messages.len()], ..Plan::default() };
         }
-        let plain = self.rule.plan(messages, prefix_tokens, |_| None);
+        if !goes_on {
+            self.memory = Memory::default();
+        }
+        let plain = self.rule.plan_on(&mut self.memory, messages, prefix_tokens);
         if !self.rule.knobs.sticky {
             return plain;
         }
@@ -115,6 +121,10 @@ impl HistoryTrim {
                 gone.resize(items.len(), false);
                 gone[message.items.clone()].fill(true);
                 sent.push(0);
+                continue;
+            }
+            if fate == Fate::default() {
+                sent.push(message.tokens);
                 continue;
             }
             self.change(timeline, message, fate, items);
