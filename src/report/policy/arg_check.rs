@@ -127,9 +127,14 @@ pub const PROVIDER_TITLE: &str = "definitions in that provider's shape (estimate
 
 /// The answer in a line.
 pub fn headline(found: &ArgCheck) -> String {
-    let refused = found.tools.values().flatten().filter(|(class, _)| class.is_refused()).map(|(_, calls)| calls).sum();
-    let (valid, calls) = (found.count(Class::Valid), found.calls());
-    format!("{} of {} valid, {} would not have run", thousands(valid), counted(calls, "call"), thousands(refused))
+    let refused: u64 =
+        found.tools.values().flatten().filter(|(class, _)| class.is_refused()).map(|(_, calls)| calls).sum();
+    let (valid, unknown) = (found.count(Class::Valid), found.count(Class::UnknownTool));
+    let known = counted(found.calls() - unknown, "call");
+    let others =
+        if unknown == 0 { String::new() } else { format!("; {} to tools without a definition", thousands(unknown)) };
+    let refused = thousands(refused.saturating_sub(unknown));
+    format!("{} of {known} to known tools valid, {refused} would not have run{others}", thousands(valid))
 }
 
 /// Sizes of definitions in a provider's shape, as brought and as sent.

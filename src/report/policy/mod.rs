@@ -22,7 +22,7 @@ use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
 pub use json::json;
-pub use text::{basis, by_cost, comparison, formulas, headline, sessions, sweep, write};
+pub use text::{basis, by_cost, comparison, dollars_missing, formulas, headline, sessions, sweep, write};
 
 /// The estimator of sizes that telemetry recorded: there is no usage then.
 pub const TELEMETRY: &str = "telemetry";

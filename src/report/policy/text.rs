@@ -159,11 +159,11 @@ fn answer(report: &PolicyReport) -> Vec<String> {
     lines.extend(broken(report));
     if let Some(outcome) = told {
         let total = &outcome.total;
-        lines.push(format!(
-            "in all: {} instead of {}, simulated",
-            cost(&total.policy.cost),
-            cost(&total.baseline.cost)
-        ));
+        let (policy, log) = (&total.policy.cost, &total.baseline.cost);
+        // Dollars on one side alone compare with nothing.
+        let both = policy.usd().and(log.usd()).is_some();
+        let told = |side: &Cost| if both { cost(side) } else { in_tokens(side) };
+        lines.push(format!("in all: {} instead of {}, simulated", told(policy), told(log)));
         lines.extend(spread(outcome));
     }
     if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
@@ -267,8 +267,12 @@ fn basis_of(report: &PolicyReport) -> String {
     )
 }
 
+fn in_tokens(cost: &Cost) -> String {
+    format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64))
+}
+
 fn cost(cost: &Cost) -> String {
-    let tokens = format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64));
+    let tokens = in_tokens(cost);
     cost.usd().map_or(tokens.clone(), |usd| format!("${usd:.2} = {tokens}"))
 }
 
@@ -283,6 +287,16 @@ pub fn comparison(reports: &[PolicyReport]) -> Table {
         table.row(row(report));
     }
     table
+}
+
+/// Why some rows of a comparison have no dollars, if some have and others have not.
+pub fn dollars_missing(reports: &[PolicyReport]) -> Option<&'static str> {
+    let told = reports.iter().filter(|report| report.withheld.is_none()).filter_map(|report| report.outcome.as_ref());
+    let (with, without): (Vec<_>, Vec<_>) = told.partition(|outcome| dollars(&outcome.total).is_some());
+    (!with.is_empty() && !without.is_empty()).then_some(
+        "rows without dollars have tokens without a price; their per cent are of input-equivalent tokens, and --policy NAME \
+         says which tokens these are",
+    )
 }
 
 /// Cheapest first; those that claim nothing last.

@@ -129,8 +129,10 @@ fn in_words(
         writeln!(context.out)?;
         report::headline(context.out, one, form)?;
     }
-    if let Some(basis) = reports.iter().find_map(report::basis) {
-        writeln!(context.out, "\n{basis}")?;
+    for line in
+        reports.iter().find_map(report::basis).into_iter().chain(report::dollars_missing(reports).map(str::to_owned))
+    {
+        writeln!(context.out, "\n{line}")?;
     }
     Ok(())
 }
