@@ -54,7 +54,7 @@ enum Command {
 pub struct InputArgs {
     /// Directory, log file or `-`; repeatable. Default: the projects of CLAUDE_CONFIG_DIR (a comma list), else of
     /// ~/.config/claude and ~/.claude.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", alias = "from")]
     pub input_dir: Vec<std::path::PathBuf>,
     /// Only projects whose directory name contains this.
     #[arg(short, long, value_name = "TEXT")]

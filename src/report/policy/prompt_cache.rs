@@ -4,7 +4,7 @@ use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, Total};
 use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, IdleReads, PromptCache, Verdict};
 use crate::report::calibration;
-use crate::report::numbers::{counted, percent, thousands};
+use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
 
 /// What the figures rest on, and in which direction they err.
@@ -20,15 +20,18 @@ pub const NOTES: [&str; 4] = [
 
 /// The first line, if nothing was set: what caching is worth, and whether another lifetime would be better.
 pub fn headline(found: &PromptCache) -> String {
-    let saved = 1.0 - found.billed.cost.iet() / found.uncached.cost.iet().max(1.0);
+    let saved = -found.uncached.cost.change_to(&found.billed.cost).unwrap_or_default();
     let cheaper = found.arms.iter().filter(|arm| arm.verdict == Verdict::Cheaper && !arm.name.starts_with("layout"));
     let best = cheaper.min_by_key(|arm| arm.total.cost.units).map_or_else(
         || "no other lifetime is clearly cheaper".to_owned(),
         |arm| {
-            let less = 1.0 - arm.total.cost.iet() / found.baseline.cost.iet().max(1.0);
-            format!("{} would have cost {} less", arm.name, percent(less))
+            let change = found.baseline.cost.change_to(&arm.total.cost).unwrap_or_default();
+            format!("{} would have cost {} less", arm.name, percent(-change))
         },
     );
+    if saved < 0.0 {
+        return format!("caching made the input {} dearer than no cache would; {best}", percent(-saved));
+    }
     format!("caching took {} off the input's cost; {best}", percent(saved))
 }
 
@@ -37,22 +40,23 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
     let billed = &found.billed.spent;
     let uncached = &found.uncached.cost;
     let ratio = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
-    let mut lines = vec![
-        format!(
-            "billed: {} read, {} written for 5 minutes, {} for an hour, {} uncached: {} of all input was read from the cache",
-            thousands(billed.read),
-            thousands(billed.write_5m),
-            thousands(billed.write_1h),
-            thousands(billed.uncached),
-            ratio(billed.read, billed.prompt())
-        ),
-        format!(
-            "caching saves {} of what the same input would cost without it ({} instead of {})",
-            percent(1.0 - found.billed.cost.iet() / uncached.iet().max(1.0)),
+    let mut lines = vec![format!(
+        "billed: {} read, {} written for 5 minutes, {} for an hour, {} uncached: {} of all input was read from the cache",
+        thousands(billed.read),
+        thousands(billed.write_5m),
+        thousands(billed.write_1h),
+        thousands(billed.uncached),
+        ratio(billed.read, billed.prompt())
+    )];
+    if let Some(change) = uncached.change_to(&found.billed.cost) {
+        lines.push(format!(
+            "with the cache the input cost {} {} than without ({} instead of {})",
+            percent(change.abs()),
+            if change > 0.0 { "more" } else { "less" },
             tokens(&found.billed.cost),
             tokens(uncached)
-        ),
-    ];
+        ));
+    }
     if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
         lines.push(format!(
             "the dearest cause of lost prefixes is {}: {}, {} tokens written again or billed in full, {} more than reading them",
@@ -62,17 +66,14 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
             cost(&sum.cost_lost)
         ));
     }
-    lines.push(format!(
-        "each session under its own best lifetime would cost {} less than all of them as they were: {}",
-        percent(1.0 - found.best_per_session.cost.iet() / found.baseline.cost.iet().max(1.0)),
-        found
-            .best_per_session
-            .sessions
-            .iter()
-            .map(|(name, count)| format!("{name} in {count}"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    ));
+    if let Some(change) = found.baseline.cost.change_to(&found.best_per_session.cost) {
+        let sessions = found.best_per_session.sessions.iter().map(|(name, count)| format!("{name} in {count}"));
+        lines.push(format!(
+            "each session under its own best lifetime would cost {} less than all of them as they were: {}",
+            percent(-change),
+            sessions.collect::<Vec<_>>().join(", ")
+        ));
+    }
     if found.without_usage > 0 {
         lines.push(format!("{} without usage are not priced", counted(found.without_usage, "request")));
     }
@@ -194,9 +195,9 @@ fn idle(seconds: u64) -> String {
 fn arms(found: &PromptCache) -> Table {
     let mut table = Table::new(&[
         "variant",
-        "#read",
-        "#written",
-        "#cost",
+        "#read, M",
+        "#written, M",
+        "#cost, M",
         "#change",
         "#dollars",
         "#better in",
@@ -213,9 +214,8 @@ fn arms(found: &PromptCache) -> Table {
 }
 
 fn row(name: &str, total: &Total, base: &Total, counts: Option<(u64, u64, Verdict)>) -> Vec<String> {
-    let change = total.cost.iet() / base.cost.iet().max(1.0) - 1.0;
-    let dollars =
-        total.cost.usd().zip(base.cost.usd()).map_or_else(none, |(after, before)| format!("{:+.2}", after - before));
+    let change = base.cost.change_to(&total.cost);
+    let dollars = total.cost.usd().zip(base.cost.usd()).map_or_else(none, |(after, before)| signed(after - before, 2));
     let session =
         |of: fn(&(u64, u64, Verdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
     vec![
@@ -223,7 +223,7 @@ fn row(name: &str, total: &Total, base: &Total, counts: Option<(u64, u64, Verdic
         millions(total.spent.read as f64),
         millions(total.spent.write() as f64),
         millions(total.cost.iet()),
-        format!("{:+.1} %", 100.0 * change),
+        change.map_or_else(none, |change| format!("{} %", signed(100.0 * change, 1))),
         dollars,
         session(|counts| counts.0),
         session(|counts| counts.1),
@@ -284,7 +284,7 @@ fn accuracy(found: &PromptCache) -> Table {
     let of = |count: Count| {
         if count.n == 0 { none() } else { format!("{} of {}", percent(count.value()), thousands(count.n)) }
     };
-    let precise = |share: f64| format!("{:+.2} %", 100.0 * share);
+    let precise = |share: f64| format!("{} %", signed(100.0 * share, 2));
     add("requests", String::new(), &|side| thousands(side.requests));
     add("error of reads", bar("≤", bars.read_error), &|side| format!("{:.2} %", 100.0 * side.wape()));
     add("warm tool turns exact", bar("≥", bars.warm_exact), &|side| of(side.warm_tool_turns));

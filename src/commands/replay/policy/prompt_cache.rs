@@ -29,7 +29,8 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
         let calibration = calibrate(&scene.world.timeline, &scene.world.sizes.rules);
         let hidden = unlogged(&scene.ground);
         // Under the cache as it was there is nothing to compare but the variants.
-        let headline = (*finished.oracle == *scene.ground.oracle).then(|| report::headline(&found));
+        let headline = (*finished.oracle == *scene.ground.oracle && found.uncached.cost.units > 0)
+            .then(|| report::headline(&found));
         Part {
             headline,
             summary: report::summary(&found),
