@@ -161,8 +161,9 @@ fn arms(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare
             let oracle = shipped.with(knobs);
             let run = ground.under(&oracle).baseline();
             let after = by_session(ground, &run);
-            let better = |session: &&u32| after[*session].cost.units < before[*session].cost.units;
-            let worse = |session: &&u32| after[*session].cost.units > before[*session].cost.units;
+            let change = |session: &u32| before[session].cost.change_to(&after[session].cost).unwrap_or_default();
+            let better = |session: &&u32| change(session) < 0.0;
+            let worse = |session: &&u32| change(session) > 0.0;
             Arm {
                 name,
                 total: run.total(),
@@ -187,7 +188,7 @@ fn best_per_session(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compa
         let oracle = shipped.with(Knobs { ttl, ..shipped.knobs });
         for (session, total) in by_session(ground, &ground.under(&oracle).baseline()) {
             let Some(held) = best.get_mut(&session) else { continue };
-            if total.cost.units < held.0.units {
+            if held.0.change_to(&total.cost).is_some_and(|change| change < 0.0) {
                 *held = (total.cost, ttl.to_string());
             }
         }

@@ -40,9 +40,9 @@ fn summaries(ground: &Ground<'_>) -> UnloggedCalls {
     let mut sum = UnloggedCalls::default();
     for boundary in &ground.timeline.boundaries {
         let chain = &ground.timeline.chains[boundary.chain as usize].requests;
-        let before =
-            (chain.start..boundary.request.min(chain.end)).rev().map(|at| &ground.timeline.requests[at as usize]);
-        let Some(before) = before.into_iter().find(|before| before.context() > 0) else { continue };
+        let earlier = chain.start..boundary.request.min(chain.end);
+        let mut earlier = earlier.rev().map(|at| &ground.timeline.requests[at as usize]);
+        let Some(before) = earlier.find(|before| before.context() > 0) else { continue };
         let summary = if boundary.summary == NONE { 0 } else { ground.sizes.tokens[boundary.summary as usize] };
         let spent = Spent { read: before.context(), output: summary.into(), ..Spent::default() };
         add(ground, &mut sum, 1, (before.model, before.end), spent);

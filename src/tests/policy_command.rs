@@ -1027,6 +1027,10 @@ fn flags_of_which_nothing_would_come_are_refused() {
         assert_eq!(outcome.exit, Exit::Usage, "{more:?}: {}", outcome.err);
         assert!(told.iter().all(|told| outcome.err.contains(told)), "{more:?}: {}", outcome.err);
     }
+    for flag in [&["--sweep", "window=1000"][..], &["--per-request", "x"]] {
+        let more = [&["--from-telemetry"], flag].concat();
+        fails(&home, &words("compaction", &more), Exit::Usage, &[flag[0], "logs only"]);
+    }
     fails(&home, &["replay", "--policy", "nosuch", "--planner"], Exit::Usage, &["--planner"]);
     let hint = home.run(&words("tool-filter", &["--set", "nope=1"])).err;
     let hint = hint.split("its knobs: ").nth(1).unwrap();

@@ -78,11 +78,16 @@ impl Cost {
         (self.unpriced_tokens == 0).then_some(self.nano_usd as f64 / 1e9)
     }
 
-    /// Change from this cost to another, as a share: of the money, where every token on both sides has a price, else of the
-    /// input-equivalent tokens (which weigh models alike, whatever they charge). None if there is nothing to change.
+    /// This cost and another in the one measure that both have: money, where every token on both sides has a price, else
+    /// input-equivalent tokens (which weigh models alike, whatever they charge).
+    pub fn beside(&self, other: &Self) -> (u128, u128) {
+        let is_priced = self.unpriced_tokens == 0 && other.unpriced_tokens == 0 && self.nano_usd > 0;
+        if is_priced { (self.nano_usd, other.nano_usd) } else { (self.units, other.units) }
+    }
+
+    /// Change from this cost to another, as a share of it ([`Cost::beside`]). None if there is nothing to change.
     pub fn change_to(&self, after: &Self) -> Option<f64> {
-        let is_priced = self.unpriced_tokens == 0 && after.unpriced_tokens == 0 && self.nano_usd > 0;
-        let (before, after) = if is_priced { (self.nano_usd, after.nano_usd) } else { (self.units, after.units) };
+        let (before, after) = self.beside(after);
         share_of(before, after)
     }
 

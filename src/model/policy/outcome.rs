@@ -38,6 +38,15 @@ impl Sides {
     }
 }
 
+impl Outcome {
+    /// Models with tokens that have no price on either side, and how many.
+    pub fn unpriced(&self) -> impl Iterator<Item = (&str, u64)> {
+        let tokens = |sides: &Sides| sides.policy.cost.unpriced_tokens.max(sides.baseline.cost.unpriced_tokens);
+        let models = self.by.get("model").into_iter().flatten();
+        models.map(move |(model, sides)| (model.as_str(), tokens(sides))).filter(|(_, tokens)| *tokens > 0)
+    }
+}
+
 /// Extra calls of one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct ExtraCalls {

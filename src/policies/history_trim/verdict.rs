@@ -5,10 +5,11 @@ use crate::model::policy::history_trim::{Sides, Verdict};
 use crate::policies::history_trim::sheet::ReportNumbers;
 
 impl ReportNumbers {
-    /// Holds the cost with the policy against that without, both by the same simulation. They are compared in units of
-    /// input tokens, which unpriced models have, too.
+    /// Holds the cost with the policy against that without, both by the same simulation. They are compared as
+    /// in every report ([`Cost::beside`]).
     pub fn sides(&self, baseline: Cost, policy: Cost) -> Sides {
-        Sides { baseline, policy, verdict: verdict(baseline.units, policy.units, self.margin_permille) }
+        let (before, after) = baseline.beside(&policy);
+        Sides { baseline, policy, verdict: verdict(before, after, self.margin_permille) }
     }
 }
 

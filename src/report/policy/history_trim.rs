@@ -234,10 +234,7 @@ pub fn variants(reports: &[TrimReport]) -> Table {
 
 /// Cost of the policy as a share of the baseline's.
 fn relative(sides: &Sides) -> String {
-    match sides.baseline.units {
-        0 => "–".to_owned(),
-        baseline => percent(sides.policy.units as f64 / baseline as f64),
-    }
+    sides.baseline.change_to(&sides.policy).map_or_else(|| "–".to_owned(), |change| percent(1.0 + change))
 }
 
 fn ratio(part: u64, whole: u64) -> String {

@@ -64,10 +64,10 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let name = flags.policy.policy.as_deref().unwrap_or("all");
     let data = Data::new(flags.input.rules_dir.as_deref())?;
     let rows = chosen::rows(name, &flags.policy.compare, &data)?;
+    check(flags, &rows)?;
     if flags.policy.from_telemetry {
         return telemetry::run(flags, &rows, context);
     }
-    check(flags, &rows)?;
     let window = window::of(flags.window, context.now_ms)?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
@@ -152,6 +152,10 @@ fn check(flags: &Flags<'_>, rows: &[Row]) -> Result<()> {
             .hint("add tool-filter, pick-tools or arg-check, or leave it out"));
     }
     let policy = flags.policy;
+    let of_logs = [("--sweep", !flags.sweep.is_empty()), ("--per-request", policy.per_request.is_some())];
+    if let Some((flag, _)) = of_logs.iter().find(|(_, is_given)| *is_given && policy.from_telemetry) {
+        return Err(Error::usage(format!("{flag} works with logs only")).hint("leave it or --from-telemetry out"));
+    }
     let of_runs = [
         ("--per-request", policy.per_request.is_some()),
         ("--per-session", policy.per_session),
@@ -180,19 +184,19 @@ fn check_output(path: &Path, input: &Input) -> Result<()> {
 }
 
 /// With --strict-pricing every token of every run must have a price.
-fn check_prices<'r>(flags: &Flags<'_>, mut reports: impl Iterator<Item = &'r PolicyReport>) -> Result<()> {
-    let is_unpriced = |report: &&PolicyReport| {
-        let total = report.outcome.as_ref().filter(|_| report.withheld.is_none()).map(|outcome| outcome.total);
-        total.is_some_and(|total| total.baseline.cost.unpriced_tokens + total.policy.cost.unpriced_tokens > 0)
-    };
-    match reports.find(is_unpriced).filter(|_| flags.policy.strict_pricing) {
-        Some(report) => {
-            let why = report.notes.iter().find(|note| note.contains("no price")).cloned().unwrap_or_default();
-            Err(Error::failed(format!("{}: {why}", report.policy))
-                .hint("add the price to a prices.toml of your own (--rules-dir), or leave --strict-pricing out"))
-        }
-        None => Ok(()),
+fn check_prices<'r>(flags: &Flags<'_>, reports: impl Iterator<Item = &'r PolicyReport>) -> Result<()> {
+    if !flags.policy.strict_pricing {
+        return Ok(());
     }
+    for report in reports.filter(|report| report.withheld.is_none()) {
+        let Some((model, tokens)) = report.outcome.as_ref().and_then(|outcome| outcome.unpriced().next()) else {
+            continue;
+        };
+        let message = format!("{}: no price for {} of {model}", report.policy, counted_noun(tokens, "token"));
+        return Err(Error::failed(message)
+            .hint("add the price to a prices.toml of your own (--rules-dir), or leave --strict-pricing out"));
+    }
+    Ok(())
 }
 
 fn no_requests(timeline: &Timeline, whole: bool) -> Error {

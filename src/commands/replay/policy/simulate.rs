@@ -10,7 +10,7 @@ use crate::commands::replay::policy::{compaction, history_trim, pick_tools, pipe
 use crate::error::Result;
 use crate::model::policy::breakage::Break;
 use crate::model::policy::cost::Cost;
-use crate::model::policy::outcome::{Bill, Outcome, Sides};
+use crate::model::policy::outcome::{Bill, Outcome};
 use crate::model::timeline::Request;
 use crate::policies::bill;
 use crate::policies::breakage::Detectors;
@@ -238,17 +238,13 @@ fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
 
 /// Which models of a run have tokens without a price, so that it has no dollars. Models without any price are told anyway.
 fn unpriced(world: &World, outcome: &Outcome) -> Option<String> {
-    let total = outcome.total;
-    if !world.is_billed || total.baseline.cost.unpriced_tokens + total.policy.cost.unpriced_tokens == 0 {
+    if !world.is_billed || outcome.unpriced().next().is_none() {
         return None;
     }
     let known = unpriced_models(&world.timeline, &world.prices);
-    let tokens = |sides: &Sides| sides.policy.cost.unpriced_tokens.max(sides.baseline.cost.unpriced_tokens);
-    let models = outcome.by.get("model").into_iter().flatten();
-    let names: Vec<String> = models
-        .filter(|(model, sides)| tokens(sides) > 0 && !known.contains(model.as_str()))
-        .map(|(model, sides)| format!("{model} ({} tokens)", thousands(tokens(sides))))
-        .collect();
+    let unpriced = outcome.unpriced().filter(|(model, _)| !known.contains(model));
+    let names: Vec<String> =
+        unpriced.map(|(model, tokens)| format!("{model} ({} tokens)", thousands(tokens))).collect();
     (!names.is_empty()).then(|| {
         format!(
             "no dollars: there is no price for some of these tokens (a lifetime or a length of prompt that the table does not \
