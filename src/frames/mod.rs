@@ -14,6 +14,7 @@ pub mod listing;
 pub mod manifest;
 pub mod packed;
 pub mod projections;
+pub mod seal;
 pub mod tables;
 pub mod timelines;
 pub mod tools;

@@ -58,6 +58,7 @@ mod promises;
 mod replay;
 mod replay_command;
 mod script;
+mod seal;
 mod selectivity;
 mod settings;
 mod settings_removal;

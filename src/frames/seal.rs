@@ -1,0 +1,124 @@
+//! Hashes on disk are sealed: turned into other numbers of the same width by a permutation that only the lake's secret
+//! knows.
+//!
+//! The hashes in memory are plain ones, quick to make and the same everywhere; whoever holds them can try words until one
+//! fits, and short texts can even be computed back. What stands on disk is the image of a hash under a keyed permutation
+//! (a Feistel network, Luby and Rackoff 1988, whose rounds are SipHash-1-3 under keys of their own). It tells equal from
+//! different and nothing else. None, which is zero, stays zero.
+
+use sha2::{Digest, Sha256};
+use siphasher::sip::SipHasher13;
+
+use crate::model::id::Id;
+
+/// Bytes of a secret.
+pub const SECRET_BYTES: usize = 32;
+/// Rounds: four make a strong permutation of wide halves, narrow ones take more.
+const ROUNDS: usize = 8;
+const ROUNDS_128: usize = 4;
+const ROUNDS_64: usize = 6;
+const ROUNDS_32: usize = 8;
+
+/// The permutations of one secret.
+#[derive(Clone)]
+pub struct Seal {
+    rounds: [SipHasher13; ROUNDS],
+}
+
+impl Seal {
+    /// The permutations that a secret stands for.
+    pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
+        let key = |round: usize| {
+            let digest = Sha256::new().chain_update(b"devboy lake round ").chain_update([round as u8]);
+            let digest = digest.chain_update(secret).finalize();
+            let mut key = [0; 16];
+            key.copy_from_slice(&digest[..16]);
+            SipHasher13::new_with_key(&key)
+        };
+        Self { rounds: std::array::from_fn(key) }
+    }
+
+    /// A number that tells secrets apart and gives nothing of them away.
+    pub fn check(&self) -> u64 {
+        self.seal_u64(u64::from_be_bytes(*b"devboy\0\0"))
+    }
+
+    /// An id as it stands on disk.
+    pub fn seal_id(&self, id: Id) -> Id {
+        Id(keep_zero(u128::from_be_bytes(id.0), |id| self.forth(id, ROUNDS_128, 64)).to_be_bytes())
+    }
+
+    /// Undoes [`Seal::seal_id`].
+    pub fn open_id(&self, id: Id) -> Id {
+        Id(keep_zero(u128::from_be_bytes(id.0), |id| self.back(id, ROUNDS_128, 64)).to_be_bytes())
+    }
+
+    /// A 64-bit hash as it stands on disk.
+    pub fn seal_u64(&self, hash: u64) -> u64 {
+        keep_zero(hash.into(), |hash| self.forth(hash, ROUNDS_64, 32)) as u64
+    }
+
+    /// Undoes [`Seal::seal_u64`].
+    pub fn open_u64(&self, hash: u64) -> u64 {
+        keep_zero(hash.into(), |hash| self.back(hash, ROUNDS_64, 32)) as u64
+    }
+
+    /// A 32-bit hash as it stands on disk.
+    pub fn seal_u32(&self, hash: u32) -> u32 {
+        keep_zero(hash.into(), |hash| self.forth(hash, ROUNDS_32, 16)) as u32
+    }
+
+    /// Undoes [`Seal::seal_u32`].
+    pub fn open_u32(&self, hash: u32) -> u32 {
+        keep_zero(hash.into(), |hash| self.back(hash, ROUNDS_32, 16)) as u32
+    }
+
+    /// The function of a round, for halves of `width` bits; different for every width.
+    fn round(&self, round: usize, half: u64, width: u32) -> u64 {
+        let mut text = [0; 9];
+        text[..8].copy_from_slice(&half.to_le_bytes());
+        text[8] = width as u8;
+        self.rounds[round].hash(&text) & low_bits(width)
+    }
+
+    fn forth(&self, value: u128, rounds: usize, width: u32) -> u128 {
+        let (mut left, mut right) = halves(value, width);
+        for round in 0..rounds {
+            (left, right) = (right, left ^ self.round(round, right, width));
+        }
+        u128::from(left) << width | u128::from(right)
+    }
+
+    fn back(&self, value: u128, rounds: usize, width: u32) -> u128 {
+        let (mut left, mut right) = halves(value, width);
+        for round in (0..rounds).rev() {
+            (left, right) = (right ^ self.round(round, left, width), left);
+        }
+        u128::from(left) << width | u128::from(right)
+    }
+}
+
+fn halves(value: u128, width: u32) -> (u64, u64) {
+    ((value >> width) as u64, value as u64 & low_bits(width))
+}
+
+fn low_bits(width: u32) -> u64 {
+    u64::MAX >> (64 - width)
+}
+
+/// A permutation like `permute` that leaves zero where it is: whatever would become zero takes the place of zero's image.
+fn keep_zero(value: u128, permute: impl Fn(u128) -> u128) -> u128 {
+    match value {
+        0 => 0,
+        _ => match permute(value) {
+            0 => permute(0),
+            image => image,
+        },
+    }
+}
+
+impl std::fmt::Debug for Seal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seal")
+    }
+}
