@@ -8,6 +8,7 @@ use crate::content::encode;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::model::tokenizer::Bpe;
+use crate::report::numbers;
 use crate::settings::{AgentClass, Effective, KeyPath, Origin, Settings, SettingsFile};
 
 /// The configuration file: the one named, else `DEVBOY_CONFIG`, else the default.
@@ -80,4 +81,19 @@ pub fn vocabularies(settings: &Settings, model: Option<&str>) -> u8 {
         None => settings.profiles.llm.variants.keys().map(|name| of(Some(name))).chain([of(None)]).collect(),
     };
     used.into_iter().filter_map(Bpe::place).fold(0, |bits, place| bits | 1 << place).max(1)
+}
+
+/// Warnings that are told one by one; the rest is counted.
+const TOLD_MAX: usize = 20;
+
+/// Tells about keys of the file that mean nothing to devboy.
+pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
+    for warning in file.warnings.iter().take(TOLD_MAX) {
+        writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
+    }
+    if let Some(more) = file.warnings.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
+        let more = numbers::counted(more as u64, "more warning");
+        writeln!(context.err, "# warning: {more} about {}; its JSON report lists them all", file.path.display())?;
+    }
+    Ok(())
 }

@@ -8,8 +8,11 @@ use toml_edit::{InlineTable, Value};
 use super::document::at_line;
 use super::outline::Outline;
 use super::schema::Node;
-use super::{KeyPath, lines, spell, tree};
+use super::{KeyPath, spell, tree};
 use crate::error::{Error, Result};
+
+/// Unknown keys for which a similar one is looked for; a bound of work, not a rule's threshold.
+const SUGGESTIONS_MAX: usize = 100;
 
 /// Something in the file that has no effect, or not the effect its author expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,21 +33,14 @@ struct Problem {
 }
 
 struct Check<'f> {
-    text: &'f str,
     outline: &'f Outline,
     problems: Vec<Problem>,
     warnings: Vec<Warning>,
 }
 
 /// Checks the whole file; the first problem by line is the error, the others are named in its hint.
-pub(super) fn check(
-    path: &Path,
-    text: &str,
-    outline: &Outline,
-    file: &Value,
-    built_in: &Value,
-) -> Result<Vec<Warning>> {
-    let mut check = Check { text, outline, problems: Vec::new(), warnings: Vec::new() };
+pub(super) fn check(path: &Path, outline: &Outline, file: &Value, built_in: &Value) -> Result<Vec<Warning>> {
+    let mut check = Check { outline, problems: Vec::new(), warnings: Vec::new() };
     check.value(Node::root(), file, Some(built_in), &KeyPath::default());
     check.problems.sort_by_key(|problem| problem.line);
     check.warnings.sort_by_key(|warning| warning.line);
@@ -107,21 +103,16 @@ impl Check<'_> {
     }
 
     fn unknown(&mut self, node: &Node, key: &str, at: &KeyPath) {
-        let suggestion = suggest(node, key);
+        // Whoever has so many unknown keys holds another file in hand; looking for what each was meant to be takes long.
+        let suggestion = (self.warnings.len() < SUGGESTIONS_MAX).then(|| suggest(node, key)).flatten();
         let meant = suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         let message = format!("unknown key `{at}` has no effect{meant}");
         self.warnings.push(Warning { line: self.line(at), key: at.to_string(), message, suggestion });
     }
 
     fn line(&self, at: &KeyPath) -> usize {
-        line_of(self.text, self.outline, at).unwrap_or(1)
+        self.outline.line_of(at).unwrap_or(1)
     }
-}
-
-/// The line where a key, or the first thing below it, is written.
-pub(super) fn line_of(text: &str, outline: &Outline, key: &KeyPath) -> Option<usize> {
-    let site = outline.at(key).or_else(|| outline.under(key).next())?;
-    Some(lines::number(text, site.start))
 }
 
 fn required(node: &Node) -> Vec<&str> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{Document, Value};
 
-use super::check::{Warning, check, line_of};
+use super::check::{Warning, check};
 use super::outline::Outline;
 use super::{CURRENT_VERSION, KeyPath, effective, lines, pins, tree, version};
 use crate::error::{Error, Result};
@@ -58,10 +58,10 @@ impl SettingsFile {
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let (outline, tree) = read(path, text)?;
         let schema_version = match tree::find(&tree, &version::key()) {
-            Some(found) => version::accept(found, path, line_of(text, &outline, &version::key()).unwrap_or(1))?,
+            Some(found) => version::accept(found, path, outline.line_of(&version::key()).unwrap_or(1))?,
             None => CURRENT_VERSION,
         };
-        let warnings = check(path, text, &outline, &tree, effective::built_in_tree())?;
+        let warnings = check(path, &outline, &tree, effective::built_in_tree())?;
         Ok(Self {
             path: path.to_owned(),
             text: text.to_owned(),
@@ -80,7 +80,7 @@ impl SettingsFile {
 
     /// The 1-based line where the key, or the first thing below it, is written.
     pub fn line_of(&self, key: &KeyPath) -> Option<usize> {
-        line_of(&self.text, &self.outline, key)
+        self.outline.line_of(key)
     }
 
     /// Whether a person marked the key, or a table that contains it, with `# pin`: at the end of its line or in the

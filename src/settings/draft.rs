@@ -16,7 +16,7 @@ use super::document::{at_line, read};
 use super::edit::{Change, NewValue};
 use super::outline::{Form, Outline, Site};
 use super::schema::Node;
-use super::{CURRENT_VERSION, KeyPath, SettingsFile, check, lines, lists, pins, spell, tree, version};
+use super::{CURRENT_VERSION, KeyPath, SettingsFile, lines, lists, pins, spell, tree, version};
 use crate::error::{Error, Result};
 
 /// A text in the making, read anew after every splice.
@@ -356,7 +356,7 @@ impl<'f> Draft<'f> {
     }
 
     fn refuse<T>(&self, key: &KeyPath, why: &str) -> Result<T> {
-        let near = key.upwards().find_map(|path| check::line_of(&self.text, &self.outline, &path));
+        let near = key.upwards().find_map(|path| self.outline.line_of(&path));
         let message = format!("`{key}` {why}, so it was not changed");
         Err(Error::failed(at_line(self.path, near.unwrap_or(1), &message))
             .hint("change this line by hand if you want it"))

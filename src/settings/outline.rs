@@ -1,8 +1,10 @@
 //! Where every key of a document stands in its text, as one flat list in file order.
 //!
 //! Headers, dotted keys, inline tables and lists of tables all become [`Site`]s, so that the rest of the module asks
-//! one question ("which sites lie under this path?") instead of walking five kinds of syntax.
+//! one question ("which sites lie under this path?") instead of walking five kinds of syntax. Sites and lines are looked up,
+//! never searched for, so that a file of many keys costs no more than its length.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml_edit::{Document, InlineTable, Item, Key, Table, Value};
@@ -43,6 +45,10 @@ pub(super) struct Site {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outline {
     sites: Vec<Site>,
+    /// Places in `sites` by path, each list in file order. Paths below a path follow it.
+    by_path: BTreeMap<KeyPath, Vec<usize>>,
+    /// Where each line but the first starts.
+    line_starts: Vec<usize>,
 }
 
 impl Outline {
@@ -51,6 +57,10 @@ impl Outline {
         let mut outline = Self::default();
         outline.table(document.as_table(), &KeyPath::default(), &KeyPath::default());
         outline.sites.sort_by_key(|site| site.start);
+        for (place, site) in outline.sites.iter().enumerate() {
+            outline.by_path.entry(site.path.clone()).or_default().push(place);
+        }
+        outline.line_starts = memchr::memchr_iter(b'\n', document.raw().as_bytes()).map(|end| end + 1).collect();
         outline
     }
 
@@ -59,14 +69,28 @@ impl Outline {
         &self.sites
     }
 
-    /// The site that writes exactly this key.
+    /// The first site that writes exactly this key.
     pub(super) fn at(&self, path: &KeyPath) -> Option<&Site> {
-        self.sites.iter().find(|site| site.path == *path)
+        self.all_at(path).next()
     }
 
-    /// The sites of the key and of everything below it.
+    /// All sites that write exactly this key, in file order.
+    pub(super) fn all_at(&self, path: &KeyPath) -> impl Iterator<Item = &Site> {
+        self.by_path.get(path).into_iter().flatten().map(|&place| &self.sites[place])
+    }
+
+    /// The sites of the key and of everything below it, in file order.
     pub(super) fn under(&self, path: &KeyPath) -> impl DoubleEndedIterator<Item = &Site> {
-        self.sites.iter().filter(move |site| site.path.starts_with(path))
+        let below = self.by_path.range(path.clone()..).take_while(|(below, _)| below.starts_with(path));
+        let mut places: Vec<usize> = below.flat_map(|(_, places)| places.iter().copied()).collect();
+        places.sort_unstable();
+        places.into_iter().map(|place| &self.sites[place])
+    }
+
+    /// The 1-based line where a key, or the first thing below it, is written.
+    pub(super) fn line_of(&self, key: &KeyPath) -> Option<usize> {
+        let site = self.at(key).or_else(|| self.under(key).next())?;
+        Some(1 + self.line_starts.partition_point(|&start| start <= site.start))
     }
 
     /// Whether the key is a list, and so has elements for children.

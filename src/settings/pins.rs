@@ -6,8 +6,9 @@ use super::{KeyPath, lines};
 /// Whether the key, or a table that contains it, is marked; a list is also pinned by a mark inside it.
 pub(super) fn is_pinned(text: &str, outline: &Outline, key: &KeyPath) -> bool {
     let is_list = outline.is_list(key);
-    let concerns = |site: &&Site| key.starts_with(&site.path) || (is_list && site.path.starts_with(key));
-    outline.sites().iter().filter(concerns).any(|site| has_mark(text, site))
+    let above = key.upwards();
+    let marked_above = above.into_iter().any(|path| outline.all_at(&path).any(|site| has_mark(text, site)));
+    marked_above || (is_list && outline.under(key).any(|site| has_mark(text, site)))
 }
 
 /// Whether a mark stands on the key itself, above it, below it or inside it.

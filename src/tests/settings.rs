@@ -994,3 +994,18 @@ fn the_shipped_defaults_and_a_full_tool_model_fit_the_schema() {
     assert_eq!(written, model);
     assert_eq!((model.cost_model.freshness_ttl_s, model.follow_up[0].probability), (Some(60), 0.1));
 }
+
+/// Every key is looked up, not searched for, and only the first get a guess; each names the line on which it stands.
+#[test]
+fn many_unknown_keys_are_warnings_with_their_lines() {
+    let blocks = (0..3_000).map(|n| format!("[tools.t{n}]\nodd{n} = {n}\n# \u{e4}\n\nspeculat = true\n"));
+    let text: String = blocks.collect();
+    let file = read(&text);
+    assert_eq!(file.warnings.len(), 6_000);
+    for warning in &file.warnings {
+        let line = text.split('\n').nth(warning.line - 1).unwrap();
+        assert!(line.starts_with(warning.key.rsplit('.').next().unwrap()), "{warning:?}: {line}");
+    }
+    let guessed = file.warnings.iter().filter(|warning| warning.suggestion.is_some()).count();
+    assert!((1..=100).contains(&guessed), "{guessed}");
+}

@@ -4,7 +4,7 @@
 use toml_edit::Value;
 
 use crate::cli::OutputArgs;
-use crate::commands::config::{config_path, is_format, load_config, unknown_format, vocabularies};
+use crate::commands::config::{config_path, is_format, load_config, unknown_format, vocabularies, warn_unknown};
 use crate::commands::replay::Args;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -84,9 +84,7 @@ impl Scenarios {
         for file in &self.files {
             let state = if file.existed { "" } else { " (does not exist: built-in values)" };
             writeln!(context.err, "# config: {}{state}", file.path.display())?;
-            for warning in &file.warnings {
-                writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
-            }
+            warn_unknown(file, context)?;
         }
         Ok(())
     }

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
-use crate::commands::config::config_path;
+use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::mine::projections;
 use crate::commands::tune::proposal::{Proposal, View, settle};
-use crate::commands::tune::warnings::{warn_unknown, warnings_json};
+use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{self, Settled, WriteArgs};
 use crate::commands::window;
 use crate::context::Context;

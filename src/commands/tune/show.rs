@@ -35,7 +35,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !args.output.quiet {
         let state = if file.existed { "" } else { " (does not exist: built-in values)" };
         writeln!(context.err, "# config: {}{state}", path.display())?;
-        super::warnings::warn_unknown(&file, context)?;
+        crate::commands::config::warn_unknown(&file, context)?;
         super::warnings::warn_models(&file, &Data::default(), context)?;
     }
     let rows = effective.leaves();

@@ -1,4 +1,4 @@
-//! Keys of the configuration that mean nothing to devboy: told to people and to programs.
+//! What is odd about a configuration: told to people and to programs.
 
 use serde_json::json;
 use toml_edit::Value;
@@ -9,14 +9,6 @@ use crate::planner::value_models::{Layers, Precedence, Severity};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::settings::{KeyPath, SettingsFile};
-
-/// Tells about keys of the file that mean nothing to devboy.
-pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
-    for warning in &file.warnings {
-        writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
-    }
-    Ok(())
-}
 
 /// Tells what is wrong with the value models of `[tools]`, laid over the shipped ones: links that lead nowhere or to tools
 /// that change something, probabilities that are none, circles of prerequisites.

@@ -9,7 +9,7 @@ mod telemetry;
 use serde_json::json;
 
 use crate::cli::Exit;
-use crate::commands::config::{config_path, load_config};
+use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::laid::Laid;
 use crate::commands::replay::scenarios::Scenarios;
@@ -151,9 +151,7 @@ fn tell(args: &Args, stage: &Stage, planners: &[learned::Planner], context: &mut
     let file = &stage.file;
     let state = if file.existed { "" } else { " (does not exist: built-in values)" };
     writeln!(context.err, "# config: {}{state}", file.path.display())?;
-    for warning in &file.warnings {
-        writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
-    }
+    warn_unknown(file, context)?;
     let configured = planners.iter().find(|planner| planner.name == learned::CONFIGURED);
     configured.map_or(Ok(()), |planner| warn(&planner.models, context))
 }
