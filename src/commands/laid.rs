@@ -44,7 +44,8 @@ impl Laid {
                 history.rename_tool(old, names.intern(new));
             }
         }
-        let repeats = totals::totals(input.corpus()).dedup;
+        let window = input.window.clone();
+        let repeats = totals::repeats(input.corpus(), window);
         let bodies = input.bodies();
         let words = &input.vocabulary;
         let models = match model {

@@ -28,6 +28,7 @@ use crate::model::effectiveness::Effectiveness;
 use crate::model::event::EventLog;
 use crate::model::fingerprint::Observed;
 use crate::model::journal::Inputs;
+use crate::model::reach::Reach;
 use crate::model::stats::SessionUse;
 use crate::model::tokenizer::Counting;
 use crate::model::trace::Millis;
@@ -168,21 +169,23 @@ impl Responses {
         Ok(())
     }
 
-    /// What is saved of the tokens now, and how much more each change of the configuration would save; none where a change
-    /// does not concern the pipeline.
-    pub fn effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
+    /// What `reach` saves of the tokens now, and how much more each change of the configuration would save;
+    /// none where a change does not concern the pipeline.
+    pub fn effects(&self, reach: &Reach, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
         self.pool.install(|| match &self.origin {
             Origin::Logs(origin) => {
                 let laid = &origin.1;
-                let scenario = |settings: &Settings| Scenario::new(settings, &laid.tape, laid.options(false));
+                let scenario = |settings: &Settings| {
+                    Scenario::new(settings, &laid.tape, laid.options(false)).within(reach, &laid.tape)
+                };
                 let piece = |_| Piece { tape: Cow::Borrowed(&laid.tape), weights: Vec::new() };
                 effects(1, &piece, &scenario(now), &changes.iter().map(scenario).collect::<Vec<_>>())
             }
-            Origin::Telemetry(_) => self.recorded_effects(now, changes),
+            Origin::Telemetry(_) => self.recorded_effects(reach, now, changes),
         })
     }
 
-    fn recorded_effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
+    fn recorded_effects(&self, reach: &Reach, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
         let sessions = self.sessions.iter().map(profile).collect();
         let kind = |tool: &str| tool_kind(&self.words, tool);
@@ -190,7 +193,8 @@ impl Responses {
         let skeleton = recorded.skeleton();
         // Tokens were counted by the recorder.
         let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
-        let scenario = |settings: &Settings| Scenario::new(settings, &skeleton, options.clone());
+        let scenario =
+            |settings: &Settings| Scenario::new(settings, &skeleton, options.clone()).within(reach, &skeleton);
         let pieces = self.pieces();
         let weights =
             |events: &Range<usize>| self.log.events[events.clone()].iter().map(|event| event.weight).collect();

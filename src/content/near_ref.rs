@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::json::{Cursor, Fault, RawStr, Shape};
 use crate::model::body_facts::{NearField, NearSignature, Size};
+use crate::model::id::Id;
 
 /// Bodies under this many bytes are no near-references of anything (published constant).
 pub const BODY_BYTES_MIN: usize = 500;
@@ -28,16 +29,17 @@ pub fn signature(body: &str, measure: &mut dyn FnMut(&str) -> Size) -> Option<Ne
     if fields.is_empty() || fields.len() > FIELDS_MAX || !fields.iter().all(|field| keys.insert(field.key.0)) {
         return None;
     }
-    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+    let mut skeleton = Vec::with_capacity(body.len());
     let mut end = 0;
     for field in &fields {
-        hasher.update(&body.as_bytes()[end..field.start]);
-        hasher.update(&[0, field.shape as u8]);
+        skeleton.extend_from_slice(&body.as_bytes()[end..field.start]);
+        // JSON has no zero byte outside of values, so that a place cannot be taken for text.
+        skeleton.extend_from_slice(&[0, field.shape as u8]);
         end = field.start + field.literal.len();
     }
-    hasher.update(&body.as_bytes()[end..]);
+    skeleton.extend_from_slice(&body.as_bytes()[end..]);
     let fields = fields.iter().map(|field| field.measured(measure)).collect();
-    Some(NearSignature { skeleton: hasher.digest(), fields })
+    Some(NearSignature { skeleton: Id::witness(&skeleton), fields })
 }
 
 /// What a near-reference from one body to another would change: the size of all changes, as they stand in the hint
@@ -70,7 +72,7 @@ struct Field<'a> {
 
 impl Field<'_> {
     fn measured(&self, measure: &mut dyn FnMut(&str) -> Size) -> NearField {
-        let value = xxhash_rust::xxh3::xxh3_64(self.literal);
+        let value = Id::witness(self.literal);
         let shown = if self.shape == Shape::String { &self.literal[1..self.literal.len() - 1] } else { self.literal };
         let plain = is_plain(self.key.0) && !self.key.0.contains(&b' ') && is_plain(shown);
         let texts = std::str::from_utf8(self.key.0).ok().zip(std::str::from_utf8(shown).ok()).filter(|_| plain);

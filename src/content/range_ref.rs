@@ -5,7 +5,9 @@
 //! the named body shows exactly so.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
+use crate::content::stretches::Stretch;
 use crate::content::{hints, numbered};
 
 /// How every hint begins: a body with such a line of its own is left as it is.
@@ -64,6 +66,20 @@ pub fn encode(new: &str, shown: &[(&str, &str)], run_min: usize) -> Option<Strin
         }
     }
     any.then(|| written.join("\n"))
+}
+
+/// Writes a body, cut into stretches, with hints in place of runs of them: each run with the name of the body that
+/// shows the same lines, in order.
+pub fn write(stretches: &[Stretch<'_>], runs: &[(Range<usize>, &str)]) -> String {
+    let mut out = String::new();
+    let mut end = 0;
+    for (run, id) in runs {
+        stretches[end..run.start].iter().for_each(|stretch| out.push_str(stretch.text));
+        out.push_str(&hints::range_reference(id, stretches[run.start].number, stretches[run.end - 1].number));
+        end = run.end;
+    }
+    stretches[end..].iter().for_each(|stretch| out.push_str(stretch.text));
+    out
 }
 
 /// Puts the lines back that hints stand for; `lookup` gives the body with a name. None if a hint leads nowhere.

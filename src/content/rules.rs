@@ -22,8 +22,8 @@ impl FormatRules {
     /// If the text does not fit, or a number makes no sense.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let rules: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
-        if rules.numbered_every == 0 || rules.range_lines_min == 0 {
-            return Err(Error::failed(format!("{origin}: numbered_every and range_lines_min are at least 1")));
+        if rules.numbered_every == 0 || rules.range_lines_min < 2 {
+            return Err(Error::failed(format!("{origin}: numbered_every is at least 1, range_lines_min at least 2")));
         }
         Ok(rules)
     }

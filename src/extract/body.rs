@@ -17,6 +17,9 @@ const ENCODED_BYTES_MAX: usize = 8 << 20;
 /// Recursion depths for which costs are kept; deeper ones cost what the last does.
 const DEPTH_MAX: u8 = 8;
 
+/// How the client begins the preview of a result that is over its inline limit.
+const PREVIEW_START: &str = "<persisted-output>";
+
 /// A worker's counters and knobs.
 pub struct Desk {
     counters: [Option<Counter>; VOCABULARIES.len()],
@@ -60,6 +63,7 @@ impl Desk {
             columns: described.columns,
             rows: described.rows,
             key_stability: described.key_stability,
+            preview: text.trim_start().starts_with(PREVIEW_START),
             oversize: bytes.len() > ENCODED_BYTES_MAX,
             ..BodyFacts::default()
         };
@@ -100,7 +104,7 @@ impl Desk {
     fn lines(&mut self, text: &str) -> Vec<Line> {
         let stretch = |stretch: Stretch<'_>| Line {
             number: stretch.number,
-            hash: xxhash_rust::xxh3::xxh3_64(stretch.text.as_bytes()) as u32,
+            text: Id::witness(stretch.text.as_bytes()),
             size: self.measure(stretch.text),
         };
         stretches(text).into_iter().map(stretch).collect()

@@ -50,14 +50,15 @@ fn body_columns(facts: &[&BodyFacts]) -> Vec<Column> {
         ("columns", u32s(each().map(|row| row.columns)), false),
         ("rows", u32s(each().map(|row| row.rows)), false),
         ("key_stability", f32s(each().map(|row| row.key_stability)), false),
+        ("preview", bools(each().map(|row| row.preview)), false),
         ("oversize", bools(each().map(|row| row.oversize)), false),
         ("unproven", u16s(each().map(|row| row.unproven)), false),
         ("published", bools(each().map(|row| row.published.is_some())), false),
         ("published_bytes", u32s(each().map(|row| row.published.unwrap_or_default().bytes)), false),
         ("published_o200k", u32s(each().map(|row| row.published.unwrap_or_default().tokens[0])), false),
         ("published_cl100k", u32s(each().map(|row| row.published.unwrap_or_default().tokens[1])), false),
-        ("near", blobs(each().map(|row| row.near.as_ref().map(pack_near).unwrap_or_default())), false),
-        ("lines", blobs(each().map(|row| pack_lines(&row.lines))), false),
+        ("near_witness", blobs(each().map(|row| row.near.as_ref().map(pack_near).unwrap_or_default())), false),
+        ("line_witnesses", blobs(each().map(|row| pack_lines(&row.lines))), false),
     ]
 }
 
@@ -70,10 +71,11 @@ fn read_bodies(columns: &Columns<'_>, facts: &mut Vec<BodyFacts>) -> Outcome<()>
     let (items, fields) = (columns.u32("items")?, columns.u32("fields")?);
     let (cols, rows) = (columns.u32("columns")?, columns.u32("rows")?);
     let (stability, oversize) = (columns.f32("key_stability")?, columns.bool("oversize")?);
+    let preview = columns.bool("preview")?;
     let (published, published_bytes) = (columns.bool("published")?, columns.u32("published_bytes")?);
     let (published_o200k, published_cl100k) = (columns.u32("published_o200k")?, columns.u32("published_cl100k")?);
     let unproven = columns.u16("unproven")?;
-    let (near, lines) = (columns.blobs("near")?, columns.blobs("lines")?);
+    let (near, lines) = (columns.blobs("near_witness")?, columns.blobs("line_witnesses")?);
     facts.extend((0..columns.0.num_rows()).map(|row| BodyFacts {
         body: body.at(row),
         sha: sha.at(row),
@@ -88,6 +90,7 @@ fn read_bodies(columns: &Columns<'_>, facts: &mut Vec<BodyFacts>) -> Outcome<()>
         columns: cols.value(row),
         rows: rows.value(row),
         key_stability: stability.value(row),
+        preview: preview.value(row),
         oversize: oversize.value(row),
         unproven: unproven.value(row),
         published: published.value(row).then(|| Size {
@@ -145,8 +148,10 @@ impl Packed<'_> {
         Some(u32::from_le_bytes(*bytes))
     }
 
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from(self.u32()?) | u64::from(self.u32()?) << 32)
+    fn id(&mut self) -> Option<Id> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(Id(*bytes))
     }
 
     fn size(&mut self) -> Option<Size> {
@@ -160,12 +165,12 @@ fn pack_size(size: &Size, out: &mut Vec<u8>) {
     }
 }
 
-/// Per line: number, hash, size.
+/// Per line: number, witness, size.
 fn pack_lines(lines: &[Line]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(lines.len() * 20);
+    let mut out = Vec::with_capacity(lines.len() * 32);
     for line in lines {
         out.extend_from_slice(&line.number.to_le_bytes());
-        out.extend_from_slice(&line.hash.to_le_bytes());
+        out.extend_from_slice(&line.text.0);
         pack_size(&line.size, &mut out);
     }
     out
@@ -173,15 +178,15 @@ fn pack_lines(lines: &[Line]) -> Vec<u8> {
 
 fn unpack_lines(bytes: &[u8]) -> Vec<Line> {
     let mut packed = Packed(bytes);
-    let next = || Some(Line { number: packed.u32()?, hash: packed.u32()?, size: packed.size()? });
+    let next = || Some(Line { number: packed.u32()?, text: packed.id()?, size: packed.size()? });
     std::iter::from_fn(next).collect()
 }
 
 /// The skeleton, then per field: value, whether it is plain, both sizes.
 fn pack_near(near: &NearSignature) -> Vec<u8> {
-    let mut out = near.skeleton.to_le_bytes().to_vec();
+    let mut out = near.skeleton.0.to_vec();
     for field in &near.fields {
-        out.extend_from_slice(&field.value.to_le_bytes());
+        out.extend_from_slice(&field.value.0);
         out.extend_from_slice(&u32::from(field.plain).to_le_bytes());
         pack_size(&field.old, &mut out);
         pack_size(&field.new, &mut out);
@@ -191,9 +196,8 @@ fn pack_near(near: &NearSignature) -> Vec<u8> {
 
 fn unpack_near(bytes: &[u8]) -> Option<NearSignature> {
     let mut packed = Packed(bytes);
-    let skeleton = packed.u64()?;
-    let next = || {
-        Some(NearField { value: packed.u64()?, plain: packed.u32()? != 0, old: packed.size()?, new: packed.size()? })
-    };
+    let skeleton = packed.id()?;
+    let next =
+        || Some(NearField { value: packed.id()?, plain: packed.u32()? != 0, old: packed.size()?, new: packed.size()? });
     Some(NearSignature { skeleton, fields: std::iter::from_fn(next).collect() })
 }

@@ -5,13 +5,14 @@
 //! [`crate::model::history`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::{Names, Sym};
-use crate::model::trace::{Answered, Asked, MarkKind, MarkRow, SUMMARY_WITHIN_RECORDS, Status, Usage};
+use crate::model::trace::{Answered, Asked, MarkKind, MarkRow, Millis, SUMMARY_WITHIN_RECORDS, Status, Usage};
 
 /// Lags for which directly-follows totals are given.
 const LAGS: [usize; 3] = [1, 2, 3];
@@ -115,11 +116,18 @@ pub struct Totals {
 
 /// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
-    let mut sums = Sums::default();
-    for file in &corpus.files {
-        sums.add_file(file);
-    }
-    sums.finish(&corpus.names)
+    sums(corpus, Millis::MIN..Millis::MAX).finish(&corpus.names)
+}
+
+/// The exact repeats among the results that came within a window.
+pub fn repeats(corpus: &Corpus, window: Range<Millis>) -> RepeatTotals {
+    sums(corpus, window).totals.dedup
+}
+
+fn sums(corpus: &Corpus, window: Range<Millis>) -> Sums {
+    let mut sums = Sums { window, ..Sums::default() };
+    corpus.files.iter().for_each(|file| sums.add_file(file));
+    sums
 }
 
 #[derive(Default)]
@@ -131,6 +139,8 @@ struct ToolSums {
 
 #[derive(Default)]
 struct Sums {
+    /// Results outside are no repeats, and nothing repeats them.
+    window: Range<Millis>,
     totals: Totals,
     sessions: IdSet<Id>,
     calls: IdSet<Id>,
@@ -204,7 +214,7 @@ impl Sums {
                 seen.clear();
                 current = partition;
             }
-            if body.chars < REPEAT_CHARS_MIN {
+            if body.chars < REPEAT_CHARS_MIN || !self.window.contains(&body.ts) {
                 continue;
             }
             let sums = &mut self.totals.dedup;

@@ -19,8 +19,8 @@ pub struct Encoding {
 /// A top-level field of a JSON object, as far as a near-reference needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NearField {
-    /// Hash of the value's text.
-    pub value: u64,
+    /// Witness of the value's text.
+    pub value: Id,
     /// Whether key and value can stand in a hint without being misread.
     pub plain: bool,
     /// Size of `, key: value`.
@@ -32,8 +32,8 @@ pub struct NearField {
 /// What decides whether one JSON object is another one with a few changed scalars.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NearSignature {
-    /// Hash of the body without its top-level scalar values: all of its other bytes.
-    pub skeleton: u64,
+    /// Witness of the body without its top-level scalar values: all of its other bytes, with the types of the values.
+    pub skeleton: Id,
     /// The scalar values, in the order of the body.
     pub fields: Vec<NearField>,
 }
@@ -43,8 +43,8 @@ pub struct NearSignature {
 pub struct Line {
     /// The number that stands on the line; 0 for other text.
     pub number: u32,
-    /// Hash of the line with its number.
-    pub hash: u32,
+    /// Witness of the line with its number and its line end.
+    pub text: Id,
     /// Size; those of all stretches add up to that of the body, token by token.
     pub size: Size,
 }
@@ -78,6 +78,8 @@ pub struct BodyFacts {
     pub rows: u32,
     /// Mean Jaccard index of the key sets of an array of objects, 0 … 1.
     pub key_stability: f32,
+    /// Whether the client cut the result down to this: the whole stands in a file that the body names.
+    pub preview: bool,
     /// Whether the body was too large to be written in other ways.
     pub oversize: bool,
     /// Ways to write it that did not give it back: not used.

@@ -88,8 +88,10 @@ impl Finding {
 /// What a change would have done to the recorded responses, by replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// Tokens saved more; negative if it loses.
+    /// Tokens saved more, if everything could be changed: a bound. Negative if it loses.
     pub tokens: f64,
+    /// The same for an MCP host, which changes the answers of its own tools only: what the pipeline runs in.
+    pub host: f64,
     /// Of all tokens as they are.
     pub baseline: f64,
 }

@@ -50,6 +50,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// When its result came; when it was asked, if that is not known.
+    pub fn answered_at(&self) -> Millis {
+        if self.ts == NO_TIME { NO_TIME } else { self.ts.saturating_add(self.latency_ms.unwrap_or(0).into()) }
+    }
+
     /// Whether the tool ran and answered, well or badly: only then do size and latency tell something about it.
     pub fn ran(&self) -> bool {
         matches!(self.status, Status::Ok | Status::Error)

@@ -1,8 +1,10 @@
 //! 128-bit names for things whose text must not be kept.
 //!
-//! Two families, told apart by what they are for. [`Id::of`] (XXH3-128) joins rows inside one machine's lake: message ids,
-//! call ids, record ids, bodies. [`Id::pseudonym`] (SHA-256, first 16 bytes) names what may be shown or exported:
-//! sessions, projects, files. Short prefixes of either are not anonymous against somebody who can guess the text.
+//! Three families, told apart by what they are for. [`Id::of`] (XXH3-128) joins rows inside one machine's lake:
+//! message ids, call ids, record ids, bodies. [`Id::pseudonym`] (SHA-256, first 16 bytes) names what may be shown
+//! or exported: sessions, projects, files. [`Id::witness`] (SHA-256, first 16 bytes) stands for a text where a hint
+//! claims that two texts are equal. Short prefixes of either are not anonymous against somebody who can guess the
+//! text.
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -28,6 +30,12 @@ impl Id {
         let mut out = [0; 16];
         out.copy_from_slice(&digest[..16]);
         Self(out)
+    }
+
+    /// What two texts are compared by once they are gone: nobody can write two different ones with the same witness.
+    /// The one place where that function is chosen.
+    pub fn witness(bytes: &[u8]) -> Self {
+        Self::pseudonym(bytes)
     }
 
     /// True unless this is [`Id::NONE`].

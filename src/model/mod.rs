@@ -22,6 +22,7 @@ pub mod pattern;
 pub mod policy;
 pub mod prefetches;
 pub mod projection;
+pub mod reach;
 pub mod savings;
 pub mod significance;
 pub mod stats;

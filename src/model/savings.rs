@@ -125,6 +125,15 @@ impl Tally {
     }
 }
 
+/// Hints that were expanded back to the body for which they stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Expanded {
+    /// Gave the body back.
+    pub same: u64,
+    /// Did not: a fault of the replay.
+    pub different: u64,
+}
+
 /// A share of 1; none of nothing.
 pub fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)

@@ -1,12 +1,13 @@
 //! What no cache could do better: exact references with hindsight.
 //!
 //! Both bounds keep the rules of a hint (same context and partition, only what was shown and not cleared since, real
-//! costs); they lift what a live cache is limited by.
+//! costs, only answers in reach); they lift what a live cache is limited by.
 
 use std::collections::BTreeSet;
 
 use crate::content::hints::{self, Shown, Wording};
 use crate::model::id::IdMap;
+use crate::model::reach::Reached;
 use crate::model::savings::Bounds;
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Outcome, Tape};
@@ -45,7 +46,8 @@ fn one_context(
                 let counting = scenario.sessions[response.session as usize].counting;
                 bounds.baseline += counting.tokens(&tape.facts_of(response).raw);
             }
-            (response.outcome == Outcome::Answer).then_some((index, response.body))
+            let known = scenario.endpoints[response.endpoint as usize].reached != Reached::Misses;
+            (response.outcome == Outcome::Answer && known).then_some((index, response.body))
         })
         .collect();
     // The next use of each answer's body, by place in `answers`; behind the end if there is none.
@@ -83,6 +85,9 @@ fn one_context(
 /// What a reference from one answer to an earlier one saves.
 fn saved(tape: &Tape, scenario: &Scenario, index: usize, shown: usize) -> u64 {
     let response = &tape.responses[index];
+    if !scenario.reaches(response) {
+        return 0;
+    }
     let counting = scenario.sessions[response.session as usize].counting;
     let frame = hints::reference_size(Shown::AsIs, Wording::Terse);
     let hint = counting.tokens(&frame.plus(&tape.responses[shown].handle.size()));

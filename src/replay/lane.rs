@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use crate::content::hints::{self, Shown};
+use crate::model::reach::Reached;
 use crate::replay::effects::Present;
 use crate::replay::layers::exact_dedup::wording;
 use crate::replay::offer::What;
@@ -33,6 +34,8 @@ struct Step {
     refers: bool,
     /// The tool was started: what it changes is stale.
     ran: bool,
+    /// A preview of a result that stands in a file.
+    preview: bool,
 }
 
 /// The responses of a tape, as far as L0 asks about them.
@@ -80,6 +83,7 @@ impl<'t> Lane<'t> {
                 counts: !matches!(response.outcome, Outcome::Silent | Outcome::Prefetched | Outcome::Unstudied),
                 refers: response.outcome == Outcome::Answer,
                 ran: response.ran,
+                preview: response.body_at_hand.preview,
             });
         });
         Self { tape, steps, weights }
@@ -121,25 +125,27 @@ impl<'t> Lane<'t> {
         if !step.refers || step.bytes < policy.body_bytes_min.max(1) {
             return step.baseline;
         }
-        if !policy.dedup {
-            return step.otherwise;
+        let reached = policy.reached == Reached::Changes && (change.previews || !step.preview);
+        let otherwise = step.otherwise;
+        if !policy.dedup || policy.reached == Reached::Misses {
+            return otherwise;
         }
         match cache.touch(step.body) {
-            Some(shown_by) if self.steps[shown_by as usize].hint < step.otherwise => self.steps[shown_by as usize].hint,
-            Some(_) => {
-                cache.show_again(index);
-                step.otherwise
+            Some(shown_by) if reached && self.steps[shown_by as usize].hint < otherwise => {
+                return self.steps[shown_by as usize].hint;
             }
-            None => {
-                cache.insert(step.body, index);
-                step.otherwise
-            }
+            Some(_) => cache.show_again(index),
+            None => cache.insert(step.body, index),
         }
+        otherwise
     }
 
     fn make_stale(&self, change: &Scenario, index: usize, cache: &mut Recent) {
         let response: &Response = &self.tape.responses[index];
         let policy = &change.endpoints[response.endpoint as usize];
+        if policy.reached == Reached::Misses {
+            return;
+        }
         if policy.mutates_files && response.path.is_some() {
             cache.drop_if(|shown_by| self.tape.is_read_of(shown_by, response.path));
         }

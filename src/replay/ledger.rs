@@ -4,15 +4,7 @@ use crate::content::encode;
 use crate::model::body_shape::BodyShape;
 use crate::model::savings::Tally;
 use crate::replay::offer::{Decision, What};
-use crate::replay::tape::{Response, Tape};
-
-/// One decision with what it is about.
-pub(super) struct Decided<'t> {
-    pub response: &'t Response,
-    pub shape: u8,
-    pub baseline: u64,
-    pub decision: Decision,
-}
+use crate::replay::tape::{Outcome, Response, Tape};
 
 /// Everything that was decided in one replay.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,6 +25,8 @@ pub struct Ledger {
     pub near_refs: u64,
     /// Answers by references to lines.
     pub range_refs: u64,
+    /// Places that were looked at for lines: the work of these references.
+    pub range_looks: u64,
     /// Responses of which no facts are known; they are in no other figure.
     pub unstudied: u64,
 }
@@ -48,16 +42,20 @@ impl Ledger {
             references: 0,
             near_refs: 0,
             range_refs: 0,
+            range_looks: 0,
             unstudied: 0,
         }
     }
 
-    pub(super) fn add(&mut self, decided: &Decided<'_>) {
-        let Decided { response, shape, baseline, decision } = *decided;
-        let Decision { layer, what, tokens } = decision;
+    /// Books what was decided for a response; nothing for one without text.
+    pub(super) fn note(&mut self, response: &Response, baseline: u64, decision: Option<&Decision>) {
+        let Some(&Decision { layer, what, tokens }) = decision else {
+            self.unstudied += u64::from(response.outcome == Outcome::Unstudied);
+            return;
+        };
         let session = &mut self.sessions[response.session as usize];
         let endpoint = &mut self.endpoints[response.endpoint as usize];
-        let shape = &mut self.shapes[shape as usize % BodyShape::COUNT];
+        let shape = &mut self.shapes[response.body_at_hand.shape as usize % BodyShape::COUNT];
         // The total is that of all shapes: it is added up at the end.
         for tally in [session, endpoint, shape] {
             tally.add(layer, baseline, tokens);

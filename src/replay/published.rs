@@ -1,57 +1,111 @@
 //! What the published accounting would have said about the same logs: shown beside the truth, never used.
 //!
-//! The published pipeline keeps one cache per session whoever speaks, fills it even from failed calls that it should
-//! not have seen, counts text that its encoders delete as saved, and divides what encoders save by all tokens.
+//! The published pipeline keeps one cache per session, in which everybody's answers meet in the order of time; a
+//! compaction of any reader empties it. It counts text that its encoders delete as saved, and divides what encoders
+//! save by all tokens. Answers flagged as errors pass it by: they are no events, and not cached.
 
-use crate::content::hints::{self, Shown, Wording};
+use crate::content::hints::{self, Shown};
+use crate::model::id::IdMap;
 use crate::model::savings::{PublishedClaim, share};
+use crate::model::trace::{Millis, NO_TIME};
 use crate::replay::cache::{Cache, Entry};
+use crate::replay::layers::exact_dedup::wording;
 use crate::replay::scenario::Scenario;
-use crate::replay::tape::{Outcome, Tape, ToolKind};
+use crate::replay::tape::{Outcome, Tape};
 
-/// Replays the published accounting.
-pub fn published_claim(tape: &Tape, scenario: &Scenario) -> PublishedClaim {
-    let mut cache = Cache::new(scenario.lru_size);
-    let (mut session, mut partition) = (None, 0);
-    let (mut events, mut hits, mut baseline, mut by_hints, mut by_encoders, mut missed) = (0, 0, 0, 0, 0, 0);
-    for (index, response) in (0..).zip(&tape.responses) {
-        if session != Some(response.session) || partition != response.partition {
-            cache.clear();
-            (session, partition) = (Some(response.session), response.partition);
+/// Replays the published accounting; `answered` tells when each response came.
+pub fn published_claim(tape: &Tape, scenario: &Scenario, answered: &[Millis]) -> PublishedClaim {
+    let mut sums = Sums::default();
+    let mut host = Host { tape, scenario, cache: Cache::new(scenario.lru_size) };
+    let (mut session, mut partitions) = (None, IdMap::default());
+    for index in in_order_of_time(tape, answered) {
+        let response = &tape.responses[index as usize];
+        if session.replace(response.session) != Some(response.session) {
+            host.cache.clear();
+            partitions.clear();
         }
-        let endpoint = &tape.endpoints[response.endpoint as usize];
-        if endpoint.kind == ToolKind::FileMutate && response.path.is_some() {
-            cache.drop_if(|entry| tape.is_read_of(entry.response, response.path));
+        let partition = partitions.insert(response.chain, response.partition);
+        if partition.is_some_and(|partition| partition != response.partition) {
+            host.cache.clear();
         }
-        if !matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
-            continue;
-        }
-        let facts = tape.facts_of(response);
-        let counting = scenario.sessions[response.session as usize].counting;
-        let tokens = counting.tokens(&facts.raw);
-        events += 1;
-        baseline += tokens;
-        if facts.raw.bytes < scenario.endpoints[response.endpoint as usize].body_bytes_min {
-            missed += tokens;
-            continue;
-        }
-        if let Some(entry) = cache.touch(response.body) {
-            let handle = tape.responses[entry.response as usize].handle.size();
-            let hint = hints::reference_size(Shown::AsIs, Wording::Standard).plus(&handle);
-            hits += 1;
-            by_hints += tokens.saturating_sub(counting.tokens(&hint));
-            continue;
-        }
-        missed += tokens;
-        cache.insert(Entry { body: response.body, response: index, shown: Shown::AsIs });
-        by_encoders += facts.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
+        host.meet(index, &mut sums);
     }
-    let (p, e) = (share(hits, events), share(by_encoders, missed));
+    let (p, e) = (share(sums.hits, sums.events), share(sums.by_encoders, sums.missed));
     PublishedClaim {
         hits: p,
-        dedup: share(by_hints, baseline),
-        encoder: share(by_encoders, baseline),
-        total: share(by_hints + by_encoders, baseline),
+        dedup: share(sums.by_hints, sums.baseline),
+        encoder: share(sums.by_encoders, sums.baseline),
+        total: share(sums.by_hints + sums.by_encoders, sums.baseline),
         formula: p.zip(e).map(|(p, e)| p + (1.0 - p) * e),
+    }
+}
+
+/// The responses session by session, in the order in which they came. One without a time came with the one before it.
+fn in_order_of_time(tape: &Tape, answered: &[Millis]) -> Vec<u32> {
+    let mut came = Vec::with_capacity(tape.responses.len());
+    let mut last = (None, NO_TIME);
+    for (index, (response, &at)) in (0_u32..).zip(tape.responses.iter().zip(answered)) {
+        let before = if last.0 == Some(response.chain) { last.1 } else { NO_TIME };
+        let at = if at == NO_TIME { before } else { at };
+        last = (Some(response.chain), at);
+        came.push((response.session, at, index));
+    }
+    came.sort_unstable();
+    came.into_iter().map(|(_, _, index)| index).collect()
+}
+
+#[derive(Default)]
+struct Sums {
+    events: u64,
+    hits: u64,
+    baseline: u64,
+    missed: u64,
+    by_hints: u64,
+    by_encoders: u64,
+}
+
+/// The published pipeline in front of one session.
+struct Host<'t> {
+    tape: &'t Tape,
+    scenario: &'t Scenario,
+    cache: Cache,
+}
+
+impl Host<'_> {
+    fn meet(&mut self, index: u32, sums: &mut Sums) {
+        let response = &self.tape.responses[index as usize];
+        let policy = &self.scenario.endpoints[response.endpoint as usize];
+        // Before the call is made, so that it makes no difference how it ends.
+        if policy.mutates_files && response.path.is_some() && response.ran {
+            self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
+        }
+        if !matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
+            return;
+        }
+        let facts = self.tape.facts_of(response);
+        let counting = self.scenario.sessions[response.session as usize].counting;
+        let tokens = counting.tokens(&facts.raw);
+        sums.events += 1;
+        sums.baseline += tokens;
+        if facts.raw.bytes < policy.body_bytes_min.max(1) {
+            sums.missed += tokens;
+            return;
+        }
+        if let Some(entry) = if policy.dedup { self.cache.touch(response.body) } else { None } {
+            let kind = self.tape.endpoints[response.endpoint as usize].kind;
+            let frame = hints::reference_size(Shown::AsIs, wording(self.scenario.verbosity, kind));
+            let hint = frame.plus(&self.tape.responses[entry.response as usize].handle.size());
+            sums.hits += 1;
+            sums.by_hints += tokens.saturating_sub(counting.tokens(&hint));
+            return;
+        }
+        sums.missed += tokens;
+        sums.by_encoders += facts.published.map_or(0, |size| tokens.saturating_sub(counting.tokens(&size)));
+        // Endpoints without L0 fill the cache all the same.
+        self.cache.insert(Entry { body: response.body, response: index, shown: Shown::AsIs });
+        if !policy.invalidates.is_empty() {
+            let endpoint = |entry: &Entry| self.tape.responses[entry.response as usize].endpoint;
+            self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::model::names::Sym;
 use crate::model::savings::LayerId;
 use crate::model::tokenizer::VOCABULARIES;
 use crate::model::trace::Handle;
+use crate::replay::runs::Windows;
 use crate::replay::tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};
 
 /// A log of recorded responses, ready to be laid out piece by piece.
@@ -64,6 +65,7 @@ impl<'l> Recorded<'l> {
             sessions: Vec::new(),
             range_lines_min: usize::MAX,
             encodings: Vec::new(),
+            windows: Windows::default(),
         };
         let (bodies, encoded) = self.bodies(events, &mut tape);
         let mut fresh = tape.facts.len() as u32;
@@ -119,7 +121,13 @@ impl<'l> Recorded<'l> {
             outcome: if event.mixed { Outcome::Mixed } else { Outcome::Answer },
             ran: true,
             handle: Handle { short: event.call, bytes: 0, tokens: [tokens; VOCABULARIES.len()] },
-            body_at_hand: BodyAtHand { raw: raw(event), shape: event.shape, shares_lines: false, encodings },
+            body_at_hand: BodyAtHand {
+                raw: raw(event),
+                shape: event.shape,
+                shares_lines: false,
+                preview: false,
+                encodings,
+            },
         }
     }
 

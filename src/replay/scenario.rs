@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::content::encode::{self, Family};
 use crate::model::body_facts::{BodyFacts, Encoding};
 use crate::model::body_shape::BodyShape;
+use crate::model::reach::{Reach, Reached};
 use crate::model::tokenizer::Counting;
-use crate::replay::tape::{Endpoint, Response, Tape, ToolKind};
+use crate::replay::tape::{Endpoint, Outcome, Response, Tape, ToolKind};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};
 
 /// The hint type of near-references in `[hints.types]`.
@@ -38,6 +39,8 @@ pub struct EndpointPolicy {
     pub mutates_files: bool,
     /// Endpoints whose cached answers a call makes stale, by number.
     pub invalidates: Vec<u32>,
+    /// What whoever runs the pipeline can do with its answers.
+    pub reached: Reached,
 }
 
 /// What holds for a session.
@@ -62,6 +65,8 @@ pub struct Scenario {
     pub endpoints: Vec<EndpointPolicy>,
     /// By session.
     pub sessions: Vec<SessionPolicy>,
+    /// Whether whoever runs the pipeline may change previews.
+    pub previews: bool,
     /// See [`Options`].
     pub options: Options,
     thresholds: ShapeThresholds,
@@ -90,6 +95,7 @@ impl Scenario {
             sessions: session_policies(settings, tape, options.counting),
             thresholds: settings.mckp.shape_thresholds.clone(),
             router: router(settings, options.extended),
+            previews: true,
             csv: number("csv"),
             kv: number("kv"),
             options,
@@ -102,6 +108,29 @@ impl Scenario {
         Self { router: router(settings, options.extended), options, ..self.clone() }
     }
 
+    /// The same configuration, run by somebody who cannot change everything.
+    #[must_use]
+    pub fn within(&self, reach: &Reach, tape: &Tape) -> Self {
+        let mut scenario = Self { previews: reach.previews, ..self.clone() };
+        for (policy, endpoint) in scenario.endpoints.iter_mut().zip(&tape.endpoints) {
+            policy.reached = reach.of(&endpoint.tool);
+        }
+        scenario
+    }
+
+    /// Whether a response may be changed.
+    pub fn reaches(&self, response: &Response) -> bool {
+        let policy = &self.endpoints[response.endpoint as usize];
+        policy.reached == Reached::Changes && (self.previews || !response.body_at_hand.preview)
+    }
+
+    /// Tokens of the answers that may be changed.
+    pub fn tokens_reached(&self, tape: &Tape) -> u64 {
+        let answers = tape.responses.iter().filter(|response| response.outcome == Outcome::Answer);
+        let reached = answers.filter(|response| self.reaches(response));
+        reached.map(|one| self.sessions[one.session as usize].counting.tokens(&one.body_at_hand.raw)).sum()
+    }
+
     /// Whether the same holds in both, apart from what is said for single endpoints and sessions.
     pub fn is_alike_for_all(&self, other: &Self) -> bool {
         self.lru_size == other.lru_size && self.encodes_like(other)
@@ -110,6 +139,7 @@ impl Scenario {
     /// The same, whatever the size of the cache.
     pub fn encodes_like(&self, other: &Self) -> bool {
         self.verbosity == other.verbosity
+            && self.previews == other.previews
             && self.options == other.options
             && self.thresholds == other.thresholds
             && self.router == other.router
@@ -222,6 +252,7 @@ fn endpoint_policy(settings: &Settings, tape: &Tape, endpoint: &Endpoint) -> End
         template: template.map(|(number, _)| number),
         mutates_files: endpoint.kind == ToolKind::FileMutate,
         invalidates: invalidates.map(|(number, _)| number).collect(),
+        reached: Reached::Changes,
     }
 }
 

@@ -4,11 +4,15 @@
 use std::ops::Range;
 
 use crate::content::hints::Shown;
+use crate::model::reach::Reached;
+use crate::model::savings::Expanded;
 use crate::replay::cache::{Cache, Entry};
+use crate::replay::expansion::Expansion;
 use crate::replay::layers::{Layer, exact_dedup::ExactDedup, near_ref::NearRef, passthrough::Passthrough};
 use crate::replay::layers::{range_ref::RangeRef, router::Router, template::Template};
-use crate::replay::ledger::{Decided, Ledger};
+use crate::replay::ledger::Ledger;
 use crate::replay::offer::{Decision, Event, Offer, What};
+use crate::replay::runs::Run;
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Outcome, Response, Tape};
 
@@ -20,17 +24,42 @@ pub fn replay(tape: &Tape, scenario: &Scenario) -> Ledger {
 /// Replays a tape and tells of every decision, in order. Responses without text have none.
 pub fn replay_each(tape: &Tape, scenario: &Scenario, each: &mut dyn FnMut(u32, &Decision)) -> Ledger {
     let mut ledger = Ledger::new(tape);
-    let stack = walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision| {
-        let response = &tape.responses[index as usize];
-        let Some(decision) = decision else {
-            ledger.unstudied += u64::from(response.outcome == Outcome::Unstudied);
-            return;
-        };
-        ledger.add(&Decided { response, shape: response.body_at_hand.shape, baseline, decision: *decision });
-        each(index, decision);
+    let stack = walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision, _| {
+        ledger.note(&tape.responses[index as usize], baseline, decision);
+        if let Some(decision) = decision {
+            each(index, decision);
+        }
     });
     stack.finish(&mut ledger);
     ledger
+}
+
+/// The same, and every hint is expanded back to the body for which it stands.
+pub fn replay_expanded(
+    tape: &Tape,
+    scenario: &Scenario,
+    each: &mut dyn FnMut(u32, &Decision, &[Run]),
+) -> (Ledger, Expanded) {
+    let mut ledger = Ledger::new(tape);
+    let mut expansion = Expansion::new(tape);
+    let mut evictions = tape.evictions.iter().peekable();
+    let mut context = None;
+    let stack = walk(tape, scenario, 0..tape.responses.len(), &mut |index, baseline, decision, runs| {
+        let response = &tape.responses[index as usize];
+        while let Some((_, gone)) = evictions.next_if(|(before, _)| *before <= index) {
+            expansion.evict(*gone);
+        }
+        if context.replace(response.context()) != Some(response.context()) {
+            expansion.enter();
+        }
+        ledger.note(response, baseline, decision);
+        if let Some(decision) = decision {
+            expansion.send(index, decision, runs);
+            each(index, decision, runs);
+        }
+    });
+    stack.finish(&mut ledger);
+    (ledger, expansion.finish())
 }
 
 /// Replays some of the responses of a tape, whole sessions, and tells of every decision with the tokens as they are. No
@@ -41,7 +70,7 @@ pub fn replay_sessions(
     responses: Range<usize>,
     each: &mut dyn FnMut(u32, u64, &Decision),
 ) {
-    walk(tape, scenario, responses, &mut |index, baseline, decision| {
+    walk(tape, scenario, responses, &mut |index, baseline, decision, _| {
         if let Some(decision) = decision {
             each(index, baseline, decision);
         }
@@ -54,7 +83,7 @@ pub(super) fn fallbacks(tape: &Tape, scenario: &Scenario, each: &mut impl FnMut(
     for (index, response) in (0..).zip(&tape.responses) {
         let offer = stack.offer(index, response);
         let fallback = match response.outcome {
-            Outcome::Answer => stack.encode(&offer),
+            Outcome::Answer if scenario.reaches(response) => stack.encode(&offer),
             _ => stack.passthrough.take(&offer),
         };
         each(response, offer.baseline, fallback);
@@ -65,7 +94,7 @@ fn walk<'t>(
     tape: &'t Tape,
     scenario: &'t Scenario,
     responses: Range<usize>,
-    each: &mut impl FnMut(u32, u64, Option<&Decision>),
+    each: &mut impl FnMut(u32, u64, Option<&Decision>, &[Run]),
 ) -> Stack<'t> {
     let mut stack = Stack::new(tape, scenario);
     let first = tape.evictions.partition_point(|&(before, _)| (before as usize) < responses.start);
@@ -78,8 +107,8 @@ fn walk<'t>(
         stack.enter(response);
         stack.make_stale(response);
         match stack.decide(index, response) {
-            Some((baseline, decision)) => each(index, baseline, Some(&decision)),
-            None => each(index, 0, None),
+            Some((baseline, decision)) => each(index, baseline, Some(&decision), stack.range.runs()),
+            None => each(index, 0, None, &[]),
         }
     }
     stack
@@ -93,7 +122,7 @@ struct Stack<'t> {
     cache: Cache,
     exact: ExactDedup,
     near: NearRef,
-    range: RangeRef,
+    range: RangeRef<'t>,
     template: Template,
     router: Router,
     passthrough: Passthrough,
@@ -108,7 +137,7 @@ impl<'t> Stack<'t> {
             cache: Cache::new(scenario.lru_size),
             exact: ExactDedup,
             near: NearRef::default(),
-            range: RangeRef::new(scenario.options.extended, tape.range_lines_min),
+            range: RangeRef::new(scenario.options.extended, &tape.windows),
             template: Template,
             router: Router,
             passthrough: Passthrough,
@@ -117,7 +146,7 @@ impl<'t> Stack<'t> {
 
     /// Begins another context or partition if the response stands in one.
     fn enter(&mut self, response: &Response) {
-        let context = (response.session, response.chain, response.partition);
+        let context = response.context();
         if self.context == Some(context) {
             return;
         }
@@ -133,6 +162,9 @@ impl<'t> Stack<'t> {
             return;
         }
         let policy = &self.scenario.endpoints[response.endpoint as usize];
+        if policy.reached == Reached::Misses {
+            return;
+        }
         if policy.mutates_files && response.path.is_some() {
             self.cache.drop_if(|entry| self.tape.is_read_of(entry.response, response.path));
         }
@@ -156,20 +188,23 @@ impl<'t> Stack<'t> {
         if matches!(response.outcome, Outcome::Silent | Outcome::Prefetched | Outcome::Unstudied) {
             return None;
         }
+        self.range.pass();
         let mut offer = self.offer(index, response);
         let (baseline, endpoint) = (offer.baseline, offer.endpoint);
         let bytes = response.body_at_hand.raw.bytes;
-        let decision = if response.outcome == Outcome::Answer && bytes >= endpoint.body_bytes_min.max(1) {
+        let eligible = response.outcome == Outcome::Answer && bytes >= endpoint.body_bytes_min.max(1);
+        let decision = if eligible && self.scenario.reaches(response) {
             // What later layers would send decides whether a hint pays.
             let fallback = self.encode(&offer);
             offer.otherwise = fallback.tokens;
             let hint = if endpoint.dedup { self.refer(&offer) } else { None };
-            let decision = hint.unwrap_or(fallback);
-            self.remember(&offer, &decision);
-            decision
+            hint.unwrap_or(fallback)
         } else {
             self.passthrough.take(&offer)
         };
+        if eligible && endpoint.reached != Reached::Misses {
+            self.remember(&offer, &decision);
+        }
         debug_assert!(decision.tokens <= baseline, "no response may grow");
         Some((baseline, decision))
     }
@@ -216,6 +251,7 @@ impl<'t> Stack<'t> {
     fn finish(&self, ledger: &mut Ledger) {
         ledger.near_refs = self.near.count();
         ledger.range_refs = self.range.count();
+        ledger.range_looks = self.range.looks();
         ledger.close();
     }
 }

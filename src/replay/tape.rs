@@ -1,14 +1,13 @@
 //! The history as the pipeline would have met it: one response after the other, context by context.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::LazyLock;
 
 use crate::model::body_facts::{BodyFacts, Encoding, Size};
 use crate::model::history::{Call, History};
-use crate::model::id::{Id, IdHasher, IdMap};
+use crate::model::id::{Id, IdMap};
 use crate::model::names::Names;
 use crate::model::trace::{Handle, ResultKind, Status};
+use crate::replay::runs::Windows;
 
 /// Facts about a body of which nothing is recorded but its size.
 static NOTHING: LazyLock<BodyFacts> = LazyLock::new(BodyFacts::default);
@@ -78,6 +77,13 @@ pub struct Response {
     pub body_at_hand: BodyAtHand,
 }
 
+impl Response {
+    /// Session, chain and partition: what one reader has before it.
+    pub fn context(&self) -> (u32, u32, u32) {
+        (self.session, self.chain, self.partition)
+    }
+}
+
 /// A copy of the facts that every decision needs: a replay is bound by how far it jumps about in memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BodyAtHand {
@@ -85,9 +91,11 @@ pub struct BodyAtHand {
     pub raw: Size,
     /// Number of the shape.
     pub shape: u8,
-    /// Whether the response shares a long enough run of lines with others of its context, so that references to lines can
-    /// concern it.
+    /// Whether another response of its context shows a window of lines that it shows. To all others references to lines
+    /// cannot come, nor go from them: they are passed over, which changes nothing but the time.
     pub shares_lines: bool,
+    /// Whether it is a preview of a result that stands in a file.
+    pub preview: bool,
     /// Where its encodings are in [`Tape::encodings`].
     pub(super) encodings: (u32, u32),
 }
@@ -141,6 +149,8 @@ pub struct Tape {
     pub range_lines_min: usize,
     /// The encodings of all bodies, in the order of the facts; see [`Tape::derive`].
     pub encodings: Vec<Encoding>,
+    /// Runs of lines of all bodies; see [`Tape::derive`].
+    pub windows: Windows,
 }
 
 impl Tape {
@@ -181,8 +191,8 @@ impl Tape {
         let mut evictions: Vec<(u32, u32)> =
             history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
         evictions.sort_unstable();
-        let encodings = Vec::new();
-        let mut tape = Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings };
+        let (encodings, windows) = (Vec::new(), Windows::default());
+        let mut tape = Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows };
         tape.derive();
         tape
     }
@@ -195,11 +205,13 @@ impl Tape {
             place.push((self.encodings.len() as u32, facts.encodings.len() as u32));
             self.encodings.extend_from_slice(&facts.encodings);
         }
+        self.windows = Windows::new(&self.facts, self.range_lines_min);
         let shares = self.shared_lines();
         for (response, shares_lines) in self.responses.iter_mut().zip(shares) {
             if let Some(facts) = self.facts.get(response.body as usize) {
                 let encodings = place[response.body as usize];
-                response.body_at_hand = BodyAtHand { raw: facts.raw, shape: facts.shape, shares_lines, encodings };
+                let BodyFacts { raw, shape, preview, .. } = *facts;
+                response.body_at_hand = BodyAtHand { raw, shape, shares_lines, preview, encodings };
             }
         }
     }
@@ -210,35 +222,17 @@ impl Tape {
         &self.encodings[start as usize..(start + count) as usize]
     }
 
-    /// For each response whether it shares a run of lines with other ones of its context that is long enough for a
-    /// reference. Most do not, and a replay passes over them.
+    /// For each response whether another one of its context shows a window of lines that it shows. Most do not.
     fn shared_lines(&self) -> Vec<bool> {
         let mut shares = vec![false; self.responses.len()];
-        // By line: the first response that has it, and whether another one does.
-        let mut seen: HashMap<u32, (u32, bool), BuildHasherDefault<IdHasher>> = HashMap::default();
-        let context = |response: &Response| (response.session, response.chain, response.partition);
+        let mut seen = vec![0; self.windows.count()];
         let mut start = 0;
-        for group in self.responses.chunk_by(|a, b| context(a) == context(b)) {
-            seen.clear();
-            let lines = |index: usize| {
-                let response = &group[index];
-                let lines =
-                    if response.outcome == Outcome::Answer { self.facts_of(response).lines.as_slice() } else { &[] };
-                lines.iter()
-            };
-            for index in 0..group.len() {
-                for line in lines(index).filter(|line| line.number > 0) {
-                    let (first, again) = seen.entry(line.hash).or_insert((index as u32, false));
-                    *again |= *first != index as u32;
-                }
-            }
-            for index in 0..group.len() {
-                let mut run = Run::default();
-                shares[start + index] = lines(index).any(|line| {
-                    let shared = line.number > 0 && seen.get(&line.hash).is_some_and(|(_, again)| *again);
-                    run.extend(line.number, shared) >= self.range_lines_min
-                });
-            }
+        for group in self.responses.chunk_by(|a, b| a.context() == b.context()) {
+            let windows = group.iter().map(|response| match response.outcome {
+                Outcome::Answer => self.windows.of(response.body),
+                _ => &[],
+            });
+            self.windows.shared(windows, start, &mut seen, &mut shares[start..start + group.len()]);
             start += group.len();
         }
         shares
@@ -269,26 +263,6 @@ fn in_order_of_use(history: &History, facts: Vec<BodyFacts>) -> (Vec<BodyFacts>,
         }
     }
     (ordered, place)
-}
-
-/// A run of lines whose numbers follow each other.
-#[derive(Default)]
-struct Run {
-    last: u32,
-    length: usize,
-}
-
-impl Run {
-    /// Its length with the next line, which may break it.
-    fn extend(&mut self, number: u32, belongs: bool) -> usize {
-        self.length = match (belongs, self.length) {
-            (false, _) => 0,
-            (true, length) if length > 0 && number == self.last + 1 => length + 1,
-            (true, _) => 1,
-        };
-        self.last = number;
-        self.length
-    }
 }
 
 fn outcome(call: &Call, studied: bool) -> Outcome {

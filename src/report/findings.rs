@@ -97,19 +97,20 @@ fn evidence_words(evidence: &Evidence) -> String {
     format!("{words} [{}]", evidence.basis.key())
 }
 
-/// "saves 1,234 tokens more (0.12 % of 1,000,000) [replayed]"
+/// "in an MCP host saves 1,234 tokens more (0.12 % of 1,000,000); bound, in a gateway: saves …"
 fn effect_words(effect: &Effect) -> String {
-    let tokens = thousands(effect.tokens.abs().round() as u64);
-    let share = 100.0 * effect.tokens.abs() / effect.baseline.max(1.0);
-    let of = format!("({share:.2} % of {})", thousands(effect.baseline.round() as u64));
-    let words = match effect.tokens {
-        tokens if tokens.abs() < 0.5 => {
-            format!("not a token more or less, of {}", thousands(effect.baseline.round() as u64))
-        }
-        more if more > 0.0 => format!("saves {tokens} tokens more {of}"),
-        _ => format!("saves {tokens} tokens less {of}"),
+    let share = |tokens: f64| 100.0 * tokens.abs() / effect.baseline.max(1.0);
+    let count = |tokens: f64| thousands(tokens.abs().round() as u64);
+    let baseline = thousands(effect.baseline.round() as u64);
+    let words = |tokens: f64| match tokens {
+        tokens if tokens.abs() < 0.5 => format!("not a token more or less, of {baseline}"),
+        more if more > 0.0 => format!("saves {} tokens more ({:.2} % of {baseline})", count(more), share(more)),
+        less => format!("saves {} tokens less ({:.2} % of {baseline})", count(less), share(less)),
     };
-    words + " [replayed]"
+    if (effect.host - effect.tokens).abs() < 0.5 {
+        return words(effect.tokens) + ", in an MCP host as in a gateway [replayed]";
+    }
+    format!("in an MCP host {}; bound, in a gateway: {} [replayed]", words(effect.host), words(effect.tokens))
 }
 
 /// A value on one line; a list of links by their tools.
@@ -156,7 +157,9 @@ fn finding_json(finding: &Finding) -> Value {
         Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
     };
     if let Some(effect) = &finding.effect {
-        out["effect"] = json!({ "basis": "replayed", "tokens": effect.tokens, "baseline_tokens": effect.baseline });
+        out["effect"] = json!({
+            "basis": "replayed", "tokens": effect.tokens, "host_tokens": effect.host, "baseline_tokens": effect.baseline
+        });
     }
     if let (Some(out), Value::Object(fields)) = (out.as_object_mut(), fields) {
         out.extend(fields);

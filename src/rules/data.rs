@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::model::edge::EdgeThresholds;
 use crate::model::pattern::{Pattern, Patterns};
+use crate::model::reach::Reach;
 use crate::model::savings::PaperClaim;
 
 /// Every data file that rules read, by name. A new file is one line here.
@@ -34,6 +35,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("selectivity.toml", include_str!("../../rules/selectivity.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),
+    ("reach.toml", include_str!("../../rules/reach.toml")),
     ("formats.toml", include_str!("../../rules/formats.toml")),
     ("endpoints.toml", include_str!("../../rules/endpoints.toml")),
     ("telemetry.toml", include_str!("../../rules/telemetry.toml")),
@@ -122,6 +124,18 @@ impl Data {
         Ok(claims.paper_2)
     }
 
+    /// Who could change what a model reads: by how much, the last one most.
+    ///
+    /// # Errors
+    /// If `reach.toml` does not fit, or names nobody.
+    pub fn reaches(&self) -> Result<Vec<Reach>> {
+        let Reaches { reach } = self.parsed("reach.toml")?;
+        if reach.is_empty() {
+            return Err(Error::failed(format!("{} names no reach", self.place("reach.toml"))));
+        }
+        Ok(reach)
+    }
+
     /// What is assumed about telemetry.
     ///
     /// # Errors
@@ -198,6 +212,12 @@ pub struct ToolUseRules {
 #[serde(deny_unknown_fields)]
 struct Claims {
     paper_2: PaperClaim,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reaches {
+    reach: Vec<Reach>,
 }
 
 #[derive(Deserialize)]

@@ -57,6 +57,8 @@ mod projections;
 mod promises;
 mod replay;
 mod replay_command;
+mod replay_lines;
+mod replay_reach;
 mod script;
 mod seal;
 mod selectivity;

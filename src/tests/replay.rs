@@ -16,31 +16,32 @@ use crate::extract::{Desk, Studies};
 use crate::model::body_facts::{BodyFacts, Encoding, Line, Size};
 use crate::model::body_shape::BodyShape;
 use crate::model::id::Id;
+use crate::model::reach::Reach;
 use crate::model::savings::{LayerId, Tally};
 use crate::model::trace::Handle;
 use crate::replay::{
     BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Piece, Response, Scenario, SessionProfile, Tape,
-    ToolKind, What, bounds, effects, replay, replay_each,
+    ToolKind, What, Windows, bounds, effects, replay, replay_each,
 };
 use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, what_if};
 use crate::telemetry::{PipelineEvent, anonymous_tool};
 use crate::tokens::{Counter, Vocabulary};
 
-const OPTIONS: Options = Options { extended: false, invalidate: true, counting: None };
+pub(super) const OPTIONS: Options = Options { extended: false, invalidate: true, counting: None };
 const RANGE_LINES_MIN: usize = 5;
-const EXTENDED: Options = Options { extended: true, ..OPTIONS };
+pub(super) const EXTENDED: Options = Options { extended: true, ..OPTIONS };
 
 fn size(tokens: u32) -> Size {
     Size { bytes: tokens * 4, tokens: [tokens, tokens] }
 }
 
 /// A body of prose with that many tokens, named by a number.
-fn prose(name: u8, tokens: u32) -> BodyFacts {
+pub(super) fn prose(name: u8, tokens: u32) -> BodyFacts {
     let body = Id([name; 16]);
     BodyFacts { body, raw: size(tokens), shape: BodyShape::Prose as u8, counted: 3, ..BodyFacts::default() }
 }
 
-fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) -> BodyFacts {
+pub(super) fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) -> BodyFacts {
     facts.shape = shape as u8;
     (facts.columns, facts.items, facts.fields, facts.key_stability) = (4, 40, 40, 1.0);
     facts.encodings.push(Encoding { format: encode::find(format).unwrap().0, depth: 0, size: size(tokens) });
@@ -48,13 +49,13 @@ fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) ->
 }
 
 /// Responses of one session in order; `with` changes what matters to a test.
-struct Story {
-    tape: Tape,
-    settings: Settings,
+pub(super) struct Story {
+    pub(super) tape: Tape,
+    pub(super) settings: Settings,
 }
 
 impl Story {
-    fn new(facts: Vec<BodyFacts>) -> Self {
+    pub(super) fn new(facts: Vec<BodyFacts>) -> Self {
         let endpoint = |tool: &str, kind| Endpoint { tool: tool.to_owned(), class: tool.to_owned(), kind };
         let endpoints = vec![
             endpoint("Read", ToolKind::FileRead),
@@ -63,19 +64,19 @@ impl Story {
         ];
         let sessions = vec![SessionProfile { model: String::new(), class: AgentClass::Default }; 2];
         let (responses, evictions, encodings) = (Vec::new(), Vec::new(), Vec::new());
-        let tape =
-            Tape { responses, evictions, facts, endpoints, sessions, range_lines_min: RANGE_LINES_MIN, encodings };
+        let (windows, range_lines_min) = (Windows::default(), RANGE_LINES_MIN);
+        let tape = Tape { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows };
         Self { tape, settings: Effective::built_in().settings }
     }
 
-    fn set(mut self, key: &str, value: &str) -> Self {
+    pub(super) fn set(mut self, key: &str, value: &str) -> Self {
         let file = SettingsFile::missing(std::path::Path::new("x.toml"));
         let change = (key.parse::<KeyPath>().unwrap(), value.parse().unwrap());
         self.settings = what_if(&file, &[change]).unwrap();
         self
     }
 
-    fn show(mut self, body: u32, with: impl FnOnce(&mut Response)) -> Self {
+    pub(super) fn show(mut self, body: u32, with: impl FnOnce(&mut Response)) -> Self {
         let handle = Handle { short: 0, bytes: 8, tokens: [4, 4] };
         let mut response = Response {
             body,
@@ -99,7 +100,7 @@ impl Story {
         self.show(body, |_| {})
     }
 
-    fn evict(mut self, response: u32) -> Self {
+    pub(super) fn evict(mut self, response: u32) -> Self {
         self.tape.evictions.push((self.tape.responses.len() as u32, response));
         self
     }
@@ -364,7 +365,8 @@ fn published_and_extended_formats_are_kept_apart() {
 
 /// A body of numbered lines; each line has its own text.
 fn numbered(name: u8, lines: &[(u32, u32)]) -> BodyFacts {
-    let line = |&(number, text): &(u32, u32)| Line { number, hash: number * 1000 + text, size: size(20) };
+    let text = |number: u32, text: u32| Id::witness(format!("{number} {text}").as_bytes());
+    let line = |&(number, line): &(u32, u32)| Line { number, text: text(number, line), size: size(20) };
     let mut facts = prose(name, 20 * lines.len() as u32);
     facts.shape = BodyShape::NumberedList as u8;
     facts.lines = lines.iter().map(line).collect();
@@ -510,7 +512,16 @@ fn plain_hits(story: &Story, capacity: usize) -> BTreeSet<u32> {
     hits
 }
 
-fn stories() -> impl Strategy<Value = Vec<(u32, u32, u32, u32, bool)>> {
+/// Anybody who can change, see or miss the answers of any of the three tools.
+pub(super) fn reaches() -> impl Strategy<Value = Reach> {
+    let tools = || prop::sample::subsequence(vec!["Read", "Bash", "Edit"], 0..=3);
+    (tools(), tools(), any::<bool>(), any::<bool>()).prop_map(|(changes, except, sees_all, previews)| {
+        let names = |tools: Vec<&str>| tools.into_iter().map(str::to_owned).collect();
+        Reach { changes: names(changes), except: names(except), sees_all, previews, ..Reach::default() }
+    })
+}
+
+pub(super) fn stories() -> impl Strategy<Value = Vec<(u32, u32, u32, u32, bool)>> {
     let response = (0_u32..6, 0_u32..2, 0_u32..2, 0_u32..3, prop::bool::weighted(0.1));
     // Contexts are laid out one behind the other.
     prop::collection::vec(response, 0..80).prop_map(|mut rows| {
@@ -617,6 +628,7 @@ proptest! {
         weights in prop::collection::vec(1_u8..4, 80),
         evicted in prop::collection::vec((0_u32..80, 0_u32..80), 0..6),
         near in any::<bool>(),
+        reach in reaches(),
     ) {
         let mut facts: Vec<BodyFacts> = (0..5).map(|name| prose(name, 8 + 30 * u32::from(name))).collect();
         facts.push(encoded(prose(5, 300), BodyShape::ArrayOfObjects, "csv", 18));
@@ -648,7 +660,7 @@ proptest! {
             ("dedup.hint_verbosity", "\"verbose\""),
             ("dedup.near_ref_enabled", "true"),
         ];
-        let scenario = |settings: &Settings| Scenario::new(settings, &story.tape, OPTIONS);
+        let scenario = |settings: &Settings| Scenario::new(settings, &story.tape, OPTIONS).within(&reach, &story.tape);
         let file = SettingsFile::missing(std::path::Path::new("x.toml"));
         let mut base = vec![("tools.Bash.invalidates".parse::<KeyPath>().unwrap(), "[\"Read\"]".parse().unwrap())];
         if near {

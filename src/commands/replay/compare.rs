@@ -8,59 +8,65 @@ use crate::commands::input::Input;
 use crate::commands::laid::Laid;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
-use crate::commands::replay::study::{EXTENDED, PUBLISHED};
+use crate::commands::replay::study::{EXTENDED, PUBLISHED, reached};
 use crate::context::Context;
 use crate::error::Result;
 use crate::model::savings::Tally;
-use crate::replay::{Scenario, replay};
+use crate::replay::Scenario;
 use crate::report::numbers::thousands;
-use crate::report::replay::{Arm, ReplayReport, figure, tally_json};
+use crate::report::replay::{Arm, Reached, ReplayReport, figure, reaches, reaches_json, tally_json};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
 
 /// Runs every cell of the grid over the same facts, cells in parallel.
 pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
-    let question = format!("sweep {settings:?} {:?}", scenarios.model);
-    let totals: Vec<(String, [Tally; 2])> = input.remember(&question, |input| {
-        let laid = Laid::new(scenarios.model.as_deref(), input)?;
+    let Scenarios { model, reaches, .. } = scenarios;
+    let question = format!("sweep {settings:?} {model:?} {reaches:?}");
+    let cells: Vec<(String, Vec<Reached>)> = input.remember(&question, |input| {
+        let laid = Laid::new(model.as_deref(), input)?;
         let both = |settings: &&crate::settings::Settings| {
             let published = Scenario::new(settings, &laid.tape, laid.options(false));
             let extended = published.with_options(settings, laid.options(true));
-            let scenarios = [published, extended];
-            let tokens = scenarios[0].counters(&laid.tape).into_keys().collect::<Vec<_>>().join(", ");
-            (tokens, scenarios.map(|scenario| replay(&laid.tape, &scenario).total))
+            let everything = [published, extended];
+            let tokens = everything[0].counters(&laid.tape).into_keys().collect::<Vec<_>>().join(", ");
+            (tokens, reaches.all.iter().map(|reach| reached(&laid, reach, &everything)).collect())
         };
         Ok(input.pool.install(|| settings.par_iter().map(both).collect()))
     })?;
     input.tell(&args.output, context)?;
     scenarios.tell(&args.output, context)?;
     if args.output.form() == Format::Json {
-        let cells = scenarios.cells.iter().zip(&totals).map(|(cell, (tokens, [published, extended]))| {
+        let cells = scenarios.cells.iter().zip(&cells).map(|(cell, (tokens, reached))| {
+            let Reached { published, extended, .. } = &reached[reaches.place()];
             let values: serde_json::Map<String, serde_json::Value> =
                 scenarios.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value))).collect();
-            json!({ "values": values, "tokens": tokens, PUBLISHED: tally_json(published), EXTENDED: tally_json(extended) })
+            json!({ "values": values, "tokens": tokens, PUBLISHED: tally_json(published), EXTENDED: tally_json(extended),
+                    "reaches": reaches_json(reached) })
         });
         let fields = json!({
             "window": input.window_json(),
             "inputs": input.json(),
             "data_quality": quality::json(&quality::of(&input.sources)),
             "keys": scenarios.keys,
+            "reach": reaches.chosen().id,
             "cells": cells.collect::<Vec<_>>(),
         });
         let document = envelope::envelope("replay", args.output.stamp(context), fields);
         envelope::write(context.out, &document)?;
         return Ok(Exit::Done);
     }
-    let mut counted: Vec<&str> = totals.iter().map(|(tokens, _)| tokens.as_str()).collect();
+    let mut counted: Vec<&str> = cells.iter().map(|(tokens, _)| tokens.as_str()).collect();
     counted.dedup();
     if args.output.form() != Format::Csv {
-        writeln!(context.out, "tokens: {}; baseline: the text as it is (raw)\n", counted.join(" | "))?;
+        let (tokens, reach) = (counted.join(" | "), &reaches.chosen().name);
+        writeln!(context.out, "tokens: {tokens}; baseline: the text as it is (raw); saved by: {reach}\n")?;
     }
     let figures = ["#baseline", "#dedup%", "#encoder%", "#combined%", "#sent", "#extended%", "#sent extended"];
     let keys = scenarios.keys.iter().map(String::as_str);
     let mut table = Table::new(&keys.chain(figures).collect::<Vec<_>>());
-    for (cell, (_, [published, extended])) in scenarios.cells.iter().zip(&totals) {
+    for (cell, (_, reached)) in scenarios.cells.iter().zip(&cells) {
+        let Reached { published, extended, .. } = &reached[reaches.place()];
         let savings = published.savings();
         let figures = [
             thousands(published.baseline()),
@@ -74,7 +80,24 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
         table.row(cell.values.iter().cloned().chain(figures));
     }
     table.write(context.out, args.output.form(), context.width)?;
+    if args.output.form() != Format::Csv {
+        writeln!(context.out, "\nwho could do this\n")?;
+        who(scenarios, &cells).write(context.out, args.output.form(), context.width)?;
+    }
     Ok(Exit::Done)
+}
+
+/// Who could save how much of the tokens in each cell.
+fn who(scenarios: &Scenarios, cells: &[(String, Vec<Reached>)]) -> Table {
+    let keys = scenarios.keys.iter().map(String::as_str);
+    let mut table = Table::new(&keys.chain(["who", "#published%", "#extended%"]).collect::<Vec<_>>());
+    for (cell, (_, reached)) in scenarios.cells.iter().zip(cells) {
+        for Reached { name, published, extended, .. } in reached {
+            let shares = [published, extended].map(|tally| figure(tally.savings().combined));
+            table.row(cell.values.iter().cloned().chain([name.clone()]).chain(shares));
+        }
+    }
+    table
 }
 
 /// Shows what the second configuration changes, per endpoint.
@@ -100,13 +123,22 @@ pub fn against(
             "window": input.window_json(),
             "inputs": input.json(),
             "configs": names,
+            "reach": first.reach,
+            "reaches": [reaches_json(&first.reaches), reaches_json(&second.reaches)],
             "arms": pairs().map(arm).collect::<Vec<_>>(),
         });
         let document = envelope::envelope("replay", args.output.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
     if args.output.form() != Format::Csv {
-        writeln!(context.out, "first: {}\nsecond: {}\ntokens: {}", names[0], names[1], first.counters())?;
+        writeln!(
+            context.out,
+            "first: {}\nsecond: {}\ntokens: {}; saved by: {}",
+            names[0],
+            names[1],
+            first.counters(),
+            first.reach_name()
+        )?;
     }
     let mut table = Table::new(&["formats", "endpoint", "#baseline", "#first%", "#second%", "#difference", "#tokens"]);
     for (one, other) in pairs() {
@@ -130,6 +162,10 @@ pub fn against(
     table.write(context.out, args.output.form(), context.width)?;
     if args.output.form() == Format::Table {
         writeln!(context.out, "difference in percentage points, tokens saved more (+) or less (-) by the second")?;
+        for (name, report) in [("first", first), ("second", second)] {
+            writeln!(context.out, "\nwho could do this, {name}")?;
+            reaches(&report.reaches).write(context.out, Format::Table, context.width)?;
+        }
     }
     Ok(())
 }

@@ -26,6 +26,9 @@ struct Baseline {
     schema_version: u32,
     /// How tokens were counted.
     tokens: String,
+    /// Who runs the pipeline.
+    #[serde(default)]
+    reach: Option<String>,
     /// By name of the arm.
     arms: BTreeMap<String, ArmBaseline>,
 }
@@ -89,6 +92,10 @@ impl Gate {
     fn compare(&mut self, before: &Baseline, now: &Baseline) {
         if before.tokens != now.tokens {
             self.notes.push(format!("tokens were counted by {}, now by {}", before.tokens, now.tokens));
+        }
+        if let Some(reach) = before.reach.as_ref().filter(|_| before.reach != now.reach) {
+            let by = now.reach.as_deref().unwrap_or_default();
+            self.notes.push(format!("the baseline is about a {reach}, this replay about a {by}"));
         }
         for (name, before) in &before.arms {
             let Some(now) = now.arms.get(name) else {
@@ -184,7 +191,7 @@ impl Gate {
 impl Baseline {
     fn of(report: &ReplayReport) -> Self {
         let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm))).collect();
-        Self { schema_version: SCHEMA_VERSION, tokens: report.counters(), arms }
+        Self { schema_version: SCHEMA_VERSION, tokens: report.counters(), reach: Some(report.reach.clone()), arms }
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self> {

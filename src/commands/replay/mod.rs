@@ -48,6 +48,11 @@ pub struct Args {
     /// Replay every session as if this model had answered.
     #[arg(long, value_name = "ID")]
     model: Option<String>,
+    /// Who runs the pipeline: host (answers of MCP tools only), hook (of the client, after a call) or gateway
+    /// (everything, the default). Without it the savings are those of a gateway, and a table says what the
+    /// others could do.
+    #[arg(long, value_name = "NAME", conflicts_with = "planner")]
+    reach: Option<String>,
     /// Compare the savings with this file; it is written if it does not exist.
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     baseline: Option<PathBuf>,

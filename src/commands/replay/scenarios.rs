@@ -8,6 +8,8 @@ use crate::commands::config::{config_path, is_format, load_config, unknown_forma
 use crate::commands::replay::Args;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::model::reach::Reach;
+use crate::rules::data::Data;
 use crate::settings::{KeyPath, Settings, SettingsFile, what_if};
 
 /// Cells of a grid that are run at most.
@@ -31,6 +33,43 @@ pub struct Scenarios {
     pub cells: Vec<Cell>,
     /// The model of every session, if told.
     pub model: Option<String>,
+    /// Who runs the pipeline.
+    pub reaches: Reaches,
+}
+
+/// Who could run the pipeline, and who does here.
+#[derive(Debug)]
+pub struct Reaches {
+    /// All of them, the widest last.
+    pub all: Vec<Reach>,
+    chosen: usize,
+}
+
+impl Reaches {
+    /// The one with this id, or the widest.
+    ///
+    /// # Errors
+    /// If the data file does not fit, or there is none with this id.
+    pub fn choose(id: Option<&str>, data: &Data) -> Result<Self> {
+        let all = data.reaches()?;
+        let chosen = id.map_or(Some(all.len() - 1), |id| all.iter().position(|reach| reach.id == id));
+        let Some(chosen) = chosen else {
+            let ids = all.iter().map(|reach| reach.id.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(Error::usage(format!("there is no reach \"{}\"", id.unwrap_or_default()))
+                .hint(format!("reaches: {ids}")));
+        };
+        Ok(Self { all, chosen })
+    }
+
+    /// The place of [`Self::chosen`] among all.
+    pub fn place(&self) -> usize {
+        self.chosen
+    }
+
+    /// Who runs the pipeline.
+    pub fn chosen(&self) -> &Reach {
+        &self.all[self.chosen]
+    }
 }
 
 impl Scenarios {
@@ -62,7 +101,9 @@ impl Scenarios {
         }
         check_profile(args, &cells)?;
         let keys = axes.iter().map(|(key, _)| key.to_string()).collect();
-        Ok(Self { files, keys, cells, model: args.model.clone() })
+        let data = Data::new(args.input.rules_dir.as_deref())?;
+        let reaches = Reaches::choose(args.reach.as_deref(), &data)?;
+        Ok(Self { files, keys, cells, model: args.model.clone(), reaches })
     }
 
     /// Whether a grid was asked for.

@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::input::Input;
 use crate::commands::laid::Laid;
-use crate::commands::replay::scenarios::Scenarios;
+use crate::commands::replay::scenarios::{Reaches, Scenarios};
 use crate::content::encode;
 use crate::error::Result;
 use crate::model::body_shape::BodyShape;
+use crate::model::history::Call;
 use crate::model::id::Id;
-use crate::model::savings::{LayerId, Tally};
-use crate::replay::{Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay, replay_each};
+use crate::model::reach::Reach;
+use crate::model::savings::{Expanded, LayerId, Tally};
+use crate::model::trace::Millis;
+use crate::replay::{
+    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay, replay_expanded,
+};
 use crate::report::replay::{self as report, Arm, Distribution, Group, JsonBaselines, ReplayReport};
 use crate::settings::Settings;
 
@@ -21,12 +26,13 @@ pub const EXTENDED: &str = "extended";
 
 /// One report per configuration, from the lake if they were made before; else `laid` is what they were made from.
 pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>) -> Result<Vec<ReplayReport>> {
+    let Scenarios { model, reaches, .. } = scenarios;
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
     let paper = input.data.paper_claim()?;
-    let question = format!("replay {settings:?} {:?} {paper:?}", scenarios.model);
+    let question = format!("replay {settings:?} {model:?} {paper:?} {reaches:?}");
     let mut reports: Vec<ReplayReport> = input.remember(&question, |input| {
-        let laid = laid.insert(Laid::new(scenarios.model.as_deref(), input)?);
-        Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings)).collect()))
+        let laid = laid.insert(Laid::new(model.as_deref(), input)?);
+        Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings, reaches)).collect()))
     })?;
     // The lake holds no names of directories.
     for arm in reports.iter_mut().flat_map(|report| &mut report.arms) {
@@ -37,15 +43,17 @@ pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>
     Ok(reports)
 }
 
-/// Replays one configuration and sums up.
-pub fn report(laid: &Laid, settings: &Settings) -> ReplayReport {
+/// Replays one configuration for one reach, with what the others could do beside it, and sums up.
+pub fn report(laid: &Laid, settings: &Settings, reaches: &Reaches) -> ReplayReport {
     let tape = &laid.tape;
-    let published = Scenario::new(settings, tape, laid.options(false));
-    let extended = published.with_options(settings, laid.options(true));
+    let everything = [false, true].map(|extended| Scenario::new(settings, tape, laid.options(extended)));
+    let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reaches.chosen(), tape));
     let mut json = JsonBaselines::default();
-    let ledger = replay_each(tape, &published, &mut |index, decision| {
+    let (ledger, hints) = replay_expanded(tape, &published, &mut |index, decision, _| {
         add_json(&mut json, tape, &published, index, decision);
     });
+    let (extended_ledger, extended_hints) = replay_expanded(tape, &extended, &mut |_, _, _| {});
+    let answered: Vec<Millis> = laid.history.calls.iter().map(Call::answered_at).collect();
     let lasting = published.with_options(settings, Options { invalidate: false, ..laid.options(false) });
     let without_invalidation = replay(tape, &lasting);
     let kept = without_invalidation.total.saved_by(LayerId::L0);
@@ -53,10 +61,24 @@ pub fn report(laid: &Laid, settings: &Settings) -> ReplayReport {
         input: summary(laid, &published),
         bounds: bounds(tape, &published),
         invalidation_tokens: kept.saturating_sub(ledger.total.saved_by(LayerId::L0)),
-        claim: published_claim(tape, &published),
+        claim: published_claim(tape, &everything[0], &answered),
         paper: laid.paper.clone(),
         json,
-        arms: vec![arm(PUBLISHED, laid, &ledger), arm(EXTENDED, laid, &replay(tape, &extended))],
+        arms: vec![arm(PUBLISHED, laid, &ledger, hints), arm(EXTENDED, laid, &extended_ledger, extended_hints)],
+        reach: reaches.chosen().id.clone(),
+        reaches: reaches.all.iter().map(|reach| reached(laid, reach, &everything)).collect(),
+    }
+}
+
+/// What a place on the way could save, with the published and with the extended formats.
+pub fn reached(laid: &Laid, reach: &Reach, everything: &[Scenario; 2]) -> report::Reached {
+    let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reach, &laid.tape));
+    report::Reached {
+        id: reach.id.clone(),
+        name: reach.name.clone(),
+        tokens: published.tokens_reached(&laid.tape),
+        published: replay(&laid.tape, &published).total,
+        extended: replay(&laid.tape, &extended).total,
     }
 }
 
@@ -88,7 +110,7 @@ fn summary(laid: &Laid, scenario: &Scenario) -> report::Input {
     }
 }
 
-fn arm(name: &str, laid: &Laid, ledger: &Ledger) -> Arm {
+fn arm(name: &str, laid: &Laid, ledger: &Ledger, expanded: Expanded) -> Arm {
     let groups = |tallies: BTreeMap<String, Tally>| {
         let some = tallies.into_iter().filter(|(_, tally)| tally.count() > 0);
         some.map(|(name, tally)| Group { name, tally }).collect::<Vec<_>>()
@@ -108,6 +130,7 @@ fn arm(name: &str, laid: &Laid, ledger: &Ledger) -> Arm {
         name: name.to_owned(),
         total: ledger.total,
         hints: [ledger.references, ledger.near_refs, ledger.range_refs],
+        expanded,
         endpoints: groups(endpoints),
         shapes: groups((0_u8..).zip(&ledger.shapes).map(shape).collect()),
         projects: groups(projects),

@@ -147,14 +147,17 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
         let planned = counted(responses.log.planned.len() as u64, "event");
         writeln!(err, "# besides {planned} of the planner (fetched ahead, or declined): nobody asked for these")?;
     }
-    if let Some((before, after)) = gate.shares() {
+    if let Some(((before, after), (most_before, most_after))) = gate.host_shares().zip(gate.shares()) {
         let baseline = thousands(gate.baseline.round() as u64);
+        let [host, all] = &gate.names;
         writeln!(
             err,
-            "# replayed: saves {} of {baseline} tokens now, {} with what is proposed (baseline: as it is)",
+            "# replayed, by the {host}: saves {} of {baseline} tokens now, {} with what is proposed (baseline: as it is)",
             percent(before),
             percent(after)
         )?;
+        let [before, after] = [most_before, most_after].map(percent);
+        writeln!(err, "# bound, by a {all} that changes all answers: {before} now, {after} with what is proposed")?;
     }
     writeln!(err, "#\n# top endpoints by call count:")?;
     for line in fingerprints::top(&responses.observed.endpoints, TOP_ENDPOINTS) {
@@ -189,6 +192,8 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
             "saved_after": gate.saved_after,
             "combined_before": shares.map(|(before, _)| before),
             "combined_after": shares.map(|(_, after)| after),
+            "reach": gate.names[1],
+            "host": { "reach": gate.names[0], "saved_before": gate.host[0], "saved_after": gate.host[1] },
             "passed": !gate.fails(),
         },
         "findings": findings::json(&proposal.findings),
@@ -201,7 +206,8 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
 fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<Exit> {
     let Analysis { file, gate, proposal, responses } = analysis;
     if gate.fails() {
-        let lost = thousands((gate.saved_before - gate.saved_after).round() as u64);
+        let lost = (gate.saved_before - gate.saved_after).max(gate.host[0] - gate.host[1]);
+        let lost = thousands(lost.round() as u64);
         let aside = writing::aside(&args.write, proposal);
         writeln!(context.err, "# together the proposals would save {lost} tokens less: nothing written{aside}")?;
         return Ok(Exit::Gate);

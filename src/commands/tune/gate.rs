@@ -7,7 +7,7 @@ use toml_edit::Value;
 
 use crate::commands::responses::Responses;
 use crate::commands::tune::proposal::proposed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::finding::{Effect, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::report::numbers::thousands;
@@ -20,10 +20,14 @@ const TOKENS_MIN: f64 = 0.5;
 pub struct Gate {
     /// Tokens of all responses as they are.
     pub baseline: f64,
-    /// Tokens saved of them under the configuration as it is.
+    /// Tokens saved of them under the configuration as it is, if everything could be changed: a bound.
     pub saved_before: f64,
-    /// Tokens saved under the proposed one.
+    /// Tokens saved under the proposed one, likewise.
     pub saved_after: f64,
+    /// What the pipeline saves where it runs, in an MCP host: now and with what is proposed.
+    pub host: [f64; 2],
+    /// How that place is called, and the bound.
+    pub names: [String; 2],
 }
 
 impl Gate {
@@ -44,44 +48,64 @@ impl Gate {
         let all = settings(&groups.concat())?;
         let mut cells = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
         cells.push(all);
-        let (present, effects) = responses.effects(now, &cells);
-        let loses = |effect: &Option<f64>| effect.is_some_and(|tokens| tokens < -TOKENS_MIN);
-        for (members, effect) in groups.iter().zip(&effects) {
+        let reaches = responses.data.reaches()?;
+        let (Some(host), Some(all)) = (reaches.first(), reaches.last()) else {
+            return Err(Error::failed("there is nobody who could change what a model reads"));
+        };
+        let (present, effects) = responses.effects(all, now, &cells);
+        let (in_host, host_effects) = responses.effects(host, now, &cells);
+        let pairs: Vec<Option<[f64; 2]>> = effects
+            .iter()
+            .zip(&host_effects)
+            .map(|(all, host)| all.zip(*host).map(|(all, host)| [all, host]))
+            .collect();
+        for (members, effect) in groups.iter().zip(&pairs) {
             for &member in members {
                 let finding = &mut findings[member];
-                finding.effect = effect.map(|tokens| Effect { tokens, baseline: present.baseline });
-                if loses(effect) {
-                    finding.verdict = Verdict::Hold(losing(effect.unwrap_or_default(), finding));
+                finding.effect = effect.map(|[tokens, host]| Effect { tokens, host, baseline: present.baseline });
+                if let Some(tokens) = lost(effect) {
+                    finding.verdict = Verdict::Hold(losing(tokens, finding));
                 }
             }
         }
-        let lost = effects[..groups.len()].iter().any(loses);
-        let together = if lost { Self::together(file, now, responses, &findings)? } else { effects[groups.len()] };
-        let saved_after = present.saved + together.unwrap_or_default();
-        Ok((Self { baseline: present.baseline, saved_before: present.saved, saved_after }, findings))
-    }
-
-    /// What all proposals that are left would save more.
-    fn together(
-        file: &SettingsFile,
-        now: &Settings,
-        responses: &Responses,
-        findings: &[Finding],
-    ) -> Result<Option<f64>> {
-        let left: Vec<usize> = (0..findings.len()).filter(|&at| proposed(&findings[at]).is_some()).collect();
-        let settings = what_if(file, &changes(findings, &left))?;
-        Ok(responses.effects(now, &[settings]).1[0])
+        let together = if pairs[..groups.len()].iter().any(|effect| lost(effect).is_some()) {
+            let left: Vec<usize> = (0..findings.len()).filter(|&at| proposed(&findings[at]).is_some()).collect();
+            let settings = [what_if(file, &changes(&findings, &left))?];
+            [all, host].map(|reach| responses.effects(reach, now, &settings).1[0])
+        } else {
+            [effects[groups.len()], host_effects[groups.len()]]
+        };
+        let [more, more_in_host] = together.map(Option::unwrap_or_default);
+        let gate = Self {
+            baseline: present.baseline,
+            saved_before: present.saved,
+            saved_after: present.saved + more,
+            host: [in_host.saved, in_host.saved + more_in_host],
+            names: [host.name.clone(), all.name.clone()],
+        };
+        Ok((gate, findings))
     }
 
     /// Whether the whole loses.
     pub fn fails(&self) -> bool {
-        self.saved_after < self.saved_before - TOKENS_MIN
+        self.saved_after < self.saved_before - TOKENS_MIN || self.host[1] < self.host[0] - TOKENS_MIN
+    }
+
+    /// Share of all tokens that an MCP host saves now, and with the proposals.
+    pub fn host_shares(&self) -> Option<(f64, f64)> {
+        (self.baseline > 0.0).then(|| (self.host[0] / self.baseline, self.host[1] / self.baseline))
     }
 
     /// Share of all tokens that is saved now, and with the proposals.
     pub fn shares(&self) -> Option<(f64, f64)> {
         (self.baseline > 0.0).then(|| (self.saved_before / self.baseline, self.saved_after / self.baseline))
     }
+}
+
+/// Tokens that a change loses, in the one place or in the other.
+fn lost(effect: &Option<[f64; 2]>) -> Option<f64> {
+    let least = effect.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    (least < -TOKENS_MIN).then_some(least)
 }
 
 /// Proposals of one rule about one subject, by index; what was measured and what is shipped stand apart.

@@ -1,34 +1,51 @@
 //! L0, extended: numbered lines that the context was shown before, with the same numbers and the same text, are answered
 //! by a reference per unbroken run; all other lines are sent as they are.
-
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+//!
+//! Runs are found as in LZ77: what was shown stands in one long row, every place knows the one before it that shows the
+//! same, and the longest run of the latest few is taken.
 
 use crate::content::hints;
 use crate::model::body_facts::{Line, Size};
-use crate::model::id::IdHasher;
 use crate::model::savings::LayerId;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Event, Offer, What};
+use crate::replay::runs::{NO_WINDOW, Run, Windows};
 
-/// Lines by the hash of number and text.
-type Lines = HashMap<u32, u32, BuildHasherDefault<IdHasher>>;
+/// Places that are looked at for the longest run: work per line stays bounded whatever the logs hold.
+const PLACES_MAX: usize = 16;
+
+/// A line that was shown as it is.
+#[derive(Clone, Copy)]
+struct Showing {
+    /// The window that begins with it, as far as all of it was shown by the same response.
+    window: u32,
+    /// The position before this one at which the same window was shown.
+    before: u32,
+    response: u32,
+}
 
 /// Remembers which response showed which lines.
-pub struct RangeRef {
+pub struct RangeRef<'t> {
+    windows: &'t Windows,
     enabled: bool,
-    run_min: usize,
-    shown: Lines,
-    /// The lines that the last offer would have sent as they are.
-    verbatim: Vec<u32>,
+    /// By window: the last position at which it was shown; positions below `base` belong to other contexts.
+    last: Vec<u32>,
+    /// What the context was shown; the first one has the position `base`.
+    shown: Vec<Showing>,
+    base: u32,
+    /// What the last offer would have referred to.
+    runs: Vec<Run>,
+    /// Positions compared so far.
+    looks: u64,
     total: u64,
 }
 
-impl RangeRef {
-    /// A layer that refers to runs of at least `run_min` lines.
-    pub fn new(enabled: bool, run_min: usize) -> Self {
-        Self { enabled, run_min, shown: Lines::default(), verbatim: Vec::new(), total: 0 }
+impl<'t> RangeRef<'t> {
+    /// A layer that refers to runs of at least one window.
+    pub fn new(enabled: bool, windows: &'t Windows) -> Self {
+        let last = if enabled { vec![0; windows.count()] } else { Vec::new() };
+        Self { windows, enabled, last, shown: Vec::new(), base: 1, runs: Vec::new(), looks: 0, total: 0 }
     }
 
     /// Responses answered in this way so far.
@@ -36,44 +53,114 @@ impl RangeRef {
         self.total
     }
 
-    /// The run of lines from the start of `lines` that one response showed; its length and the response.
-    fn run(&self, lines: &[Line]) -> Option<(usize, u32)> {
-        let shown_by = |line: &Line| self.shown.get(&line.hash).copied().filter(|_| line.number > 0);
-        let response = shown_by(lines.first()?)?;
-        let follows = |pair: &[Line]| pair[1].number == pair[0].number + 1 && shown_by(&pair[1]) == Some(response);
-        let more = lines.windows(2).take_while(|pair| follows(pair)).count();
-        Some((more + 1, response))
+    /// Positions compared so far: the work that was done.
+    pub fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    /// What the last response that was taken refers to.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// A response that is not offered refers to nothing.
+    pub fn pass(&mut self) {
+        self.runs.clear();
+    }
+
+    /// The longest run with which some lines begin, given by their windows: its length and the response that showed it.
+    /// Of equal ones the latest.
+    fn longest(&mut self, windows: &[u32]) -> Option<(usize, u32)> {
+        let first = *windows.first().filter(|window| **window != NO_WINDOW)?;
+        let mut position = self.last[first as usize];
+        let mut best: Option<(usize, u32)> = None;
+        for _ in 0..PLACES_MAX {
+            let Some(start) = position.checked_sub(self.base) else { break };
+            let shown = &self.shown[start as usize..];
+            let same = shown.iter().zip(windows).take_while(|(shown, window)| shown.window == **window);
+            let equal = same.take_while(|(_, window)| **window != NO_WINDOW).count();
+            self.looks += equal as u64 + 1;
+            if equal > 0 && best.is_none_or(|(longest, _)| equal > longest) {
+                best = Some((equal, shown[0].response));
+            }
+            position = shown[0].before;
+        }
+        best.map(|(equal, response)| (equal + self.windows.length() - 1, response))
+    }
+
+    /// Notes that a response showed its lines as they are, apart from the runs that it only referred to.
+    fn note(&mut self, windows: &[u32], response: u32, runs: &[Run]) {
+        let mut runs = runs.iter().peekable();
+        for (at, &window) in windows.iter().enumerate() {
+            while runs.next_if(|run| run.lines.end <= at).is_some() {}
+            let whole = runs.peek().is_none_or(|run| at + self.windows.length() <= run.lines.start);
+            let window = if whole { window } else { NO_WINDOW };
+            self.push(window, response);
+        }
+        // No run goes on in the next response.
+        self.push(NO_WINDOW, response);
+    }
+
+    fn push(&mut self, window: u32, response: u32) {
+        let position = self.base + self.shown.len() as u32;
+        let before = self.last.get_mut(window as usize).map_or(0, |last| std::mem::replace(last, position));
+        self.shown.push(Showing { window, before, response });
+    }
+
+    /// Nothing of this context can be referred to any more.
+    fn forget(&mut self) {
+        match self.base.checked_add(self.shown.len() as u32).filter(|base| *base < u32::MAX / 2) {
+            Some(base) => self.base = base,
+            None => {
+                self.base = 1;
+                self.last.fill(0);
+            }
+        }
+        self.shown.clear();
+    }
+
+    /// What a response showed is gone.
+    fn evict(&mut self, response: u32) {
+        let start = self.shown.partition_point(|shown| shown.response < response);
+        let gone = self.shown[start..].iter_mut().take_while(|shown| shown.response == response);
+        gone.for_each(|shown| shown.window = NO_WINDOW);
     }
 }
 
-impl Layer for RangeRef {
+fn size_of(lines: &[Line]) -> Size {
+    lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size))
+}
+
+impl Layer for RangeRef<'_> {
     fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
-        self.verbatim.clear();
+        self.runs.clear();
         if self.shown.is_empty() || !offer.response.body_at_hand.shares_lines {
             return None;
         }
-        let lines = &offer.facts().lines;
-        let (mut size, mut at, mut referred) = (Size::default(), 0, false);
+        let (lines, counting) = (&offer.facts().lines, offer.session.counting);
+        let windows = self.windows.of(offer.response.body);
+        let (mut size, mut at) = (Size::default(), 0);
         while at < lines.len() {
-            match self.run(&lines[at..]).filter(|(length, _)| *length >= self.run_min) {
-                Some((length, response)) => {
-                    let (first, last) = (lines[at].number, lines[at + length - 1].number);
-                    let handle = &offer.tape.responses[response as usize].handle;
-                    size = size.plus(&hints::range_size(first, last)).plus(&handle.size());
-                    at += length;
-                    referred = true;
-                }
-                None => {
-                    size = size.plus(&lines[at].size);
-                    if lines[at].number > 0 {
-                        self.verbatim.push(lines[at].hash);
-                    }
-                    at += 1;
-                }
+            let found = self.longest(&windows[at..]).and_then(|(length, response)| {
+                let (first, last) = (lines[at].number, lines[at + length - 1].number);
+                let handle = &offer.tape.responses[response as usize].handle;
+                let hint = hints::range_size(first, last).plus(&handle.size());
+                // A hint that is no cheaper than its lines only hides them.
+                let pays = counting.tokens(&hint) < counting.tokens(&size_of(&lines[at..at + length]));
+                pays.then_some((length, response, hint))
+            });
+            if let Some((length, shown_by, hint)) = found {
+                self.runs.push(Run { lines: at..at + length, shown_by });
+                size = size.plus(&hint);
+                at += length;
+            } else {
+                size = size.plus(&lines[at].size);
+                at += 1;
             }
         }
-        let tokens = offer.session.counting.tokens(&size);
-        if !referred || tokens >= offer.otherwise {
+        let tokens = counting.tokens(&size);
+        if self.runs.is_empty() || tokens >= offer.otherwise {
+            self.runs.clear();
             return None;
         }
         self.total += 1;
@@ -83,20 +170,21 @@ impl Layer for RangeRef {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
             _ if !self.enabled => {}
-            Event::Boundary { .. } => self.shown.clear(),
-            Event::Evicted(response) => self.shown.retain(|_, by| by != response),
+            Event::Boundary { .. } => self.forget(),
+            Event::Evicted(response) => self.evict(*response),
             Event::Sent(offer, _) if !offer.response.body_at_hand.shares_lines => {}
-            Event::Sent(offer, decision) => match decision.what {
-                What::RangeReference => {
-                    let sent = self.verbatim.drain(..).map(|hash| (hash, offer.index));
-                    self.shown.extend(sent);
+            Event::Sent(offer, decision) => {
+                let windows = self.windows.of(offer.response.body);
+                match decision.what {
+                    What::RangeReference => {
+                        let runs = std::mem::take(&mut self.runs);
+                        self.note(windows, offer.index, &runs);
+                        self.runs = runs;
+                    }
+                    What::Encoded(_) | What::AsIs => self.note(windows, offer.index, &[]),
+                    What::Reference(_) | What::NearReference(_) => {}
                 }
-                What::Encoded(_) | What::AsIs => {
-                    let lines = offer.facts().lines.iter().filter(|line| line.number > 0);
-                    self.shown.extend(lines.map(|line| (line.hash, offer.index)));
-                }
-                What::Reference(_) | What::NearReference(_) => {}
-            },
+            }
         }
     }
 }

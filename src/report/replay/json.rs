@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::model::savings::{LayerId, Savings, Tally};
-use crate::report::replay::{Arm, Group, ReplayReport};
+use crate::model::savings::{LayerId, Savings, Tally, share};
+use crate::report::replay::{Arm, Group, Reached, ReplayReport};
 
 /// A tally for JSON: sums, and the three figures in per cent.
 pub fn tally_json(tally: &Tally) -> Value {
@@ -34,6 +34,22 @@ pub fn tally_json(tally: &Tally) -> Value {
     })
 }
 
+/// Who could save what, for JSON.
+pub fn reaches_json(reaches: &[Reached]) -> Value {
+    let whole = |reached: &Reached| reached.published.baseline();
+    let row = |reached: &Reached| {
+        json!({
+            "id": reached.id,
+            "name": reached.name,
+            "tokens": reached.tokens,
+            "tokens_pct": share(reached.tokens, whole(reached)).map(|share| 100.0 * share),
+            "published": tally_json(&reached.published),
+            "extended": tally_json(&reached.extended),
+        })
+    };
+    reaches.iter().map(row).collect()
+}
+
 /// The report for JSON.
 pub fn json(report: &ReplayReport) -> Value {
     let groups = |groups: &[Group]| {
@@ -46,6 +62,7 @@ pub fn json(report: &ReplayReport) -> Value {
             "name": arm.name,
             "savings": tally_json(&arm.total),
             "hints": { "exact": exact, "near": near, "lines": lines },
+            "hints_expanded": arm.expanded,
             "endpoints": groups(&arm.endpoints),
             "shapes": groups(&arm.shapes),
             "projects": groups(&arm.projects),
@@ -58,6 +75,8 @@ pub fn json(report: &ReplayReport) -> Value {
         "tokens": report.counters(),
         "basis": "replayed",
         "input": report.input,
+        "reach": report.reach,
+        "reaches": reaches_json(&report.reaches),
         "arms": report.arms.iter().map(arm).collect::<Vec<_>>(),
         "bounds": report.bounds,
         "invalidation_tokens": report.invalidation_tokens,

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::savings::{Bounds, PaperClaim, PublishedClaim, Tally};
+use crate::model::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Tally};
 use crate::report::numbers::thousands;
 
-pub use json::{json, tally_json};
-pub use tables::{figure, table, write};
+pub use json::{json, reaches_json, tally_json};
+pub use tables::{figure, reaches, table, write};
 
 /// Everything that a replay of one configuration says.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
@@ -20,6 +20,10 @@ pub struct ReplayReport {
     pub input: Input,
     /// One replay with the published formats, one with the extended ones.
     pub arms: Vec<Arm>,
+    /// Id of who runs the pipeline in these replays, and in all figures but those of [`Self::reaches`].
+    pub reach: String,
+    /// What everybody on the way from tools to the model could do, the widest last.
+    pub reaches: Vec<Reached>,
     /// What exact references could save at most.
     pub bounds: Bounds,
     /// What edits and `invalidates` cost: tokens that L0 would have saved besides.
@@ -75,6 +79,8 @@ pub struct Arm {
     pub total: Tally,
     /// Answers by exact references, near-references, references to lines.
     pub hints: [u64; 3],
+    /// What expanding them gave.
+    pub expanded: Expanded,
     /// By endpoint.
     pub endpoints: Vec<Group>,
     /// By shape.
@@ -85,6 +91,21 @@ pub struct Arm {
     pub formats: Vec<Group>,
     /// Combined savings of the sessions, as shares of 1.
     pub sessions: Option<Distribution>,
+}
+
+/// What somebody on the way from tools to the model could save.
+#[derive(Clone, Serialize, Deserialize, Debug, PartialEq)]
+pub struct Reached {
+    /// Name for programs.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// Tokens of the answers that may be changed.
+    pub tokens: u64,
+    /// A replay with the published formats; answers out of reach are sent as they are.
+    pub published: Tally,
+    /// The same with the extended formats.
+    pub extended: Tally,
 }
 
 /// A tally with its name.
@@ -156,6 +177,12 @@ impl ReplayReport {
     /// The arm with this name.
     pub fn arm(&self, name: &str) -> Option<&Arm> {
         self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Who runs the pipeline, in words.
+    pub fn reach_name(&self) -> &str {
+        let chosen = self.reaches.iter().find(|reached| reached.id == self.reach);
+        chosen.map_or(&self.reach, |reached| &reached.name)
     }
 
     /// How tokens were counted, in words.

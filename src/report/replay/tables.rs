@@ -3,11 +3,14 @@
 use std::io::Write;
 
 use crate::error::Result;
-use crate::model::savings::{Bounds, LayerId, PaperClaim, PublishedClaim, Savings};
+use crate::model::savings::{Bounds, Expanded, LayerId, PaperClaim, PublishedClaim, Savings, share};
 use crate::report::numbers::{percent, thousands};
-use crate::report::replay::{Arm, Group, JsonBaselines, ReplayReport};
+use crate::report::replay::{Arm, Group, JsonBaselines, Reached, ReplayReport};
 use crate::report::table::{Format, Table};
 
+/// What the table of reaches does not say.
+const REACHES_NOTE: &str =
+    "tokens saved; an answer out of reach is sent as it is; in money: `devboy replay --policy pipeline`, for a gateway";
 /// Rows of a table of groups that are shown unless more are asked for.
 const ROWS_MAX: usize = 15;
 
@@ -26,6 +29,9 @@ pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: 
         writeln!(out)?;
     }
     layers(report).write(out, format, width)?;
+    heading(out, "who could do this")?;
+    reaches(&report.reaches).write(out, format, width)?;
+    writeln!(out, "{REACHES_NOTE}")?;
     for (what, groups) in [
         ("by endpoint", Arm::endpoints as fn(&Arm) -> &Vec<Group>),
         ("by shape", Arm::shapes),
@@ -137,8 +143,9 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
     for arm in &report.arms {
         let Savings { dedup, encoder, combined } = arm.total.savings();
         lines.push(format!(
-            "{}: dedup {} of all tokens, encoders {} of what missed L0, combined {}",
+            "{} formats, {}: dedup {} of all tokens, encoders {} of what missed L0, combined {}",
             arm.name,
+            report.reach_name(),
             figure(dedup),
             figure(encoder),
             figure(combined)
@@ -150,6 +157,16 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
         thousands(input.bodies),
         thousands(input.unproven)
     ));
+    for arm in report.arms.iter().filter(|arm| arm.expanded != Expanded::default()) {
+        let Expanded { same, different } = arm.expanded;
+        lines.push(format!(
+            "proofs: {} hints ({}) were expanded back to the body; {} give it back, {} do not",
+            thousands(same + different),
+            arm.name,
+            thousands(same),
+            thousands(different)
+        ));
+    }
     for (count, what) in [
         (input.failures, "failed, refused or cancelled calls are shown as they are"),
         (input.mixed, "answers with images are shown as they are"),
@@ -201,6 +218,25 @@ fn layers(report: &ReplayReport) -> Table {
             thousands(arm.total.sent()),
             thousands(arm.total.saved()),
             share(arm.total.saved()),
+        ]);
+    }
+    table
+}
+
+/// What everybody on the way from tools to the model could save.
+pub fn reaches(reaches: &[Reached]) -> Table {
+    let columns = ["who", "#tokens in reach", "#of all", "#published", "#of all", "#extended", "#of all"];
+    let mut table = Table::new(&columns);
+    for Reached { name, tokens, published, extended, .. } in reaches {
+        let of_all = |tokens: u64| figure(share(tokens, published.baseline()));
+        table.row([
+            name.clone(),
+            thousands(*tokens),
+            of_all(*tokens),
+            thousands(published.saved()),
+            of_all(published.saved()),
+            thousands(extended.saved()),
+            of_all(extended.saved()),
         ]);
     }
     table

@@ -1,0 +1,50 @@
+//! Who could change the answer of a tool before the model reads it, and which answers (`rules/reach.toml`).
+
+use serde::Deserialize;
+
+/// A place on the way from tools to the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reach {
+    /// Short name for options and programs.
+    pub id: String,
+    /// Name in reports.
+    pub name: String,
+    /// Tools whose answers it may change: names, or beginnings of names with a `*` behind.
+    pub changes: Vec<String>,
+    /// Tools that it may not change all the same.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// Whether it sees the answers that it may not change.
+    pub sees_all: bool,
+    /// Whether it may change what the client cut down to a preview.
+    pub previews: bool,
+}
+
+/// What a place can do with the answers of a tool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reached {
+    /// Change them.
+    #[default]
+    Changes,
+    /// See that they were shown.
+    Sees,
+    /// Nothing: it does not know of them.
+    Misses,
+}
+
+impl Reach {
+    /// What it can do with the answers of a tool.
+    pub fn of(&self, tool: &str) -> Reached {
+        let names = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        match names(&self.changes) && !names(&self.except) {
+            true => Reached::Changes,
+            false if self.sees_all => Reached::Sees,
+            false => Reached::Misses,
+        }
+    }
+}
+
+fn matches(pattern: &str, tool: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == tool, |start| tool.starts_with(start))
+}

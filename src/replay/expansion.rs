@@ -1,0 +1,126 @@
+//! Whether the hints of a replay say what they claim: each is expanded over what was really sent before it, and held
+//! against the body that it stands for. Shares nothing with the layers that wrote it.
+
+use crate::model::body_facts::{BodyFacts, Line, NearField, NearSignature};
+use crate::model::id::IdMap;
+use crate::model::savings::Expanded;
+use crate::replay::offer::{Decision, What};
+use crate::replay::runs::Run;
+use crate::replay::tape::Tape;
+
+/// What stands in the context now, by response.
+pub struct Expansion<'t> {
+    tape: &'t Tape,
+    sent: IdMap<u32, Sent>,
+    counts: Expanded,
+}
+
+enum Sent {
+    AsIs,
+    Encoded,
+    /// The lines apart from those that hints stood for.
+    Lines(Vec<Run>),
+}
+
+impl<'t> Expansion<'t> {
+    /// An empty context.
+    pub fn new(tape: &'t Tape) -> Self {
+        Self { tape, sent: IdMap::default(), counts: Expanded::default() }
+    }
+
+    /// Another context, or another partition: nothing stands in it.
+    pub fn enter(&mut self) {
+        self.sent.clear();
+    }
+
+    /// A result is gone.
+    pub fn evict(&mut self, response: u32) {
+        self.sent.remove(&response);
+    }
+
+    /// Something was sent for a response; `runs` are the lines that it refers to.
+    pub fn send(&mut self, response: u32, decision: &Decision, runs: &[Run]) {
+        let holds = match decision.what {
+            What::AsIs => return self.show(response, Sent::AsIs),
+            What::Encoded(_) => return self.show(response, Sent::Encoded),
+            What::Reference(to) => self.is_same(response, to),
+            What::NearReference(to) => self.is_near(response, to),
+            What::RangeReference => {
+                let holds = self.gives_lines_back(response, runs);
+                self.show(response, Sent::Lines(runs.to_vec()));
+                holds
+            }
+        };
+        let counted = if holds { &mut self.counts.same } else { &mut self.counts.different };
+        *counted += 1;
+    }
+
+    /// How many hints were expanded, and how many of these did not give the body back.
+    pub fn finish(self) -> Expanded {
+        self.counts
+    }
+
+    fn show(&mut self, response: u32, sent: Sent) {
+        self.sent.insert(response, sent);
+    }
+
+    fn facts(&self, response: u32) -> &'t BodyFacts {
+        self.tape.facts_of(&self.tape.responses[response as usize])
+    }
+
+    fn is_same(&self, response: u32, to: u32) -> bool {
+        let (here, there) = (self.facts(response), self.facts(to));
+        let stands = matches!(self.sent.get(&to), Some(Sent::AsIs | Sent::Encoded));
+        let one_body = self.tape.responses[response as usize].body == self.tape.responses[to as usize].body;
+        stands && one_body && here.sha == there.sha
+    }
+
+    fn is_near(&self, response: u32, to: u32) -> bool {
+        let stands = matches!(self.sent.get(&to), Some(Sent::AsIs));
+        let signatures = self.facts(to).near.as_ref().zip(self.facts(response).near.as_ref());
+        stands && signatures.is_some_and(|(there, here)| changed(there, here).as_ref() == Some(here))
+    }
+
+    /// Writes the list of lines anew, taking from other responses what hints say, and compares.
+    fn gives_lines_back(&self, response: u32, runs: &[Run]) -> bool {
+        let own = &self.facts(response).lines;
+        let mut lines: Vec<Line> = Vec::with_capacity(own.len());
+        for run in runs {
+            let (Some(before), Some(said)) = (own.get(lines.len()..run.lines.start), own.get(run.lines.clone())) else {
+                return false;
+            };
+            lines.extend_from_slice(before);
+            let (Some(first), Some(last)) = (said.first(), said.last()) else { return false };
+            let Some(shown) = self.lines_shown(run.shown_by, first.number, last.number) else { return false };
+            lines.extend_from_slice(shown);
+        }
+        lines.extend_from_slice(own.get(lines.len()..).unwrap_or_default());
+        lines == *own
+    }
+
+    /// The lines with these numbers, if a response that stands in the context shows all of them.
+    fn lines_shown(&self, response: u32, first: u32, last: u32) -> Option<&'t [Line]> {
+        let lines = &self.facts(response).lines;
+        let start = lines.iter().position(|line| line.number == first).filter(|_| first > 0)?;
+        let end = start + last.checked_sub(first)? as usize + 1;
+        let found = lines.get(start..end)?;
+        let numbers = found.iter().map(|line| line.number).eq(first..=last);
+        let shown = match self.sent.get(&response)? {
+            Sent::AsIs | Sent::Encoded => true,
+            Sent::Lines(runs) => runs.iter().all(|run| run.lines.end <= start || end <= run.lines.start),
+        };
+        (numbers && shown).then_some(found)
+    }
+}
+
+/// An earlier object with the changes of a near-reference to a later one made in it; none if the hint cannot tell them.
+fn changed(earlier: &NearSignature, later: &NearSignature) -> Option<NearSignature> {
+    if earlier.fields.len() != later.fields.len() {
+        return None;
+    }
+    // Where the values are the same, whatever else is known of them is that of the same text.
+    let field =
+        |(old, new): (&NearField, &NearField)| (old.value == new.value || old.plain && new.plain).then_some(*new);
+    let fields = earlier.fields.iter().zip(&later.fields).map(field).collect::<Option<Vec<_>>>()?;
+    Some(NearSignature { skeleton: earlier.skeleton, fields })
+}

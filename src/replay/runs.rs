@@ -1,0 +1,147 @@
+//! Windows of consecutive numbered lines, each with a number of its own: equal numbers, equal lines. A run of lines
+//! that two bodies share is a row of equal numbers, so that a replay compares numbers only.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::ops::Range;
+
+use crate::model::body_facts::{BodyFacts, Line};
+use crate::model::id::IdHasher;
+
+/// Stands where no window begins.
+pub const NO_WINDOW: u32 = u32::MAX;
+/// Base of the rolling hash by which windows are looked up; equality is decided by the lines.
+const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The windows of all bodies of a tape.
+#[derive(Clone, Debug, Default)]
+pub struct Windows {
+    /// Lines of a window.
+    length: usize,
+    /// By line of each body: the window that begins there.
+    numbers: Vec<u32>,
+    /// Where each body's lines begin; one more than there are bodies.
+    starts: Vec<u32>,
+    /// Distinct windows.
+    count: u32,
+}
+
+impl Windows {
+    /// Numbers the windows of `length` lines of all bodies. One line is no window: that two of them follow each
+    /// other is seen from the line that they share.
+    pub fn new(facts: &[BodyFacts], length: usize) -> Self {
+        let length = length.max(2);
+        let mut windows = Self { length, starts: vec![0], ..Self::default() };
+        let mut known: HashMap<u64, Known, BuildHasherDefault<IdHasher>> = HashMap::default();
+        for (body, row) in facts.iter().enumerate() {
+            windows.add(facts, body, &row.lines, &mut known);
+        }
+        windows
+    }
+
+    fn add(
+        &mut self,
+        facts: &[BodyFacts],
+        body: usize,
+        lines: &[Line],
+        known: &mut HashMap<u64, Known, BuildHasherDefault<IdHasher>>,
+    ) {
+        let start = self.numbers.len();
+        self.numbers.resize(start + lines.len(), NO_WINDOW);
+        for (at, hash) in hashes(lines, self.length) {
+            let here = Known { body: body as u32, at: at as u32, number: self.count };
+            let first = *known.entry(hash).or_insert(here);
+            let window = |known: Known| &facts[known.body as usize].lines[known.at as usize..][..self.length];
+            let texts = window(first).iter().zip(window(here));
+            // Two windows under one hash: the later one is not referred to, rather than taken for the other.
+            if texts.into_iter().all(|(a, b)| a.text == b.text && a.number == b.number) {
+                self.numbers[start + at] = first.number;
+                self.count = self.count.max(first.number + 1);
+            }
+        }
+        self.starts.push(self.numbers.len() as u32);
+    }
+
+    /// Lines of a window.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// How many different windows there are: their numbers are smaller.
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    /// By line of a body: the number of the window that begins there, or [`NO_WINDOW`].
+    pub fn of(&self, body: u32) -> &[u32] {
+        let bounds = self.starts.get(body as usize).zip(self.starts.get(body as usize + 1));
+        let range = bounds.map_or(0..0, |(start, end)| *start as usize..*end as usize);
+        &self.numbers[range]
+    }
+
+    /// For each of the responses of one context (as what windows they show) whether another one shows one of
+    /// its windows: all others can neither refer to lines nor be referred to. `seen` has room for every window;
+    /// `base` is the index of the first response and grows from context to context.
+    pub fn shared<'w>(
+        &self,
+        responses: impl Iterator<Item = &'w [u32]>,
+        base: usize,
+        seen: &mut [u32],
+        shares: &mut [bool],
+    ) {
+        for (index, windows) in (base..).zip(responses) {
+            for &window in windows.iter().filter(|window| **window != NO_WINDOW) {
+                let first = &mut seen[window as usize];
+                match (*first as usize).checked_sub(base + 1) {
+                    Some(earlier) if earlier != index - base => (shares[earlier], shares[index - base]) = (true, true),
+                    Some(_) => {}
+                    None => *first = index as u32 + 1,
+                }
+            }
+        }
+    }
+}
+
+/// Where a window was first met.
+#[derive(Clone, Copy)]
+struct Known {
+    body: u32,
+    at: u32,
+    number: u32,
+}
+
+/// Where windows begin in some lines, with the hash of each.
+fn hashes(lines: &[Line], length: usize) -> Vec<(usize, u64)> {
+    let mut found = Vec::new();
+    let drop = (0..length).fold(1_u64, |power, _| power.wrapping_mul(BASE));
+    let (mut run, mut sum, mut last) = (0, 0_u64, 0);
+    let part = |line: &Line| u64::from_le_bytes(std::array::from_fn(|byte| line.text.0[byte]));
+    for (at, line) in lines.iter().enumerate() {
+        if run > 0 && line.number != last + 1 {
+            (run, sum) = (0, 0);
+        }
+        if line.number == 0 {
+            (run, sum) = (0, 0);
+            continue;
+        }
+        last = line.number;
+        run += 1;
+        sum = sum.wrapping_mul(BASE).wrapping_add(part(line));
+        if run > length {
+            sum = sum.wrapping_sub(drop.wrapping_mul(part(&lines[at - length])));
+        }
+        if run >= length {
+            found.push((at + 1 - length, sum));
+        }
+    }
+    found
+}
+
+/// A run of lines that a hint stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Places among the lines of the body.
+    pub lines: Range<usize>,
+    /// Index of the response that showed them.
+    pub shown_by: u32,
+}

@@ -1,0 +1,270 @@
+//! References to lines: they rest on the past only, say what is so, and cost what their texts cost, over contexts
+//! of many bodies with their real texts.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use crate::content::encode::Knobs;
+use crate::content::{range_ref, stretches::stretches};
+use crate::extract::Desk;
+use crate::model::body_facts::BodyFacts;
+use crate::model::id::Id;
+use crate::model::savings::Expanded;
+use crate::model::trace::Handle;
+use crate::replay::{
+    BodyAtHand, Decision, Endpoint, Options, Outcome, Response, Run, Scenario, SessionProfile, Tape, ToolKind, What,
+    Windows, replay, replay_expanded,
+};
+use crate::settings::{AgentClass, Effective};
+
+const EXTENDED: Options = Options { extended: true, invalidate: true, counting: None };
+const RANGE_LINES_MIN: usize = 5;
+
+/// Texts as they were shown, one behind the other, in one context unless said otherwise.
+struct Read {
+    texts: Vec<String>,
+    tape: Tape,
+}
+
+impl Read {
+    /// One response per text, in the partition that is given with it.
+    fn new(shown: &[(String, u32)]) -> Self {
+        let mut desk = Desk::new(1, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut facts: Vec<BodyFacts> = Vec::new();
+        let mut responses = Vec::new();
+        for (index, (text, partition)) in shown.iter().enumerate() {
+            let body = *numbers.entry(text).or_insert_with(|| {
+                // No other format: what is tested is references to lines.
+                let row = desk.facts(Id::of(text.as_bytes()), text.as_bytes());
+                facts.push(BodyFacts { encodings: Vec::new(), ..row });
+                facts.len() as u32 - 1
+            });
+            let handle = desk.measure(&format!(" {}", name(index as u32)));
+            let handle = Handle { short: 0, bytes: 8, tokens: handle.tokens.map(|tokens| tokens as u8) };
+            responses.push(Response {
+                body,
+                endpoint: 0,
+                session: 0,
+                chain: 0,
+                partition: *partition,
+                path: Id::NONE,
+                outcome: Outcome::Answer,
+                ran: true,
+                handle,
+                body_at_hand: BodyAtHand::default(),
+            });
+        }
+        let endpoint = Endpoint { tool: "Read".into(), class: "Read".into(), kind: ToolKind::FileRead };
+        let tape = Tape {
+            responses,
+            evictions: Vec::new(),
+            facts,
+            endpoints: vec![endpoint],
+            sessions: vec![SessionProfile { model: String::new(), class: AgentClass::Default }],
+            range_lines_min: RANGE_LINES_MIN,
+            encodings: Vec::new(),
+            windows: Windows::default(),
+        };
+        let mut read = Self { texts: shown.iter().map(|(text, _)| text.clone()).collect(), tape };
+        read.tape.derive();
+        read
+    }
+
+    fn decide(&self) -> (Vec<(Decision, Vec<Run>)>, Expanded) {
+        decide(&self.tape)
+    }
+}
+
+fn decide(tape: &Tape) -> (Vec<(Decision, Vec<Run>)>, Expanded) {
+    let mut decisions = Vec::new();
+    let scenario = Scenario::new(&Effective::built_in().settings, tape, EXTENDED);
+    let (_, expanded) = replay_expanded(tape, &scenario, &mut |_, decision, runs| {
+        decisions.push((*decision, runs.to_vec()));
+    });
+    (decisions, expanded)
+}
+
+fn name(response: u32) -> String {
+    format!("aB3dE{response:03}")
+}
+
+/// Lines of a file from a line on; the text of each line tells its number and its version.
+fn numbered(from: usize, versions: &[u8]) -> String {
+    let line = |(at, version): (usize, &u8)| format!("{:>6}\tlet value_{version} = compute({version});\n", from + at);
+    versions.iter().enumerate().map(line).collect()
+}
+
+/// Reads of parts of a file that is edited between them.
+fn reads() -> impl Strategy<Value = Vec<(String, u32)>> {
+    let read = (0_usize..50, 1_usize..40, 0_usize..60, 0_u8..4, prop::bool::weighted(0.05));
+    prop::collection::vec(read, 1..24).prop_map(|reads| {
+        let (mut file, mut partition) = (vec![0_u8; 60], 0);
+        let mut shown = Vec::new();
+        for (number, (from, length, edited, version, compacted)) in reads.into_iter().enumerate() {
+            file[edited] = version;
+            partition += u32::from(compacted);
+            let end = (from + length).min(file.len());
+            // A line at the end that tells reads apart, so that few of them are equal as a whole.
+            let text = numbered(from + 1, &file[from..end]) + &format!("read {}", number % 7);
+            shown.push((text, partition));
+        }
+        shown
+    })
+}
+
+fn evictions() -> impl Strategy<Value = Vec<(u32, u32)>> {
+    prop::collection::vec((0_u32..24, 0_u32..24), 0..4).prop_map(|pairs| {
+        let mut pairs: Vec<(u32, u32)> = pairs.into_iter().filter(|(before, gone)| gone < before).collect();
+        pairs.sort_unstable();
+        pairs
+    })
+}
+
+/// Two lines whose XXH3-64 ends in the same 32 bits.
+const TWINS: [&str; 2] = ["     3\tlet limit = 42811;\n", "     3\tlet limit = 46908;\n"];
+
+#[test]
+fn lines_with_the_same_short_hash_are_not_taken_for_each_other() {
+    let [first, other] = TWINS.map(|twin| xxhash_rust::xxh3::xxh3_64(twin.as_bytes()) as u32);
+    assert_eq!(first, other, "the lines collide in a short hash");
+    let body = |twin: &str| {
+        let line = |number: usize| match number {
+            3 => twin.to_owned(),
+            _ => format!("{number:>6}\tlet value_{number} = compute({number});\n"),
+        };
+        (1..=20).map(line).collect::<String>() + "end"
+    };
+    let read = Read::new(&[(body(TWINS[0]), 0), (body(TWINS[1]), 0)]);
+    let (decisions, expanded) = read.decide();
+    assert_eq!(decisions[1].0.what, What::RangeReference);
+    let referred: Vec<_> = decisions[1].1.iter().map(|run| run.lines.clone()).collect();
+    // The twentieth line goes with the text behind it.
+    assert_eq!(referred, [3..19], "the third line is shown, and the two before it are no run");
+    assert_eq!(expanded, Expanded { same: 1, different: 0 });
+}
+
+#[test]
+fn a_hint_that_does_not_give_the_body_back_is_counted_as_such() {
+    let versions: Vec<u8> = (0..20).collect();
+    let mut read = Read::new(&[(numbered(1, &versions) + "one", 0), (numbered(1, &versions) + "two", 0)]);
+    assert_eq!(read.decide().1, Expanded { same: 1, different: 0 });
+    // The layer still goes by the windows that were numbered before the line changed.
+    let first = read.tape.responses[0].body as usize;
+    read.tape.facts[first].lines[7].text = Id::witness(b"something else");
+    assert_eq!(read.decide().1, Expanded { same: 0, different: 1 });
+}
+
+#[test]
+fn the_longest_run_is_referred_to_whoever_showed_a_line_last() {
+    // Line by line: one response shows all of a file, a later one two pieces of it.
+    let whole: Vec<u8> = (0..60).map(|line| line / 7).collect();
+    let piece = numbered(11, &whole[10..16]) + "…\n" + &numbered(31, &whole[30..36]) + "piece";
+    let read = Read::new(&[(numbered(1, &whole) + "one", 0), (piece, 0), (numbered(1, &whole) + "three", 0)]);
+    let (decisions, _) = read.decide();
+    assert_eq!(decisions[2].1, [Run { lines: 0..59, shown_by: 0 }]);
+}
+
+#[test]
+fn a_later_response_does_not_change_what_an_earlier_one_refers_to() {
+    let whole: Vec<u8> = (0..40).map(|line| line / 7).collect();
+    // A few lines as they were, and more that only a later response shows again.
+    let mixed: Vec<u8> = whole[9..12].iter().copied().chain([90, 91, 92, 93, 94, 95]).collect();
+    let shown = [
+        (numbered(1, &whole) + "one", 0),
+        (numbered(10, &mixed) + "two", 0),
+        (numbered(1, &whole) + "three", 0),
+        (numbered(13, &mixed[3..]) + "four", 0),
+    ];
+    let (early, late) = (Read::new(&shown[..3]).decide().0, Read::new(&shown).decide().0);
+    assert_eq!(early[..], late[..3]);
+    assert_eq!(late[2].1, [Run { lines: 0..39, shown_by: 0 }]);
+    assert_eq!(late[3].1, [Run { lines: 0..5, shown_by: 1 }]);
+}
+
+#[test]
+fn the_work_grows_with_the_lines_however_often_they_were_shown() {
+    let looks = |reads: usize| {
+        // Runs of six lines that all begin alike, behind lines of their own: every place is looked at, none is long.
+        let text = |read: usize| -> String {
+            let block = |at: usize| match at % 7 {
+                0 => u8::try_from(read % 200).unwrap() + 20,
+                _ => 1,
+            };
+            numbered(1, &(0..70).map(block).collect::<Vec<u8>>()) + &format!("read {read}")
+        };
+        let read = Read::new(&(0..reads).map(|read| (text(read), 0)).collect::<Vec<_>>());
+        let scenario = Scenario::new(&Effective::built_in().settings, &read.tape, EXTENDED);
+        replay(&read.tape, &scenario).range_looks
+    };
+    let (few, many) = (looks(40), looks(160));
+    assert!(few > 0 && many <= 5 * few, "{few} places for 40 reads, {many} for 160");
+}
+
+proptest! {
+    #![proptest_config(super::log_builder::cases(96))]
+
+    #[test]
+    fn what_is_decided_does_not_depend_on_what_comes_later(shown in reads(), gone in evictions()) {
+        let mut whole = Read::new(&shown);
+        whole.tape.evictions = gone;
+        let decisions = whole.decide().0;
+        for cut in (1..shown.len()).rev() {
+            // Nothing of what comes later is left, neither the responses nor what follows from them.
+            let Read { tape, .. } = &mut whole;
+            tape.responses.truncate(cut);
+            tape.evictions.retain(|(before, _)| (*before as usize) < cut);
+            tape.derive();
+            prop_assert_eq!(&decide(tape).0[..], &decisions[..cut], "cut at {}", cut);
+        }
+    }
+
+    #[test]
+    fn passing_over_what_nobody_shares_changes_nothing(shown in reads(), gone in evictions()) {
+        let mut read = Read::new(&shown);
+        read.tape.evictions = gone;
+        let decisions = read.decide();
+        read.tape.responses.iter_mut().for_each(|response| response.body_at_hand.shares_lines = true);
+        prop_assert_eq!(read.decide(), decisions);
+    }
+
+    #[test]
+    fn what_was_sent_gives_every_body_back_and_costs_what_was_booked(shown in reads(), gone in evictions()) {
+        let mut read = Read::new(&shown);
+        read.tape.evictions = gone;
+        let (decisions, expanded) = read.decide();
+        let mut desk = Desk::new(1, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let mut standing: BTreeMap<String, String> = BTreeMap::new();
+        let mut hints = 0;
+        for (index, (decision, runs)) in (0_u32..).zip(&decisions) {
+            let text = &read.texts[index as usize];
+            for (_, gone) in read.tape.evictions.iter().filter(|(before, _)| *before == index) {
+                standing.remove(&name(*gone));
+            }
+            if index > 0 && shown[index as usize].1 != shown[index as usize - 1].1 {
+                standing.clear();
+            }
+            match decision.what {
+                What::AsIs => _ = standing.insert(name(index), text.clone()),
+                What::Reference(to) => {
+                    hints += 1;
+                    prop_assert_eq!(standing.get(&name(to)), Some(text));
+                }
+                What::RangeReference => {
+                    hints += 1;
+                    let names: Vec<String> = runs.iter().map(|run| name(run.shown_by)).collect();
+                    let named: Vec<_> =
+                        runs.iter().zip(&names).map(|(run, name)| (run.lines.clone(), name.as_str())).collect();
+                    let sent = range_ref::write(&stretches(text), &named);
+                    prop_assert_eq!(decision.tokens, u64::from(desk.measure(&sent).tokens[0]), "{}", sent);
+                    let back = range_ref::decode(&sent, |id| standing.get(id).map(String::as_str));
+                    prop_assert_eq!(back.as_ref(), Some(text), "{}", sent);
+                    standing.insert(name(index), sent);
+                }
+                What::NearReference(_) | What::Encoded(_) => prop_assert!(false, "no other layer has anything to say"),
+            }
+        }
+        prop_assert_eq!(expanded, Expanded { same: hints, different: 0 });
+    }
+}
