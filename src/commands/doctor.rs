@@ -120,7 +120,7 @@ fn places(args: &Args, context: &Context<'_>) -> Vec<Line> {
 fn place(root: &Root) -> Line {
     let path = root.path.display();
     let (state, told) = match std::fs::metadata(&root.path) {
-        _ if root.path.as_os_str() == "-" => ("ok", "standard input".to_owned()),
+        _ if discover::is_stdin(&root.path) => ("ok", "standard input".to_owned()),
         Ok(_) => ("ok", format!("{path} ({})", root.origin)),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && root.origin == "default" => {
             ("-", format!("{path} (default) is not there"))
