@@ -93,6 +93,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// Whatever the disk says; the file is then as it was, and nothing lies beside it.
 pub fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
+    // A killed run, or somebody else, may have left something under that name.
+    remove(temporary);
     write_new(temporary, bytes)?;
     rename(temporary, path).inspect_err(|_| remove(temporary))?;
     // Where a directory cannot be opened, the system makes the rename durable in its own time.
@@ -226,6 +228,19 @@ fn wait(waiting: &dyn Fn(), attempt: impl Fn() -> std::result::Result<(), TryLoc
             }
         }
     }
+}
+
+/// Whether no process with this number runs any more.
+#[cfg(unix)]
+pub fn has_ended(process: i32) -> bool {
+    let number = rustix::process::Pid::from_raw(process).filter(|_| process > 0);
+    number.is_some_and(|number| rustix::process::test_kill_process(number) == Err(rustix::io::Errno::SRCH))
+}
+
+/// Whether no process with this number runs any more: nobody knows here.
+#[cfg(not(unix))]
+pub fn has_ended(_: i32) -> bool {
+    false
 }
 
 /// What speaks against keeping private files in a directory: somebody else could put files or links there.

@@ -250,7 +250,7 @@ fn cleanup_days(context: &Context<'_>) -> Option<i64> {
     let roots = discover::roots(&[], &context.env.places);
     let settings = roots.iter().filter_map(|root| Some(root.path.parent()?.join("settings.json")));
     let days = |path: PathBuf| {
-        let settings: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        let settings: Value = serde_json::from_slice(&crate::files::read(&path).ok()?).ok()?;
         settings.get("cleanupPeriodDays")?.as_i64()
     };
     settings.filter_map(days).next()
