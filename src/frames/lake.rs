@@ -86,6 +86,9 @@ impl std::fmt::Display for Trouble {
     }
 }
 
+/// What a file of a segment holds.
+type Part<'s> = (&'s Segment, &'static str, Vec<RecordBatch>);
+
 /// What a run found out.
 pub struct Update<'a> {
     /// All sources from now on.
@@ -509,11 +512,7 @@ impl Lake {
     }
 
     /// Reads some tables of some segments, in that order. Damage is gathered over all of them.
-    fn read_tables<'s>(
-        &self,
-        segments: &'s [Segment],
-        tables: &[&'static str],
-    ) -> Result<Vec<(&'s Segment, &'static str, Vec<RecordBatch>)>, Trouble> {
+    fn read_tables<'s>(&self, segments: &'s [Segment], tables: &[&'static str]) -> Result<Vec<Part<'s>>, Trouble> {
         let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
         let parts: Vec<_> = parts.filter(|(segment, table)| segment.tables.contains_key(*table)).collect();
         let read = parts.into_par_iter().map(|(segment, table)| {
