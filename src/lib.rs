@@ -5,6 +5,7 @@
 
 // Foundations.
 pub mod error;
+pub mod files;
 pub mod json;
 pub mod lines;
 pub mod model;

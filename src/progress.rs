@@ -37,3 +37,10 @@ impl Drop for Progress {
         self.bar.finish_and_clear();
     }
 }
+
+/// Says something at once while a command goes on; shown only if `wanted`.
+pub fn announce(words: &str, wanted: bool) {
+    if wanted {
+        ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).println(words);
+    }
+}

@@ -183,7 +183,7 @@ fn origin(place: &Place) -> &'static str {
 }
 
 fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<Done> {
-    let text = std::fs::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let Annotated { text, counts } = annotate(&text, pass);
     // A copy without any judgement would only keep readers from what is appended to the original.
     let output = (counts.prefetches > 0).then(|| annotated_path(path));

@@ -120,7 +120,7 @@ fn places(args: &Args, context: &Context<'_>) -> Vec<Line> {
 fn place(root: &Root) -> Line {
     let path = root.path.display();
     let (state, told) = match std::fs::metadata(&root.path) {
-        _ if root.path.as_os_str() == "-" => ("ok", "standard input".to_owned()),
+        _ if discover::is_stdin(&root.path) => ("ok", "standard input".to_owned()),
         Ok(_) => ("ok", format!("{path} ({})", root.origin)),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && root.origin == "default" => {
             ("-", format!("{path} (default) is not there"))
@@ -250,7 +250,7 @@ fn cleanup_days(context: &Context<'_>) -> Option<i64> {
     let roots = discover::roots(&[], &context.env.places);
     let settings = roots.iter().filter_map(|root| Some(root.path.parent()?.join("settings.json")));
     let days = |path: PathBuf| {
-        let settings: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        let settings: Value = serde_json::from_slice(&crate::files::read(&path).ok()?).ok()?;
         settings.get("cleanupPeriodDays")?.as_i64()
     };
     settings.filter_map(days).next()

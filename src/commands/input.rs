@@ -19,9 +19,8 @@ use crate::content::shape;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::extract::Studies;
-use crate::frames::lake::Lake;
-use crate::frames::manifest::StoredSource;
-use crate::frames::tables::SCHEMA_VERSION;
+use crate::frames::lake::{Lake, Trouble};
+use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::assemble::assemble;
 use crate::logs::discover::{self, Listing, LogFile, Root};
 use crate::logs::endpoint::Endpoints;
@@ -38,6 +37,7 @@ use crate::model::names::Names;
 use crate::model::timeline_rows::FileTimeline;
 use crate::model::trace::{FileTrace, Millis};
 use crate::model::values::{CallValues, Values};
+use crate::progress;
 use crate::report::numbers;
 use crate::rules::data::Data;
 
@@ -69,6 +69,12 @@ pub struct Input {
     /// The workers.
     pub pool: rayon::ThreadPool,
     pub(super) lake: Option<Lake>,
+    /// Names what makes rows and facts.
+    maker: Maker,
+    /// Names the data files in place of shipped ones.
+    overrides: Id,
+    /// Part of the names of the projects asked for.
+    project: Option<String>,
     /// The stored form of `sources`.
     pub(super) selected: Vec<StoredSource>,
     corpus: Option<Corpus>,
@@ -78,6 +84,8 @@ pub struct Input {
     fresh: (Names, BTreeMap<u32, Values>),
     /// Those of standard input.
     piped_values: (Names, Values),
+    /// Standard input as a source.
+    piped_source: Option<Source>,
     /// What came from standard input.
     piped: Option<(FileTrace, Vec<BodyFacts>)>,
     /// What it says for a timeline, if one is wanted.
@@ -136,6 +144,9 @@ impl Input {
             formats: FormatRules::parse(&data.text("formats.toml")?, "rules/formats.toml")?,
             value_rules: ValueRules::parse(&data.text("projections.toml")?, "rules/projections.toml")?,
             tier,
+            overrides: data.overrides()?,
+            maker: maker(&data)?,
+            project: args.project.clone(),
             data,
             pool: thread_pool(args.threads)?,
             lake: None,
@@ -144,14 +155,13 @@ impl Input {
             bodies: Vec::new(),
             fresh: Default::default(),
             piped_values: Default::default(),
+            piped_source: None,
             piped: None,
             piped_timeline: None,
             progress: context.err_is_terminal && !output.quiet,
         };
-        input.open_lake(args, output, context);
-        let known = input.bring_up_to_date(false);
-        input.notes.extend(known.notes.iter().cloned());
-        input.select(args.project.as_deref(), known);
+        input.open_lake(args, context);
+        input.refresh(false);
         if input.listing.stdin {
             input.read_pipe(&mut context.input, timeline)?;
         }
@@ -178,24 +188,16 @@ impl Input {
             read::read_stream(source, guide).trace
         };
         let counters = trace.counters.clone();
-        self.sources.push(Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters });
+        let source = Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters };
+        self.sources.push(source.clone());
+        self.piped_source = Some(source);
         self.piped = Some((trace, studies.finish()));
         Ok(())
     }
 
-    fn open_lake(&mut self, args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) {
+    fn open_lake(&mut self, args: &InputArgs, context: &Context<'_>) {
         let Some(dir) = args.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !args.no_lake) else { return };
-        let err = &mut context.err;
-        let waiting = || {
-            if !output.quiet {
-                let _unheard = writeln!(err, "devboy: another run is updating the lake; waiting for it");
-            }
-        };
-        // Rows and facts made by other data files are outdated.
-        let names = ["logs.toml", "endpoints.toml", "formats.toml", "projections.toml"];
-        let texts = names.map(|name| self.data.text(name).unwrap_or_default());
-        let words = Id::pseudonym(texts.concat().as_bytes());
-        match Lake::open(&dir, words, waiting) {
+        match Lake::open(&dir) {
             Ok(lake) => {
                 self.notes.extend(lake.note.clone());
                 self.lake = Some(lake);
@@ -204,26 +206,46 @@ impl Input {
         }
     }
 
-    fn bring_up_to_date(&mut self, want_rows: bool) -> Known {
-        let mut lake = self.lake.take();
+    /// Brings the logs and the lake up to date and takes over what is known then.
+    fn refresh(&mut self, want_rows: bool) {
+        let lake = self.lake.take();
+        let is_shown = self.progress;
+        let waiting = || tell_waiting(is_shown);
         let roots: Vec<Id> = self.roots.iter().map(|root| root_id(&root.path)).collect();
         let scope = Scope {
             listing: &self.listing,
             roots: &roots,
             guide: self.guide(),
+            maker: self.maker,
             knobs: self.formats.knobs(),
             pool: &self.pool,
             since: self.window.start,
             progress: self.progress,
+            waiting: &waiting,
         };
-        let known = bring_up_to_date(&scope, lake.as_mut(), Want { rows: want_rows, tier: self.tier });
-        self.lake = lake;
-        known
+        let mut known = bring_up_to_date(&scope, lake, Want { rows: want_rows, tier: self.tier });
+        self.lake = known.lake.take();
+        self.note(std::mem::take(&mut known.notes));
+        for (path, why) in std::mem::take(&mut known.unreadable) {
+            if self.listing.unreadable.iter().all(|(told, _)| *told != path) {
+                self.listing.unreadable.push((path, why));
+            }
+        }
+        self.select(known);
+    }
+
+    /// Takes down things to tell, each once.
+    pub(super) fn note(&mut self, words: impl IntoIterator<Item = String>) {
+        for words in words {
+            if !self.notes.contains(&words) {
+                self.notes.push(words);
+            }
+        }
     }
 
     /// Picks the files of the project asked for.
-    fn select(&mut self, project: Option<&str>, known: Known) {
-        let wanted = project.map(slug);
+    fn select(&mut self, known: Known) {
+        let wanted = self.project.as_deref().map(slug);
         let directories = self.listing.files.iter().map(|file| (&file.path, slug(&directory_of(file, &self.listing))));
         let inside: BTreeSet<&PathBuf> = directories
             .filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str())))
@@ -244,6 +266,7 @@ impl Input {
                 (Source { key: stored.key, path, bytes: stored.bytes, counters }, stored)
             })
             .unzip();
+        self.sources.extend(self.piped_source.clone());
         if let Some(loaded) = known.loaded {
             self.take(loaded);
         }
@@ -272,17 +295,7 @@ impl Input {
     /// The rows of all files.
     pub fn corpus(&mut self) -> &Corpus {
         if self.corpus.is_none() {
-            let known = self.bring_up_to_date(true);
-            self.notes.extend(known.notes);
-            // Numbers change when a damaged lake had to be rebuilt.
-            let fresh: Vec<StoredSource> = known.files.into_iter().map(|file| file.stored).chain(known.kept).collect();
-            for stored in &mut self.selected {
-                if let Some(now) = fresh.iter().find(|now| now.key == stored.key) {
-                    stored.clone_from(now);
-                }
-            }
-            let loaded = known.loaded.expect("rows were asked for");
-            self.take(loaded);
+            self.refresh(true);
         }
         let corpus = self.corpus.as_mut().expect("it was just loaded");
         if let Some((mut trace, bodies)) = self.piped.take() {
@@ -299,18 +312,7 @@ impl Input {
     /// The values of every call of a history of this input.
     pub fn values(&mut self, history: &History) -> CallValues {
         self.corpus();
-        let mut names = Names::default();
-        let mut known = match self.load_values(&mut names) {
-            Ok(known) => known,
-            Err(why) => {
-                self.notes.push(format!("the lake was damaged ({why}) and is rebuilt"));
-                self.lake.iter_mut().for_each(Lake::forget);
-                self.corpus = None;
-                self.corpus();
-                names = Names::default();
-                self.load_values(&mut names).unwrap_or_default()
-            }
-        };
+        let (mut names, mut known) = self.stored_values();
         let symbols = names.absorb(&self.fresh.0);
         for (number, values) in std::mem::take(&mut self.fresh.1) {
             known.entry(number).or_default().append(values, &symbols, 0);
@@ -324,9 +326,29 @@ impl Input {
         gather(self.corpus.as_ref().expect("it was just loaded"), history, names, values)
     }
 
-    fn load_values(&self, names: &mut Names) -> std::result::Result<BTreeMap<u32, Values>, String> {
-        let Some(lake) = &self.lake else { return Ok(BTreeMap::new()) };
-        self.pool.install(|| lake.load_values(names))
+    /// The values in the lake, and what their symbols mean. What is damaged is made anew from the logs.
+    fn stored_values(&mut self) -> (Names, BTreeMap<u32, Values>) {
+        loop {
+            let mut names = Names::default();
+            let Some(lake) = &self.lake else { return (names, BTreeMap::new()) };
+            let trouble = match self.pool.install(|| lake.load_values(&mut names)) {
+                Ok(values) => return (names, values),
+                Err(trouble) => trouble,
+            };
+            let mended = match &trouble {
+                Trouble::Damaged(damage) => Some(lake.without(damage)).filter(|now| now.manifest() != lake.manifest()),
+                Trouble::Overtaken | Trouble::Failed(_) => None,
+            };
+            self.note([match mended {
+                Some(_) => {
+                    format!("values in the lake were damaged ({trouble}) and are read anew; deleted logs lost theirs")
+                }
+                None => format!("working without the lake ({trouble}): deleted logs are missing"),
+            }]);
+            self.lake = mended;
+            self.corpus = None;
+            self.corpus();
+        }
     }
 
     /// The facts about bodies, by name. Some bodies of deleted logs may have none.
@@ -393,14 +415,15 @@ impl Input {
 
     /// Names this input and a question about it; none when the input has no lasting identity.
     fn fingerprint(&self, about: &str) -> Option<Id> {
-        if self.listing.stdin || self.lake.is_none() {
+        // What could not be read today may be readable tomorrow.
+        if self.listing.stdin || self.lake.is_none() || !self.listing.unreadable.is_empty() {
             return None;
         }
-        let tier = self.tier;
-        let mut text = format!("{SCHEMA_VERSION} {} {tier} {about} {:?}", env!("CARGO_PKG_VERSION"), self.window);
+        let Self { tier, overrides, window, maker, .. } = self;
+        let mut text = format!("{} {overrides} {maker:?} {tier} {about} {window:?}", env!("DEVBOY_BUILD"));
         for stored in &self.selected {
-            let StoredSource { key, number, bytes, readings, probe, .. } = stored;
-            text += &format!(" {key} {number} {bytes} {readings} {probe}");
+            let StoredSource { key, number, bytes, readings, content, .. } = stored;
+            text += &format!(" {key} {number} {bytes} {readings} {content}");
         }
         Some(Id::pseudonym(text.as_bytes()))
     }
@@ -512,4 +535,16 @@ impl Input {
         }
         Error::failed("no Claude Code logs found").hint(hints.join("\n"))
     }
+}
+
+/// What makes rows and facts: the data files that decide about them.
+fn maker(data: &Data) -> Result<Maker> {
+    let rows = ["logs.toml", "endpoints.toml", "projections.toml"].map(|name| data.text(name));
+    let rows: Vec<_> = rows.into_iter().collect::<Result<_>>()?;
+    Ok(Maker::of(&rows.concat(), &data.text("formats.toml")?))
+}
+
+/// Says that another run keeps this one from writing to the lake.
+pub(super) fn tell_waiting(is_shown: bool) {
+    progress::announce("devboy: another run is writing to the lake; waiting for it", is_shown);
 }

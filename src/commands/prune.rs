@@ -64,7 +64,7 @@ fn prune_file(file: &StoredFile, busy: bool, limits: Limits, pruned: &mut Pruned
         pruned.in_use += 1;
         return Ok(());
     }
-    let text = std::fs::read(&file.path).map_err(|cause| Error::io("reading", &file.path, &cause))?;
+    let text = crate::files::read(&file.path).map_err(|cause| Error::io("reading", &file.path, &cause))?;
     let Sifted { kept, events, summaries } = sift(&text, limits);
     if events + summaries == 0 {
         return Ok(());

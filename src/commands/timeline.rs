@@ -7,17 +7,19 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::commands::input::Input;
+use crate::commands::input::{Input, tell_waiting};
 use crate::error::Result;
 use crate::extract::Desk;
+use crate::frames::lake::Trouble;
 use crate::frames::packed::{pack, unpack};
-use crate::frames::timelines::PackedTimeline;
+use crate::frames::timelines::{self as timelines_table, PackedTimeline};
 use crate::logs::discover::LogFile;
 use crate::logs::message::Guide;
 use crate::logs::read::{self, Job};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Gauge, Reader, TimelineGuide, read as timelines};
+use crate::model::damage::Reason;
 use crate::model::id::Id;
 use crate::model::timeline::Timeline;
 use crate::model::timeline_rows::FileTimeline;
@@ -50,7 +52,8 @@ impl Input {
     pub fn timeline(&mut self, counted: bool) -> Result<Timeline> {
         let rules = self.timeline_rules()?;
         let texts = [self.data.text("logs.toml")?, self.data.text(RULES)?].concat();
-        let name = |counted: &str| Id::pseudonym([texts.as_str(), counted].concat().as_bytes());
+        let versions = format!("{:?}", timelines_table::VERSIONS);
+        let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
         let (plain, full) = (name(""), name("counted"));
         // Rows with tokens answer either question.
         let mut known = self.stored_timelines([full, if counted { full } else { plain }]);
@@ -83,7 +86,6 @@ impl Input {
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
     /// also if nobody counted their blocks ([`crate::model::timeline::Block::is_counted`]).
     fn stored_timelines(&mut self, words: [Id; 2]) -> BTreeMap<usize, FileTimeline> {
-        let Some(lake) = &mut self.lake else { return BTreeMap::new() };
         let places = self.sources.iter().zip(&self.selected).enumerate();
         let places: BTreeMap<u32, (usize, u64, bool)> =
             places.map(|(at, (source, stored))| (stored.number, (at, stored.bytes, source.path.is_none()))).collect();
@@ -92,12 +94,23 @@ impl Input {
             let as_it_is = row.bytes == bytes && words.contains(&row.words);
             if as_it_is || is_gone { Some((place, unpack(&row.rows)?)) } else { None }
         };
-        let read = self.pool.install(|| lake.load_timelines(&make)).unwrap_or_else(|why| {
-            self.notes.push(format!("the timelines in the lake were damaged ({why}) and are read anew"));
-            lake.forget_timelines();
-            BTreeMap::new()
-        });
-        read.into_values().collect()
+        loop {
+            let Some(lake) = &self.lake else { return BTreeMap::new() };
+            let trouble = match self.pool.install(|| lake.load_timelines(&make)) {
+                Ok(read) => return read.into_values().collect(),
+                Err(trouble) => trouble,
+            };
+            let mended = match &trouble {
+                Trouble::Damaged(damage) => Some(lake.without(damage)).filter(|now| now.manifest() != lake.manifest()),
+                Trouble::Overtaken | Trouble::Failed(_) => None,
+            };
+            let is_mended = mended.is_some();
+            self.lake = mended.or_else(|| self.lake.take());
+            self.note([format!("the timelines in the lake were damaged ({trouble}) and are read anew")]);
+            if !is_mended {
+                return BTreeMap::new();
+            }
+        }
     }
 
     /// Reads the sources on disk that are not known; tells of those that are gone.
@@ -129,22 +142,40 @@ impl Input {
         let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
         let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
         drop(progress);
-        let files = places.into_iter().zip(read.into_iter().map(|(file, _)| file)).collect();
+        let mut files = Vec::new();
+        let mut unreadable = Vec::new();
+        for ((place, job), (file, counters)) in places.into_iter().zip(&jobs).zip(read) {
+            // A failure is no fact about the log: the next run tries again.
+            if counters.damage.count(Reason::Unreadable) > 0 {
+                unreadable.push((job.path.to_owned(), "reading it for the timeline failed".to_owned()));
+            } else {
+                files.push((place, file));
+            }
+        }
         if gone > 0 {
             let logs = numbers::counted(gone, "deleted log");
-            self.notes.push(format!("{logs} left no timeline: no policy was replayed while they were there"));
+            self.note([format!("{logs} left no timeline: no policy was replayed while they were there")]);
+        }
+        for (path, why) in unreadable {
+            self.note([format!("{} is missing from this report: {why}", path.display())]);
+            self.listing.unreadable.push((path, why));
         }
         files
     }
 
     fn store_timelines(&mut self, words: Id, news: &[(usize, FileTimeline)]) {
-        let Some(lake) = self.lake.as_mut().filter(|_| !news.is_empty()) else { return };
+        let Some(lake) = self.lake.as_ref().filter(|_| !news.is_empty()) else { return };
         let selected = &self.selected;
         let packed = news.par_iter().map(|(index, file)| {
             let stored = &selected[*index];
-            PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows: Cow::Owned(pack(file)) }
+            let rows = Cow::Owned(pack(file));
+            (stored, PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows })
         });
-        let packed = self.pool.install(|| packed.collect());
-        self.notes.extend(lake.commit_timelines(packed).err());
+        let packed: Vec<_> = self.pool.install(|| packed.collect());
+        let is_shown = self.progress;
+        match self.pool.install(|| lake.commit_timelines(&packed, &|| tell_waiting(is_shown))) {
+            Ok(lake) => self.lake = Some(lake),
+            Err(why) => self.note([format!("the timelines were not stored: {why}")]),
+        }
     }
 }

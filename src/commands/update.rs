@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use crate::content::encode::{self, Knobs};
 use crate::error::{Error, Result};
 use crate::extract::Studies;
-use crate::frames::lake::{Lake, News};
-use crate::frames::manifest::StoredSource;
+use crate::frames::lake::{Lake, News, Trouble, Update};
+use crate::frames::manifest::{Maker, StoredSource};
+use crate::logs::digest::{Digest, digest};
 use crate::logs::discover::{Listing, LogFile, Packing};
 use crate::logs::message::Guide;
-use crate::logs::probe::probe;
 use crate::logs::read::{self, Job, Reading};
 use crate::model::body_facts::BodyFacts;
 use crate::model::damage::Reason;
@@ -20,6 +22,12 @@ use crate::model::names::Names;
 use crate::model::trace::{Millis, Rows};
 use crate::model::values::Values;
 use crate::progress::Progress;
+use crate::report::numbers;
+
+/// How often a run starts again because another one has changed the lake meanwhile.
+const OVERTAKEN_MAX: u32 = 3;
+/// How often damage to the lake is looked for again once it was cut out.
+const MENDED_MAX: u32 = 8;
 
 /// How a file was brought up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +105,8 @@ pub struct Scope<'a> {
     pub roots: &'a [Id],
     /// What a light reading needs to know.
     pub guide: Guide<'a>,
+    /// Names what makes the rows and facts.
+    pub maker: Maker,
     /// How bodies are written in other ways.
     pub knobs: Knobs,
     /// The workers.
@@ -105,6 +115,8 @@ pub struct Scope<'a> {
     pub since: Millis,
     /// Whether progress may be shown.
     pub progress: bool,
+    /// Called when another run keeps this one from writing.
+    pub waiting: &'a (dyn Fn() + Sync),
 }
 
 /// What a command needs besides the counts.
@@ -142,54 +154,117 @@ pub struct Known {
     pub loaded: Option<Loaded>,
     /// Files not opened because they are older than the window.
     pub pruned: u64,
+    /// Files that could not be read, and why. What was known of them before stands.
+    pub unreadable: Vec<(PathBuf, String)>,
     /// What there is to tell.
     pub notes: Vec<String>,
+    /// The lake as it is now, if it can be used.
+    pub lake: Option<Lake>,
 }
 
 /// Brings everything in scope up to date, the lake included. Rows are loaded if something changed or they are wanted.
-pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<&mut Lake>, want: Want) -> Known {
-    let mut known = Known::default();
-    let mut stored = Stored::of(lake.as_deref());
-    let mut plans = plan(scope, &mut stored, lake.is_none(), want.tier);
-    known.pruned = (scope.listing.files.len() - plans.len()) as u64;
-    let something_to_read = plans.iter().any(|plan| plan.job().is_some());
-    let mut loaded = Loaded::default();
-    if something_to_read || want.rows {
-        let mut tier = reading_tier(&plans, want);
-        if let Some(lake) = lake.as_deref_mut()
-            && let Err(why) = load(lake, scope, tier, &mut loaded)
-        {
-            known.notes.push(format!("the lake was damaged ({why}) and is rebuilt"));
-            lake.forget();
-            loaded = Loaded::default();
-            stored = Stored::of(Some(lake));
-            plans = plan(scope, &mut stored, false, want.tier);
-            tier = reading_tier(&plans, want);
+///
+/// Whatever is wrong with the lake, the logs that are on disk are counted right: damaged parts are cut out and made anew
+/// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
+pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<Lake>, want: Want) -> Known {
+    let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
+    loop {
+        let trouble = match attempt(scope, lake.as_ref(), want, writes) {
+            Ok(mut known) => {
+                notes.append(&mut known.notes);
+                return Known { notes, ..known };
+            }
+            Err(trouble) => trouble,
+        };
+        // Without a lake there is no trouble with it.
+        let Some(now) = lake.take() else { continue };
+        if let Some(newer) = now.newer().filter(|_| overtaken < OVERTAKEN_MAX) {
+            overtaken += 1;
+            lake = Some(newer);
+            continue;
         }
-        let counted = loaded.bodies.iter().filter(|facts| facts.counted & tier == tier);
-        let studies = Studies::new(tier, scope.knobs, counted.map(|facts| facts.body));
-        let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
-        let news = studies.finish();
-        if let Some(lake) = lake {
-            match scope.pool.install(|| commit(lake, &stored, &delta, &loaded, &news)) {
-                Ok(()) => loaded.values.clear(),
-                Err(why) => known.notes.push(format!("the lake was not updated: {why}")),
+        match trouble {
+            Trouble::Damaged(damage) if mended < MENDED_MAX => {
+                mended += 1;
+                let without = now.without(&damage);
+                notes.push(format!("the lake was damaged ({}) and is rebuilt", Trouble::Damaged(damage)));
+                notes.extend(told_of_lost(scope, &now, &without));
+                lake = Some(without);
+            }
+            Trouble::Overtaken => {
+                notes.push("the lake was not updated: other runs kept changing it".to_owned());
+                writes = false;
+                lake = Some(now);
+            }
+            Trouble::Damaged(_) | Trouble::Failed(_) => {
+                let gone = now.manifest().sources.len();
+                notes.push(format!(
+                    "working without the lake ({trouble}): of {} that it knows, those that are no longer on disk are missing",
+                    numbers::counted(gone as u64, "file")
+                ));
             }
         }
-        loaded.take_over(news);
-        known.loaded = Some(loaded);
-    } else {
-        let studies = Studies::new(0, scope.knobs, std::iter::empty());
-        read_into(scope, &plans, (0, &studies), &mut stored, &mut loaded, &mut known);
-        if let Some(lake) = lake
-            && lake.manifest.sources != stored.sources
-        {
-            lake.manifest.sources.clone_from(&stored.sources);
-            known.notes.extend(lake.save_manifest().err());
+    }
+}
+
+/// Says how many logs that are no longer on disk were in the damaged part of a lake.
+fn told_of_lost(scope: &Scope<'_>, before: &Lake, after: &Lake) -> Option<String> {
+    let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
+    let (before, after) = (&before.manifest().sources, &after.manifest().sources);
+    let lost: Vec<&StoredSource> =
+        before.values().filter(|source| !after.contains_key(&source.key) && !listed.contains(&source.key)).collect();
+    let ours = |source: &&&StoredSource| source.roots.iter().any(|root| scope.roots.contains(root));
+    let here = lost.iter().filter(ours).count();
+    let there = lost.len() - here;
+    let words = [(here, "deleted log", "lost"), (there, "log", "of other folders read anew if still there")];
+    let words = words.iter().filter(|(count, ..)| *count > 0);
+    let words: Vec<String> =
+        words.map(|(count, what, fate)| format!("{} {fate}", numbers::counted(*count as u64, what))).collect();
+    (!words.is_empty()).then(|| format!("rows that the damaged part of the lake held: {}", words.join(", ")))
+}
+
+/// One attempt at it, on the lake as it was found.
+fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> std::result::Result<Known, Trouble> {
+    let mut known = Known::default();
+    let mut stored = Stored::of(lake);
+    let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
+    known.pruned = (scope.listing.files.len() - plans.len()) as u64;
+    known.notes.extend(told_of_others(scope, &plans));
+    let is_loaded = want.rows || plans.iter().any(|plan| plan.job().is_some());
+    let tier = if is_loaded { reading_tier(scope, &plans, want) } else { 0 };
+    let mut loaded = Loaded::default();
+    if let Some(lake) = lake.filter(|_| is_loaded) {
+        load(lake, scope, tier, &mut loaded)?;
+    }
+    let counted = loaded.bodies.iter().filter(|facts| facts.counted & tier == tier);
+    let studies = Studies::new(tier, scope.knobs, counted.map(|facts| facts.body));
+    let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
+    let facts = studies.finish();
+    if let Some(lake) = lake {
+        known.lake = Some(lake.clone());
+        let committed = writes.then(|| scope.pool.install(|| commit(lake, scope, &stored, &delta, &loaded, &facts)));
+        match committed {
+            Some(Ok(lake)) => {
+                known.lake = Some(lake);
+                loaded.values.clear();
+            }
+            Some(Err(Trouble::Failed(why))) => known.notes.push(format!("the lake was not updated: {why}")),
+            Some(Err(trouble)) => return Err(trouble),
+            None => {}
         }
     }
+    loaded.take_over(facts);
+    known.loaded = is_loaded.then_some(loaded);
     known.kept = stored.kept(scope.roots, &plans);
-    known
+    Ok(known)
+}
+
+/// Says how many files are read anew because something else made their rows.
+fn told_of_others(scope: &Scope<'_>, plans: &[Plan<'_>]) -> Option<String> {
+    let is_other = |known: &StoredSource| known.maker.rows.is_some() && known.maker.rows != scope.maker.rows;
+    let others = plans.iter().filter(|plan| plan.known.as_ref().is_some_and(is_other)).count() as u64;
+    let files = numbers::counted(others, "file");
+    (others > 0).then(|| format!("{files} read anew: the lake was made by another devboy or with other data files"))
 }
 
 impl Loaded {
@@ -208,16 +283,21 @@ impl Loaded {
 
 /// The vocabularies in which this run counts: those wanted, and those in which a file that has grown was counted so far,
 /// so that every file is counted alike from end to end.
-fn reading_tier(plans: &[Plan<'_>], want: Want) -> u8 {
-    let grown = plans.iter().map(|plan| if let Action::Grown(known) = &plan.action { known.tier } else { 0 });
-    grown.fold(want.tier, |tier, more| tier | more)
+fn reading_tier(scope: &Scope<'_>, plans: &[Plan<'_>], want: Want) -> u8 {
+    let grown = plans.iter().filter(|plan| plan.fate == Fate::Grown).filter_map(|plan| plan.known.as_ref());
+    grown.fold(want.tier, |tier, known| tier | counted_tier(scope, known))
 }
 
-fn load(lake: &mut Lake, scope: &Scope<'_>, tier: u8, loaded: &mut Loaded) -> std::result::Result<(), String> {
+/// The vocabularies in which the bodies of a source were counted as this devboy counts.
+fn counted_tier(scope: &Scope<'_>, known: &StoredSource) -> u8 {
+    if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
+}
+
+fn load(lake: &Lake, scope: &Scope<'_>, tier: u8, loaded: &mut Loaded) -> std::result::Result<(), Trouble> {
     scope.pool.install(|| {
         loaded.rows = lake.load(&mut loaded.names)?.into_iter().collect();
         if tier != 0 {
-            loaded.bodies = lake.load_bodies(&encode::ids())?;
+            loaded.bodies = lake.load_bodies(&encode::ids(), scope.maker.facts)?;
         }
         Ok(())
     })
@@ -229,69 +309,91 @@ struct Plan<'a> {
     root: Id,
     directory: Id,
     file: &'a LogFile,
-    action: Action,
-}
-
-enum Action {
-    New,
-    Rewritten,
-    Studied,
-    Grown(StoredSource),
-    Unchanged(StoredSource),
-}
-
-impl Action {
-    fn fate(&self) -> Fate {
-        match self {
-            Self::New => Fate::New,
-            Self::Rewritten => Fate::Rewritten,
-            Self::Studied => Fate::Studied,
-            Self::Grown(_) => Fate::Grown,
-            Self::Unchanged(_) => Fate::Unchanged,
-        }
-    }
+    /// What is stored of it.
+    known: Option<StoredSource>,
+    /// Hash of all of it.
+    content: Id,
+    fate: Fate,
+    /// Why it cannot be read, if it cannot: what is known of it stands.
+    failure: Option<String>,
 }
 
 impl Plan<'_> {
     fn job(&self) -> Option<Job<'_>> {
-        let from = match &self.action {
-            Action::New | Action::Rewritten | Action::Studied => 0,
-            Action::Grown(known) => known.bytes,
-            Action::Unchanged(_) => return None,
+        let from = match self.fate {
+            _ if self.failure.is_some() => return None,
+            Fate::Unchanged => return None,
+            Fate::Grown => self.known.as_ref().map_or(0, |known| known.bytes),
+            Fate::New | Fate::Rewritten | Fate::Studied => 0,
         };
         Some(Job { path: &self.file.path, packing: self.file.packing, from, to: self.file.bytes })
     }
 }
 
-/// Decides for every file on disk what has to be read of it.
-fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, may_prune: bool, tier: u8) -> Vec<Plan<'a>> {
-    let keys: Vec<Id> = scope.listing.files.iter().map(source_key).collect();
-    let listed: BTreeSet<Id> = keys.iter().copied().collect();
+/// Decides for every file on disk what has to be read of it. A file is what it was if number, size and times are; when
+/// one of these is in doubt, all of its content decides.
+fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, without_lake: bool, tier: u8) -> Vec<Plan<'a>> {
+    let is_wanted = |file: &&LogFile| !without_lake || file.modified_ns / 1_000_000 >= scope.since;
+    let files: Vec<(&LogFile, Id)> =
+        scope.listing.files.iter().filter(is_wanted).map(|file| (file, source_key(file))).collect();
+    let digests: Vec<Option<std::io::Result<Digest>>> = scope.pool.install(|| {
+        let digests = files.par_iter().map(|(file, key)| {
+            let known = stored.sources.get(key);
+            let is_certain = without_lake || known.is_some_and(|known| stamp(known) == stamp_of(file));
+            (!is_certain).then(|| digest(&file.path, known.map_or(0, |known| known.bytes), file.bytes))
+        });
+        digests.collect()
+    });
+    let mut gone = stored.gone(scope);
     let mut plans = Vec::new();
-    for (file, key) in scope.listing.files.iter().zip(keys) {
-        if may_prune && file.modified_ns / 1_000_000 < scope.since {
-            continue;
+    for ((file, key), digest) in files.into_iter().zip(digests) {
+        let (digest, failure) = match digest.transpose() {
+            Ok(digest) => (digest, None),
+            Err(cause) => (None, Some(cause.to_string())),
+        };
+        let mut known = stored.sources.get(&key).cloned();
+        let mut start = digest.map(|digest| digest.start);
+        if known.is_none()
+            && let Some(whole) = digest.map(|digest| digest.whole)
+        {
+            known = gone.remove(&(whole, file.bytes)).and_then(|key| stored.sources.remove(&key));
+            start = Some(whole);
         }
-        let known = stored.sources.get(&key).cloned().or_else(|| stored.moved(file, &listed));
-        let action = known.map_or(Action::New, |known| action_for(file, known, tier));
+        let fate = match &known {
+            Some(_) if failure.is_some() => Fate::Unchanged,
+            Some(known) => fate(scope, file, known, start, tier),
+            None => Fate::New,
+        };
+        let same = known.as_ref().map_or(Id::NONE, |known| known.content);
+        let content = digest.map_or(same, |digest| digest.whole);
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
-        plans.push(Plan { key, root: scope.roots[file.root], directory, file, action });
+        plans.push(Plan { key, root: scope.roots[file.root], directory, file, known, content, fate, failure });
     }
     plans
 }
 
-fn action_for(file: &LogFile, known: StoredSource, tier: u8) -> Action {
-    let stamp = (known.bytes, known.modified_ns, known.changed_ns);
-    let is_studied = known.tier & tier == tier;
-    if stamp == (file.bytes, file.modified_ns, file.changed_ns) {
-        return if is_studied { Action::Unchanged(known) } else { Action::Studied };
+/// What tells without reading it that a file is what it was.
+fn stamp(known: &StoredSource) -> (u64, i64, i64, u64) {
+    (known.bytes, known.modified_ns, known.changed_ns, known.inode)
+}
+
+fn stamp_of(file: &LogFile) -> (u64, i64, i64, u64) {
+    (file.bytes, file.modified_ns, file.changed_ns, file.inode)
+}
+
+/// What becomes of a file of which something is known. `start` is the hash of as much of it as was read then, if its
+/// content is in doubt.
+fn fate(scope: &Scope<'_>, file: &LogFile, known: &StoredSource, start: Option<Id>, tier: u8) -> Fate {
+    let is_same_start = start.is_none_or(|start| start == known.content);
+    let has_grown = file.bytes > known.bytes;
+    let can_grow = has_grown && !known.open_tail && file.packing == Packing::Plain;
+    if !is_same_start || known.maker.rows != scope.maker.rows || (file.bytes != known.bytes && !can_grow) {
+        return Fate::Rewritten;
     }
-    let can_grow = file.bytes > known.bytes && !known.open_tail && file.packing == Packing::Plain;
-    // A file of the same size with another time stamp may differ between the samples: it is read anew.
-    if can_grow && probe(&file.path, known.bytes).is_ok_and(|now| now == known.probe) {
-        return if is_studied { Action::Grown(known) } else { Action::Studied };
+    if counted_tier(scope, known) & tier != tier {
+        return Fate::Studied;
     }
-    Action::Rewritten
+    if has_grown { Fate::Grown } else { Fate::Unchanged }
 }
 
 fn source_key(file: &LogFile) -> Id {
@@ -330,32 +432,39 @@ fn read_into(
     let mut readings = readings.into_iter();
     let mut delta = Vec::new();
     for plan in plans {
-        let mut source = match &plan.action {
-            Action::Unchanged(known) | Action::Grown(known) => known.clone(),
-            Action::New | Action::Rewritten | Action::Studied => stored.fresh(),
+        let reading = plan.job().and_then(|_| readings.next());
+        let failed = reading.as_ref().filter(|reading| reading.trace.counters.damage.count(Reason::Unreadable) > 0);
+        let failed = failed.map(|reading| reading.failure.clone().unwrap_or_else(|| "reading it failed".to_owned()));
+        if let Some(why) = plan.failure.clone().or(failed) {
+            known.files.push(unreadable(plan, stored));
+            known.unreadable.push((plan.file.path.clone(), why));
+            continue;
+        }
+        let mut source = match (&plan.known, plan.fate) {
+            (Some(known), Fate::Unchanged | Fate::Grown) => known.clone(),
+            _ => stored.fresh(),
         };
-        if let Some(reading) = plan.job().and_then(|_| readings.next()) {
-            if reading.trace.counters.damage.count(Reason::Unreadable) > 0 {
-                known.files.push(unreadable(plan, source, reading));
-                continue;
-            }
+        if let Some(reading) = reading {
             // What a file holds already was counted as it was; this run counts at least as much.
-            if plan.action.fate() != Fate::Grown {
+            if plan.fate != Fate::Grown {
+                source.maker = scope.maker;
                 source.tier = tier;
             }
             delta.push((source.number, take_over(reading, &mut source, plan, loaded, scope.guide)));
         }
         source.key = plan.key;
         source.directory = plan.directory;
+        source.content = plan.content;
         source.modified_ns = plan.file.modified_ns;
         source.changed_ns = plan.file.changed_ns;
+        source.inode = plan.file.inode;
         if let Err(place) = source.roots.binary_search(&plan.root) {
             source.roots.insert(place, plan.root);
         }
         known.files.push(KnownFile {
             path: plan.file.path.clone(),
             stored: source.clone(),
-            fate: plan.action.fate(),
+            fate: plan.fate,
             bytes_read: plan.job().map_or(0, |job| job.to - job.from),
         });
         stored.sources.insert(plan.key, source);
@@ -363,11 +472,17 @@ fn read_into(
     delta
 }
 
-/// A file that could not be opened: what was known of it before stands, and the next run tries again.
-fn unreadable(plan: &Plan<'_>, mut source: StoredSource, reading: Reading) -> KnownFile {
-    source.key = plan.key;
-    source.counters.append(reading.trace.counters);
-    KnownFile { path: plan.file.path.clone(), stored: source, fate: plan.action.fate(), bytes_read: 0 }
+/// A file that could not be read: what was known of it before stands, and the next run tries again.
+fn unreadable(plan: &Plan<'_>, stored: &mut Stored) -> KnownFile {
+    let (mut source, fate) = match &plan.known {
+        Some(known) => {
+            stored.sources.insert(known.key, known.clone());
+            (known.clone(), Fate::Unchanged)
+        }
+        None => (StoredSource { key: plan.key, ..stored.fresh() }, Fate::New),
+    };
+    source.counters.damage.add(Reason::Unreadable, 0);
+    KnownFile { path: plan.file.path.clone(), stored: source, fate, bytes_read: 0 }
 }
 
 /// Joins a reading to the rows of its source; returns what is new.
@@ -392,7 +507,7 @@ fn take_over(
     let symbols = loaded.value_names.absorb(&reading.trace.value_names);
     let values = loaded.values.entry(source.number).or_default();
     values.append(reading.trace.values, &symbols, source.counters.blocks);
-    if plan.action.fate() == Fate::Grown {
+    if plan.fate == Fate::Grown {
         // The call of an answer may have been read in an earlier run.
         let is_data = |tool| guide.values.data_tools.iter().any(|name| name == loaded.names.text(tool));
         values.drop_data_keys(&rows.calls, is_data);
@@ -401,30 +516,35 @@ fn take_over(
     source.open_tail = reading.open_tail;
     source.readings += 1;
     source.bytes = plan.file.bytes;
-    source.probe = probe(&plan.file.path, plan.file.bytes).unwrap_or_default();
     added
 }
 
-/// Writes what is new. Nothing is written when nothing changed.
+/// Writes what is new; nothing when nothing changed. Returns the lake as it is then.
 fn commit(
-    lake: &mut Lake,
+    lake: &Lake,
+    scope: &Scope<'_>,
     stored: &Stored,
     delta: &[(u32, Rows)],
     loaded: &Loaded,
-    news: &[BodyFacts],
-) -> std::result::Result<(), String> {
-    if delta.is_empty() && lake.manifest.sources == stored.sources {
-        return Ok(());
-    }
-    lake.manifest.sources.clone_from(&stored.sources);
-    lake.manifest.next_source = stored.next_source;
+    facts: &[BodyFacts],
+) -> std::result::Result<Lake, Trouble> {
     let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
     let delta: Vec<(u32, &Rows)> = delta.iter().map(|(number, rows)| (*number, rows)).collect();
     let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
     let all: Vec<(u32, &Rows)> = all.map(|(number, rows)| (*number, rows)).collect();
     let formats = encode::ids();
-    let news = News { facts: news, formats: &formats, values: &loaded.values, value_names: &loaded.value_names };
-    lake.commit(&delta, &all, &loaded.names, &news)
+    let news = News {
+        delta: &delta,
+        all: &all,
+        names: &loaded.names,
+        facts,
+        maker: scope.maker.facts,
+        formats: &formats,
+        values: &loaded.values,
+        value_names: &loaded.value_names,
+    };
+    let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
+    lake.commit(&Update { sources: &stored.sources, next_source: stored.next_source, news }, scope.waiting)
 }
 
 /// What the lake knows of files.
@@ -436,15 +556,7 @@ struct Stored {
 impl Stored {
     fn of(lake: Option<&Lake>) -> Self {
         let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1 } };
-        let mut sources = lake.manifest.sources.clone();
-        if lake.outdated {
-            // No file matches such a stamp, now or in a later run that looks at other roots.
-            for source in sources.values_mut() {
-                source.modified_ns = i64::MIN;
-                source.probe = Id::NONE;
-            }
-        }
-        Self { sources, next_source: lake.manifest.next_source }
+        Self { sources: lake.manifest().sources.clone(), next_source: lake.manifest().next_source }
     }
 
     fn fresh(&mut self) -> StoredSource {
@@ -453,17 +565,24 @@ impl Stored {
         StoredSource { number, ..StoredSource::default() }
     }
 
-    /// A source under another path whose file is gone and whose content is that of `file`: the file was moved.
-    fn moved(&mut self, file: &LogFile, listed: &BTreeSet<Id>) -> Option<StoredSource> {
-        let gone = |known: &&StoredSource| known.bytes == file.bytes && !listed.contains(&known.key);
-        if !self.sources.values().any(|known| gone(&known)) {
-            return None;
+    /// Keys of sources whose files are gone, by content and size: a new file with that content was moved. What lies
+    /// outside of the roots of this run is not gone, nor what lies in a place that cannot be looked into.
+    fn gone(&self, scope: &Scope<'_>) -> BTreeMap<(Id, u64), Id> {
+        if !scope.listing.unreadable.is_empty() {
+            return BTreeMap::new();
         }
-        let now = probe(&file.path, file.bytes).ok()?;
-        let key = self.sources.values().filter(gone).find(|known| known.probe == now)?.key;
-        let known = self.sources.remove(&key)?;
-        // The new place has its own stamp; the content is the same.
-        Some(StoredSource { modified_ns: file.modified_ns, changed_ns: file.changed_ns, ..known })
+        let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
+        let found = scope.roots.iter().zip(&scope.listing.roots);
+        let seen: BTreeSet<Id> =
+            found.filter(|(_, place)| !place.as_os_str().is_empty()).map(|(root, _)| *root).collect();
+        let is_gone = |known: &&StoredSource| {
+            !listed.contains(&known.key)
+                && !known.roots.is_empty()
+                && known.roots.iter().all(|root| seen.contains(root))
+                && known.content.is_some()
+        };
+        let gone = self.sources.values().filter(is_gone);
+        gone.map(|known| ((known.content, known.bytes), known.key)).collect()
     }
 
     /// Sources of these roots that are no longer on disk.

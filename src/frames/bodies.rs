@@ -13,6 +13,9 @@ use crate::model::names::Names;
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
 
+/// Versions of the tables and of the meaning of their columns.
+pub const VERSIONS: [(&str, u32); 2] = [("bodies", 1), ("encodings", 1)];
+
 /// The batch of one of [`TABLES`]; `formats` are the names of the formats by number.
 pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<RecordBatch> {
     let columns = if table == "bodies" { body_columns(facts) } else { encoding_columns(facts, formats) };

@@ -1,25 +1,31 @@
-//! The lake on disk: Parquet segments and a manifest, written so that a run killed at any moment leaves either the lake
-//! as it was or the lake as it should be.
+//! The lake on disk: Parquet segments and a manifest, written so that a run killed at any moment, or a disk that fails at
+//! any step, leaves either the lake as it was or the lake as it should be.
 //!
-//! A run writes new segments under names that nobody refers to, then replaces the manifest. One run at a time holds the
-//! lock; what no manifest refers to is swept away by the next one.
+//! A [`Lake`] is what was found at one moment and never changes: a commit takes values, writes them, and returns the lake
+//! as it is then. It writes new segments under names that nobody refers to and replaces the manifest. Readers wait for
+//! nobody; a writer holds the lock while it writes, and starts from the lake as it finds it then. What no manifest refers
+//! to is swept away when nobody reads.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
 
+use crate::files;
 use crate::frames::bodies;
-use crate::frames::manifest::{self, Manifest, Unusable};
-use crate::frames::tables::{self, SCHEMA_VERSION, TABLES, Tagged};
+use crate::frames::columns::Outcome;
+use crate::frames::manifest::{self, Manifest, Segment, StoredSource, Unusable};
+use crate::frames::tables::{self, TABLES, Tagged};
 use crate::frames::timelines::{self, PackedTimeline};
 use crate::frames::values;
 use crate::model::body_facts::BodyFacts;
@@ -28,6 +34,10 @@ use crate::model::names::{Names, Sym};
 use crate::model::trace::Rows;
 use crate::model::values::Values;
 
+/// Held by whoever writes.
+const WRITER_LOCK: &str = "lock";
+/// Shared by all who read; held alone while files are swept away.
+const READER_LOCK: &str = "readers";
 /// More segments than this are merged into one.
 const SEGMENTS_MAX: usize = 8;
 /// Answers kept; a window that moves with the clock asks a new question every time.
@@ -40,73 +50,127 @@ const GROUP_ROWS: usize = 1 << 20;
 const HASH_COLUMNS: [&str; 13] =
     ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values", "words", "packed"];
 
-/// What a run found out besides the rows: facts about bodies that were not known before, and values.
+/// A file of the lake that does not hold what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    segment: u32,
+    table: String,
+    /// What is wrong, with the name of the file.
+    pub why: String,
+}
+
+/// Why something could not be read or written. The lake on disk is then as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Files do not hold what was written: [`Lake::without`] them the lake can be used.
+    Damaged(Vec<Damage>),
+    /// Another run has changed the lake since it was opened: [`Lake::open`] gives the new one.
+    Overtaken,
+    /// Whatever the disk says; next time it may be different.
+    Failed(String),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Damaged(files) => {
+                let first = files.first().map_or("", |damage| damage.why.as_str());
+                match files.len() {
+                    0 | 1 => f.write_str(first),
+                    more => write!(f, "{first}, and {} more", more - 1),
+                }
+            }
+            Self::Overtaken => f.write_str("another run has changed it meanwhile"),
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What a file of a segment holds.
+type Part<'s> = (&'s Segment, &'static str, Vec<RecordBatch>);
+
+/// What a run found out.
+pub struct Update<'a> {
+    /// All sources from now on.
+    pub sources: &'a BTreeMap<Id, StoredSource>,
+    /// The next number of a source.
+    pub next_source: u32,
+    /// What was read; none if only the sources changed.
+    pub news: Option<News<'a>>,
+}
+
+/// What a run read.
 pub struct News<'a> {
-    /// The facts.
+    /// New rows by source.
+    pub delta: &'a Tagged<'a>,
+    /// Every live row by source, for when segments are merged.
+    pub all: &'a Tagged<'a>,
+    /// What symbols in the rows mean.
+    pub names: &'a Names,
+    /// Facts about bodies that were not known before.
     pub facts: &'a [BodyFacts],
+    /// What made them.
+    pub maker: Id,
     /// See [`crate::model::body_facts::Encoding::format`].
     pub formats: &'a [&'a str],
-    /// Values by source.
+    /// New values by source.
     pub values: &'a BTreeMap<u32, Values>,
     /// What symbols in the values mean.
     pub value_names: &'a Names,
 }
 
-/// An opened and locked lake.
-#[derive(Debug)]
+/// The lake as it was found or left at one moment.
+#[derive(Clone, Debug)]
 pub struct Lake {
     dir: PathBuf,
-    /// Held until the lake is dropped.
-    _lock: File,
-    /// The table of contents.
-    pub manifest: Manifest,
+    manifest: Manifest,
+    /// Names the manifest on disk; [`Id::NONE`] if there is none that can be used.
+    stamp: Id,
+    /// Whether the manifest differs from that on disk.
+    is_mended: bool,
+    /// While it lives, nothing that this lake refers to is swept away.
+    share: Option<Arc<File>>,
     /// What there is to say about the state in which the lake was found.
     pub note: Option<String>,
-    /// Written under an older schema: everything that is still on disk is read anew.
-    pub outdated: bool,
 }
 
 impl Lake {
-    /// Opens the lake in `dir`, making it if need be. `words` names the vocabulary by which rows are made: rows made by
-    /// another one are outdated. Another run's lock is waited for; `waiting` is called once then.
+    /// Opens the lake in `dir`, making it if need be. Waits for nobody.
     ///
     /// # Errors
-    /// The directory cannot be made or locked, or the lake was written by a later devboy. Work goes on without a lake
-    /// then.
-    pub fn open(dir: &Path, words: Id, waiting: impl FnOnce()) -> Result<Self, String> {
-        let said = |doing: &str, cause: &std::io::Error| format!("{doing} {}: {cause}", dir.display());
-        make_private_dir(dir).map_err(|cause| said("making", &cause))?;
-        let path = dir.join("lock");
-        let lock = private(OpenOptions::new().create(true).truncate(false).write(true))
-            .open(&path)
-            .map_err(|cause| said("opening the lock in", &cause))?;
-        if lock.try_lock().is_err() {
-            waiting();
-            lock.lock().map_err(|cause| said("locking", &cause))?;
+    /// The directory cannot be made or read, others may write to it, or the lake was written by a later devboy. Work goes
+    /// on without a lake then.
+    pub fn open(dir: &Path) -> Result<Self, String> {
+        files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;
+        if let Some(why) = files::is_exposed(dir) {
+            return Err(format!("{why}: it has to be yours alone (chmod go-w)"));
         }
-        let (manifest, note) = match Manifest::load(dir) {
-            Ok(manifest) => (manifest, None),
-            Err(Unusable::Absent) => (Manifest::new(), None),
-            Err(Unusable::Newer(version)) => {
-                return Err(format!(
-                    "{} was written by a later devboy (schema {version}, this one writes {SCHEMA_VERSION})",
-                    dir.display()
-                ));
+        // Without a share, for instance on a disk that cannot be written, missing files count as damage.
+        let share = files::share(&dir.join(READER_LOCK)).ok().map(Arc::new);
+        Self::found(dir, share)
+    }
+
+    fn found(dir: &Path, share: Option<Arc<File>>) -> Result<Self, String> {
+        let place = dir.display();
+        let anew = || Manifest { next_segment: last_segment(dir) + 1, ..Manifest::new() };
+        let (manifest, stamp, note) = match Manifest::load(dir) {
+            Ok(manifest) => {
+                let stamp = Id::of(&manifest.to_json());
+                (manifest, stamp, None)
+            }
+            Err(Unusable::Absent) => (anew(), Id::NONE, None),
+            Err(Unusable::Newer) => return Err(format!("{place} was written by a later devboy")),
+            Err(Unusable::Unreadable(why)) => return Err(format!("{place} cannot be read ({why})")),
+            Err(Unusable::Older) => {
+                let note = "the lake was laid out by an older devboy: logs are read anew, deleted ones are lost";
+                (anew(), Id::NONE, Some(note.to_owned()))
             }
             Err(Unusable::Broken(why)) => {
-                (Manifest::new(), Some(format!("the lake was damaged ({why}) and is rebuilt")))
+                let note = format!("the lake was damaged ({why}) and is rebuilt; deleted logs are lost");
+                (anew(), Id::NONE, Some(note))
             }
         };
-        let old_schema = manifest.schema != SCHEMA_VERSION;
-        let outdated = old_schema || (manifest.words != words && !manifest.sources.is_empty());
-        let manifest = Manifest { words, ..manifest };
-        let mut lake = Self { dir: dir.to_owned(), _lock: lock, manifest, note, outdated };
-        if old_schema {
-            lake.note = Some(format!("the lake's schema {} is older: logs are read anew", lake.manifest.schema));
-        } else if outdated {
-            lake.note = Some("the lake was made with another logs.toml: logs are read anew".to_owned());
-        }
-        Ok(lake)
+        Ok(Self { dir: dir.to_owned(), manifest, stamp, is_mended: false, share, note })
     }
 
     /// Where it is.
@@ -114,18 +178,52 @@ impl Lake {
         &self.dir
     }
 
+    /// Its table of contents.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The lake as it is on disk now, if another run has changed it.
+    pub fn newer(&self) -> Option<Self> {
+        Self::found(&self.dir, self.share.clone()).ok().filter(|now| now.stamp != self.stamp)
+    }
+
+    /// The lake without damaged files. Sources whose rows were in them are no longer known; those whose values were in
+    /// them are to be read anew, and all of whose bodies some facts are missing are to be studied anew.
+    #[must_use]
+    pub fn without(&self, damage: &[Damage]) -> Self {
+        let mut mended = Self { is_mended: true, ..self.clone() };
+        let Manifest { segments, body_segments, timeline_segments, sources, .. } = &mut mended.manifest;
+        for Damage { segment: number, table, .. } in damage {
+            let table = table.as_str();
+            let hit = segments.iter_mut().find(|segment| segment.number == *number);
+            if TABLES.contains(&table) {
+                let lost: BTreeSet<u32> = hit.into_iter().flat_map(|segment| segment.sources.clone()).collect();
+                sources.retain(|_, source| !lost.contains(&source.number));
+                segments.retain(|segment| segment.number != *number);
+            } else if values::TABLES.contains(&table) {
+                let Some(segment) = hit else { continue };
+                segment.tables.remove(table);
+                let stale = sources.values_mut().filter(|source| segment.sources.contains(&source.number));
+                stale.for_each(|source| source.maker.rows = Id::NONE);
+            } else if bodies::TABLES.contains(&table) {
+                body_segments.retain(|segment| segment.number != *number);
+                sources.values_mut().for_each(|source| source.tier = 0);
+            } else {
+                timeline_segments.retain(|segment| segment.number != *number);
+            }
+        }
+        mended
+    }
+
     /// All rows of the live sources, by number.
     ///
     /// # Errors
-    /// If a segment cannot be read; [`Lake::forget`] then makes room for reading everything anew.
-    pub fn load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, String> {
-        let live: BTreeSet<u32> = self.manifest.sources.values().map(|source| source.number).collect();
+    /// If a segment cannot be read.
+    pub fn load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, Trouble> {
+        let live = self.manifest.live();
         let mut files: Vec<(u32, Rows)> = live.iter().map(|&number| (number, Rows::default())).collect();
         let place: BTreeMap<u32, usize> = live.iter().enumerate().map(|(index, &number)| (number, index)).collect();
-        let parts: Vec<(&str, u32)> =
-            self.manifest.segments.iter().flat_map(|&segment| TABLES.map(|table| (table, segment))).collect();
-        let read: Vec<Result<Vec<RecordBatch>, String>> =
-            parts.par_iter().map(|&(table, segment)| read_segment(&self.segment(segment, table))).collect();
         // Rows come source by source, so the last answer nearly always holds.
         let mut last = (0, None);
         let mut file_of = |source: u32| {
@@ -134,9 +232,10 @@ impl Lake {
             }
             last.1
         };
-        for (&(table, _), batches) in parts.iter().zip(read) {
-            for batch in batches? {
-                tables::read(table, &batch, names, &mut files, &mut file_of).map_err(|cause| cause.to_string())?;
+        for (segment, table, batches) in self.read_tables(&self.manifest.segments, &TABLES)? {
+            for batch in batches {
+                tables::read(table, &batch, names, &mut files, &mut file_of)
+                    .map_err(|cause| damaged(segment, table, &cause))?;
             }
         }
         Ok(files)
@@ -145,52 +244,46 @@ impl Lake {
     /// The values of all live sources, by number.
     ///
     /// # Errors
-    /// If a segment cannot be read; [`Lake::forget`] then makes room for reading everything anew.
-    pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, Values>, String> {
-        let live = self.manifest.sources.values().map(|source| (source.number, Values::default()));
-        let mut files: BTreeMap<u32, Values> = live.collect();
-        if self.manifest.schema < values::SINCE_SCHEMA {
-            return Ok(files);
-        }
-        let segments = self.manifest.segments.iter();
-        let parts: Vec<(&str, u32)> =
-            segments.flat_map(|&segment| values::TABLES.map(|table| (table, segment))).collect();
-        let read: Vec<Result<Vec<RecordBatch>, String>> =
-            parts.par_iter().map(|&(table, segment)| read_segment(&self.segment(segment, table))).collect();
+    /// If a segment cannot be read.
+    pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, Values>, Trouble> {
+        let mut files: BTreeMap<u32, Values> =
+            self.manifest.live().into_iter().map(|number| (number, Values::default())).collect();
         let mut of = |source: u32, add: &mut dyn FnMut(&mut Values)| {
             if let Some(file) = files.get_mut(&source) {
                 add(file);
             }
         };
-        for (&(table, _), batches) in parts.iter().zip(read) {
-            for batch in batches? {
-                values::read(table, &batch, names, &mut of).map_err(|cause| cause.to_string())?;
+        for (segment, table, batches) in self.read_tables(&self.manifest.segments, &values::TABLES)? {
+            for batch in batches {
+                values::read(table, &batch, names, &mut of).map_err(|cause| damaged(segment, table, &cause))?;
             }
         }
         Ok(files)
     }
 
-    /// All facts about bodies, by name; `formats` are the names of the formats by number.
+    /// All facts about bodies, by name; `formats` are the names of the formats by number. Facts that something else than
+    /// `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are studied again.
     ///
     /// # Errors
-    /// If a segment cannot be read; [`Lake::forget`] then makes room for reading everything anew.
-    pub fn load_bodies(&self, formats: &[&str]) -> Result<Vec<BodyFacts>, String> {
-        let read = |&segment: &u32| {
-            let [bodies, encodings] = bodies::TABLES.map(|table| read_segment(&self.segment(segment, table)));
-            bodies::read(&bodies?, &encodings?, formats).map_err(|cause| cause.to_string())
-        };
-        let parts: Vec<Result<Vec<BodyFacts>, String>> = self.manifest.body_segments.par_iter().map(read).collect();
+    /// If a segment cannot be read.
+    pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
+        let mut parts: BTreeMap<u32, Vec<Vec<RecordBatch>>> = BTreeMap::new();
+        for (segment, _, batches) in self.read_tables(&self.manifest.body_segments, &bodies::TABLES)? {
+            parts.entry(segment.number).or_default().push(batches);
+        }
         let mut facts = Vec::new();
-        for part in parts.into_iter().rev() {
-            facts.extend(part?);
+        for segment in self.manifest.body_segments.iter().rev() {
+            let [bodies, encodings] = parts.remove(&segment.number).unwrap_or_default().try_into().unwrap_or_default();
+            let start = facts.len();
+            let read = bodies::read(&bodies, &encodings, formats);
+            facts.extend(read.map_err(|cause| damaged(segment, bodies::TABLES[0], &cause))?);
+            if segment.maker != maker {
+                facts[start..].iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
+            }
         }
         // The latest segment comes first and stays.
         facts.sort_by_key(|row| row.body);
         facts.dedup_by_key(|row| row.body);
-        if self.outdated {
-            // They serve for logs that are gone; of all others the bodies are studied again.
-            facts.iter_mut().for_each(|row| row.counted = 0);
-        }
         Ok(facts)
     }
 
@@ -198,227 +291,315 @@ impl Lake {
     /// the latest of which it makes something.
     ///
     /// # Errors
-    /// If a segment cannot be read; [`Lake::forget_timelines`] then makes room for reading everything anew.
+    /// If a segment cannot be read.
     pub fn load_timelines<T: Send>(
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
-    ) -> Result<BTreeMap<u32, T>, String> {
+    ) -> Result<BTreeMap<u32, T>, Trouble> {
         let [table] = timelines::TABLES;
         let made = |batch: RecordBatch| {
             let mut made = Vec::new();
             let read = timelines::read(&batch, &mut |row| made.extend(Some(row.source).zip(make(row))));
             read.map(|()| made).map_err(|cause| cause.to_string())
         };
-        let mut files = BTreeMap::new();
-        for &segment in &self.manifest.timeline_segments {
-            files.extend(read_groups(&self.segment(segment, table), &made)?.into_iter().flatten());
+        let (mut files, mut damage) = (BTreeMap::new(), Vec::new());
+        for segment in &self.manifest.timeline_segments {
+            let groups = self.read_file(segment, table);
+            let groups =
+                groups.and_then(|file| read_groups(&file, &made).map_err(|cause| damaged(segment, table, &cause)));
+            match groups {
+                Ok(groups) => files.extend(groups.into_iter().flatten()),
+                Err(Trouble::Damaged(found)) => damage.extend(found),
+                Err(other) => return Err(other),
+            }
         }
-        Ok(files)
+        if damage.is_empty() { Ok(files) } else { Err(Trouble::Damaged(damage)) }
     }
 
-    /// Starts timelines from nothing: what their segments held is lost.
-    pub fn forget_timelines(&mut self) {
-        self.manifest.timeline_segments.clear();
-    }
-
-    /// Writes what a run read for a timeline. Segments are merged when there are many, without sources that are gone.
+    /// Writes what a run found out, if the lake is still the one it was found out about, and returns the lake as it is
+    /// then. `waiting` is called if another run is writing.
     ///
     /// # Errors
-    /// Whatever the disk says; the lake is then as it was before.
-    pub fn commit_timelines(&mut self, mut news: Vec<PackedTimeline<'_>>) -> Result<(), String> {
-        let mut next = self.manifest.clone();
-        if next.timeline_segments.len() >= SEGMENTS_MAX {
-            let fresh: BTreeSet<u32> = news.iter().map(|row| row.source).collect();
-            let live = self.manifest.sources.values().map(|source| source.number);
-            let live: BTreeSet<u32> = live.filter(|source| !fresh.contains(source)).collect();
-            let owned = |row: PackedTimeline<'_>| {
-                let rows = Cow::Owned(row.rows.to_vec());
-                live.contains(&row.source).then_some(PackedTimeline { rows, ..row })
+    /// See [`Trouble`].
+    pub fn commit(&self, update: &Update<'_>, waiting: &dyn Fn()) -> Result<Self, Trouble> {
+        if update.news.is_none() && !self.is_mended && self.manifest.sources == *update.sources {
+            return Ok(self.clone());
+        }
+        self.write(waiting, |base, next| {
+            if base.stamp != self.stamp {
+                return Err(Trouble::Overtaken);
+            }
+            next.sources.clone_from(update.sources);
+            next.next_source = update.next_source;
+            match &update.news {
+                Some(news) => base.add_rows(next, news).and_then(|()| base.add_facts(next, news)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Writes what a run read for timelines of sources that are still known as it knew them, and returns the lake as it
+    /// is then. Segments are merged when there are many, without sources that are gone.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub fn commit_timelines(
+        &self,
+        news: &[(&StoredSource, PackedTimeline<'_>)],
+        waiting: &dyn Fn(),
+    ) -> Result<Self, Trouble> {
+        self.write(waiting, |base, next| {
+            let is_known = |stored: &StoredSource| {
+                let now = next.sources.get(&stored.key);
+                now.is_some_and(|now| {
+                    (now.number, now.bytes, now.content) == (stored.number, stored.bytes, stored.content)
+                })
             };
-            news.extend(self.load_timelines(&owned)?.into_values());
-            news.sort_by_key(|row| row.source);
-            next.timeline_segments.clear();
-        }
-        let [table] = timelines::TABLES;
-        let path = self.segment(next.next_segment, table);
-        let batch = timelines::batch(&news).map_err(|cause| cause.to_string());
-        let written = batch.and_then(|batch| write_groups(&path, &batch, timelines::GROUP_ROWS));
-        written.map_err(|cause| format!("writing {}: {cause}", path.display()))?;
-        next.timeline_segments.push(next.next_segment);
-        next.next_segment += 1;
-        let before = std::mem::replace(&mut self.manifest, next);
-        if let Err(why) = self.save_manifest() {
-            self.manifest = before;
-            return Err(why);
-        }
-        self.sweep();
-        Ok(())
+            let mut rows: Vec<PackedTimeline<'_>> =
+                news.iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row.clone()).collect();
+            if next.timeline_segments.len() >= SEGMENTS_MAX {
+                let fresh: BTreeSet<u32> = rows.iter().map(|row| row.source).collect();
+                let live = next.live();
+                let owned = |row: PackedTimeline<'_>| {
+                    let rows = Cow::Owned(row.rows.to_vec());
+                    let is_wanted = live.contains(&row.source) && !fresh.contains(&row.source);
+                    is_wanted.then_some(PackedTimeline { rows, ..row })
+                };
+                rows.extend(base.load_timelines(&owned)?.into_values());
+                rows.sort_by_key(|row| row.source);
+                next.timeline_segments.clear();
+            }
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let number = next.take_segment();
+            let make = |_: &str| timelines::batch(&rows);
+            let tables = self.write_tables(number, &timelines::TABLES, &make, timelines::GROUP_ROWS)?;
+            let sources = rows.iter().map(|row| row.source).collect();
+            next.timeline_segments.push(Segment { number, tables, sources, ..Segment::default() });
+            Ok(())
+        })
     }
 
-    /// Starts from nothing: what the segments held is lost.
-    pub fn forget(&mut self) {
-        let Manifest { next_segment, words, .. } = self.manifest;
-        self.manifest = Manifest { next_segment, words, ..Manifest::new() };
-        self.outdated = false;
+    /// The one place where a lake on disk changes: lets `change` write segments and note them in a copy of the manifest
+    /// as it is on disk by then, replaces the manifest, and only then is there a new lake.
+    fn write(
+        &self,
+        waiting: &dyn Fn(),
+        change: impl FnOnce(&Self, &mut Manifest) -> Result<(), Trouble>,
+    ) -> Result<Self, Trouble> {
+        let failed = |what: &str, cause: &dyn std::fmt::Display| {
+            Trouble::Failed(format!("{what} {}: {cause}", self.dir.display()))
+        };
+        let _lock = files::lock(&self.dir.join(WRITER_LOCK), waiting).map_err(|cause| failed("locking", &cause))?;
+        let now = Self::found(&self.dir, self.share.clone()).map_err(Trouble::Failed)?;
+        let is_current = now.stamp == self.stamp;
+        let base = if is_current { self } else { &now };
+        // What a killed run left behind may be all that the disk has room for.
+        let left_over = base.manifest.next_segment;
+        self.remove_from(left_over);
+        let mut manifest = base.manifest.clone();
+        let text = change(base, &mut manifest).and_then(|()| {
+            let text = manifest.to_json();
+            let path = self.dir.join(manifest::FILE_NAME);
+            let replaced = files::replace(&path, &path.with_extension("tmp"), &text);
+            replaced.map_err(|cause| failed("writing the lake in", &cause))?;
+            Ok(text)
+        });
+        let text = text.inspect_err(|_| self.remove_from(left_over))?;
+        if !is_current {
+            // Numbers of sources that the caller knows belong to the lake that it knows.
+            return Ok(self.clone());
+        }
+        let lake = Self { manifest, stamp: Id::of(&text), is_mended: false, ..self.clone() };
+        lake.sweep();
+        Ok(lake)
     }
 
-    /// Writes a run's new rows and the new manifest. `all` yields every live row, for when segments are merged; `news`
-    /// are the facts about bodies that were not known before.
-    ///
-    /// # Errors
-    /// Whatever the disk says; the lake is then as it was before.
-    pub fn commit(
-        &mut self,
-        delta: &Tagged<'_>,
-        all: &Tagged<'_>,
-        names: &Names,
-        news: &News<'_>,
-    ) -> Result<(), String> {
-        let live: u64 = all.iter().map(|(_, rows)| row_count(rows)).sum();
-        let fresh: u64 = delta.iter().map(|(_, rows)| row_count(rows)).sum();
-        let mut merge = self.outdated
-            || self.manifest.segments.len() >= SEGMENTS_MAX
-            || self.manifest.rows + fresh > 2 * live.max(1);
+    fn add_rows(&self, next: &mut Manifest, news: &News<'_>) -> Result<(), Trouble> {
+        let live: u64 = news.all.iter().map(|(_, rows)| row_count(rows)).sum();
+        let fresh: u64 = news.delta.iter().map(|(_, rows)| row_count(rows)).sum();
+        let stored: u64 = next.segments.iter().map(|segment| segment.rows).sum();
+        let is_merged = next.segments.len() >= SEGMENTS_MAX || stored + fresh > 2 * live.max(1);
         let mut value_names = news.value_names.clone();
         let mut kept = BTreeMap::new();
-        if merge {
-            match self.load_values(&mut value_names) {
-                Ok(known) => kept = known,
-                Err(why) if self.outdated => return Err(why),
-                // Whoever asks for them will have the lake rebuilt.
-                Err(_) => merge = false,
-            }
+        if is_merged {
+            let live = next.live();
+            kept = self.load_values(&mut value_names)?;
+            kept.retain(|source, _| live.contains(source));
+            next.segments.clear();
+        }
+        next.mcp_tools = mcp_tools(news.all, news.names);
+        let (files, rows) = if is_merged { (news.all, live) } else { (news.delta, fresh) };
+        if rows == 0 {
+            return Ok(());
         }
         let values: Vec<(u32, &Values)> =
             kept.iter().chain(news.values).map(|(&source, values)| (source, values)).collect();
-        let mut next = self.manifest.clone();
-        next.schema = SCHEMA_VERSION;
-        if merge {
-            next.segments.clear();
-            next.rows = 0;
-        }
-        let rows = if merge { all } else { delta };
-        let count = if merge { live } else { fresh };
-        if count > 0 {
-            self.write_segment(next.next_segment, rows, names)?;
-            self.write_values(next.next_segment, &values, &value_names)?;
-            next.segments.push(next.next_segment);
-            next.next_segment += 1;
-            next.rows += count;
-        }
-        next.mcp_tools = mcp_tools(all, names);
-        self.commit_bodies(&mut next, all, news)?;
-        self.manifest = next;
-        self.outdated = false;
-        self.save_manifest()?;
-        self.sweep();
+        let number = next.take_segment();
+        let make = |table: &str| tables::batch(table, files, news.names).expect("every listed table has columns");
+        let mut tables = self.write_tables(number, &TABLES, &make, GROUP_ROWS)?;
+        let make = |table: &str| values::batch(table, &values, &value_names);
+        tables.extend(self.write_tables(number, &values::TABLES, &make, GROUP_ROWS)?);
+        let sources = files.iter().map(|(source, _)| *source).collect();
+        next.segments.push(Segment { number, tables, sources, rows, maker: Id::NONE });
         Ok(())
     }
 
     /// Writes the new facts that some call refers to; merges segments when there are many.
-    fn commit_bodies(&self, next: &mut Manifest, all: &Tagged<'_>, news: &News<'_>) -> Result<(), String> {
-        let answers = all.iter().flat_map(|(_, rows)| &rows.calls).filter_map(|row| row.answered);
+    fn add_facts(&self, next: &mut Manifest, news: &News<'_>) -> Result<(), Trouble> {
+        let answers = news.all.iter().flat_map(|(_, rows)| &rows.calls).filter_map(|row| row.answered);
         let live: IdSet<Id> = answers.map(|answered| answered.body).collect();
         let mut facts: Vec<&BodyFacts> = news.facts.iter().filter(|row| live.contains(&row.body)).collect();
         let known;
-        if self.outdated || next.body_segments.len() >= SEGMENTS_MAX {
+        if next.body_segments.len() >= SEGMENTS_MAX {
             let fresh: IdSet<Id> = facts.iter().map(|row| row.body).collect();
-            known = self.load_bodies(news.formats)?;
+            known = self.load_bodies(news.formats, news.maker)?;
             facts.extend(known.iter().filter(|row| live.contains(&row.body) && !fresh.contains(&row.body)));
             next.body_segments.clear();
         }
         if facts.is_empty() {
             return Ok(());
         }
-        bodies::TABLES.par_iter().try_for_each(|table| {
-            let path = self.segment(next.next_segment, table);
-            let batch = bodies::batch(table, &facts, news.formats).map_err(|cause| cause.to_string());
-            batch
-                .and_then(|batch| write_table(&path, &batch))
-                .map_err(|cause| format!("writing {}: {cause}", path.display()))
-        })?;
-        next.body_segments.push(next.next_segment);
-        next.next_segment += 1;
+        let number = next.take_segment();
+        let make = |table: &str| bodies::batch(table, &facts, news.formats);
+        let tables = self.write_tables(number, &bodies::TABLES, &make, GROUP_ROWS)?;
+        next.body_segments.push(Segment { number, tables, maker: news.maker, ..Segment::default() });
         Ok(())
     }
 
-    /// Replaces the manifest on disk.
-    ///
-    /// # Errors
-    /// Whatever the disk says; the manifest on disk is then the old one.
-    pub fn save_manifest(&self) -> Result<(), String> {
-        let path = self.dir.join(manifest::FILE_NAME);
-        replace(&path, &self.manifest.to_json())
-            .map_err(|cause| format!("writing the lake in {}: {cause}", self.dir.display()))
-    }
-
-    /// What was memorised under a key.
+    /// What was memorised under a key, if it is whole.
     pub fn recall(&self, key: Id) -> Option<Vec<u8>> {
-        std::fs::read(self.memo(key)).ok()
+        let stored = files::read_own(&self.memo(key)).ok()?;
+        let (sum, answer) = stored.split_first_chunk::<16>()?;
+        (Id::of(answer).0 == *sum).then(|| answer.to_vec())
     }
 
     /// Memorises an answer that follows from the rows. It is a convenience: what cannot be written is made again.
     pub fn memorise(&self, key: Id, answer: &[u8]) {
-        let _made_again_next_time = replace(&self.memo(key), answer);
-        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let memos = entries.filter(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            name.ends_with(".memo") && is_own_name(&name)
-        });
-        let memos = memos.map(|entry| entry.path());
+        let path = self.memo(key);
+        let stored = [&Id::of(answer).0[..], answer].concat();
+        let _made_again_next_time = files::replace(&path, &path.with_extension("tmp"), &stored);
+        let memos = own_files(&self.dir).filter(|path| path.extension().is_some_and(|ending| ending == "memo"));
         let age = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
         let mut memos: Vec<_> = memos.map(|path| (age(&path), path)).collect();
         memos.sort();
-        for (_, path) in memos.iter().rev().skip(MEMOS_MAX) {
-            let _retried_next_time = std::fs::remove_file(path);
-        }
+        memos.iter().rev().skip(MEMOS_MAX).for_each(|(_, path)| files::remove(path));
     }
 
     fn memo(&self, key: Id) -> PathBuf {
         self.dir.join(format!("{key}.memo"))
     }
 
-    fn write_segment(&self, segment: u32, rows: &Tagged<'_>, names: &Names) -> Result<(), String> {
-        TABLES.par_iter().try_for_each(|table| {
-            let path = self.segment(segment, table);
-            let batch = tables::batch(table, rows, names).expect("every listed table has columns");
-            let written = batch.map_err(|cause| cause.to_string()).and_then(|batch| write_table(&path, &batch));
-            written.map_err(|cause| format!("writing {}: {cause}", path.display()))
-        })
+    /// Writes the files of a segment; returns their checksums.
+    fn write_tables(
+        &self,
+        number: u32,
+        tables: &[&'static str],
+        make: &(dyn Fn(&str) -> Outcome<RecordBatch> + Sync),
+        group_rows: usize,
+    ) -> Result<BTreeMap<String, Id>, Trouble> {
+        let written = tables.par_iter().map(|table| {
+            let path = self.segment(number, table);
+            let batch = make(table).map_err(|cause| cause.to_string());
+            let written = batch.and_then(|batch| encoded(&batch, group_rows)).and_then(|bytes| {
+                files::write_new(&path, &bytes).map_err(|cause| cause.to_string())?;
+                Ok(((*table).to_owned(), Id::of(&bytes)))
+            });
+            written.map_err(|cause| Trouble::Failed(format!("writing {}: {cause}", path.display())))
+        });
+        written.collect()
     }
 
-    fn write_values(&self, segment: u32, files: &values::Tagged<'_>, names: &Names) -> Result<(), String> {
-        values::TABLES.par_iter().try_for_each(|table| {
-            let path = self.segment(segment, table);
-            let batch = values::batch(table, files, names).map_err(|cause| cause.to_string());
-            let written = batch.and_then(|batch| write_table(&path, &batch));
-            written.map_err(|cause| format!("writing {}: {cause}", path.display()))
-        })
-    }
-
-    fn segment(&self, segment: u32, table: &str) -> PathBuf {
-        self.dir.join(format!("{segment:06}-{table}.parquet"))
-    }
-
-    /// Removes what the manifest does not refer to. What cannot be removed now is tried again next time.
-    fn sweep(&self) {
-        let segments = || self.manifest.segments.iter();
-        let rows = segments().flat_map(|&segment| TABLES.map(|table| self.segment(segment, table)));
-        let values = segments().flat_map(|&segment| values::TABLES.map(|table| self.segment(segment, table)));
-        let facts = self.manifest.body_segments.iter();
-        let facts = facts.flat_map(|&segment| bodies::TABLES.map(|table| self.segment(segment, table)));
-        let timelines = self.manifest.timeline_segments.iter();
-        let timelines = timelines.flat_map(|&segment| timelines::TABLES.map(|table| self.segment(segment, table)));
-        let wanted: BTreeSet<PathBuf> = rows.chain(values).chain(facts).chain(timelines).collect();
-        for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let ours = path.file_name().is_some_and(|name| is_own_name(&name.to_string_lossy()));
-            if ours && !wanted.contains(&path) {
-                let _retried_next_time = std::fs::remove_file(&path);
+    /// Reads some tables of some segments, in that order. Damage is gathered over all of them.
+    fn read_tables<'s>(&self, segments: &'s [Segment], tables: &[&'static str]) -> Result<Vec<Part<'s>>, Trouble> {
+        let parts = segments.iter().flat_map(|segment| tables.iter().map(move |&table| (segment, table)));
+        let parts: Vec<_> = parts.filter(|(segment, table)| segment.tables.contains_key(*table)).collect();
+        let read = parts.into_par_iter().map(|(segment, table)| {
+            let file = self.read_file(segment, table)?;
+            let batches = read_batches(file).map_err(|cause| damaged(segment, table, &cause))?;
+            Ok((segment, table, batches))
+        });
+        let read: Vec<Result<_, Trouble>> = read.collect();
+        let (mut whole, mut damage) = (Vec::new(), Vec::new());
+        for part in read {
+            match part {
+                Ok(part) => whole.push(part),
+                Err(Trouble::Damaged(found)) => damage.extend(found),
+                Err(other) => return Err(other),
             }
         }
+        if damage.is_empty() { Ok(whole) } else { Err(Trouble::Damaged(damage)) }
     }
+
+    /// The bytes of a file of a segment, if they are those that were written.
+    fn read_file(&self, segment: &Segment, table: &str) -> Result<Bytes, Trouble> {
+        let path = self.segment(segment.number, table);
+        match files::read_own(&path) {
+            Ok(bytes) if segment.tables.get(table) == Some(&Id::of(&bytes)) => Ok(bytes.into()),
+            Ok(_) => Err(damaged(segment, table, &"its checksum does not fit")),
+            Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
+                Err(damaged(segment, table, &cause))
+            }
+            Err(cause) => Err(Trouble::Failed(format!("reading {}: {cause}", path.display()))),
+        }
+    }
+
+    fn segment(&self, number: u32, table: &str) -> PathBuf {
+        self.dir.join(segment_name(number, table))
+    }
+
+    /// Removes segments from a number on, which no manifest refers to.
+    fn remove_from(&self, number: u32) {
+        let is_later = |path: &PathBuf| segment_number(path).is_some_and(|found| found >= number);
+        own_files(&self.dir).filter(is_later).for_each(|path| files::remove(&path));
+    }
+
+    /// Removes what the manifest does not refer to, unless another run reads, which may be reading an older lake. What is
+    /// not removed now is tried again next time.
+    fn sweep(&self) {
+        let Some(share) = &self.share else { return };
+        if share.try_lock().is_ok() {
+            let segments = self.manifest.all_segments();
+            let wanted = segments
+                .flat_map(|segment| segment.tables.keys().map(|table| self.segment(segment.number, table)))
+                .collect::<BTreeSet<PathBuf>>();
+            own_files(&self.dir).filter(|path| !wanted.contains(path)).for_each(|path| files::remove(&path));
+        }
+        // Nobody can have begun to sweep in between: whoever does holds the writer's lock.
+        let _as_before = share.try_lock_shared();
+    }
+}
+
+impl Manifest {
+    fn take_segment(&mut self) -> u32 {
+        self.next_segment += 1;
+        self.next_segment - 1
+    }
+}
+
+fn damaged(segment: &Segment, table: &str, why: &dyn std::fmt::Display) -> Trouble {
+    let why = format!("{}: {why}", segment_name(segment.number, table));
+    Trouble::Damaged(vec![Damage { segment: segment.number, table: table.to_owned(), why }])
+}
+
+fn segment_name(number: u32, table: &str) -> String {
+    format!("{number:06}-{table}.parquet")
+}
+
+fn segment_number(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
+}
+
+/// The highest number of a segment of which anything is on disk.
+fn last_segment(dir: &Path) -> u32 {
+    own_files(dir).filter_map(|path| segment_number(&path)).max().unwrap_or(0)
+}
+
+/// Files in a lake's directory that devboy gave their names, but for the manifest and the locks.
+fn own_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter(|entry| is_own_name(&entry.file_name().to_string_lossy())).map(|entry| entry.path())
 }
 
 /// Whether devboy gave a file its name: a segment, an answer about the lake as it was, or a temporary file of either. A
@@ -453,38 +634,31 @@ fn row_count(rows: &Rows) -> u64 {
     (rows.chains.len() + rows.calls.len() + rows.messages.len() + rows.marks.len() + rows.sessions.len()) as u64
 }
 
-fn read_segment(path: &Path) -> Result<Vec<RecordBatch>, String> {
-    let said = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
-    let file = File::open(path).map_err(|cause| said(&cause))?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|cause| said(&cause))?;
-    let batches = reader.with_batch_size(BATCH_ROWS).build().map_err(|cause| said(&cause))?;
-    batches.collect::<Result<_, _>>().map_err(|cause| said(&cause))
+fn read_batches(file: Bytes) -> Result<Vec<RecordBatch>, String> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|cause| cause.to_string())?;
+    let batches = reader.with_batch_size(BATCH_ROWS).build().map_err(|cause| cause.to_string())?;
+    batches.collect::<Result<_, _>>().map_err(|cause| cause.to_string())
 }
 
 /// What `made` makes of the row groups of a file, in order, one worker a group.
 fn read_groups<T: Send>(
-    path: &Path,
+    file: &Bytes,
     made: &(dyn Fn(RecordBatch) -> Result<T, String> + Sync),
 ) -> Result<Vec<T>, String> {
-    let said = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
-    let opened = || File::open(path).map_err(|cause| said(&cause));
-    let metadata = ArrowReaderMetadata::load(&opened()?, ArrowReaderOptions::new()).map_err(|cause| said(&cause))?;
+    let metadata = ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|cause| cause.to_string())?;
     let group = |group: usize| {
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(opened()?, metadata.clone());
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone());
         let batches = reader.with_row_groups(vec![group]).with_batch_size(BATCH_ROWS).build();
-        let batches = batches.map_err(|cause| said(&cause))?;
-        batches.map(|batch| made(batch.map_err(|cause| said(&cause))?)).collect::<Result<Vec<T>, String>>()
+        let batches = batches.map_err(|cause| cause.to_string())?;
+        batches.map(|batch| made(batch.map_err(|cause| cause.to_string())?)).collect::<Result<Vec<T>, String>>()
     };
     let groups = (0..metadata.metadata().num_row_groups()).into_par_iter().map(group);
     let groups: Vec<Vec<T>> = groups.collect::<Result<_, String>>()?;
     Ok(groups.into_iter().flatten().collect())
 }
 
-fn write_table(path: &Path, batch: &RecordBatch) -> Result<(), String> {
-    write_groups(path, batch, GROUP_ROWS)
-}
-
-fn write_groups(path: &Path, batch: &RecordBatch, group_rows: usize) -> Result<(), String> {
+/// A batch as a Parquet file.
+fn encoded(batch: &RecordBatch, group_rows: usize) -> Result<Vec<u8>, String> {
     let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
@@ -493,44 +667,8 @@ fn write_groups(path: &Path, batch: &RecordBatch, group_rows: usize) -> Result<(
     for column in HASH_COLUMNS {
         properties = properties.set_column_dictionary_enabled(column.into(), false);
     }
-    let file = private(OpenOptions::new().create(true).truncate(true).write(true)).open(path);
-    let file = file.map_err(|cause| cause.to_string())?;
-    let mut writer =
-        ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).map_err(|cause| cause.to_string())?;
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties.build()))
+        .map_err(|cause| cause.to_string())?;
     writer.write(batch).map_err(|cause| cause.to_string())?;
-    let file = writer.into_inner().map_err(|cause| cause.to_string())?;
-    file.sync_all().map_err(|cause| cause.to_string())
-}
-
-/// Replaces a file as a whole: whoever opens it sees the old content or the new.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let temporary = path.with_extension("tmp");
-    let mut file = private(OpenOptions::new().create(true).truncate(true).write(true)).open(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path)?;
-    sync_dir(path.parent().unwrap_or(path));
-    Ok(())
-}
-
-/// Makes a rename durable; where a directory cannot be opened, the system does it in its own time.
-fn sync_dir(dir: &Path) {
-    if let Ok(handle) = File::open(dir) {
-        let _in_its_own_time = handle.sync_all();
-    }
-}
-
-/// Only the user may read what is created.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
-fn make_private_dir(dir: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
+    writer.into_inner().map_err(|cause| cause.to_string())
 }

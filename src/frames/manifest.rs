@@ -1,20 +1,41 @@
 //! The lake's table of contents: which log files it knows, how far each was read, and which segments hold their rows.
 //!
 //! No path and no text of a log stands in it: files are named by pseudonym. It is replaced as a whole by a rename, so a
-//! reader sees the lake before a run or after it, never in between.
+//! reader sees the lake before a run or after it, never in between. Its second line is the checksum of the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::frames::tables::SCHEMA_VERSION;
+use crate::files;
+use crate::frames::tables::{self, SCHEMA_VERSION};
+use crate::frames::{bodies, timelines, values};
 use crate::model::damage::{Damage, Reason, Spot};
 use crate::model::id::Id;
 use crate::model::trace::Counters;
 
 /// File name of the manifest.
 pub const FILE_NAME: &str = "manifest.json";
+
+/// Names what makes rows and facts: the data files and the versions of the tables. Rows of a source that something else
+/// made are made anew when its file is next looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Maker {
+    /// Of rows and values.
+    pub rows: Id,
+    /// Of facts about bodies.
+    pub facts: Id,
+}
+
+impl Maker {
+    /// The maker that goes by the texts of these data files.
+    pub fn of(row_rules: &str, fact_rules: &str) -> Self {
+        let named = |rules: &str, tables: &[(&str, u32)]| Id::pseudonym(format!("{tables:?} {rules}").as_bytes());
+        let rows = [&tables::VERSIONS[..], &values::VERSIONS].concat();
+        Self { rows: named(row_rules, &rows), facts: named(fact_rules, &bodies::VERSIONS) }
+    }
+}
 
 /// One log file as the lake knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,8 +54,12 @@ pub struct StoredSource {
     pub modified_ns: i64,
     /// Status-change time when it was read.
     pub changed_ns: i64,
-    /// Hash of samples of what was read: tells growth from rewriting.
-    pub probe: Id,
+    /// Number of the file in its file system.
+    pub inode: u64,
+    /// Hash of all that was read: tells growth from rewriting, and the same file at another place.
+    pub content: Id,
+    /// What made its rows, and the facts about its bodies if any were made.
+    pub maker: Maker,
     /// The file ended without a line feed: when it grows, it is read anew.
     pub open_tail: bool,
     /// In how many goes it was read: the halves of a call may come from two of them.
@@ -45,27 +70,36 @@ pub struct StoredSource {
     pub counters: Counters,
 }
 
+/// The Parquet files of one writing run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Number in the names of its files.
+    pub number: u32,
+    /// Checksum of each file, by table.
+    pub tables: BTreeMap<String, Id>,
+    /// Numbers of the sources that have something in it; none of facts about bodies, which belong to no source.
+    pub sources: Vec<u32>,
+    /// Rows in it, dead ones included, as far as they belong to sources.
+    pub rows: u64,
+    /// What made it, if it holds facts about bodies.
+    pub maker: Id,
+}
+
 /// The table of contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Schema that the segments were written with.
-    pub schema: u32,
-    /// Names the vocabulary by which the rows were made.
-    pub words: Id,
     /// Next number of a source.
     pub next_source: u32,
     /// Next number of a segment.
     pub next_segment: u32,
     /// Segments in order.
-    pub segments: Vec<u32>,
+    pub segments: Vec<Segment>,
     /// Segments with facts about bodies, in order: what a later one says holds.
-    pub body_segments: Vec<u32>,
+    pub body_segments: Vec<Segment>,
     /// Segments with timelines, in order: what a later one says holds.
-    pub timeline_segments: Vec<u32>,
+    pub timeline_segments: Vec<Segment>,
     /// Names of the tools of MCP servers that were called, so that their pseudonyms in telemetry can be read.
     pub mcp_tools: BTreeSet<String>,
-    /// Rows in the segments, dead ones included.
-    pub rows: u64,
     /// Sources by key.
     pub sources: BTreeMap<Id, StoredSource>,
 }
@@ -76,79 +110,124 @@ pub enum Unusable {
     /// There is none: the lake is new.
     Absent,
     /// It was written by a later devboy.
-    Newer(u32),
-    /// It cannot be read, for the reason given.
+    Newer,
+    /// It was written by a devboy that laid the lake out in another way.
+    Older,
+    /// Its content makes no sense, for the reason given.
     Broken(String),
+    /// The disk does not give it away, for the reason given. What it holds may be all right.
+    Unreadable(String),
 }
 
 impl Manifest {
     /// An empty lake.
     pub fn new() -> Self {
-        Self { schema: SCHEMA_VERSION, next_source: 1, next_segment: 1, ..Self::default() }
+        Self { next_source: 1, next_segment: 1, ..Self::default() }
     }
 
     /// Reads the manifest of a lake.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
     pub fn load(dir: &Path) -> Result<Self, Unusable> {
-        let text = match std::fs::read(dir.join(FILE_NAME)) {
-            Ok(text) => text,
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Err(Unusable::Absent),
-            Err(cause) => return Err(Unusable::Broken(cause.to_string())),
-        };
-        let stored: Stored = match serde_json::from_slice(&text) {
-            Ok(stored) => stored,
-            // A later schema may look different: its version decides before the rest is called broken.
-            Err(cause) => match serde_json::from_slice::<SchemaOnly>(&text) {
-                Ok(SchemaOnly { schema }) if schema > SCHEMA_VERSION => return Err(Unusable::Newer(schema)),
-                _ => return Err(Unusable::Broken(cause.to_string())),
-            },
-        };
-        if stored.schema > SCHEMA_VERSION {
-            return Err(Unusable::Newer(stored.schema));
+        match files::read_own(&dir.join(FILE_NAME)) {
+            Ok(text) => Self::parse(&text),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Err(Unusable::Absent),
+            Err(cause) => Err(Unusable::Unreadable(format!("{FILE_NAME} {cause}"))),
         }
-        stored.unpack().ok_or_else(|| Unusable::Broken("an id is malformed".to_owned()))
     }
 
-    /// The manifest as JSON.
-    pub fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(&Stored::pack(self)).expect("a manifest holds nothing that JSON cannot express")
+    /// Reads what [`Manifest::to_json`] wrote.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
+    pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
+        let broken = |why: &str| Unusable::Broken(format!("{FILE_NAME}: {why}"));
+        // Another schema may look different: its version decides before the rest is called broken.
+        let mut values = serde_json::Deserializer::from_slice(text).into_iter::<SchemaOnly>();
+        match values.next() {
+            Some(Ok(SchemaOnly { schema, .. })) if schema > SCHEMA_VERSION => return Err(Unusable::Newer),
+            Some(Ok(SchemaOnly { schema, .. })) if schema < SCHEMA_VERSION => return Err(Unusable::Older),
+            Some(Ok(found)) if found.is_later() => return Err(Unusable::Newer),
+            _ => {}
+        }
+        let (body, sum) = text.split_at(text.iter().position(|b| *b == b'\n').ok_or_else(|| broken("it breaks off"))?);
+        if sum != checksum_line(body) {
+            return Err(broken("its checksum does not fit"));
+        }
+        let stored: Stored = serde_json::from_slice(body).map_err(|cause| broken(&cause.to_string()))?;
+        stored.unpack().ok_or_else(|| broken("an id is malformed"))
     }
+
+    /// The manifest as it stands in the file: a line of JSON and one with its checksum.
+    pub fn to_json(&self) -> Vec<u8> {
+        let body = serde_json::to_vec(&Stored::pack(self)).expect("a manifest holds nothing that JSON cannot express");
+        let sum = checksum_line(&body);
+        [body, sum].concat()
+    }
+
+    /// Numbers of the live sources.
+    pub fn live(&self) -> BTreeSet<u32> {
+        self.sources.values().map(|source| source.number).collect()
+    }
+
+    /// All segments of all kinds.
+    pub fn all_segments(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().chain(&self.body_segments).chain(&self.timeline_segments)
+    }
+}
+
+fn checksum_line(body: &[u8]) -> Vec<u8> {
+    format!("\n\"{}\"\n", Id::of(body)).into_bytes()
+}
+
+/// Every table with its version.
+fn versions() -> impl Iterator<Item = (&'static str, u32)> {
+    tables::VERSIONS.into_iter().chain(values::VERSIONS).chain(bodies::VERSIONS).chain(timelines::VERSIONS)
 }
 
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: u32,
+    #[serde(default)]
+    tables: BTreeMap<String, u32>,
+}
+
+impl SchemaOnly {
+    /// Whether some table was written by a later devboy.
+    fn is_later(&self) -> bool {
+        versions().any(|(table, version)| self.tables.get(table).is_some_and(|written| *written > version))
+    }
 }
 
 #[derive(Serialize, Deserialize)]
 struct Stored {
     schema: u32,
-    words: String,
+    tables: BTreeMap<String, u32>,
     next_source: u32,
     next_segment: u32,
-    segments: Vec<u32>,
-    #[serde(default)]
-    body_segments: Vec<u32>,
-    #[serde(default)]
-    timeline_segments: Vec<u32>,
-    #[serde(default)]
+    segments: Vec<Segment>,
+    body_segments: Vec<Segment>,
+    timeline_segments: Vec<Segment>,
     mcp_tools: BTreeSet<String>,
-    rows: u64,
     sources: Vec<StoredEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct StoredEntry {
     number: u32,
-    key: String,
-    roots: Vec<String>,
-    directory: String,
+    key: Id,
+    roots: Vec<Id>,
+    directory: Id,
     bytes: u64,
     modified_ns: i64,
     changed_ns: i64,
-    probe: String,
+    inode: u64,
+    content: Id,
+    made_by: Id,
+    facts_made_by: Id,
     open_tail: bool,
     readings: u32,
-    #[serde(default)]
     tier: u8,
     lines: u64,
     items: u32,
@@ -164,15 +243,14 @@ struct StoredEntry {
 impl Stored {
     fn pack(manifest: &Manifest) -> Self {
         Self {
-            schema: manifest.schema,
-            words: manifest.words.to_string(),
+            schema: SCHEMA_VERSION,
+            tables: versions().map(|(table, version)| (table.to_owned(), version)).collect(),
             next_source: manifest.next_source,
             next_segment: manifest.next_segment,
             segments: manifest.segments.clone(),
             body_segments: manifest.body_segments.clone(),
             timeline_segments: manifest.timeline_segments.clone(),
             mcp_tools: manifest.mcp_tools.clone(),
-            rows: manifest.rows,
             sources: manifest.sources.values().map(StoredEntry::pack).collect(),
         }
     }
@@ -180,15 +258,12 @@ impl Stored {
     fn unpack(self) -> Option<Manifest> {
         let sources = self.sources.into_iter().map(StoredEntry::unpack).collect::<Option<Vec<_>>>()?;
         Some(Manifest {
-            schema: self.schema,
-            words: Id::from_hex(&self.words)?,
             next_source: self.next_source,
             next_segment: self.next_segment,
             segments: self.segments,
             body_segments: self.body_segments,
             timeline_segments: self.timeline_segments,
             mcp_tools: self.mcp_tools,
-            rows: self.rows,
             sources: sources.into_iter().map(|source| (source.key, source)).collect(),
         })
     }
@@ -200,13 +275,16 @@ impl StoredEntry {
         let damage = counters.damage.0.iter();
         Self {
             number: source.number,
-            key: source.key.to_string(),
-            roots: source.roots.iter().map(Id::to_string).collect(),
-            directory: source.directory.to_string(),
+            key: source.key,
+            roots: source.roots.clone(),
+            directory: source.directory,
             bytes: source.bytes,
             modified_ns: source.modified_ns,
             changed_ns: source.changed_ns,
-            probe: source.probe.to_string(),
+            inode: source.inode,
+            content: source.content,
+            made_by: source.maker.rows,
+            facts_made_by: source.maker.facts,
             open_tail: source.open_tail,
             readings: source.readings,
             tier: source.tier,
@@ -226,13 +304,15 @@ impl StoredEntry {
         let spot = |(key, (count, line)): (String, (u64, u64))| Some((Reason::from_key(&key)?, Spot { count, line }));
         Some(StoredSource {
             number: self.number,
-            key: Id::from_hex(&self.key)?,
-            roots: self.roots.iter().map(|root| Id::from_hex(root)).collect::<Option<_>>()?,
-            directory: Id::from_hex(&self.directory)?,
+            key: self.key,
+            roots: self.roots,
+            directory: self.directory,
             bytes: self.bytes,
             modified_ns: self.modified_ns,
             changed_ns: self.changed_ns,
-            probe: Id::from_hex(&self.probe)?,
+            inode: self.inode,
+            content: self.content,
+            maker: Maker { rows: self.made_by, facts: self.facts_made_by },
             open_tail: self.open_tail,
             readings: self.readings,
             tier: self.tier,

@@ -1,7 +1,7 @@
 //! The Arrow schema of the lake: one table per row type of [`crate::model::trace`], and the way there and back.
 //!
-//! A new fact is a new column: name it in `columns` and `read` of its table and raise [`SCHEMA_VERSION`]. Readers give
-//! a column that an older segment lacks its default, so rows of deleted logs survive the change.
+//! A new fact is a new column: name it in `columns` and `read` of its table and raise the table's version in
+//! [`VERSIONS`]. Readers give a column that an older segment lacks its default, so rows of deleted logs survive the change.
 
 use arrow_array::{Array, RecordBatch};
 
@@ -15,11 +15,14 @@ use crate::model::trace::{
     Status, Usage,
 };
 
-/// Version of the lake's schema and of the meaning of its columns.
+/// Version of the layout of the lake: of its manifest and of what its files are called. Each table has one of its own.
 pub const SCHEMA_VERSION: u32 = 4;
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions"];
+
+/// Versions of the tables and of the meaning of their columns.
+pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 1), ("messages", 1), ("marks", 1), ("sessions", 1)];
 
 /// Rows of several files, each with the number of its source.
 pub type Tagged<'a> = [(u32, &'a Rows)];

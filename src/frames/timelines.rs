@@ -11,6 +11,9 @@ use crate::model::id::Id;
 /// The table, by the name of its files.
 pub const TABLES: [&str; 1] = ["timelines"];
 
+/// Versions of the tables and of the meaning of their columns.
+pub const VERSIONS: [(&str, u32); 1] = [("timelines", 1)];
+
 /// Rows that are compressed together: few, so that reading is spread over the workers.
 pub(super) const GROUP_ROWS: usize = 16;
 

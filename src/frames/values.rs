@@ -11,8 +11,8 @@ use crate::model::values::{Given, List, ListedValue, ValueKind, Values};
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["listed", "given"];
 
-/// The first schema that has them.
-pub const SINCE_SCHEMA: u32 = 3;
+/// Versions of the tables and of the meaning of their columns.
+pub const VERSIONS: [(&str, u32); 2] = [("listed", 1), ("given", 1)];
 
 /// Bytes of a packed value: hash, directory, count, kind.
 const VALUE_BYTES: usize = 14;

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use crate::files;
+
 /// A place to look for logs, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
@@ -40,6 +42,11 @@ pub fn roots(given: &[PathBuf], places: &Places) -> Vec<Root> {
     defaults.into_iter().flatten().map(|dir| Root { path: dir.join("projects"), origin: "default" }).collect()
 }
 
+/// Whether a root stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-") || path == Path::new("/dev/stdin")
+}
+
 /// How a log file is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
@@ -66,6 +73,8 @@ pub struct LogFile {
     pub modified_ns: i64,
     /// Status-change time where the system has one, else 0.
     pub changed_ns: i64,
+    /// Number in its file system where the system has one, else 0.
+    pub inode: u64,
     /// Packing.
     pub packing: Packing,
 }
@@ -105,7 +114,7 @@ struct Walk {
 impl Walk {
     fn root(&mut self, index: usize, root: &Root) {
         self.listing.roots.push(PathBuf::new());
-        if root.path.as_os_str() == "-" {
+        if is_stdin(&root.path) {
             self.listing.stdin = true;
             return;
         }
@@ -168,6 +177,10 @@ impl Walk {
         }
         match std::fs::metadata(path) {
             Err(cause) => self.listing.unreadable.push((path.to_owned(), cause.to_string())),
+            Ok(meta) if !meta.is_file() => {
+                let what = files::oddity(&meta).unwrap_or_default();
+                self.listing.unreadable.push((path.to_owned(), what.to_owned()));
+            }
             Ok(meta) => {
                 let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 self.listing.files.push(LogFile {
@@ -177,6 +190,7 @@ impl Walk {
                     bytes: meta.len(),
                     modified_ns: modified.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)),
                     changed_ns: changed_ns(&meta),
+                    inode: inode(&meta),
                     packing,
                 });
             }
@@ -192,6 +206,16 @@ fn changed_ns(meta: &std::fs::Metadata) -> i64 {
 
 #[cfg(not(unix))]
 fn changed_ns(_meta: &std::fs::Metadata) -> i64 {
+    0
+}
+
+#[cfg(unix)]
+fn inode(meta: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(meta)
+}
+
+#[cfg(not(unix))]
+fn inode(_meta: &std::fs::Metadata) -> u64 {
     0
 }
 

@@ -2,13 +2,13 @@
 //! worker. A piece owns the lines that begin in it, so any cutting of a file gives the same rows.
 
 use std::cmp::Reverse;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::files;
 use crate::lines::{Line, LineBuffer, Lines};
 use crate::logs::discover::Packing;
 use crate::logs::message::Guide;
@@ -40,6 +40,8 @@ pub struct Reading {
     pub trace: FileTrace,
     /// Whether the file ends without a line feed: its last line may still be growing.
     pub open_tail: bool,
+    /// Why the file could not be opened, if it could not.
+    pub failure: Option<String>,
 }
 
 struct Piece {
@@ -80,14 +82,14 @@ pub fn read_all(
 pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
     let mut extractor = Extractor::new(guide);
     let open_tail = read_stream_into(source, &mut extractor);
-    Reading { trace: extractor.finish(), open_tail }
+    Reading { trace: extractor.finish(), open_tail, failure: None }
 }
 
 /// The same, while another reader takes the lines as well.
 pub fn read_stream_with(source: impl Read, guide: Guide<'_>, other: &mut impl TakeLines) -> Reading {
     let mut extractor = Extractor::new(guide);
     let open_tail = read_stream_into(source, &mut Both(&mut extractor, other));
-    Reading { trace: extractor.finish(), open_tail }
+    Reading { trace: extractor.finish(), open_tail, failure: None }
 }
 
 /// The same for any reader; true if the stream ends without a line feed.
@@ -117,8 +119,8 @@ fn unpacked<'s>(mut source: impl Read + 's) -> std::io::Result<(Box<dyn Read + '
     })
 }
 
-fn unreadable() -> Reading {
-    let mut reading = Reading::default();
+fn unreadable(cause: &std::io::Error) -> Reading {
+    let mut reading = Reading { failure: Some(cause.to_string()), ..Reading::default() };
     reading.trace.counters.damage.add(Reason::Unreadable, 0);
     reading
 }
@@ -156,11 +158,11 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
         }
         Ok(read_lines(lines, owned, guide, Reason::Unreadable))
     });
-    opened.unwrap_or_else(|_| unreadable())
+    opened.unwrap_or_else(|cause| unreadable(&cause))
 }
 
 fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
-    let mut file = File::open(job.path)?;
+    let mut file = files::open(job.path)?;
     Ok(match job.packing {
         Packing::Plain => {
             let start = if piece.start > job.from { piece.start - 1 } else { piece.start };
@@ -176,7 +178,7 @@ fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
 fn read_lines<R: Read>(lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, on_error: Reason) -> Reading {
     let mut extractor = Extractor::new(guide);
     let open_tail = take_lines(lines, owned, on_error, &mut extractor);
-    Reading { trace: extractor.finish(), open_tail }
+    Reading { trace: extractor.finish(), open_tail, failure: None }
 }
 
 /// Hands the lines that begin before the offset `owned` to `reader`; true if the last one has no line feed.
@@ -193,8 +195,10 @@ fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, on_error: Reason, re
                 reader.oversize_line();
                 open_tail = !terminated;
             }
-            Err(_) => {
-                reader.file_damage(on_error);
+            Err(cause) => {
+                // What the system says is no fact about the content.
+                let is_system = cause.raw_os_error().is_some();
+                reader.file_damage(if is_system { Reason::Unreadable } else { on_error });
                 break;
             }
         }
@@ -245,6 +249,7 @@ fn join(mut pieces: Vec<(u64, Reading)>, guide: Guide<'_>) -> Reading {
     let mut whole = Reading::default();
     for (_, piece) in pieces {
         whole.open_tail |= piece.open_tail;
+        whole.failure = whole.failure.or(piece.failure);
         whole.trace.append(piece.trace);
     }
     whole.trace.fold(&guide.values.data_tools);

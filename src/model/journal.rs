@@ -50,6 +50,18 @@ pub struct Entry {
     /// How to get from the text after to the text before, byte for byte.
     #[serde(default)]
     pub restore: Option<Restore>,
+    /// Noted before the configuration was written and not confirmed yet: [`Journal::decided`] tells whether it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+}
+
+/// A line that says what became of a pending entry.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The entry.
+    pub settles: String,
+    /// Whether the configuration was written.
+    pub written: bool,
 }
 
 /// What the rules read.
@@ -146,6 +158,37 @@ impl Journal {
     pub fn about(self, config: &str) -> Self {
         let entries = self.entries.into_iter().filter(|entry| entry.config == config).collect();
         Self { entries, ..self }
+    }
+
+    /// Takes note of what became of an entry.
+    pub fn settle(&mut self, settled: &Settled) {
+        let pending = |entry: &Entry| entry.pending && entry.id == settled.settles;
+        let Some(position) = self.entries.iter().rposition(pending) else { return };
+        if settled.written {
+            self.entries[position].pending = false;
+        } else {
+            self.entries.remove(position);
+        }
+    }
+
+    /// What became of the pending entries, told by what the configuration holds now (`sha`): one whose text before it
+    /// still is was never written; any other counts as written, and taking it back looks at each key.
+    pub fn undecided(&self, sha: &str) -> Vec<Settled> {
+        let pending = self.entries.iter().filter(|entry| entry.pending);
+        let settled = |entry: &Entry| Settled {
+            settles: entry.id.clone(),
+            written: entry.after_sha == sha || entry.before_sha != sha,
+        };
+        pending.map(settled).collect()
+    }
+
+    /// The journal as it is when every pending entry is decided by what the configuration holds now.
+    #[must_use]
+    pub fn decided(mut self, sha: &str) -> Self {
+        for settled in self.undecided(sha) {
+            self.settle(&settled);
+        }
+        self
     }
 
     /// How each entry stands now.

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::model::edge::EdgeThresholds;
+use crate::model::id::Id;
 use crate::model::pattern::{Pattern, Patterns};
 use crate::model::reach::Reach;
 use crate::model::savings::PaperClaim;
@@ -94,13 +96,24 @@ impl Data {
         overriding.map_or_else(|| format!("rules/{name}"), |path| path.display().to_string())
     }
 
+    /// Names the files that override shipped ones; [`Id::NONE`] if there is no directory of them.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub fn overrides(&self) -> Result<Id> {
+        let Some(dir) = &self.dir else { return Ok(Id::NONE) };
+        let names = SHIPPED.iter().map(|(name, _)| *name).filter(|name| dir.join(name).exists());
+        let texts = names.map(|name| Ok(format!("{name} {} {}", self.text(name)?.len(), self.text(name)?)));
+        Ok(Id::pseudonym(texts.collect::<Result<String>>()?.as_bytes()))
+    }
+
     /// The text of a data file.
     ///
     /// # Errors
     /// If the overriding file cannot be read, or no such file is shipped.
     pub fn text(&self, name: &str) -> Result<Cow<'static, str>> {
         if let Some(path) = self.dir.as_ref().map(|dir| dir.join(name)).filter(|path| path.exists()) {
-            let text = std::fs::read_to_string(&path).map_err(|cause| Error::io("reading", &path, &cause))?;
+            let text = files::read_to_string(&path).map_err(|cause| Error::io("reading", &path, &cause))?;
             return Ok(Cow::Owned(text));
         }
         let shipped = SHIPPED.iter().find(|(known, _)| *known == name);

@@ -1,6 +1,5 @@
 //! The configuration file as text, together with where each of its keys stands.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use super::check::{Warning, check};
 use super::outline::Outline;
 use super::{CURRENT_VERSION, KeyPath, effective, lines, pins, tree, version};
 use crate::error::{Error, Result};
+use crate::files;
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
 /// understood is an error.
@@ -32,7 +32,7 @@ pub struct SettingsFile {
 impl SettingsFile {
     /// Reads the file. A missing file is an empty one; an unreadable one is an error.
     pub fn load(path: &Path) -> Result<Self> {
-        let bytes = match fs::read(path) {
+        let bytes = match files::read(path) {
             Ok(bytes) => bytes,
             Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Self::missing(path)),
             Err(cause) => return Err(Error::io("reading", path, &cause)),

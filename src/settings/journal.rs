@@ -1,18 +1,22 @@
 //! The tuning journal on disk: `tuning-journal.jsonl` beside the configuration, a line for each time that devboy wrote
 //! it. Lines are only ever added; one that cannot be read is counted and costs no other.
+//!
+//! An entry is added before the configuration is written and confirmed by a line of its own after: whenever a run is
+//! killed in between, the journal knows of the change, and the configuration itself tells whether it was made.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use toml_edit::Value;
 
-use super::write::{create_private, directory_of, lock, sync_directory};
+use super::write::{create_private, directory_of, lock, sync_directory, write_atomically};
 use super::{KeyPath, SettingsFile, spell, version};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::model::id::Id;
-use crate::model::journal::{Entry, Journal, JournalChange, Restore};
+use crate::model::journal::{Entry, Journal, JournalChange, Restore, Settled};
 use crate::model::trace::Millis;
 
 /// Hex digits of an entry's id.
@@ -33,7 +37,7 @@ pub fn journal_name(config: &Path) -> String {
 /// # Errors
 /// If the file is there and cannot be read at all.
 pub fn read_journal(path: &Path) -> Result<Journal> {
-    let bytes = match fs::read(path) {
+    let bytes = match files::read_own(path) {
         Ok(bytes) => bytes,
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Journal::default()),
         Err(cause) => return Err(Error::io("reading", path, &cause)),
@@ -41,21 +45,58 @@ pub fn read_journal(path: &Path) -> Result<Journal> {
     let mut journal = Journal::default();
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.trim_ascii().is_empty()) {
-        match serde_json::from_slice(line) {
-            Ok(entry) => journal.entries.push(entry),
-            Err(_) => journal.damaged_lines.push(index + 1),
+        match (serde_json::from_slice(line), serde_json::from_slice::<Settled>(line)) {
+            (Ok(entry), _) => journal.entries.push(entry),
+            (Err(_), Ok(settled)) => journal.settle(&settled),
+            (Err(_), Err(_)) => journal.damaged_lines.push(index + 1),
         }
     }
     Ok(journal)
 }
 
+/// What the journal says about the configuration in `file`; entries that were not confirmed are decided by what it holds.
+///
+/// # Errors
+/// See [`read_journal`].
+pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
+    let journal = read_journal(&journal_path(&file.path))?.about(&journal_name(&file.path));
+    Ok(journal.decided(&text_sha(&file.text)))
+}
+
+/// Writes a configuration and notes it in the journal: first the entry, then the file, then that it was written.
+///
+/// # Errors
+/// If the journal or the file cannot be written. Nothing is written then, and the journal knows it or can tell.
+pub fn write_noted(file: &SettingsFile, new: &str, entry: &Entry) -> Result<()> {
+    let path = journal_path(&file.path);
+    // What an earlier run left open can be told only while the file is still as that run left it.
+    for settled in read_journal(&path)?.about(&journal_name(&file.path)).undecided(&text_sha(&file.text)) {
+        append(&path, &settled)?;
+    }
+    append_entry(&path, &Entry { pending: true, ..entry.clone() })
+        .map_err(|cause| cause.hint("a change is noted before it is made: the configuration was not touched"))?;
+    let outcome = write_atomically(&file.path, file.existed.then_some(file.text.as_str()), new);
+    let is_written = outcome.is_ok() || files::read(&file.path).is_ok_and(|now| now == new.as_bytes());
+    // Without this line the file itself tells.
+    let _told_by_the_file = append(&path, &Settled { settles: entry.id.clone(), written: is_written });
+    outcome
+}
+
 /// Adds an entry as a line of its own and waits until it is on the disk. A torn last line is ended first.
 ///
 /// # Errors
-/// Whatever the disk says, or another devboy that writes there and does not end.
+/// Whatever the disk says, another devboy that writes there and does not end, or that others may write there.
 pub fn append_entry(path: &Path, entry: &Entry) -> Result<()> {
+    append(path, entry)
+}
+
+fn append(path: &Path, line: &impl Serialize) -> Result<()> {
     let directory = directory_of(path);
     create_private(directory)?;
+    if let Some(why) = files::is_exposed(directory) {
+        let told = format!("{why}: the journal of changes has to be yours alone");
+        return Err(Error::failed(told).hint(format!("chmod go-w {}", directory.display())));
+    }
     // The journal is its own lock: it is never replaced.
     let mut file = lock(path)?;
     let mut add = || {
@@ -64,10 +105,10 @@ pub fn append_entry(path: &Path, entry: &Entry) -> Result<()> {
             file.read_exact(&mut last)?;
             last != *b"\n"
         };
-        let line = serde_json::to_string(entry)?;
+        let line = serde_json::to_string(line)?;
         file.seek(SeekFrom::End(0))?;
-        file.write_all(format!("{}{line}\n", if is_torn { "\n" } else { "" }).as_bytes())?;
-        file.sync_all()
+        files::write(&mut file, path, format!("{}{line}\n", if is_torn { "\n" } else { "" }).as_bytes())?;
+        files::sync(&file, path)
     };
     add().map_err(|cause| Error::io("writing", path, &cause))?;
     sync_directory(directory)
@@ -103,6 +144,7 @@ pub fn journal_entry(
         predicted: None,
         undoes: None,
         restore: Some(Restore::between(&before.text, after)),
+        pending: false,
     })
 }
 

@@ -32,7 +32,7 @@ pub use diff::unified_diff;
 pub use document::SettingsFile;
 pub use edit::{Change, NewValue, apply};
 pub use effective::{Effective, Origin};
-pub use journal::{append_entry, journal_entry, journal_name, journal_path, read_journal};
+pub use journal::{append_entry, journal_entry, journal_name, journal_of, journal_path, read_journal, write_noted};
 pub use resolve::{AgentClass, Chosen, Matched, SessionView, classify_agent};
 pub use reversal::{Kept, Reversal, reverse};
 pub use sections::{

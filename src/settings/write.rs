@@ -2,19 +2,14 @@
 //! overwrite each other's work. The previous content stays beside it as `<file>.bak`.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File, Permissions};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::files;
 
-/// How long to wait for another writer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often to look whether it is done.
-const PAUSE: Duration = Duration::from_millis(50);
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
@@ -27,6 +22,7 @@ pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> R
     let directory = directory_of(&target);
     create_private(directory)?;
     let _lock = lock(&beside(&target, ".lock"))?;
+    remove_left_over(&target);
     let old = read_if_present(&target)?;
     if old.as_deref() != expected_old.map(str::as_bytes) {
         return Err(Error::failed(format!("{} changed while devboy was working", path.display()))
@@ -58,6 +54,7 @@ pub fn write_private(path: &Path, new: &str) -> Result<()> {
 /// Whatever the disk says; the file is then as it was.
 pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
     create_private(directory_of(path))?;
+    remove_left_over(path);
     Staged::new(path, new, None)?.commit()
 }
 
@@ -72,7 +69,7 @@ struct Temporary(PathBuf);
 impl Drop for Temporary {
     fn drop(&mut self) {
         // After a commit there is nothing left to remove; otherwise there is nobody left to tell.
-        let _ = fs::remove_file(&self.0);
+        files::remove(&self.0);
     }
 }
 
@@ -80,19 +77,19 @@ impl<'t> Staged<'t> {
     fn new(target: &'t Path, content: &[u8], mode: Option<&Permissions>) -> Result<Self> {
         let path = temporary_name(target);
         let failed = |cause| Error::io("writing", &path, &cause).hint("the file itself was not touched");
-        let mut file = private().write(true).create_new(true).open(&path).map_err(failed)?;
+        let mut file = files::create_new(&path).map_err(failed)?;
         let temporary = Temporary(path.clone());
         let mut write = || {
-            file.write_all(content)?;
+            files::write(&mut file, &path, content)?;
             mode.map_or(Ok(()), |mode| file.set_permissions(mode.clone()))?;
-            file.sync_all()
+            files::sync(&file, &path)
         };
         write().map_err(failed)?;
         Ok(Self { target, temporary })
     }
 
     fn commit(self) -> Result<()> {
-        fs::rename(&self.temporary.0, self.target)
+        files::rename(&self.temporary.0, self.target)
             .map_err(|cause| Error::io("replacing", self.target, &cause).hint("the file itself was not touched"))
     }
 }
@@ -125,8 +122,21 @@ fn temporary_name(target: &Path) -> PathBuf {
     beside(target, &format!(".{}-{count}.tmp", std::process::id()))
 }
 
+/// Removes what killed runs left beside a file.
+fn remove_left_over(target: &Path) {
+    let Some(name) = target.file_name().and_then(|name| name.to_str()) else { return };
+    for entry in fs::read_dir(directory_of(target)).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let ours = found.to_str().and_then(|found| found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".tmp"));
+        let writer = ours.and_then(|ours| ours.split_once('-')?.0.parse().ok());
+        if writer.is_some_and(files::has_ended) {
+            files::remove(&entry.path());
+        }
+    }
+}
+
 fn read_if_present(path: &Path) -> Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match files::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(Error::io("reading", path, &cause)),
@@ -149,44 +159,18 @@ pub(super) fn lock(path: &Path) -> Result<File> {
     let failed = |cause| {
         Error::io("opening", path, &cause).hint("devboy needs to write in this directory; --output names another file")
     };
-    let file = private().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::failed(format!("another program holds {}", path.display()))
-                    .hint("nothing was written; run again when it is done"));
-            }
-            // Some network file systems know no locks; the comparison with the expected content still guards.
-            Err(TryLockError::Error(cause)) if cause.kind() == ErrorKind::Unsupported => return Ok(file),
-            Err(TryLockError::Error(cause)) => return Err(Error::io("locking", path, &cause)),
-        }
-    }
+    files::lock(path, &|| ()).map_err(|cause| match cause.kind() {
+        ErrorKind::WouldBlock => Error::failed(format!("another program holds {}", path.display()))
+            .hint("nothing was written; run again when it is done"),
+        _ => failed(cause),
+    })
 }
 
 pub(super) fn create_private(directory: &Path) -> Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory).map_err(|cause| Error::io("creating", directory, &cause))
-}
-
-fn private() -> OpenOptions {
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
+    files::make_dir(directory).map_err(|cause| Error::io("creating", directory, &cause))
 }
 
 /// Makes the renames durable. Only Unix can open a directory.
 pub(super) fn sync_directory(directory: &Path) -> Result<()> {
-    if cfg!(unix) {
-        let sync = File::open(directory).and_then(|handle| handle.sync_all());
-        return sync.map_err(|cause| Error::io("syncing", directory, &cause));
-    }
-    Ok(())
+    files::sync_dir(directory).map_err(|cause| Error::io("syncing", directory, &cause))
 }

@@ -2,13 +2,13 @@
 //! A piece owns the lines that begin in it, and rows are ordered when all are there: neither the cutting nor the number
 //! of threads shows in what comes out.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::files;
 use crate::lines::{Line, LineBuffer, Lines};
 use crate::model::damage::Reason;
 use crate::model::event::EventLog;
@@ -210,7 +210,7 @@ fn read_piece(file: &EventFile, piece: &Piece, parser: &mut Parser<'_>, buffer: 
 }
 
 fn open(file: &EventFile, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
-    let mut source = File::open(&file.path)?;
+    let mut source = files::open(&file.path)?;
     Ok(match file.packing {
         Packing::Plain => {
             let start = piece.start.saturating_sub(1);

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use crate::files;
 use crate::model::trace::{Millis, NO_TIME};
 use crate::telemetry::annotate::ANNOTATED;
 use crate::telemetry::places::{EventFile, split_name};
@@ -123,13 +123,13 @@ fn copies(files: &[EventFile], among: Vec<usize>, annotated_by: &Annotated) -> B
 /// The first bytes of a file; none if it cannot be read, which its reader will say.
 fn head(file: &EventFile) -> Option<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(&file.path).ok()?.take(file.bytes.min(HEAD_BYTES)).read_to_end(&mut head).ok()?;
+    files::open(&file.path).ok()?.take(file.bytes.min(HEAD_BYTES)).read_to_end(&mut head).ok()?;
     Some(head)
 }
 
 /// Whether all of `short` stands at the beginning of `long`, as both were when they were listed.
 fn is_beginning(short: &EventFile, long: &EventFile) -> std::io::Result<bool> {
-    let mut files = [File::open(&short.path)?.take(short.bytes), File::open(&long.path)?.take(short.bytes)];
+    let mut files = [files::open(&short.path)?.take(short.bytes), files::open(&long.path)?.take(short.bytes)];
     let mut blocks = [Vec::with_capacity(BLOCK_BYTES), Vec::with_capacity(BLOCK_BYTES)];
     let mut left = short.bytes;
     while left > 0 {

@@ -6,6 +6,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes, session};
+use crate::model::id::Id;
 
 const SECRETS: [&str; 8] = [
     "secretproject",
@@ -187,16 +188,31 @@ fn a_damaged_lake_is_rebuilt_and_says_so() {
     }
 }
 
+/// Changes the manifest and makes its checksum fit.
+fn edit_manifest(home: &Home, edit: impl FnOnce(&mut Value)) {
+    let path = home.lake().join("manifest.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut manifest: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    edit(&mut manifest);
+    let body = manifest.to_string();
+    std::fs::write(&path, format!("{body}\n\"{}\"\n", Id::of(body.as_bytes()))).unwrap();
+}
+
+const OTHER_MAKER: &str = "00112233445566778899aabbccddeeff";
+
 #[test]
 fn an_older_schema_is_read_anew_and_deleted_logs_keep_their_rows() {
     let home = home_with(6);
     home.write(".claude/projects/-home-u-secretproject/two.jsonl", session("two", 4));
     let before = home.json(&["ingest"]);
     std::fs::remove_file(home.logs().join("-home-u-secretproject/one.jsonl")).unwrap();
-    let path = home.lake().join("manifest.json");
-    let mut manifest: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    manifest["schema"] = json!(0);
-    std::fs::write(&path, manifest.to_string()).unwrap();
+    edit_manifest(&home, |manifest| {
+        manifest["sources"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .for_each(|source| source["made_by"] = json!(OTHER_MAKER));
+    });
     let after = home.json(&["ingest"]);
     assert_eq!(after["inputs"]["rewritten"], 1);
     assert_eq!(facts(&before), facts(&after));

@@ -55,6 +55,7 @@ mod policy_tool_filter;
 mod policy_tool_reports;
 mod projections;
 mod promises;
+mod reliability;
 mod replay;
 mod replay_command;
 mod replay_lines;

@@ -295,9 +295,7 @@ fn the_lake_holds_names_of_fields_and_no_values() {
     let bytes = all_bytes(&home.lake());
     assert!(memchr::memmem::find(&bytes, b"hidden").is_none());
     let mut names = Names::default();
-    let manifest: Value = serde_json::from_slice(&std::fs::read(home.lake().join("manifest.json")).unwrap()).unwrap();
-    let words = Id::from_hex(manifest["words"].as_str().unwrap()).unwrap();
-    let values = Lake::open(&home.lake(), words, || ()).unwrap().load_values(&mut names).unwrap();
+    let values = Lake::open(&home.lake()).unwrap().load_values(&mut names).unwrap();
     let mut texts: Vec<&str> = names.texts().iter().map(String::as_str).collect();
     texts.sort_unstable();
     let expected = ["", "$.*", "$.*.*", "$.issues[].id", "*", "command", "filter.name", "id", "path", "url"];

@@ -7,10 +7,13 @@
 //!   tokens that it joins, three little-endian bytes each.
 //! - `classes`: for every 256 code points the number of their block, one byte; then the blocks, one [`Class`] per code
 //!   point.
+//!
+//! It also names the build: the variable `DEVBOY_BUILD` is a hash of everything that decides what devboy answers, so
+//! that an answer remembered by another build is not taken for this one's.
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use class::Class;
@@ -21,15 +24,51 @@ mod class;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
+/// What decides what devboy answers: its code, its data files, the versions of its dependencies.
+const SOURCES: [&str; 3] = ["src", "rules", "Cargo.lock"];
+/// What does not.
+const TESTS: &str = "src/tests";
+
 fn main() -> Result<()> {
-    println!("cargo::rerun-if-changed=src/tokens/build.rs");
-    println!("cargo::rerun-if-changed=src/tokens/class.rs");
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    println!("cargo::rustc-env=DEVBOY_BUILD={:016x}", build_hash()?);
     let out = env::var("OUT_DIR")?;
     let out = Path::new(&out);
+    // The tables take a while and hang on nothing but this script: they are made once per version of it.
+    let script = [fs::read("src/tokens/build.rs")?, fs::read("src/tokens/class.rs")?, fs::read("Cargo.lock")?].concat();
+    let made_by = out.join("made_by");
+    if fs::read(&made_by).is_ok_and(|known| known == script) {
+        return Ok(());
+    }
     fs::write(out.join("o200k_base.merges"), merges(&tiktoken_rs::o200k_base()?)?)?;
     fs::write(out.join("cl100k_base.merges"), merges(&tiktoken_rs::cl100k_base()?)?)?;
     fs::write(out.join("classes"), classes()?)?;
+    fs::write(made_by, script)?;
     Ok(())
+}
+
+/// FNV-1a over names and contents of all [`SOURCES`], in the order of their names.
+fn build_hash() -> Result<u64> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut open: Vec<PathBuf> = SOURCES.iter().map(PathBuf::from).collect();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path)?.map(|entry| Ok(entry?.path()));
+            open.extend(entries.collect::<Result<Vec<PathBuf>>>()?);
+        } else if !path.starts_with(TESTS) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for file in files {
+        for byte in file.to_string_lossy().bytes().chain([0]).chain(fs::read(&file)?) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    Ok(hash)
 }
 
 /// A vocabulary as merges. Its tokens are known by their bytes: merged with the tokens of lower rank, these end as two

@@ -93,7 +93,7 @@ impl<'l> Behind<'l> {
 }
 
 fn make_dir(dir: &Path) -> Result<()> {
-    std::fs::create_dir_all(dir).map_err(|cause| Error::io("making", dir, &cause))
+    crate::files::make_dir(dir).map_err(|cause| Error::io("making", dir, &cause))
 }
 
 /// The name of the content; empty where nobody knows what the planner would have got.

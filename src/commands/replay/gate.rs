@@ -74,7 +74,7 @@ impl Gate {
             lines: Vec::new(),
             notes: Vec::new(),
         };
-        let known = std::fs::read_to_string(path);
+        let known = crate::files::read_to_string(path);
         match known {
             Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, &now),
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {

@@ -15,7 +15,7 @@ use crate::model::trace::Millis;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::{Format, Table};
-use crate::settings::{journal_name, journal_path, read_journal};
+use crate::settings::{SettingsFile, journal_name, journal_of, journal_path, read_journal};
 
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
 ///
@@ -64,7 +64,11 @@ pub fn run(
 ) -> Result<Exit> {
     let config = config_path(args.output.as_ref(), context)?;
     let path = journal_path(&config);
-    let journal = read_journal(&path)?.about(&journal_name(&config));
+    let journal = match SettingsFile::load(&config) {
+        Ok(file) => journal_of(&file)?,
+        // It tells nothing about unconfirmed entries then; they count as written.
+        Err(_) => read_journal(&path)?.about(&journal_name(&config)),
+    };
     let standings = journal.standings();
     let rows = rows(&journal, &standings, recorded, context.now_ms);
     if !args.report.quiet {

@@ -14,8 +14,7 @@ use crate::report::numbers::{counted, date};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, findings};
 use crate::settings::{
-    Reversal, SettingsFile, append_entry, journal_entry, journal_name, journal_path, read_journal, reverse,
-    unified_diff, write_atomically,
+    Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, unified_diff, write_noted,
 };
 
 /// Take back the last change that devboy wrote, or the one named, and print the diff.
@@ -42,7 +41,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.output.as_ref(), context)?;
     let file = SettingsFile::load(&path)?;
-    let journal = read_journal(&journal_path(&path))?.about(&journal_name(&path));
+    let journal = journal_of(&file)?;
     if !args.report.quiet {
         tell_damaged(&journal, &journal_path(&path), context)?;
     }
@@ -172,9 +171,7 @@ fn write(file: &SettingsFile, entry: &Entry, reversal: &Reversal, context: &Cont
     let changes = reversal.undone.iter().map(back).collect();
     let mut undo = journal_entry(context.now_ms, "tune undo", file, &reversal.text, changes)?;
     undo.undoes = Some(entry.id.clone());
-    write_atomically(&file.path, Some(&file.text), &reversal.text)?;
-    append_entry(&journal_path(&file.path), &undo)
-        .map_err(|cause| cause.hint("the configuration is written; only the journal does not know of it"))
+    write_noted(file, &reversal.text, &undo)
 }
 
 /// What there is to say besides the changes.

@@ -8,11 +8,12 @@ use crate::commands::tune::proposal::Proposal;
 use crate::context::Context;
 use crate::error::Result;
 use crate::model::finding::Verdict;
-use crate::model::journal::{Inputs, JournalChange, Predicted};
+use crate::model::journal::{Entry, Inputs, JournalChange, Predicted};
+use crate::model::trace::Millis;
 use crate::report::findings;
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::Format;
-use crate::settings::{SettingsFile, append_entry, journal_entry, journal_path, write_atomically};
+use crate::settings::{SettingsFile, journal_entry, write_noted};
 
 /// Which configuration is written, and whether.
 #[derive(clap::Args, Debug)]
@@ -77,6 +78,7 @@ pub struct Settled<'a> {
 pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let Settled { file, proposal, .. } = settled;
     let aside = aside(args, proposal);
+    let now_ms = context.now_ms;
     let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
     if !proposal.is_change() {
         tell("nothing to change".to_owned())?;
@@ -87,9 +89,9 @@ pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &m
         tell(format!("{changes} pending, nothing written"))?;
         return Ok(if args.check { Exit::Pending } else { Exit::Done });
     }
-    write_atomically(&file.path, file.existed.then_some(file.text.as_str()), &proposal.text)?;
+    let entry = entry(&settled, now_ms)?;
+    write_noted(file, &proposal.text, &entry)?;
     tell(format!("tuned config → {}: {changes} written", file.path.display()))?;
-    note(settled, context)?;
     Ok(Exit::Done)
 }
 
@@ -99,17 +101,16 @@ pub fn aside(args: &WriteArgs, proposal: &Proposal) -> String {
     if held > 0 && !args.explain { format!("; {} held, see --explain", thousands(held)) } else { String::new() }
 }
 
-/// Notes a written proposal in the journal beside the configuration.
-fn note(settled: Settled<'_>, context: &Context<'_>) -> Result<()> {
+/// What the journal beside the configuration says about the proposal.
+fn entry(settled: &Settled<'_>, now_ms: Millis) -> Result<Entry> {
     let Settled { command, file, proposal, gate, inputs } = settled;
     let changes = proposal.findings.iter().filter_map(JournalChange::of).collect();
-    let mut entry = journal_entry(context.now_ms, command, file, &proposal.text, changes)?;
-    entry.inputs = Some(inputs);
+    let mut entry = journal_entry(now_ms, command, file, &proposal.text, changes)?;
+    entry.inputs = Some(inputs.clone());
     entry.predicted = gate.map(|gate| Predicted {
         baseline: gate.baseline,
         saved_before: gate.saved_before,
         saved_after: gate.saved_after,
     });
-    append_entry(&journal_path(&file.path), &entry)
-        .map_err(|cause| cause.hint("the configuration is written; only the journal does not know of it"))
+    Ok(entry)
 }

@@ -285,7 +285,7 @@ fn named(setting: &Setting) -> Option<Policy> {
 /// # Errors
 /// If it cannot be read, is no TOML, or has a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Setting>> {
-    let text = std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let fault = |cause| Error::failed(format!("{}: {cause}", path.display()));
     let places = Places { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
     let document: DocumentMut = text.parse().map_err(fault)?;

@@ -48,7 +48,7 @@ impl Tools {
         let specs = files.iter().map(|file| Spec::parse(file)).collect::<Result<Vec<_>>>()?;
         let text = |spec: &Spec| {
             let path = std::path::Path::new(&spec.file);
-            std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))
+            crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))
         };
         let texts = specs.iter().map(text).collect::<Result<Vec<_>>>()?;
         let given = specs.iter().zip(texts.iter().map(String::as_str));
@@ -155,7 +155,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
 fn predictions(knobs: &Knobs) -> Result<Option<Predictions>> {
     let Predictor::Replay(file) = &knobs.predictor else { return Ok(None) };
     let path = std::path::Path::new(file);
-    let text = std::fs::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     Predictions::parse(&text, file).map(Some)
 }
 

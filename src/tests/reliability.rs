@@ -1,0 +1,486 @@
+//! Nothing is lost to an error: faults at every step of writing, flipped bits, pipes and links where files should be.
+//! Whatever happens, the answer is the right one or a message says what is missing, and the next run is right.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::harness::{Home, session};
+use crate::cli::Exit;
+use crate::files::Step;
+use crate::files::faults::Fault;
+use crate::frames::lake::{Lake, Trouble, Update};
+use crate::frames::manifest::Maker;
+
+const LOG: &str = ".claude/projects/-home-u-p/one.jsonl";
+const EIO: i32 = 5;
+const EACCES: i32 = 13;
+const ENOSPC: i32 = 28;
+
+/// What a command answers, without what it says about its input; none if it fails. And whether there is a message.
+fn answer(home: &Home, arguments: &[&str]) -> (Option<Value>, bool) {
+    let outcome = home.run(&[arguments, &["--json", "--reproducible"]].concat());
+    if outcome.exit != Exit::Done {
+        return (None, !outcome.err.is_empty());
+    }
+    let mut report: Value = serde_json::from_str(&outcome.out).unwrap();
+    let inputs = report.as_object_mut().unwrap().remove("inputs").unwrap_or_default();
+    let told = |field: &str| inputs[field].as_array().is_some_and(|list| !list.is_empty());
+    (Some(report), told("notes") || told("unreadable") || outcome.err.contains("# note:"))
+}
+
+fn append(home: &Home, text: &str) {
+    OpenOptions::new().append(true).open(home.path(LOG)).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+fn files_of(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<PathBuf> = fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+fn restore(dir: &Path, files: &[(PathBuf, Vec<u8>)]) {
+    let _absent = fs::remove_dir_all(dir);
+    fs::create_dir_all(dir).unwrap();
+    files.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+}
+
+fn segments(dir: &Path) -> BTreeSet<PathBuf> {
+    let files = files_of(dir).into_iter().map(|(path, _)| path);
+    files.filter(|path| path.extension().is_some_and(|ending| ending == "parquet")).collect()
+}
+
+// --- Faults ----------------------------------------------------------------------------------------------------------
+
+/// Lets each step of a command fail in turn, with a lake that has something to add to; says how many did.
+fn sweep(arguments: &[&str]) -> usize {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    home.write(".claude/projects/-home-u-p/two.jsonl", session("two", 4));
+    answer(&home, arguments);
+    let before = files_of(&home.lake());
+    append(&home, &session("three", 6));
+    let expected = answer(&home, &[arguments, &["--no-lake"]].concat());
+    assert!(expected.0.is_some(), "{arguments:?}");
+    let mut count = 0;
+    let kinds = [
+        (Step::Open, false, EIO),
+        (Step::Create, false, EACCES),
+        (Step::Create, true, EACCES),
+        (Step::Write, false, ENOSPC),
+        (Step::Write, true, ENOSPC),
+        (Step::Sync, false, EIO),
+        (Step::Rename, false, EIO),
+        (Step::MakeDir, false, EACCES),
+    ];
+    for (step, lasts, error) in kinds {
+        for nth in 0.. {
+            restore(&home.lake(), &before);
+            let kept = segments(&home.lake());
+            let fault = Fault::new(&home.path(""), step, nth, lasts, error);
+            let (found, is_told) = answer(&home, arguments);
+            let has_struck = fault.has_struck();
+            drop(fault);
+            let place = format!("{arguments:?}: {step:?} {nth}, lasting {lasts}");
+            assert!(found == expected.0 || is_told, "{place}: another answer without a message");
+            if lasts && has_struck && step == Step::Write {
+                let more = &segments(&home.lake()) - &kept;
+                let manifest = fs::read_to_string(home.lake().join("manifest.json")).unwrap();
+                let number = |path: &PathBuf| {
+                    path.file_name().unwrap().to_str().unwrap()[..6].trim_start_matches('0').to_owned()
+                };
+                let is_named = |path: &PathBuf| manifest.contains(&format!("\"number\":{}", number(path)));
+                assert!(more.iter().all(is_named), "{place}: {more:?} fill the disk");
+            }
+            assert_eq!(answer(&home, arguments).0, expected.0, "{place}: the next run");
+            if !has_struck {
+                break;
+            }
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn any_fault_while_logs_are_read_leaves_the_right_answer_or_a_message() {
+    assert!(sweep(&["ingest"]) > 50);
+}
+
+#[test]
+fn any_fault_while_links_are_mined_leaves_the_right_answer_or_a_message() {
+    assert!(sweep(&["mine", "projections"]) > 50);
+}
+
+#[test]
+fn any_fault_while_bodies_are_studied_leaves_the_right_answer_or_a_message() {
+    assert!(sweep(&["replay"]) > 50);
+}
+
+#[test]
+fn any_fault_while_timelines_are_read_leaves_the_right_answer_or_a_message() {
+    assert!(sweep(&["replay", "--policy", "prompt-cache"]) > 50);
+}
+
+const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
+
+fn tuned() -> (Home, String) {
+    let home = Home::new();
+    home.write(LOG, session("one", 60));
+    home.run(&TUNE);
+    let text = fs::read_to_string(home.config()).unwrap();
+    fs::remove_dir_all(home.config().parent().unwrap()).unwrap();
+    (home, text)
+}
+
+fn history(home: &Home) -> usize {
+    home.json(&["tune", "history"])["entries"].as_array().unwrap().len()
+}
+
+#[test]
+fn any_fault_while_a_configuration_is_written_leaves_old_or_new_and_one_entry_in_the_end() {
+    let (home, expected) = tuned();
+    let dir = home.config().parent().unwrap().to_owned();
+    let mut count = 0;
+    for step in [Step::Open, Step::Create, Step::Write, Step::Sync, Step::Rename, Step::MakeDir] {
+        for (nth, lasts) in (0..20).flat_map(|nth| [(nth, false), (nth, true)]) {
+            let _absent = fs::remove_dir_all(&dir);
+            let fault = Fault::new(&dir, step, nth, lasts, EIO);
+            let outcome = home.run(&TUNE);
+            let has_struck = fault.has_struck();
+            drop(fault);
+            let place = format!("{step:?} {nth}, lasting {lasts}");
+            match fs::read_to_string(home.config()) {
+                Ok(text) => assert_eq!(text, expected, "{place}"),
+                Err(_) => assert!(outcome.exit == Exit::Failed && !outcome.err.is_empty(), "{place}: {}", outcome.err),
+            }
+            home.run(&TUNE);
+            assert_eq!(fs::read_to_string(home.config()).unwrap(), expected, "{place}");
+            assert_eq!(history(&home), 1, "{place}");
+            assert!(files_of(&dir).iter().all(|(path, _)| path.extension().is_none_or(|end| end != "tmp")), "{place}");
+            count += usize::from(has_struck);
+        }
+    }
+    assert!(count > 10, "{count}");
+}
+
+/// As if the run was killed at either side of replacing the configuration.
+#[test]
+fn a_change_that_was_not_confirmed_is_known_if_it_was_made() {
+    let (home, expected) = tuned();
+    let journal = home.config().with_file_name("tuning-journal.jsonl");
+    let unmade = Fault::new(&home.config(), Step::Rename, 0, true, EIO);
+    let unsettled = Fault::new(&journal, Step::Write, 1, true, EIO);
+    home.run(&TUNE);
+    drop((unmade, unsettled));
+    assert!(fs::read_to_string(&journal).unwrap().contains("\"pending\":true"));
+    assert!(!home.config().exists());
+    assert_eq!(history(&home), 0);
+    assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Failed);
+    let unsettled = Fault::new(&journal, Step::Write, 2, true, EIO);
+    home.run(&TUNE);
+    drop(unsettled);
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), expected);
+    assert!(!fs::read_to_string(&journal).unwrap().contains("\"written\":true"));
+    assert_eq!(history(&home), 1);
+    assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Done);
+    assert_eq!(history(&home), 2);
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), "");
+}
+
+#[test]
+fn what_a_killed_run_left_beside_the_configuration_is_removed() {
+    let (home, _) = tuned();
+    let left = home.write(".config/devboy/pipeline_config.toml.999999999-0.tmp", "half");
+    let alive = home.write(&format!(".config/devboy/pipeline_config.toml.{}-77.tmp", std::process::id()), "half");
+    let other = home.write(".config/devboy/other.toml.999999999-0.tmp", "mine");
+    home.run(&TUNE);
+    assert!(!left.exists() && alive.exists() && other.exists());
+}
+
+#[test]
+fn a_log_that_can_no_longer_be_read_keeps_its_rows() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    let before = answer(&home, &["ingest"]).0.unwrap();
+    append(&home, &session("more", 3));
+    let fault = Fault::new(&home.path(LOG), Step::Open, 0, true, EACCES);
+    let report = home.json(&["ingest"]);
+    drop(fault);
+    assert_eq!(report["totals"]["tool_uses"], before["totals"]["tool_uses"]);
+    assert!(report["inputs"]["unreadable"].to_string().contains("one.jsonl"), "{}", report["inputs"]);
+    assert!(report["data_quality"].to_string().contains("unreadable"));
+    assert_eq!(home.json(&["ingest"])["totals"]["tool_uses"], 11);
+}
+
+// --- Damage ----------------------------------------------------------------------------------------------------------
+
+/// 500 flipped bits, in every file of a lake, with one log still there and one deleted.
+#[test]
+fn a_flipped_bit_is_never_silent() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    let gone = home.write(".claude/projects/-home-u-p/gone.jsonl", session("gone", 5));
+    let commands: [&[&str]; 4] =
+        [&["ingest"], &["mine", "projections"], &["replay"], &["replay", "--policy", "prompt-cache"]];
+    commands.iter().for_each(|command| drop(answer(&home, command)));
+    fs::remove_file(gone).unwrap();
+    let expected = commands.map(|command| answer(&home, command).0);
+    let lake = files_of(&home.lake());
+    let (mut seed, mut silent, mut told) = (1_u64, 0, 0);
+    let mut next = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for flip in 0..500 {
+        let mut damaged = lake.clone();
+        // Answers that are remembered would hide what became of the rest.
+        if flip % 4 != 0 {
+            damaged.retain(|(path, _)| path.extension().is_none_or(|ending| ending != "memo"));
+        }
+        damaged.retain(|(_, bytes)| !bytes.is_empty());
+        let (path, bytes) = damaged.get_mut(flip % 17 % lake.len()).unwrap_or_else(|| panic!("{} files", lake.len()));
+        let at = next(bytes.len());
+        bytes[at] ^= 1 << next(8);
+        let place = format!("{} at {at}", path.display());
+        restore(&home.lake(), &damaged);
+        let which = next(commands.len());
+        let (found, is_told) = answer(&home, commands[which]);
+        assert!(found == expected[which] || is_told, "{:?}, {place}", commands[which]);
+        told += usize::from(is_told);
+        silent += usize::from(!is_told);
+    }
+    assert!(told > 50 && silent > 50, "{told} told, {silent} without effect");
+}
+
+#[test]
+fn a_damaged_file_costs_only_what_was_in_it() {
+    for table in ["-given.parquet", "-bodies.parquet", "-timelines.parquet"] {
+        let home = Home::new();
+        home.write(LOG, session("one", 8));
+        let gone = home.write(".claude/projects/-home-u-p/gone.jsonl", session("gone", 5));
+        let commands: [&[&str]; 3] = [&["mine", "projections"], &["replay"], &["replay", "--policy", "prompt-cache"]];
+        commands.iter().for_each(|command| drop(answer(&home, command)));
+        fs::remove_file(gone).unwrap();
+        let totals = home.json(&["ingest"])["totals"].clone();
+        for path in segments(&home.lake()).iter().filter(|path| path.to_str().unwrap().ends_with(table)) {
+            fs::write(path, "PAR1").unwrap();
+        }
+        for path in fs::read_dir(home.lake()).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.extension().is_some_and(|ending| ending == "memo") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        let told: Vec<bool> = commands.iter().map(|command| answer(&home, command).1).collect();
+        assert!(told.contains(&true), "{table}");
+        assert_eq!(home.json(&["ingest"])["totals"], totals, "{table}: rows of deleted logs stay");
+        let again = answer(&home, &["mine", "projections"]);
+        assert!(!again.1 && again.0.is_some(), "{table}: it heals");
+    }
+}
+
+// --- Several runs at once --------------------------------------------------------------------------------------------
+
+#[test]
+fn readers_wait_for_nobody_and_writers_not_for_ever() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    home.json(&["ingest"]);
+    let lock = fs::File::open(home.lake().join("lock")).unwrap();
+    lock.lock().unwrap();
+    let (found, is_told) = answer(&home, &["mine", "tools"]);
+    assert!(found.is_some() && !is_told, "a current lake needs no lock");
+    append(&home, &session("two", 4));
+    let report = home.json(&["ingest"]);
+    assert_eq!(report["totals"]["tool_uses"], 12);
+    assert!(report["inputs"]["notes"].to_string().contains("not updated"), "{}", report["inputs"]["notes"]);
+    drop(lock);
+    assert_eq!(home.json(&["ingest"])["inputs"]["notes"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn segments_stay_as_long_as_somebody_reads_them() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    home.json(&["ingest"]);
+    let reader = Lake::open(&home.lake()).unwrap();
+    for number in 0..12 {
+        append(&home, &session(&format!("s{number}"), 2));
+        home.json(&["ingest"]);
+    }
+    let rows = reader.load(&mut Default::default()).unwrap();
+    assert_eq!(rows.iter().map(|(_, rows)| rows.calls.len()).sum::<usize>(), 8);
+    let with_reader = segments(&home.lake()).len();
+    drop(reader);
+    append(&home, &session("last", 2));
+    home.json(&["ingest"]);
+    assert!(segments(&home.lake()).len() < with_reader, "and are swept away then");
+}
+
+#[test]
+fn a_run_that_was_overtaken_writes_nothing_of_its_own() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    home.json(&["ingest"]);
+    let late = Lake::open(&home.lake()).unwrap();
+    append(&home, &session("two", 4));
+    home.json(&["ingest"]);
+    let mut sources = late.manifest().sources.clone();
+    sources.clear();
+    let update = Update { sources: &sources, next_source: 9, news: None };
+    assert_eq!(late.commit(&update, &|| ()).unwrap_err(), Trouble::Overtaken);
+    assert_eq!(late.newer().unwrap().manifest().sources.len(), 1);
+    assert_eq!(home.json(&["ingest"])["inputs"]["unchanged"], 1);
+}
+
+// --- Identity --------------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_look_at_a_backup_leaves_the_original_alone() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    home.json(&["ingest"]);
+    home.write("backup/p/copy.jsonl", session("one", 8));
+    let backup = home.path("backup");
+    assert_eq!(home.json(&["ingest", "--input-dir", backup.to_str().unwrap()])["totals"]["tool_uses"], 8);
+    let report = home.json(&["ingest"]);
+    assert_eq!((&report["inputs"]["unchanged"], &report["inputs"]["bytes_read"]), (&1.into(), &0.into()));
+    assert_eq!(report["totals"]["tool_uses"], 8);
+}
+
+/// A log over the size of any sample; `word` stands in one of its many bodies.
+fn large(word: &str) -> String {
+    session("one", 400).replacen("secretbody of some length", word, 101).replacen(
+        word,
+        "secretbody of some length",
+        100,
+    )
+}
+
+#[test]
+fn all_of_a_file_decides_whether_it_is_the_same() {
+    let (old, new) = (large("secretbody of some length"), large("anotherone of some length"));
+    assert_eq!(old.len(), new.len());
+    assert_eq!(old.bytes().zip(new.bytes()).filter(|(old, new)| old != new).count(), 9);
+    // Deleted here, another one of the same size there.
+    let home = Home::new();
+    let path = home.write(LOG, &old);
+    home.json(&["ingest"]);
+    fs::remove_file(path).unwrap();
+    home.write(".claude/projects/-home-u-p/new.jsonl", &new);
+    let report = home.json(&["ingest"]);
+    assert_eq!((&report["inputs"]["new"], &report["inputs"]["kept_after_deletion"]), (&1.into(), &1.into()));
+    // Rewritten somewhere in the middle and grown.
+    let home = Home::new();
+    home.write(LOG, &old);
+    home.json(&["ingest"]);
+    home.write(LOG, format!("{new}{}", session("two", 2)));
+    assert_eq!(home.json(&["ingest"])["inputs"]["rewritten"], 1);
+    // The same content with another time.
+    fs::File::open(home.path(LOG)).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let report = home.json(&["ingest"]);
+    assert_eq!((&report["inputs"]["unchanged"], &report["inputs"]["bytes_read"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn a_change_of_how_facts_are_made_leaves_the_rows_alone() {
+    let [one, other] = ["a", "b"].map(|rules| Maker::of("rows", rules));
+    assert_eq!(one.rows, other.rows);
+    assert_ne!(one.facts, other.facts);
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    home.json(&["replay"]);
+    home.write("rules/formats.toml", format!("{}\n# another\n", include_str!("../../rules/formats.toml")));
+    let rules = home.path("rules");
+    let rules = ["--rules-dir", rules.to_str().unwrap()];
+    assert_eq!(home.json(&[&["ingest"][..], &rules].concat())["inputs"]["unchanged"], 1);
+    assert_eq!(home.json(&[&["replay"][..], &rules].concat())["inputs"]["studied"], 1);
+    assert_eq!(home.json(&[&["replay"][..], &rules].concat())["inputs"]["unchanged"], 1);
+}
+
+// --- Pipes, links, other users ---------------------------------------------------------------------------------------
+
+#[cfg(unix)]
+fn pipe(path: &Path) {
+    let _absent = fs::remove_file(path);
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let home = Home::new();
+    home.write(LOG, session("one", 8));
+    pipe(&home.logs().join("-home-u-p/x.jsonl"));
+    let report = home.json(&["ingest"]);
+    assert_eq!(report["totals"]["tool_uses"], 8);
+    assert!(report["inputs"]["unreadable"].to_string().contains("named pipe"), "{}", report["inputs"]);
+    for name in ["lock", "readers", "manifest.json", "manifest.tmp"] {
+        pipe(&home.lake().join(name));
+        append(&home, &session(name, 1));
+        let expected = home.json(&["ingest", "--no-lake"])["totals"].clone();
+        assert_eq!(home.json(&["ingest"])["totals"], expected, "{name}");
+        fs::remove_dir_all(home.lake()).unwrap();
+        home.json(&["ingest"]);
+    }
+    fs::create_dir_all(home.config().parent().unwrap()).unwrap();
+    for name in ["pipeline_config.toml", "tuning-journal.jsonl", "pipeline_config.toml.lock"] {
+        let path = home.config().with_file_name(name);
+        pipe(&path);
+        let outcome = home.run(&TUNE);
+        assert!(outcome.exit == Exit::Failed && outcome.err.contains("named pipe"), "{name}: {}", outcome.err);
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_lake_or_of_the_journal_is_not_followed() {
+    let home = Home::new();
+    home.write(LOG, session("one", 60));
+    let victim = home.write("victim", "precious");
+    home.json(&["ingest"]);
+    let first = segments(&home.lake()).into_iter().next().unwrap();
+    for path in [first, home.lake().join("manifest.tmp"), home.lake().join("lock"), home.lake().join("manifest.json")] {
+        let _absent = fs::remove_file(&path);
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        append(&home, &session("more", 1));
+        let expected = home.json(&["ingest", "--no-lake"])["totals"].clone();
+        assert_eq!(home.json(&["ingest"])["totals"], expected, "{}", path.display());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{}", path.display());
+        let _swept = fs::remove_file(&path);
+    }
+    fs::create_dir_all(home.config().parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&victim, home.config().with_file_name("tuning-journal.jsonl")).unwrap();
+    assert_eq!(home.run(&TUNE).exit, Exit::Failed);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(!home.config().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_others_may_write_to_is_refused_and_a_configuration_that_is_a_link_works() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    home.write(LOG, session("one", 60));
+    home.json(&["ingest"]);
+    let open_to = |dir: &Path, mode| fs::set_permissions(dir, fs::Permissions::from_mode(mode)).unwrap();
+    open_to(&home.lake(), 0o770);
+    let notes = home.json(&["ingest"])["inputs"]["notes"].to_string();
+    assert!(notes.contains("can be written to by other users"), "{notes}");
+    let dotfiles = home.write("dotfiles/pipeline_config.toml", "schema_version = 4\n");
+    let dir = home.config().parent().unwrap().to_owned();
+    fs::create_dir_all(&dir).unwrap();
+    std::os::unix::fs::symlink(&dotfiles, home.config()).unwrap();
+    open_to(&dir, 0o777);
+    let outcome = home.run(&TUNE);
+    assert!(outcome.exit == Exit::Failed && outcome.err.contains("can be written to"), "{}", outcome.err);
+    assert_eq!(fs::read_to_string(&dotfiles).unwrap(), "schema_version = 4\n");
+    open_to(&dir, 0o755);
+    assert_eq!(home.run(&TUNE).exit, Exit::Done);
+    assert!(fs::read_to_string(&dotfiles).unwrap().len() > 30);
+    assert!(fs::symlink_metadata(home.config()).unwrap().is_symlink());
+}
