@@ -87,6 +87,21 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     written.inspect_err(|_| remove(path))
 }
 
+/// Makes a file with this content, unless there is one by then: that one stays. `temporary` is as in [`replace`].
+///
+/// # Errors
+/// Whatever the disk says; nothing lies beside the file then.
+pub fn keep_first(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
+    write_new(temporary, bytes)?;
+    // Unlike a rename, a link never takes the place of what is there.
+    let linked = step(Step::Rename, path).and_then(|()| fs::hard_link(temporary, path));
+    remove(temporary);
+    match linked {
+        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(cause),
+        _ => Ok(()),
+    }
+}
+
 /// Puts new content in the place of a file: whoever opens it sees the old or the new, whole. `temporary` is a name beside
 /// it that nobody else uses.
 ///

@@ -168,6 +168,15 @@ pub struct Known {
 /// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
 pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<Lake>, want: Want) -> Known {
     let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
+    if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign()) {
+        // Which of its rows belong to which log cannot be told. Where there is no log, all of them are what is left.
+        writes = !scope.listing.files.is_empty();
+        if writes {
+            let (emptied, note) = foreign.emptied();
+            notes.push(note);
+            lake = Some(emptied);
+        }
+    }
     loop {
         let trouble = match attempt(scope, lake.as_ref(), want, writes) {
             Ok(mut known) => {
@@ -255,7 +264,10 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
     }
     loaded.take_over(facts);
     known.loaded = is_loaded.then_some(loaded);
-    known.kept = stored.kept(scope.roots, &plans);
+    known.kept = match lake.filter(|lake| lake.is_foreign()) {
+        Some(lake) => lake.manifest().sources.values().cloned().collect(),
+        None => stored.kept(scope.roots, &plans),
+    };
     Ok(known)
 }
 

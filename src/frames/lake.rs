@@ -25,6 +25,8 @@ use crate::files;
 use crate::frames::bodies;
 use crate::frames::columns::Outcome;
 use crate::frames::manifest::{self, Manifest, Segment, StoredSource, Unusable};
+use crate::frames::seal::{Seal, secret_file};
+use crate::frames::sealed::{self, Way};
 use crate::frames::tables::{self, TABLES, Tagged};
 use crate::frames::timelines::{self, PackedTimeline};
 use crate::frames::values;
@@ -47,8 +49,21 @@ const BATCH_ROWS: usize = 1 << 16;
 /// Rows per group when writing.
 const GROUP_ROWS: usize = 1 << 20;
 /// Columns of hashes: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 13] =
-    ["call", "message", "body", "id", "other", "sha", "path", "near", "lines", "value", "values", "words", "packed"];
+const HASH_COLUMNS: [&str; 13] = [
+    "call",
+    "message",
+    "body",
+    "id",
+    "other",
+    "sha",
+    "path",
+    "near_witness",
+    "line_witnesses",
+    "value",
+    "values",
+    "words",
+    "packed",
+];
 
 /// A file of the lake that does not hold what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +143,10 @@ pub struct Lake {
     stamp: Id,
     /// Whether the manifest differs from that on disk.
     is_mended: bool,
+    /// What seals its hashes on disk.
+    seal: Arc<Seal>,
+    /// Whether it was sealed by a secret that is gone: its rows still count, but nothing can be found in it by name.
+    is_foreign: bool,
     /// While it lives, nothing that this lake refers to is swept away.
     share: Option<Arc<File>>,
     /// What there is to say about the state in which the lake was found.
@@ -147,12 +166,13 @@ impl Lake {
         }
         // Without a share, for instance on a disk that cannot be written, missing files count as damage.
         let share = files::share(&dir.join(READER_LOCK)).ok().map(Arc::new);
-        Self::found(dir, share)
+        let seal = Seal::of_lake(dir).map_err(|cause| format!("the secret of {}: {cause}", dir.display()))?;
+        Self::found(dir, share, Arc::new(seal))
     }
 
-    fn found(dir: &Path, share: Option<Arc<File>>) -> Result<Self, String> {
+    fn found(dir: &Path, share: Option<Arc<File>>, seal: Arc<Seal>) -> Result<Self, String> {
         let place = dir.display();
-        let anew = || Manifest { next_segment: last_segment(dir) + 1, ..Manifest::new() };
+        let anew = || empty(dir, &seal);
         let (manifest, stamp, note) = match Manifest::load(dir) {
             Ok(manifest) => {
                 let stamp = Id::of(&manifest.to_json());
@@ -170,7 +190,24 @@ impl Lake {
                 (anew(), Id::NONE, Some(note))
             }
         };
-        Ok(Self { dir: dir.to_owned(), manifest, stamp, is_mended: false, share, note })
+        let is_foreign = manifest.sealed_by != seal.check();
+        let manifest = manifest.renamed(|id| seal.open_id(id));
+        Ok(Self { dir: dir.to_owned(), manifest, stamp, is_mended: false, seal, is_foreign, share, note })
+    }
+
+    /// Whether it was sealed by a secret that is gone. It can be read as a whole; nothing can be added to it.
+    pub fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
+    /// An empty lake in its place, and what there is to say about that.
+    #[must_use]
+    pub fn emptied(&self) -> (Self, String) {
+        let note = format!(
+            "the lake was sealed by another secret than {}: logs are read anew, deleted ones are lost",
+            secret_file(&self.dir).display()
+        );
+        (Self { manifest: empty(&self.dir, &self.seal), is_mended: true, is_foreign: false, ..self.clone() }, note)
     }
 
     /// Where it is.
@@ -185,7 +222,7 @@ impl Lake {
 
     /// The lake as it is on disk now, if another run has changed it.
     pub fn newer(&self) -> Option<Self> {
-        Self::found(&self.dir, self.share.clone()).ok().filter(|now| now.stamp != self.stamp)
+        Self::found(&self.dir, self.share.clone(), Arc::clone(&self.seal)).ok().filter(|now| now.stamp != self.stamp)
     }
 
     /// The lake without damaged files. Sources whose rows were in them are no longer known; those whose values were in
@@ -299,7 +336,9 @@ impl Lake {
         let [table] = timelines::TABLES;
         let made = |batch: RecordBatch| {
             let mut made = Vec::new();
-            let read = timelines::read(&batch, &mut |row| made.extend(Some(row.source).zip(make(row))));
+            let opened = sealed::pass(&batch, &self.seal, Way::FromDisk);
+            let read = opened
+                .and_then(|batch| timelines::read(&batch, &mut |row| made.extend(Some(row.source).zip(make(row)))));
             read.map(|()| made).map_err(|cause| cause.to_string())
         };
         let (mut files, mut damage) = (BTreeMap::new(), Vec::new());
@@ -392,7 +431,7 @@ impl Lake {
             Trouble::Failed(format!("{what} {}: {cause}", self.dir.display()))
         };
         let _lock = files::lock(&self.dir.join(WRITER_LOCK), waiting).map_err(|cause| failed("locking", &cause))?;
-        let now = Self::found(&self.dir, self.share.clone()).map_err(Trouble::Failed)?;
+        let now = Self::found(&self.dir, self.share.clone(), Arc::clone(&self.seal)).map_err(Trouble::Failed)?;
         let is_current = now.stamp == self.stamp;
         let base = if is_current { self } else { &now };
         // What a killed run left behind may be all that the disk has room for.
@@ -400,7 +439,7 @@ impl Lake {
         self.remove_from(left_over);
         let mut manifest = base.manifest.clone();
         let text = change(base, &mut manifest).and_then(|()| {
-            let text = manifest.to_json();
+            let text = manifest.renamed(|id| self.seal.seal_id(id)).to_json();
             let path = self.dir.join(manifest::FILE_NAME);
             let replaced = files::replace(&path, &path.with_extension("tmp"), &text);
             replaced.map_err(|cause| failed("writing the lake in", &cause))?;
@@ -501,7 +540,8 @@ impl Lake {
     ) -> Result<BTreeMap<String, Id>, Trouble> {
         let written = tables.par_iter().map(|table| {
             let path = self.segment(number, table);
-            let batch = make(table).map_err(|cause| cause.to_string());
+            let batch = make(table).and_then(|batch| sealed::pass(&batch, &self.seal, Way::ToDisk));
+            let batch = batch.map_err(|cause| cause.to_string());
             let written = batch.and_then(|batch| encoded(&batch, group_rows)).and_then(|bytes| {
                 files::write_new(&path, &bytes).map_err(|cause| cause.to_string())?;
                 Ok(((*table).to_owned(), Id::of(&bytes)))
@@ -517,7 +557,7 @@ impl Lake {
         let parts: Vec<_> = parts.filter(|(segment, table)| segment.tables.contains_key(*table)).collect();
         let read = parts.into_par_iter().map(|(segment, table)| {
             let file = self.read_file(segment, table)?;
-            let batches = read_batches(file).map_err(|cause| damaged(segment, table, &cause))?;
+            let batches = self.opened(read_batches(file)).map_err(|cause| damaged(segment, table, &cause))?;
             Ok((segment, table, batches))
         });
         let read: Vec<Result<_, Trouble>> = read.collect();
@@ -530,6 +570,12 @@ impl Lake {
             }
         }
         if damage.is_empty() { Ok(whole) } else { Err(Trouble::Damaged(damage)) }
+    }
+
+    /// Batches with their hashes as they were before they went to disk.
+    fn opened(&self, batches: Result<Vec<RecordBatch>, String>) -> Result<Vec<RecordBatch>, String> {
+        let opened = |batch: &RecordBatch| sealed::pass(batch, &self.seal, Way::FromDisk);
+        batches?.iter().map(|batch| opened(batch).map_err(|cause| cause.to_string())).collect()
     }
 
     /// The bytes of a file of a segment, if they are those that were written.
@@ -589,6 +635,11 @@ fn segment_name(number: u32, table: &str) -> String {
 
 fn segment_number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.split_once('-')?.0.parse().ok()
+}
+
+/// A manifest of a lake that holds nothing yet, in a directory where something may lie.
+fn empty(dir: &Path, seal: &Seal) -> Manifest {
+    Manifest { next_segment: last_segment(dir) + 1, sealed_by: seal.check(), ..Manifest::new() }
 }
 
 /// The highest number of a segment of which anything is on disk.

@@ -1,7 +1,8 @@
 //! The lake's table of contents: which log files it knows, how far each was read, and which segments hold their rows.
 //!
-//! No path and no text of a log stands in it: files are named by pseudonym. It is replaced as a whole by a rename, so a
-//! reader sees the lake before a run or after it, never in between. Its second line is the checksum of the first.
+//! No path and no text of a log stands in it: files are named by pseudonym, and pseudonyms are sealed. It is replaced as a
+//! whole by a rename, so a reader sees the lake before a run or after it, never in between. Its second line is the checksum
+//! of the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -88,6 +89,8 @@ pub struct Segment {
 /// The table of contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
+    /// [`crate::frames::seal::Seal::check`] of the secret that sealed the lake.
+    pub sealed_by: u64,
     /// Next number of a source.
     pub next_source: u32,
     /// Next number of a segment.
@@ -166,6 +169,18 @@ impl Manifest {
         [body, sum].concat()
     }
 
+    /// The manifest with another form of every name of a file or directory: sealed, or opened.
+    #[must_use]
+    pub fn renamed(&self, name: impl Fn(Id) -> Id) -> Self {
+        let sources = self.sources.values().map(|source| {
+            let mut roots: Vec<Id> = source.roots.iter().map(|&root| name(root)).collect();
+            roots.sort_unstable();
+            let (key, directory, content) = (name(source.key), name(source.directory), name(source.content));
+            (key, StoredSource { key, roots, directory, content, ..source.clone() })
+        });
+        Self { sources: sources.collect(), ..self.clone() }
+    }
+
     /// Numbers of the live sources.
     pub fn live(&self) -> BTreeSet<u32> {
         self.sources.values().map(|source| source.number).collect()
@@ -204,6 +219,7 @@ impl SchemaOnly {
 struct Stored {
     schema: u32,
     tables: BTreeMap<String, u32>,
+    sealed_by: u64,
     next_source: u32,
     next_segment: u32,
     segments: Vec<Segment>,
@@ -245,6 +261,7 @@ impl Stored {
         Self {
             schema: SCHEMA_VERSION,
             tables: versions().map(|(table, version)| (table.to_owned(), version)).collect(),
+            sealed_by: manifest.sealed_by,
             next_source: manifest.next_source,
             next_segment: manifest.next_segment,
             segments: manifest.segments.clone(),
@@ -258,6 +275,7 @@ impl Stored {
     fn unpack(self) -> Option<Manifest> {
         let sources = self.sources.into_iter().map(StoredEntry::unpack).collect::<Option<Vec<_>>>()?;
         Some(Manifest {
+            sealed_by: self.sealed_by,
             next_source: self.next_source,
             next_segment: self.next_segment,
             segments: self.segments,

@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod packed;
 pub mod projections;
 pub mod seal;
+mod sealed;
 pub mod tables;
 pub mod timelines;
 pub mod tools;

@@ -14,6 +14,26 @@ use crate::model::trace::{ChainKey, Millis, Place, Usage};
 /// Raised whenever the layout changes: rows of another edition are made anew.
 const EDITION: u8 = 2;
 
+/// The column in which these bytes stand.
+pub const COLUMN: &str = "packed";
+
+/// Where the ids and the hashes stand in what [`pack`] wrote; none in anything else.
+pub fn hash_places(bytes: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let mut from = Unpacker { bytes, ..Unpacker::default() };
+    if from.byte()? != EDITION {
+        return None;
+    }
+    for _ in 0..from.count(1)? {
+        from.text()?;
+    }
+    let ids = 16 * from.count(16)?;
+    let start = bytes.len() - from.bytes.len();
+    from.bytes = from.bytes.get(ids..)?;
+    let hashes = 8 * from.count(8)?;
+    let later = bytes.len() - from.bytes.len();
+    Some((start..start + ids, later..later + hashes))
+}
+
 /// The rows as bytes.
 pub fn pack(file: &FileTimeline) -> Vec<u8> {
     let mut body = Packer::default();

@@ -6,9 +6,14 @@
 //! (a Feistel network, Luby and Rackoff 1988, whose rounds are SipHash-1-3 under keys of their own). It tells equal from
 //! different and nothing else. None, which is zero, stays zero.
 
+use std::ffi::OsString;
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
+use crate::files;
 use crate::model::id::Id;
 
 /// Bytes of a secret.
@@ -25,7 +30,35 @@ pub struct Seal {
     rounds: [SipHasher13; ROUNDS],
 }
 
+/// Where the secret of a lake is kept: beside the lake, so that a copy of the lake is not a copy of the secret.
+pub fn secret_file(lake: &Path) -> PathBuf {
+    let mut name = lake.file_name().map_or_else(|| OsString::from("lake"), OsString::from);
+    name.push(".secret");
+    lake.with_file_name(name)
+}
+
 impl Seal {
+    /// The seal of a lake, by the secret beside it. A lake without a secret is given one, drawn by the system.
+    ///
+    /// # Errors
+    /// Whatever the disk says, or that the file holds something else.
+    pub fn of_lake(lake: &Path) -> Result<Self> {
+        let path = secret_file(lake);
+        let stored = match files::read_own(&path) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {
+                let (secret, name) = (drawn::<SECRET_BYTES>()?, Id(drawn()?));
+                // Of several that begin at once one makes the file, and all read it.
+                files::keep_first(&path, &lake.join(format!("{name}.tmp")), &secret)?;
+                files::read_own(&path)?
+            }
+            other => other?,
+        };
+        let secret: [u8; SECRET_BYTES] = stored.try_into().map_err(|_| {
+            Error::new(ErrorKind::InvalidData, format!("{} holds no secret of {SECRET_BYTES} bytes", path.display()))
+        })?;
+        Ok(Self::new(&secret))
+    }
+
     /// The permutations that a secret stands for.
     pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
         let key = |round: usize| {
@@ -96,6 +129,13 @@ impl Seal {
         }
         u128::from(left) << width | u128::from(right)
     }
+}
+
+/// Bytes drawn by the system.
+fn drawn<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|cause| Error::other(cause.to_string()))?;
+    Ok(bytes)
 }
 
 fn halves(value: u128, width: u32) -> (u64, u64) {
