@@ -1,9 +1,9 @@
 //! The bill of the log, and how far a simulated run is from it.
 
-use crate::model::policy::cost::{Spent, Total};
+use crate::model::policy::cost::{Cost, Spent, Total};
 use crate::model::policy::prompt_cache::{AgainstBill, Prediction};
 use crate::model::timeline::{Marks, Request, Timeline};
-use crate::policies::cache_knobs::Class;
+use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Switch};
 use crate::policies::causes;
 use crate::policies::drive::{Ground, Priced, Run};
 
@@ -21,28 +21,37 @@ pub fn spent(request: &Request, unknown: Class) -> Spent {
 
 /// The bill of all requests.
 pub fn total(ground: &Ground<'_>) -> Total {
-    let mut total = Total::default();
-    for request in ground.timeline.requests.iter().filter(|request| request.context() > 0) {
-        let spent = spent(request, ground.oracle.cache.class_unknown);
-        total.add(1, spent, ground.tariff.cost(request.model, request.start, &spent));
-    }
-    total
+    billed(ground).map(|(_, spent, cost)| Total { requests: 1, spent, cost }).sum()
 }
 
-/// What the same input would have been billed if nothing were cached.
-pub fn total_uncached(ground: &Ground<'_>) -> Total {
-    let mut total = Total::default();
-    for request in ground.timeline.requests.iter().filter(|request| request.context() > 0) {
-        let spent = Spent { uncached: request.context(), ..Spent::default() };
-        total.add(1, spent, ground.tariff.cost(request.model, request.start, &spent));
+/// The bill of all requests, and what the same input would have been billed if nothing were cached; both in the money of
+/// what has a price both ways.
+pub fn with_and_without_cache(ground: &Ground<'_>) -> (Total, Total) {
+    let (mut with, mut without) = (Total::default(), Total::default());
+    for (request, spent, cost) in billed(ground) {
+        let plain = Spent { uncached: request.context(), output: spent.output, ..Spent::default() };
+        let plain_cost = ground.tariff.cost(request.model, request.start, &plain);
+        let is_priced = cost.unpriced_tokens + plain_cost.unpriced_tokens == 0;
+        let told = |cost: Cost, spent: &Spent| if is_priced { cost } else { cost.unpriced(spent) };
+        with.add(1, spent, told(cost, &spent));
+        without.add(1, plain, told(plain_cost, &plain));
     }
-    total
+    (with, without)
 }
 
-/// Holds a run against the bill, over the requests that `counts` picks.
-pub fn compare(ground: &Ground<'_>, run: &Run, counts: impl Fn(&Request) -> bool) -> AgainstBill {
+/// Every request with usage, as billed.
+fn billed<'g>(ground: &'g Ground<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
+    ground.timeline.requests.iter().filter(|request| request.context() > 0).map(|request| {
+        let spent = Spent { output: ground.answer(request), ..spent(request, ground.oracle.cache.class_unknown) };
+        (request, spent, ground.tariff.cost(request.model, request.start, &spent))
+    })
+}
+
+/// Holds a run against the bill (no output), over the requests that `counts` picks: its reads one by one, its cost as it is to
+/// be expected.
+pub fn compare(ground: &Ground<'_>, run: &Blind, counts: impl Fn(&Request) -> bool) -> AgainstBill {
     let mut found = AgainstBill::default();
-    for (pair, priced) in paired(ground.timeline, run) {
+    for ((pair, priced), expected) in paired(ground.timeline, &run.reads).zip(&run.cost.requests) {
         let (before, request) = pair;
         if !counts(request) {
             continue;
@@ -53,7 +62,8 @@ pub fn compare(ground: &Ground<'_>, run: &Run, counts: impl Fn(&Request) -> bool
         found.read_simulated += priced.spent.read;
         found.read_error += billed.read.abs_diff(priced.spent.read);
         found.cost_billed += ground.tariff.cost(request.model, request.start, &billed);
-        found.cost_simulated += priced.cost;
+        found.cost_simulated +=
+            ground.tariff.cost(request.model, request.start, &Spent { output: 0, ..expected.spent });
         let Some(before) = before else { continue };
         let exact = billed.read == priced.spent.read;
         if request.marks.has(Marks::HUMAN) {
@@ -67,6 +77,26 @@ pub fn compare(ground: &Ground<'_>, run: &Run, counts: impl Fn(&Request) -> bool
         }
     }
     found
+}
+
+/// The log as simulated by what can be known before each bill.
+pub struct Blind {
+    /// As foretold, request by request.
+    pub reads: Run,
+    /// With what is lost for no reason at the rate at which it was so far.
+    pub cost: Run,
+}
+
+impl Blind {
+    /// Simulates it; the knobs of the ground hold for all but that.
+    pub fn new(ground: &Ground<'_>) -> Self {
+        let under = |unforeseen: Switch| {
+            let knobs = Knobs { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.knobs };
+            ground.under(&ground.oracle.with(knobs)).baseline()
+        };
+        let (reads, cost) = rayon::join(|| under(Switch::Off), || under(Switch::On));
+        Self { reads, cost }
+    }
 }
 
 /// A read is close if the context is at least so many times what it is off (2 %, policies.md 2.3).

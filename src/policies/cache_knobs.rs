@@ -274,6 +274,8 @@ pub struct Knobs {
     pub lookback_blocks: u32,
     /// Requests that the log does not show.
     pub hidden_forks: HiddenForks,
+    /// Whether prefixes are lost as often as they were so far where the log gives no reason: as a share of each.
+    pub unforeseen: Switch,
     /// Idle seconds between two reads that only keep the prefix alive; 0 is never.
     pub keepalive_s: u32,
     /// Idle seconds after which that stops.
@@ -345,8 +347,20 @@ pub struct Constants {
     pub class_unknown: Class,
     /// Tokens by which a context must shrink within a turn to be taken for a clearing that is not logged.
     pub clearing_tokens_min: u64,
+    /// As if so many requests more had been seen at which no prefix was lost for no reason.
+    pub unforeseen_weight: UnforeseenWeight,
     /// Tokens of the system prompt alone, for `double_system`.
     pub system_tokens: u64,
+}
+
+/// Requests that count as seen without a loss, by where they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnforeseenWeight {
+    /// Where something but results of tools came in.
+    pub turn: u64,
+    /// Within turns.
+    pub tools: u64,
 }
 
 /// Tokens below which a model caches nothing.

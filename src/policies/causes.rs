@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::policy::cost::{Cost, Spent};
 use crate::model::policy::prompt_cache::{Cause, CauseSum};
-use crate::model::timeline::{Marks, Request, SegmentCause};
+use crate::model::timeline::{Marks, NONE, Request, SegmentCause};
+use crate::model::trace::Place;
 use crate::policies::cache_knobs::Class;
 use crate::policies::contexts;
 use crate::policies::drive::Ground;
@@ -20,6 +21,12 @@ pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
 pub fn of(ground: &Ground<'_>, before: &Request, index: u32) -> Option<Cause> {
     let request = &ground.timeline.requests[index as usize];
     drop_percent(before.usage.cache_read, request.usage.cache_read)?;
+    Some(occasion(ground, before, index))
+}
+
+/// What stood in the log before a request: the first that fits.
+fn occasion(ground: &Ground<'_>, before: &Request, index: u32) -> Cause {
+    let request = &ground.timeline.requests[index as usize];
     let has = |marks: Marks| request.marks.has(marks);
     let class = ground.priors[index.saturating_sub(1) as usize].class;
     let slack = i64::from(ground.oracle.knobs.slack_s) * 1_000;
@@ -40,7 +47,24 @@ pub fn of(ground: &Ground<'_>, before: &Request, index: u32) -> Option<Cause> {
         (has(Marks::WORKSPACE_EDIT), Cause::WorkspaceEdit),
         (has(Marks::HUMAN), Cause::MutationAtHuman),
     ];
-    Some(causes.into_iter().find(|(fits, _)| *fits).map_or(Cause::MutationAtTool, |(_, cause)| cause))
+    causes.into_iter().find(|(fits, _)| *fits).map_or(Cause::MutationAtTool, |(_, cause)| cause)
+}
+
+/// What stood in the log before every request, by index: for the first of a chain, how the chain came to be.
+pub fn occasions(ground: &Ground<'_>) -> Vec<Cause> {
+    let timeline = ground.timeline;
+    let mut occasions: Vec<Cause> = Vec::with_capacity(timeline.requests.len());
+    for request in &timeline.requests {
+        let chain = &timeline.chains[request.chain as usize];
+        let is_forked = timeline.segments[chain.segments.start as usize].after != NONE;
+        occasions.push(match chain.place {
+            _ if is_forked => Cause::Fork,
+            Place::Main => Cause::SessionStart,
+            _ => Cause::AgentStart,
+        });
+    }
+    for_pairs(ground, |before, index| occasions[index as usize] = occasion(ground, before, index));
+    occasions
 }
 
 /// All breaks by cause.

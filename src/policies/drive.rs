@@ -5,7 +5,8 @@
 //! before, the residual of this one, what came in. Without stages that is what the log says was sent. Chains are
 //! independent of each other: what they share across sessions is looked up in times of the log, never in results.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::model::trace::{Millis, Place};
 use crate::policies::cache_knobs::{HiddenForks, Oracle};
 use crate::policies::contexts;
 use crate::policies::money::{Prices, Tariff};
-use crate::policies::oracle::{Ask, Cache};
-use crate::policies::priors::{self, Prior, Warm};
+use crate::policies::oracle::{Ask, Cache, written};
+use crate::policies::priors::{self, Prior, Unforeseen, Warm, Where};
 use crate::policies::sizes::{self, Sizes};
 use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, View};
 
@@ -25,7 +26,7 @@ use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Prefix
 pub struct Priced {
     /// Index into [`Timeline::requests`].
     pub request: u32,
-    /// Its tokens; no output.
+    /// Its tokens; no output, unless answers count.
     pub spent: Spent,
     /// What they cost.
     pub cost: Cost,
@@ -77,9 +78,42 @@ impl Run {
     pub fn cost(&self) -> Cost {
         self.requests.iter().map(|priced| priced.cost).chain(self.extra.iter().map(|extra| extra.cost)).sum()
     }
-}
 
-impl Run {
+    /// Runs with the money of only those requests that have a price in all of them: what lacks it in one compares with
+    /// nothing. The calls besides a request go with it.
+    pub fn priced_alike<'r, const N: usize>(runs: [&'r Self; N]) -> [Cow<'r, Self>; N] {
+        let lacking: BTreeSet<u32> = runs.iter().flat_map(|run| run.unpriced()).collect();
+        runs.map(|run| run.without_prices(&lacking))
+    }
+
+    /// What two runs cost, over the requests that have a price in both.
+    pub fn costs(one: &Self, other: &Self) -> (Cost, Cost) {
+        let [one, other] = Self::priced_alike([one, other]);
+        (one.cost(), other.cost())
+    }
+
+    /// Requests that have no price, or a call besides them that has none.
+    pub fn unpriced(&self) -> impl Iterator<Item = u32> {
+        let requests = self.requests.iter().map(|priced| (priced.request, priced.cost));
+        let all = requests.chain(self.extra.iter().map(|extra| (extra.request, extra.cost)));
+        all.filter(|(_, cost)| cost.unpriced_tokens > 0).map(|(request, _)| request)
+    }
+
+    /// The run without the money of these requests.
+    pub fn without_prices(&self, lacking: &BTreeSet<u32>) -> Cow<'_, Self> {
+        if lacking.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut run = self.clone();
+        for priced in run.requests.iter_mut().filter(|priced| lacking.contains(&priced.request)) {
+            priced.cost = priced.cost.unpriced(&priced.spent);
+        }
+        for extra in run.extra.iter_mut().filter(|extra| lacking.contains(&extra.request)) {
+            extra.cost = extra.cost.unpriced(&extra.spent);
+        }
+        Cow::Owned(run)
+    }
+
     /// Sums by anything that a request has: model, version, project, session.
     pub fn by<K: Ord>(&self, timeline: &Timeline, key: impl Fn(&Request) -> K) -> BTreeMap<K, Total> {
         let mut sums: BTreeMap<K, Total> = BTreeMap::new();
@@ -120,6 +154,8 @@ pub struct Ground<'a> {
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
     pub priors: Arc<[Prior]>,
+    /// Whether answers count.
+    answers: bool,
     min_cacheable: Vec<u64>,
 }
 
@@ -132,6 +168,7 @@ impl<'a> Ground<'a> {
             oracle,
             tariff: Tariff::new(prices, &timeline.names),
             priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown).into(),
+            answers: false,
             min_cacheable: minima(timeline, oracle),
         }
     }
@@ -147,8 +184,30 @@ impl<'a> Ground<'a> {
             oracle,
             tariff: self.tariff.clone(),
             priors: Arc::clone(&self.priors),
+            answers: self.answers,
             min_cacheable: minima(self.timeline, oracle),
         }
+    }
+
+    /// The same ground, on which answers count or do not.
+    #[must_use]
+    pub fn counting_answers(self, answers: bool) -> Self {
+        Self { answers, ..self }
+    }
+
+    /// Whether answers count.
+    pub fn counts_answers(&self) -> bool {
+        self.answers
+    }
+
+    /// Tokens of the answer to a request, if answers count: the longer of what its usage says, which is often too little
+    /// (policies.md F3), and of the sizes of its blocks.
+    pub fn answer(&self, request: &Request) -> u64 {
+        if !self.answers {
+            return 0;
+        }
+        let blocks = request.outputs.clone().map(|block| u64::from(self.sizes.tokens[block as usize])).sum::<u64>();
+        request.usage.output.max(blocks)
     }
 
     /// The run without any policy.
@@ -326,7 +385,8 @@ impl Driver<'_, '_> {
         let mut calls = std::mem::take(&mut self.aside.extra);
         let before: Vec<Spent> =
             calls.iter().map(|call| if call.is_before { self.quote(&ask, call) } else { Spent::default() }).collect();
-        let spent = self.cache.step(&ask);
+        let foreseen = self.cache.step(&ask);
+        let spent = Spent { output: self.ground.answer(request), ..self.expected(foreseen, &ask, prior) };
         let cost = tariff.cost(request.model, request.start, &spent);
         self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
         self.last = Some(Last { request: index, tokens: context, end });
@@ -338,6 +398,23 @@ impl Driver<'_, '_> {
         }
         self.aside.extra = calls;
         self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
+    }
+
+    /// What is to be expected of a request if prefixes are lost now and then for no reason in the log: that share of what is
+    /// read behind the static prefix is written again.
+    fn expected(&self, foreseen: Spent, ask: &Ask, prior: &Prior) -> Spent {
+        let Oracle { knobs, cache, .. } = self.ground.oracle;
+        let Some(Unforeseen { place, before }) = prior.unforeseen.filter(|_| knobs.unforeseen.is_on()) else {
+            return foreseen;
+        };
+        let weight = match place {
+            Where::Turn => cache.unforeseen_weight.turn,
+            Where::Tools => cache.unforeseen_weight.tools,
+        };
+        let seen = (before.n + weight).max(1);
+        let at_stake = u128::from(foreseen.read.saturating_sub(ask.still));
+        let lost = (at_stake * u128::from(before.k) / u128::from(seen)) as u64;
+        Spent { read: foreseen.read - lost, ..foreseen } + written(lost, self.cache.tail_class(ask.class))
     }
 
     /// How a call is billed that goes out before a request, with the prefix of the one before.

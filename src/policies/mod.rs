@@ -4,7 +4,8 @@
 //! [`view`] is a context as it is about to be sent and what a policy may change in it. [`sizes`] says how large its blocks
 //! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
 //! know (from [`clock`]s, too), [`cache_knobs`] what can be set about it, [`money`] what tokens cost, [`bill`] what they did
-//! cost, [`outcome`] what the difference comes to, [`breakage`] what a changed context lost. [`knobs`] reads the settings of
+//! cost, [`distance`] where the simulation is off that, [`outcome`] what the difference comes to, [`cells`] in which parts of the
+//! logs it is clear, [`breakage`] what a changed context lost. [`knobs`] reads the settings of
 //! a policy; what stages write down is a [`journal`]; [`leanings`] say where approximations lean.
 //!
 //! [`prompt_cache`] changes nothing but the cache, with [`causes`] of breaks and three reports of its own; [`unlogged`]
@@ -21,9 +22,11 @@ pub mod cache_knobs;
 pub mod calibration;
 pub mod catalog;
 pub mod causes;
+pub mod cells;
 pub mod clock;
 pub mod compaction;
 pub mod contexts;
+pub mod distance;
 pub mod drive;
 pub mod history_trim;
 pub mod hot_cache;

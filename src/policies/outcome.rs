@@ -3,47 +3,37 @@
 use std::collections::BTreeMap;
 
 use crate::model::names::Sym;
-use crate::model::policy::cost::Spent;
 use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
 use crate::model::timeline::{Request, Timeline};
-use crate::policies::drive::{Priced, Run};
-use crate::policies::money::Tariff;
-use crate::policies::sizes::Sizes;
+use crate::policies::drive::Run;
 
-/// What a policy comes to. `besides` is what each request costs on both sides alike (its answer, if that is to count).
-pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run, besides: &dyn Fn(&Request) -> Bill) -> Outcome {
-    let bill = |priced: &Priced| {
-        let mut bill = Bill { spent: priced.spent, cost: priced.cost };
-        add(&mut bill, besides(&timeline.requests[priced.request as usize]));
-        bill
-    };
+/// What a policy comes to.
+pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {
+    let [baseline, policy] = Run::priced_alike([baseline, policy]);
     let mut cells = Cells::default();
     let mut out = Outcome::default();
     for priced in &baseline.requests {
         let cell = cells.of(timeline, priced.request);
         cell.requests += 1;
-        add(&mut cell.baseline, bill(priced));
+        cell.unpriced_requests += u64::from(priced.cost.unpriced_tokens > 0);
+        cell.baseline.join(&Bill { spent: priced.spent, cost: priced.cost });
     }
     for priced in &policy.requests {
-        add(&mut cells.of(timeline, priced.request).policy, bill(priced));
+        let bill = Bill { spent: priced.spent, cost: priced.cost };
+        cells.of(timeline, priced.request).policy.join(&bill);
     }
     let prompts = |run: &Run| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
-    out.tokens_removed = prompts(baseline) - prompts(policy);
+    out.tokens_removed = prompts(&baseline) - prompts(&policy);
     for extra in &policy.extra {
         let bill = Bill { spent: extra.spent, cost: extra.cost };
         let calls = out.extra.entry(extra.call.cause).or_insert_with(ExtraCalls::default);
         calls.calls += 1;
-        add(&mut calls.bill, bill);
-        add(&mut cells.of(timeline, extra.request).policy, bill);
+        calls.bill.join(&bill);
+        cells.of(timeline, extra.request).policy.join(&bill);
     }
     cells.fold(timeline, &mut out);
     out.spread = spread(out.by.get("session"));
     out
-}
-
-fn add(to: &mut Bill, bill: Bill) {
-    to.spent += bill.spent;
-    to.cost += bill.cost;
 }
 
 /// Sums by session, model, version and lifetime: few, so that names are only looked up once for each.
@@ -59,6 +49,7 @@ impl Cells {
 
     fn fold(self, timeline: &Timeline, out: &mut Outcome) {
         for ((session, model, version, class), cell) in self.0 {
+            out.by_session.entry((session, model)).or_default().join(&cell);
             let session = &timeline.sessions[session as usize];
             let groups = [
                 ("model", timeline.names.text(model).to_owned()),
@@ -67,18 +58,12 @@ impl Cells {
                 ("ttl_class", class.to_owned()),
                 ("version", timeline.names.text(version).to_owned()),
             ];
-            join(&mut out.total, &cell);
+            out.total.join(&cell);
             for (dimension, group) in groups {
-                join(out.by.entry(dimension).or_default().entry(group).or_default(), &cell);
+                out.by.entry(dimension).or_default().entry(group).or_default().join(&cell);
             }
         }
     }
-}
-
-fn join(to: &mut Sides, cell: &Sides) {
-    to.requests += cell.requests;
-    add(&mut to.baseline, cell.baseline);
-    add(&mut to.policy, cell.policy);
 }
 
 /// The lifetime that the usage of a request names; old clients name none.
@@ -108,14 +93,4 @@ fn spread(sessions: Option<&BTreeMap<String, Sides>>) -> Spread {
         best,
         worst,
     }
-}
-
-/// What the answer of a request costs: the longer of what its usage says, which is often too little (policies.md F3), and of
-/// the sizes of its blocks.
-pub fn answer(tariff: &Tariff<'_>, sizes: &Sizes, request: &Request) -> Bill {
-    let blocks = request.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum::<u64>();
-    let output = request.usage.output.max(blocks);
-    let rates = tariff.rates(request.model, request.start, request.context());
-    let spent = Spent { output, ..Spent::default() };
-    Bill { spent, cost: rates.cost(&spent) }
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::model::id::Id;
 use crate::model::names::Sym;
+use crate::model::policy::prompt_cache::Count;
 use crate::model::timeline::{Marks, NONE, Request, Timeline};
-use crate::model::trace::{Millis, NO_TIME};
+use crate::model::trace::{Millis, NO_TIME, Place};
 use crate::policies::cache_knobs::Class;
 use crate::policies::sizes::{self, SizeRules};
 use crate::policies::{clock, contexts};
@@ -40,6 +41,36 @@ pub struct Prior {
     pub inherited: Option<Warm>,
     /// Whether the answer before is believed to be cached by a request that is not logged.
     pub fork: bool,
+    /// How often prefixes were lost so far where the log has no reason for it and one could be lost here.
+    pub unforeseen: Option<Unforeseen>,
+}
+
+/// How often prefixes were lost that nothing in the log said would be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unforeseen {
+    /// Where this is.
+    pub place: Where,
+    /// Requests of that kind before this one, and those of them that had lost it.
+    pub before: Count,
+}
+
+/// Where a prefix can be lost.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Where {
+    /// Where something but results of tools came in.
+    Turn,
+    /// Between two requests of a turn.
+    Tools,
+}
+
+impl Where {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Tools => "tools",
+        }
+    }
 }
 
 /// Who shares a static prefix: directory, model, version.
@@ -112,10 +143,15 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prio
         idle: &idle,
         commons: BTreeMap::new(),
         forks: BTreeMap::new(),
+        statics: BTreeMap::new(),
+        starts: BTreeMap::new(),
+        returns: BTreeMap::new(),
+        losses: BTreeMap::new(),
         seen: vec![Seen::default(); timeline.chains.len()],
         families: timeline.sessions.iter().map(|_| Family::default()).collect(),
     };
-    let blank = Prior { still: 0, class: unknown, idle: 0, elsewhere: None, inherited: None, fork: true };
+    let blank =
+        Prior { still: 0, class: unknown, idle: 0, elsewhere: None, inherited: None, fork: true, unforeseen: None };
     let mut priors = vec![blank; timeline.requests.len()];
     for index in by_clock(timeline) {
         let at = index as usize;
@@ -170,6 +206,14 @@ struct Learner<'a> {
     commons: BTreeMap<Key, Commons>,
     /// By version: what the last human turn showed.
     forks: BTreeMap<Sym, bool>,
+    /// Static prefixes as they were last seen in any directory, by model and version, and by model.
+    statics: BTreeMap<(Sym, Option<Sym>), u64>,
+    /// By model: whether the last main thread that began found its static prefix in the cache.
+    starts: BTreeMap<Sym, bool>,
+    /// By model: whether the last chain that came back cold did.
+    returns: BTreeMap<Sym, bool>,
+    /// Losses so far.
+    losses: BTreeMap<Where, Count>,
     seen: Vec<Seen>,
     families: Vec<Family>,
 }
@@ -193,17 +237,34 @@ impl Learner<'_> {
         let most = *seen.estimate.get_or_insert(opening);
         let commons = self.commons.entry(key).or_default();
         let common = commons.floors.iter().rev().copied().find(|&floor| floor <= most);
+        // Tools and system are the same in every directory, as long as the client is (policies.md F14).
+        let anywhere = [(request.model, Some(request.version)), (request.model, None)];
+        let anywhere = anywhere.iter().filter_map(|key| self.statics.get(key)).copied().find(|&length| length <= most);
+        let common = common.or(anywhere);
         let still = seen.floor.or(seen.first_read).or(common).unwrap_or(most).min(request.context());
-        let elsewhere = match seen.last.map(|last| &self.timeline.requests[last as usize]) {
+        let last = seen.last.map(|last| &self.timeline.requests[last as usize]);
+        let elsewhere = match last {
             Some(last) if last.model == request.model && idle <= Class::FiveMinutes.millis() => None,
-            // Somebody whose log is not here kept it warm the last time.
-            _ if seen.kept == Some(true) => {
-                Some(Warm { length: still, last_use: request.start, class: Class::FiveMinutes })
+            _ => {
+                let own = commons.last_use(request, still);
+                let is_live =
+                    own.is_some_and(|warm| request.start.saturating_sub(warm.last_use) <= warm.class.millis());
+                // Somebody whose log is not here kept it warm the last time.
+                let is_main = self.timeline.chains[request.chain as usize].place == Place::Main;
+                let believed = match last {
+                    Some(_) => seen.kept.or_else(|| self.returns.get(&request.model).copied()),
+                    None => self.starts.get(&request.model).copied().filter(|_| is_main && !is_live),
+                };
+                let kept = Warm { length: still, last_use: request.start, class: Class::FiveMinutes };
+                if believed == Some(true) { Some(kept) } else { own }
             }
-            _ => commons.last_use(request, still),
         };
         let fork = seen.fork.or_else(|| self.forks.get(&request.version).copied()).unwrap_or(true);
-        Prior { still, class: self.classes[index as usize], idle, elsewhere, inherited, fork }
+        let class = self.classes[index as usize];
+        let unforeseen = last
+            .and_then(|last| could_be_lost(last, request, idle, class))
+            .map(|place| Unforeseen { place, before: self.losses.get(&place).copied().unwrap_or_default() });
+        Prior { still, class, idle, elsewhere, inherited, fork, unforeseen }
     }
 
     fn family(&self, request: &Request) -> &Family {
@@ -260,6 +321,19 @@ impl Learner<'_> {
         let first = self.seen[request.chain as usize].last.is_none();
         let seen = &mut self.seen[request.chain as usize];
         let commons = self.commons.entry(key).or_default();
+        if let (Some(unforeseen), Some(before)) = (prior.unforeseen, before) {
+            let cached = before.usage.cache_read + before.usage.cache_creation;
+            self.losses.entry(unforeseen.place).or_default().add(2 * read < cached);
+        }
+        let is_main = self.timeline.chains[request.chain as usize].place == Place::Main;
+        if first && is_main && inherits.is_none() {
+            self.starts.insert(request.model, read > 0);
+        }
+        if read > 0 && (broke || opens || (first && inherits != Some(true))) {
+            for version in [Some(request.version), None] {
+                self.statics.insert((request.model, version), read);
+            }
+        }
         if read > 0 && (broke || opens) {
             seen.floor = Some(seen.floor.map_or(read, |floor| floor.min(read)));
             commons.add_floor(read);
@@ -270,6 +344,7 @@ impl Learner<'_> {
         }
         if cold && (broke || read == 0) {
             seen.kept = Some(read > 0);
+            self.returns.insert(request.model, read > 0);
         }
         if let Some(shown) = shown {
             seen.fork = Some(shown);
@@ -279,6 +354,21 @@ impl Learner<'_> {
         let still = seen.floor.or(seen.first_read).unwrap_or(prior.still);
         commons.uses.push(Use { chain: request.chain, end: request.end, class: prior.class, still });
     }
+}
+
+/// Where a warm prefix could be lost before this request, if the log gives no reason why it should: the model is the same,
+/// nothing was taken out of the context, and no more time has passed than writes live.
+fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: Class) -> Option<Where> {
+    let has = |marks: Marks| request.marks.has(marks);
+    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let explained = before.model != request.model
+        || has(Marks::COMPACTION)
+        || has(Marks::MICROCOMPACTION)
+        || has(Marks::REWIND)
+        || request.context() < before.context()
+        || idle > class.millis();
+    let turn = [Marks::HUMAN, Marks::META, Marks::RESUME].into_iter().any(has);
+    (!explained && cached > 0).then_some(if turn { Where::Turn } else { Where::Tools })
 }
 
 /// Whether a human turn within the lifetime read more than was written before: the answer was cached already. None where it

@@ -13,7 +13,8 @@ use crate::model::policy::cost::{Cost, Total};
 use crate::model::policy::prompt_cache::{Arm, Bars, BestPerSession, IdleReads, PromptCache, Verdict};
 use crate::model::timeline::{Request, Timeline};
 use crate::model::trace::{Millis, Place};
-use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, Oracle, Ttl};
+use crate::policies::bill::Blind;
+use crate::policies::cache_knobs::{Class, Knobs, Layout, Oracle, Ttl};
 use crate::policies::drive::{Ground, Run};
 use crate::policies::hot_cache::{self, HotCacheRules};
 use crate::policies::money::{self, Prices};
@@ -77,21 +78,22 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let shipped = ground.oracle.with(sheet.oracle.knobs);
     let observed = ground.under(&shipped);
     let baseline = observed.baseline();
-    let blind = shipped.with(Knobs { hidden_forks: HiddenForks::Estimated, ..shipped.knobs });
-    let predicted = ground.under(&blind).baseline();
+    let predicted = Blind::new(&observed);
     let is_main = |request: &Request| ground.timeline.chains[request.chain as usize].place == Place::Main;
     let all = bill::compare(&observed, &predicted, |_| true);
     let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
     let simulated = ground.baseline();
+    let (simulated_cost, baseline_cost) = Run::costs(&simulated, &baseline);
+    let (billed, uncached) = bill::with_and_without_cache(ground);
     let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
-    let (slack_s_fitted, fitted) = fitted(&observed, &blind, &sheet.fit);
+    let (slack_s_fitted, fitted) = fitted(&observed, &sheet.fit);
     PromptCache {
         bars: sheet.bars,
-        billed: bill::total(ground),
-        uncached: bill::total_uncached(ground),
+        billed,
+        uncached,
         baseline: baseline.total(),
         simulated: simulated.total(),
-        verdict: verdict(simulated.cost(), baseline.cost(), error),
+        verdict: verdict(simulated_cost, baseline_cost, error),
         against_bill: all,
         against_bill_main: bill::compare(&observed, &predicted, is_main),
         slack_s_fitted,
@@ -119,14 +121,15 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
 }
 
 /// The slack under which the sessions that are not held out are predicted best, and the run under it.
-fn fitted(observed: &Ground<'_>, blind: &Oracle, fit: &Fit) -> (u32, Run) {
+fn fitted(observed: &Ground<'_>, fit: &Fit) -> (u32, Blind) {
+    let oracle = observed.oracle;
     let under = |slack_s: u32| {
-        let run = observed.under(&blind.with(Knobs { slack_s, ..blind.knobs })).baseline();
+        let run = Blind::new(&observed.under(&oracle.with(Knobs { slack_s, ..oracle.knobs })));
         let error = bill::compare(observed, &run, |request| !is_held_out(observed, request)).read_error;
         (error, slack_s, run)
     };
-    let slacks = if fit.slack_s.is_empty() { &[blind.knobs.slack_s][..] } else { &fit.slack_s };
-    let runs: Vec<(u64, u32, Run)> = slacks.par_iter().map(|&slack_s| under(slack_s)).collect();
+    let slacks = if fit.slack_s.is_empty() { &[oracle.knobs.slack_s][..] } else { &fit.slack_s };
+    let runs: Vec<(u64, u32, Blind)> = slacks.par_iter().map(|&slack_s| under(slack_s)).collect();
     let best = runs.into_iter().min_by_key(|(error, ..)| *error).expect("at least one slack is tried");
     (best.1, best.2)
 }
@@ -154,21 +157,22 @@ fn arms(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare
         .keepalive_s
         .iter()
         .map(|&keepalive_s| (format!("keepalive_s={keepalive_s}"), Knobs { keepalive_s, ..shipped.knobs }));
-    let before = by_session(ground, baseline);
     ttl.chain(layout)
         .chain(keep)
         .map(|(name, knobs)| {
             let oracle = shipped.with(knobs);
             let run = ground.under(&oracle).baseline();
-            let after = by_session(ground, &run);
+            let [base, run] = Run::priced_alike([baseline, &run]);
+            let (before, after) = (by_session(ground, &base), by_session(ground, &run));
             let change = |session: &u32| before[session].cost.change_to(&after[session].cost).unwrap_or_default();
             let better = |session: &&u32| change(session) < 0.0;
             let worse = |session: &&u32| change(session) > 0.0;
             Arm {
                 name,
                 total: run.total(),
+                against: base.cost(),
                 keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
-                verdict: verdict(run.cost(), baseline.cost(), error),
+                verdict: verdict(run.cost(), base.cost(), error),
                 sessions_better: before.keys().filter(better).count() as u64,
                 sessions_worse: before.keys().filter(worse).count() as u64,
             }
@@ -182,11 +186,14 @@ fn by_session(ground: &Ground<'_>, run: &Run) -> BTreeMap<u32, Total> {
 
 /// Every session under its own best lifetime; the observed one wins ties.
 fn best_per_session(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare) -> BestPerSession {
+    let under = |&ttl: &Ttl| ground.under(&shipped.with(Knobs { ttl, ..shipped.knobs })).baseline();
+    let runs: Vec<Run> = compare.ttl.iter().map(under).collect();
+    let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(Run::unpriced).collect();
+    let costs = |run: &Run| by_session(ground, &run.without_prices(&lacking));
     let mut best: BTreeMap<u32, (Cost, String)> =
-        by_session(ground, baseline).into_iter().map(|(session, total)| (session, (total.cost, observed()))).collect();
-    for &ttl in &compare.ttl {
-        let oracle = shipped.with(Knobs { ttl, ..shipped.knobs });
-        for (session, total) in by_session(ground, &ground.under(&oracle).baseline()) {
+        costs(baseline).into_iter().map(|(session, total)| (session, (total.cost, observed()))).collect();
+    for (ttl, run) in compare.ttl.iter().zip(&runs) {
+        for (session, total) in costs(run) {
             let Some(held) = best.get_mut(&session) else { continue };
             if held.0.change_to(&total.cost).is_some_and(|change| change < 0.0) {
                 *held = (total.cost, ttl.to_string());
@@ -199,7 +206,7 @@ fn best_per_session(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compa
         cost += each;
         *sessions.entry(name).or_default() += 1;
     }
-    BestPerSession { cost, sessions }
+    BestPerSession { cost, against: baseline.without_prices(&lacking).cost(), sessions }
 }
 
 fn observed() -> String {

@@ -55,6 +55,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("policies/pick_tools.toml", include_str!("../../rules/policies/pick_tools.toml")),
     ("policies/pipeline.toml", include_str!("../../rules/policies/pipeline.toml")),
     ("policies/prompt_cache.toml", include_str!("../../rules/policies/prompt_cache.toml")),
+    ("policies/cells.toml", include_str!("../../rules/policies/cells.toml")),
     ("policies/sizes.toml", include_str!("../../rules/policies/sizes.toml")),
     ("policies/stop_words.toml", include_str!("../../rules/policies/stop_words.toml")),
     ("policies/tool_filter.toml", include_str!("../../rules/policies/tool_filter.toml")),

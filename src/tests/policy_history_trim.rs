@@ -1097,7 +1097,7 @@ fn a_verdict_needs_a_difference_above_the_error_of_the_simulation() {
     assert_eq!(verdict(1_000, 1_030, 30), Verdict::Dearer);
     assert_eq!(verdict(0, 1, 30), Verdict::Dearer);
     let cost = |units| Cost { units, ..Cost::default() };
-    let sides = sheet().report.sides(cost(200_000), cost(150_000));
+    let sides = sheet().report.sides((cost(200_000), cost(150_000)), 0.0);
     assert_eq!((sides.verdict, sides.policy.units), (Verdict::Cheaper, 150_000));
 }
 
@@ -1170,10 +1170,10 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
         elsewhere: None,
         name: "mine".to_owned(),
         outcome,
-        cached: sheet().report.sides(cost(1_000), cost(1_123)),
+        cached: sheet().report.sides((cost(1_000), cost(1_123)), 0.0),
         spent: Spent { read: 95, write_5m: 5, ..Spent::default() },
         edits: Some(Edits { lost: 1, all: 9 }),
-        uncached: sheet().report.sides(cost(1_000), cost(890)),
+        uncached: sheet().report.sides((cost(1_000), cost(890)), 0.0),
     };
     let mut out = Vec::new();
     write(&mut out, &report, Format::Md, None).unwrap();

@@ -504,8 +504,15 @@ proptest! {
             context += growth + 20;
         }
         let timeline = log.done();
-        let forever = simulated(&timeline, |knobs| knobs.slack_s = u32::MAX);
-        let run = simulated(&timeline, |knobs| knobs.slack_s = 0);
+        // These bills show nothing but losses, which are not the question here.
+        let simulated = |change: fn(&mut Knobs)| {
+            simulated(&timeline, |knobs| {
+                knobs.unforeseen = Switch::Off;
+                change(knobs);
+            })
+        };
+        let forever = simulated(|knobs| knobs.slack_s = u32::MAX);
+        let run = simulated(|knobs| knobs.slack_s = 0);
         for (index, &(_, _, wait)) in growths.iter().enumerate().take(growths.len() - 1) {
             let before = &timeline.requests[index];
             let cached = before.context() - before.usage.input;
@@ -513,7 +520,7 @@ proptest! {
             let expected = if wait <= 300 { cached } else { 0 };
             prop_assert_eq!(run.requests[index + 1].spent.read, expected, "after {} s", wait);
         }
-        let alive = simulated(&timeline, |knobs| (knobs.slack_s, knobs.keepalive_s) = (0, 300));
+        let alive = simulated(|knobs| (knobs.slack_s, knobs.keepalive_s) = (0, 300));
         for (index, priced) in alive.requests.iter().enumerate().skip(1) {
             let before = &timeline.requests[index - 1];
             prop_assert_eq!(priced.spent.read, before.context() - before.usage.input, "kept alive");
@@ -554,4 +561,66 @@ proptest! {
             prop_assert!(first.spent.read <= ground.priors[first.request as usize].still);
         }
     }
+}
+
+/// Turns of which some find nothing but the static prefix, though nothing in the log says why.
+fn with_losses(lost: &[bool]) -> Timeline {
+    let mut log = Story::new();
+    log.session("a", "/p").hour().human(40).ask(10_000, 30_000, 0);
+    for (turn, &lost) in lost.iter().enumerate() {
+        let cached = 40_000 + 1_000 * turn as u64;
+        let read = if lost { 10_000 } else { cached };
+        log.wait(60).human(40).ask(read, cached + 1_000 - read, 0);
+    }
+    log.done()
+}
+
+proptest! {
+    #[test]
+    fn losses_that_nothing_foretells_are_expected_at_the_rate_at_which_they_were_before(
+        lost in proptest::collection::vec(any::<bool>(), 1..40),
+    ) {
+        let timeline = with_losses(&lost);
+        let weight = shipped().cache.unforeseen_weight.turn;
+        let (run, never) = (simulated(&timeline, |_| {}), simulated(&timeline, |knobs| knobs.unforeseen = Switch::Off));
+        let mut before = 0;
+        for (turn, &lost) in lost.iter().enumerate() {
+            let (with, without) = (&run.requests[turn + 1], &never.requests[turn + 1]);
+            let cached = 40_000 + 1_000 * turn as u64;
+            prop_assert_eq!(without.spent.read, cached);
+            let expected = (cached - 10_000) * before / (turn as u64 + weight);
+            prop_assert_eq!(with.spent.read, cached - expected, "turn {}", turn);
+            prop_assert_eq!(with.spent.prompt(), without.spent.prompt());
+            before += u64::from(lost);
+        }
+    }
+
+    /// No request is foretold by its own bill.
+    #[test]
+    fn what_a_request_finds_changes_nothing_of_what_was_expected_of_it(
+        lost in proptest::collection::vec(any::<bool>(), 1..20), last in any::<bool>(),
+    ) {
+        let blind = |last: bool| {
+            let timeline = with_losses(&[&lost[..], &[last]].concat());
+            let run = simulated(&timeline, |knobs| knobs.hidden_forks = HiddenForks::Estimated);
+            run.requests.last().map(|priced| priced.spent)
+        };
+        prop_assert_eq!(blind(last), blind(!last));
+    }
+}
+
+#[test]
+fn a_session_finds_its_static_prefix_if_the_last_one_of_its_model_did() {
+    let told = |first_read: u64| {
+        let mut log = Story::new();
+        for (number, read) in [first_read, 16_000, 0].into_iter().enumerate() {
+            log.at(100_000 * number as i64);
+            log.session(&format!("s{number}"), &format!("/p{number}")).human(40).ask(read, 30_000 - read, 0);
+        }
+        let reads = reads_and_writes(&simulated(&log.done(), |_| {}));
+        reads.into_iter().map(|(read, _)| read).collect::<Vec<_>>()
+    };
+    // Days lie between them, and each is in a directory of its own. The first has nobody to learn from.
+    assert_eq!(told(12_000), [0, 12_000, 16_000]);
+    assert_eq!(told(0), [0, 0, 16_000]);
 }

@@ -65,24 +65,32 @@ impl Sum for Spent {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Cost {
     /// Nano-dollars of all priced tokens, at list prices.
+    #[serde(serialize_with = "as_number")]
     pub nano_usd: u128,
-    /// The same as uncached input tokens of the model, times [`UNITS_PER_TOKEN`]; unpriced tokens at the usual ratios.
+    /// All tokens as uncached input tokens of the model, times [`UNITS_PER_TOKEN`]; unpriced tokens at the usual ratios.
+    #[serde(serialize_with = "as_number")]
     pub units: u128,
     /// Tokens that no price is known for: they are in `units`, not in `nano_usd`.
     pub unpriced_tokens: u64,
 }
 
 impl Cost {
-    /// Dollars, for print; none if some tokens are unpriced.
+    /// Dollars of the tokens that have a price, for print; none if no token has one.
     pub fn usd(&self) -> Option<f64> {
-        (self.unpriced_tokens == 0).then_some(self.nano_usd as f64 / 1e9)
+        (self.nano_usd > 0 || self.unpriced_tokens == 0).then_some(self.nano_usd as f64 / 1e9)
     }
 
-    /// This cost and another in the one measure that both have: money, where every token on both sides has a price, else
-    /// input-equivalent tokens (which weigh models alike, whatever they charge).
+    /// This cost and another in the one measure that both have: money of what has a price, or where nothing has one,
+    /// input-equivalent tokens (which weigh models alike, whatever they charge). Both must lack the prices of the same
+    /// requests.
     pub fn beside(&self, other: &Self) -> (u128, u128) {
-        let is_priced = self.unpriced_tokens == 0 && other.unpriced_tokens == 0 && self.nano_usd > 0;
-        if is_priced { (self.nano_usd, other.nano_usd) } else { (self.units, other.units) }
+        if self.nano_usd > 0 { (self.nano_usd, other.nano_usd) } else { (self.units, other.units) }
+    }
+
+    /// The cost of these tokens if no price were known for them.
+    #[must_use]
+    pub fn unpriced(&self, spent: &Spent) -> Self {
+        Self { nano_usd: 0, units: self.units, unpriced_tokens: spent.prompt() + spent.output }
     }
 
     /// Change from this cost to another, as a share of it ([`Cost::beside`]). None if there is nothing to change.
@@ -99,6 +107,14 @@ impl Cost {
     /// Input-equivalent tokens, for print.
     pub fn iet(&self) -> f64 {
         self.units as f64 / UNITS_PER_TOKEN as f64
+    }
+}
+
+/// A number of JSON: exact as far as its readers agree on whole numbers, beyond that to sixteen digits.
+fn as_number<S: serde::Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    match u64::try_from(*value) {
+        Ok(whole) => serializer.serialize_u64(whole),
+        Err(_) => serializer.serialize_f64(*value as f64),
     }
 }
 
@@ -148,5 +164,14 @@ impl Total {
         self.requests += requests;
         self.spent += spent;
         self.cost += cost;
+    }
+}
+
+impl Sum for Total {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, one| {
+            sum.add(one.requests, one.spent, one.cost);
+            sum
+        })
     }
 }

@@ -3,8 +3,10 @@
 pub mod arg_check;
 pub mod breakage;
 pub mod calibration;
+pub mod cells;
 pub mod compaction;
 pub mod cost;
+pub mod distance;
 pub mod history_trim;
 pub mod outcome;
 pub mod pick_tools;

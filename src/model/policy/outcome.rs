@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::model::names::Sym;
 use crate::model::policy::cost::{Cost, Spent};
 
 /// Tokens and cost of all requests.
@@ -15,11 +16,21 @@ pub struct Bill {
     pub cost: Cost,
 }
 
+impl Bill {
+    /// Adds another.
+    pub fn join(&mut self, other: &Self) {
+        self.spent += other.spent;
+        self.cost += other.cost;
+    }
+}
+
 /// Both sides of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Sides {
     /// Requests.
     pub requests: u64,
+    /// Of these, requests without a price on one side or the other: their dollars count on neither.
+    pub unpriced_requests: u64,
     /// The simulated log.
     pub baseline: Bill,
     /// The policy, its extra calls included.
@@ -27,9 +38,22 @@ pub struct Sides {
 }
 
 impl Sides {
+    /// Adds other requests.
+    pub fn join(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.unpriced_requests += other.unpriced_requests;
+        self.baseline.join(&other.baseline);
+        self.policy.join(&other.policy);
+    }
+
     /// Cost of the policy over that of the log, less one ([`Cost::change_to`]); none without cost.
     pub fn change(&self) -> Option<f64> {
         self.baseline.cost.change_to(&self.policy.cost)
+    }
+
+    /// Tokens without a price, of the side that has more of them.
+    pub fn unpriced_tokens(&self) -> u64 {
+        self.policy.cost.unpriced_tokens.max(self.baseline.cost.unpriced_tokens)
     }
 
     /// The same in input-equivalent tokens.
@@ -39,11 +63,10 @@ impl Sides {
 }
 
 impl Outcome {
-    /// Models with tokens that have no price on either side, and how many.
-    pub fn unpriced(&self) -> impl Iterator<Item = (&str, u64)> {
-        let tokens = |sides: &Sides| sides.policy.cost.unpriced_tokens.max(sides.baseline.cost.unpriced_tokens);
+    /// Models that have tokens without a price, with both sides of what they did.
+    pub fn unpriced(&self) -> impl Iterator<Item = (&str, &Sides)> {
         let models = self.by.get("model").into_iter().flatten();
-        models.map(move |(model, sides)| (model.as_str(), tokens(sides))).filter(|(_, tokens)| *tokens > 0)
+        models.map(|(model, sides)| (model.as_str(), sides)).filter(|(_, sides)| sides.unpriced_tokens() > 0)
     }
 }
 
@@ -90,6 +113,9 @@ pub struct Outcome {
     pub extra: BTreeMap<&'static str, ExtraCalls>,
     /// By what it was: `model`, `ttl_class`, `version`, `project`, `session`.
     pub by: BTreeMap<&'static str, BTreeMap<String, Sides>>,
+    /// By session (index into the timeline's) and model.
+    #[serde(skip)]
+    pub by_session: BTreeMap<(u32, Sym), Sides>,
     /// Over sessions.
     pub spread: Spread,
 }

@@ -87,6 +87,17 @@ pub enum Verdict {
     NoClearWinner,
 }
 
+impl Verdict {
+    /// The words in reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cheaper => "cheaper",
+            Self::Dearer => "dearer",
+            Self::NoClearWinner => "no clear winner",
+        }
+    }
+}
+
 /// One way to cache, beside the simulated baseline.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Arm {
@@ -94,6 +105,8 @@ pub struct Arm {
     pub name: String,
     /// All requests under it.
     pub total: Total,
+    /// Cost of the simulated baseline, in the money of what has a price both ways.
+    pub against: Cost,
     /// Reads that only kept a prefix alive.
     pub keep_alive_reads: u64,
     /// Against the simulated baseline.
@@ -161,6 +174,38 @@ pub enum Cause {
     /// Not known, within a turn.
     #[serde(rename = "prefix_mutation@tool")]
     MutationAtTool,
+    /// Nothing was there to be lost: a session begins.
+    #[serde(rename = "session_start")]
+    SessionStart,
+    /// A subagent begins.
+    #[serde(rename = "agent_start")]
+    AgentStart,
+    /// A chain begins with the context of another.
+    #[serde(rename = "fork")]
+    Fork,
+}
+
+impl Cause {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Compaction => "compaction",
+            Self::Microcompact => "microcompact",
+            Self::ModelSwap => "model_swap",
+            Self::TtlExpiry => "ttl_expiry",
+            Self::VersionChange => "version_change",
+            Self::Resume => "resume",
+            Self::MetaInjection => "meta_injection",
+            Self::PlanMode => "plan_mode",
+            Self::RewindOrShrink => "rewind/shrink",
+            Self::WorkspaceEdit => "workspace_edit",
+            Self::MutationAtHuman => "prefix_mutation@human",
+            Self::MutationAtTool => "prefix_mutation@tool",
+            Self::SessionStart => "session_start",
+            Self::AgentStart => "agent_start",
+            Self::Fork => "fork",
+        }
+    }
 }
 
 /// Breaks of one cause.
@@ -181,6 +226,8 @@ pub struct CauseSum {
 pub struct BestPerSession {
     /// Cost of every session under its own best lifetime.
     pub cost: Cost,
+    /// Cost of the same requests under the lifetimes that they had.
+    pub against: Cost,
     /// Sessions by the name of their best arm.
     pub sessions: BTreeMap<String, u64>,
 }

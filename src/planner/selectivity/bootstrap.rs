@@ -43,7 +43,7 @@ fn share(sessions: &[Tally], state: &mut u64) -> f64 {
 }
 
 /// A number below `end`, which is at least 1: the high half of a product, with a bias far below anything that counts here.
-fn below(end: usize, state: &mut u64) -> usize {
+pub(crate) fn below(end: usize, state: &mut u64) -> usize {
     ((u128::from(next(state)) * end as u128) >> 64) as usize
 }
 

@@ -6,10 +6,11 @@ use crate::policies::history_trim::sheet::ReportNumbers;
 
 impl ReportNumbers {
     /// Holds the cost with the policy against that without, both by the same simulation. They are compared as
-    /// in every report ([`Cost::beside`]).
-    pub fn sides(&self, baseline: Cost, policy: Cost) -> Sides {
+    /// in every report ([`Cost::beside`]); `error` is what that simulation is off the bill, as a share.
+    pub fn sides(&self, (baseline, policy): (Cost, Cost), error: f64) -> Sides {
         let (before, after) = baseline.beside(&policy);
-        Sides { baseline, policy, verdict: verdict(before, after, self.margin_permille) }
+        let margin_permille = self.margin_permille.max((1_000.0 * error.abs()).ceil() as u32);
+        Sides { baseline, policy, verdict: verdict(before, after, margin_permille) }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{PolicyReport, TELEMETRY};
+use super::{Accuracy, PolicyReport, TELEMETRY};
 use crate::model::policy::breakage::Breakage;
 use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
+use crate::model::policy::distance::{Distance, Part};
 use crate::model::policy::outcome::{Bill, ExtraCalls, Outcome, Sides, Spread};
 
 /// The fields of the report; sessions one by one if asked for.
@@ -21,7 +22,7 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "fidelity": report.fidelity,
         "billed": is_billed.then(|| bill(&report.billed)),
         "baseline": billed.map(|outcome| bill(&outcome.total.baseline)),
-        "baseline_vs_bill": report.accuracy,
+        "baseline_vs_bill": report.accuracy.map(|accuracy| off_bill(&accuracy, report.distance.as_ref())),
         "simulated": told.map(|outcome| bill(&outcome.total.policy)),
         "delta": outcome.map(|outcome| delta(outcome, told.is_some())),
         "extra_costs": told.map(extra_costs),
@@ -30,6 +31,8 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "reread_iet": report.breakage.as_ref().filter(|_| is_billed).map(|_| report.reread.iet()),
         "distribution": told.map(|outcome| json!({ "per_session": spread(&outcome.spread) })),
         "by": told.map(|outcome| groups(outcome, by_session)),
+        "cells": told.map(|_| &report.cells),
+        "unpriced": told.map(unpriced),
         "uncached_iet_pct": report.uncached_change.filter(|_| told.is_some()).map(|change| 100.0 * change),
         "is_clear": told.map(|_| !report.is_unsure()),
         "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
@@ -39,6 +42,42 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "notes": report.notes,
         "shown": report.shown,
         "withheld": report.withheld,
+    })
+}
+
+/// How far the simulated log is from the bill, and where: the parts add up to the whole.
+fn off_bill(accuracy: &Accuracy, distance: Option<&Distance>) -> Value {
+    let mut fields = json!(accuracy);
+    fields["misses_bar"] = json!(accuracy.misses_bar());
+    fields["parts"] = json!(distance.map(|distance| {
+        let part = |part: &Part| {
+            json!({
+                "model": part.model,
+                "versions": part.versions,
+                "cause": part.cause,
+                "requests": part.apart.requests,
+                "differing": part.apart.differing,
+                "read_billed": part.apart.read_billed,
+                "read_simulated": part.apart.read_simulated,
+                "iet": part.apart.units() as f64 / UNITS_PER_TOKEN as f64,
+                "share_of_bill": part.apart.share_of(&distance.total.cost_billed),
+            })
+        };
+        distance.parts.iter().map(part).collect::<Vec<Value>>()
+    }));
+    fields["losses"] = json!(distance.map(|distance| &distance.losses));
+    fields
+}
+
+/// What has no price, by model.
+fn unpriced(outcome: &Outcome) -> Value {
+    let one = |(model, sides): (&str, &Sides)| {
+        (model.to_owned(), json!({ "requests": sides.unpriced_requests, "tokens": sides.unpriced_tokens() }))
+    };
+    json!({
+        "requests": outcome.total.unpriced_requests,
+        "tokens": outcome.total.unpriced_tokens(),
+        "by_model": outcome.unpriced().map(one).collect::<Map<String, Value>>(),
     })
 }
 
@@ -61,7 +100,8 @@ fn delta(outcome: &Outcome, is_told: bool) -> Value {
     if !is_told {
         ["iet", "iet_pct", "usd", "usd_pct"].iter().for_each(|field| delta[field] = Value::Null);
     }
-    let removed = i64::try_from(outcome.tokens_removed).unwrap_or(i64::MAX);
+    let removed =
+        i64::try_from(outcome.tokens_removed).unwrap_or(if outcome.tokens_removed < 0 { i64::MIN } else { i64::MAX });
     delta["tokens_removed"] = json!(Some(removed).filter(|&removed| is_told || removed != 0));
     delta
 }

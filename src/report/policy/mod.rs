@@ -17,12 +17,17 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::model::policy::breakage::Breakage;
+use crate::model::policy::cells::Cell;
 use crate::model::policy::cost::Cost;
+use crate::model::policy::distance::Distance;
 use crate::model::policy::outcome::{Bill, Outcome};
 use crate::report::table::Table;
 
 pub use json::json;
-pub use text::{basis, by_cost, comparison, dollars_missing, formulas, headline, sessions, sweep, write};
+pub use text::{
+    CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, formulas, headline, off_the_bar,
+    sessions, sweep, write,
+};
 
 /// The estimator of sizes that telemetry recorded: there is no usage then.
 pub const TELEMETRY: &str = "telemetry";
@@ -42,6 +47,10 @@ pub struct PolicyReport {
     pub billed: Bill,
     /// How the simulated log compares with that.
     pub accuracy: Option<Accuracy>,
+    /// Where that is off.
+    pub distance: Option<Distance>,
+    /// Parts of the logs by themselves.
+    pub cells: Vec<Cell>,
     /// What the policy comes to; none where nothing can be said about tokens.
     pub outcome: Option<Outcome>,
     /// What it breaks.
@@ -122,4 +131,13 @@ pub struct Accuracy {
     pub bias: f64,
     /// Simulated cost over billed cost, less one.
     pub cost_error: f64,
+    /// Largest distance of the cost from the bill that is no miss, either way.
+    pub cost_bar: f64,
+}
+
+impl Accuracy {
+    /// Whether the cost is further off the bill than it may be.
+    pub fn misses_bar(&self) -> bool {
+        self.cost_error.abs() > self.cost_bar
+    }
 }

@@ -2,37 +2,48 @@
 
 use crate::model::policy::calibration::Calibration;
 use crate::model::policy::cost::{Cost, Total};
-use crate::model::policy::prompt_cache::{AgainstBill, Cause, Count, IdleReads, PromptCache, Verdict};
+use crate::model::policy::prompt_cache::{AgainstBill, Count, IdleReads, PromptCache, Verdict};
 use crate::report::calibration;
 use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
 
 /// What the figures rest on, and in which direction they err.
-pub const NOTES: [&str; 4] = [
+const NOTES: [&str; 3] = [
     "requests that Claude Code does not log (most forks that share the prefix, most summarisers) are on nobody's bill here; \
      those that it logs as agents (acompact, aprompt_suggestion) are subagents on the bill; the fork that caches an answer before a person writes is assumed, with its measured size where the bill shows it",
     "the start of a request is not logged: the last record before its answer stands for it, which is late, so a little more \
      counts as expired; 15 s of slack make up for it",
-    "output is left out: logs report it too low",
     "variants are held against the simulated log, not against the bill; a difference within the simulation's own error (or \
      3 %) is called no clear winner",
 ];
 
+/// What the figures rest on; `with_output`: whether answers count.
+pub fn notes(with_output: bool) -> Vec<String> {
+    let left_out = (!with_output).then_some("output is left out: logs report it too low");
+    NOTES.into_iter().chain(left_out).map(str::to_owned).collect()
+}
+
 /// The first line, if nothing was set: what caching is worth, and whether another lifetime would be better.
 pub fn headline(found: &PromptCache) -> String {
     let saved = -found.uncached.cost.change_to(&found.billed.cost).unwrap_or_default();
+    let whole = whole(found);
     let cheaper = found.arms.iter().filter(|arm| arm.verdict == Verdict::Cheaper && !arm.name.starts_with("layout"));
     let best = cheaper.min_by_key(|arm| arm.total.cost.units).map_or_else(
         || "no other lifetime is clearly cheaper".to_owned(),
         |arm| {
-            let change = found.baseline.cost.change_to(&arm.total.cost).unwrap_or_default();
+            let change = arm.against.change_to(&arm.total.cost).unwrap_or_default();
             format!("{} would have cost {} less", arm.name, percent(-change))
         },
     );
     if saved < 0.0 {
-        return format!("caching made the input {} dearer than no cache would; {best}", percent(-saved));
+        return format!("caching made {whole} {} dearer than no cache would; {best}", percent(-saved));
     }
-    format!("caching took {} off the input's cost; {best}", percent(saved))
+    format!("caching took {} off the cost of {whole}; {best}", percent(saved))
+}
+
+/// What the costs are of.
+fn whole(found: &PromptCache) -> &'static str {
+    if found.billed.spent.output > 0 { "input and answers" } else { "the input" }
 }
 
 /// What was found, in sentences.
@@ -50,7 +61,8 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
     )];
     if let Some(change) = uncached.change_to(&found.billed.cost) {
         lines.push(format!(
-            "with the cache the input cost {} {} than without ({} instead of {})",
+            "with the cache {} cost {} {} than without ({} instead of {})",
+            whole(found),
             percent(change.abs()),
             if change > 0.0 { "more" } else { "less" },
             tokens(&found.billed.cost),
@@ -60,13 +72,13 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
     if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
         lines.push(format!(
             "the dearest cause of lost prefixes is {}: {}, {} tokens written again or billed in full, {} more than reading them",
-            word(*cause),
+            cause.word(),
             counted(sum.events, "break"),
             thousands(sum.tokens_again),
             cost(&sum.cost_lost)
         ));
     }
-    if let Some(change) = found.baseline.cost.change_to(&found.best_per_session.cost) {
+    if let Some(change) = found.best_per_session.against.change_to(&found.best_per_session.cost) {
         let sessions = found.best_per_session.sessions.iter().map(|(name, count)| format!("{name} in {count}"));
         lines.push(format!(
             "each session under its own best lifetime would cost {} less than all of them as they were: {}",
@@ -205,17 +217,17 @@ fn arms(found: &PromptCache) -> Table {
         "verdict",
     ]);
     let base = &found.baseline;
-    table.row(row("as it was (simulated)", base, base, None));
+    table.row(row("as it was (simulated)", base, &base.cost, None));
     for arm in &found.arms {
         let counts = (arm.sessions_better, arm.sessions_worse, arm.verdict);
-        table.row(row(&arm.name, &arm.total, base, Some(counts)));
+        table.row(row(&arm.name, &arm.total, &arm.against, Some(counts)));
     }
     table
 }
 
-fn row(name: &str, total: &Total, base: &Total, counts: Option<(u64, u64, Verdict)>) -> Vec<String> {
-    let change = base.cost.change_to(&total.cost);
-    let dollars = total.cost.usd().zip(base.cost.usd()).map_or_else(none, |(after, before)| signed(after - before, 2));
+fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, Verdict)>) -> Vec<String> {
+    let change = base.change_to(&total.cost);
+    let dollars = total.cost.usd().zip(base.usd()).map_or_else(none, |(after, before)| signed(after - before, 2));
     let session =
         |of: fn(&(u64, u64, Verdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
     vec![
@@ -227,16 +239,8 @@ fn row(name: &str, total: &Total, base: &Total, counts: Option<(u64, u64, Verdic
         dollars,
         session(|counts| counts.0),
         session(|counts| counts.1),
-        counts.map_or_else(none, |counts| verdict(counts.2).to_owned()),
+        counts.map_or_else(none, |counts| counts.2.words().to_owned()),
     ]
-}
-
-fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Cheaper => "cheaper",
-        Verdict::Dearer => "dearer",
-        Verdict::NoClearWinner => "no clear winner",
-    }
 }
 
 fn causes(found: &PromptCache) -> Table {
@@ -245,7 +249,7 @@ fn causes(found: &PromptCache) -> Table {
     rows.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.tokens_lost), **cause));
     for (cause, sum) in rows {
         table.row([
-            word(*cause).to_owned(),
+            cause.word().to_owned(),
             thousands(sum.events),
             thousands(sum.tokens_lost),
             thousands(sum.tokens_again),
@@ -254,23 +258,6 @@ fn causes(found: &PromptCache) -> Table {
         ]);
     }
     table
-}
-
-fn word(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Compaction => "compaction",
-        Cause::Microcompact => "microcompact",
-        Cause::ModelSwap => "model_swap",
-        Cause::TtlExpiry => "ttl_expiry",
-        Cause::VersionChange => "version_change",
-        Cause::Resume => "resume",
-        Cause::MetaInjection => "meta_injection",
-        Cause::PlanMode => "plan_mode",
-        Cause::RewindOrShrink => "rewind/shrink",
-        Cause::WorkspaceEdit => "workspace_edit",
-        Cause::MutationAtHuman => "prefix_mutation@human",
-        Cause::MutationAtTool => "prefix_mutation@tool",
-    }
 }
 
 fn accuracy(found: &PromptCache) -> Table {
@@ -323,8 +310,13 @@ fn millions(tokens: f64) -> String {
     format!("{:.1}", tokens / 1e6)
 }
 
+/// Dollars of what has a price, with what has none.
 fn cost(cost: &Cost) -> String {
-    cost.usd().map_or_else(|| tokens(cost), |usd| format!("${usd:.2}"))
+    let besides = match cost.unpriced_tokens {
+        0 => String::new(),
+        unpriced => format!(" besides {} without a price", counted(unpriced, "token")),
+    };
+    cost.usd().map_or_else(|| tokens(cost), |usd| format!("${usd:.2}{besides}"))
 }
 
 fn tokens(cost: &Cost) -> String {

@@ -5,8 +5,11 @@ use std::io::Write;
 use super::PolicyReport;
 use crate::error::Result;
 use crate::model::policy::breakage::{ClassCount, Strength};
+use crate::model::policy::cells::Cell;
 use crate::model::policy::cost::{Cost, Spent};
+use crate::model::policy::distance::{Apart, Distance, Losses};
 use crate::model::policy::outcome::{Outcome, Sides};
+use crate::model::policy::prompt_cache::{Count, Verdict};
 use crate::report::numbers::{counted, percent, signed as figure, thousands};
 use crate::report::table::{Format, Table};
 
@@ -18,25 +21,175 @@ pub fn write(
     explain: bool,
     width: Option<u16>,
 ) -> Result<()> {
+    if let Some(off) = off_the_bar(report) {
+        writeln!(out, "{off}\n")?;
+    }
     headline(out, report, form)?;
+    let parts = clear_parts(&[report]);
+    if !parts.is_empty() {
+        told_table(out, CLEAR_PARTS, &parts, form, width)?;
+        writeln!(out)?;
+    }
     if let Some(basis) = basis(report) {
         writeln!(out, "{}{basis}", if form == Format::Md { "- " } else { "  " })?;
     }
     section(out, "what it found", &report.summary)?;
     for (title, table) in &report.tables {
-        writeln!(out, "\n{title}")?;
-        if form == Format::Md {
-            writeln!(out)?;
-        }
-        table.write(out, form, width)?;
+        told_table(out, title, table, form, width)?;
     }
-    section(out, "examples of breaks", &report.shown)?;
+    let misses = report.accuracy.is_some_and(|accuracy| accuracy.misses_bar());
+    if let Some(distance) = report.distance.as_ref().filter(|_| explain || misses) {
+        told_table(out, OFF_THE_BILL, &parts_off(distance), form, width)?;
+    }
+    examples(out, report)?;
     if explain {
-        section(out, "how it is computed", &report.formulas)?;
-        section(out, "where approximations lean", &report.leanings)?;
+        explained(out, report)?;
     }
     section(out, "to be read beside these figures", &report.notes)?;
     Ok(())
+}
+
+fn told_table(out: &mut dyn Write, title: &str, table: &Table, form: Format, width: Option<u16>) -> Result<()> {
+    writeln!(out, "\n{title}")?;
+    if form == Format::Md {
+        writeln!(out)?;
+    }
+    table.write(out, form, width)
+}
+
+/// Records behind the examples of breaks, if they were asked for.
+pub fn examples(out: &mut dyn Write, report: &PolicyReport) -> Result<()> {
+    section(out, "examples of breaks", &report.shown)
+}
+
+/// Formulas of a report and where its approximations lean.
+pub fn explained(out: &mut dyn Write, report: &PolicyReport) -> Result<()> {
+    section(out, "how it is computed", &report.formulas)?;
+    section(out, "where approximations lean", &report.leanings)
+}
+
+/// Titles of the tables that every policy may have.
+pub const CLEAR_PARTS: &str = "parts of these logs where it is clear (95 % interval over sessions)";
+const OFF_THE_BILL: &str = "where the simulated log is off the bill, largest first";
+
+/// Causes of the distance from the bill that a table shows.
+const CAUSES_SHOWN: usize = 12;
+
+/// Causes of the distance from the bill that the first line names.
+const CAUSES_NAMED: usize = 3;
+
+/// A warning for the first line, if the simulated log costs more or less than the bill by more than it may.
+pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
+    let accuracy = report.accuracy.filter(|accuracy| accuracy.misses_bar())?;
+    let (error, bar) = (100.0 * accuracy.cost_error, 100.0 * accuracy.cost_bar);
+    let distance = report.distance.iter();
+    let named: Vec<String> = distance
+        .flat_map(|distance| distance.parts.iter().take(CAUSES_NAMED).map(move |part| (part, distance)))
+        .map(|(part, distance)| {
+            let share = 100.0 * part.apart.share_of(&distance.total.cost_billed);
+            format!("{} {} {} ({} %)", part.model, part.versions, part.cause.word(), figure(share, 1))
+        })
+        .collect();
+    let most = if named.is_empty() { String::new() } else { format!("; most of it: {}", named.join(", ")) };
+    Some(format!(
+        "the simulation misses its bar: the simulated log is {} % off the bill (bar ± {bar} %), so a difference of up to {} is no \
+         clear winner{most}",
+        figure(error, 1),
+        percent(accuracy.cost_error.abs())
+    ))
+}
+
+fn parts_off(distance: &Distance) -> Table {
+    let columns = [
+        "model",
+        "versions",
+        "before the request",
+        "#requests",
+        "#differing",
+        "#read, billed",
+        "#simulated",
+        "#of the bill",
+    ];
+    let mut table = Table::new(&columns);
+    let share = |part: &Apart| format!("{} %", figure(100.0 * part.share_of(&distance.total.cost_billed), 2));
+    let row = |name: [String; 3], apart: &Apart| {
+        let counts = [apart.requests, apart.differing, apart.read_billed, apart.read_simulated].map(thousands);
+        name.into_iter().chain(counts).chain([share(apart)]).collect::<Vec<_>>()
+    };
+    let mut rest = Apart::default();
+    for (place, part) in distance.parts.iter().enumerate() {
+        if place < CAUSES_SHOWN {
+            table.row(row([part.model.clone(), part.versions.clone(), part.cause.word().to_owned()], &part.apart));
+        } else {
+            rest.join(&part.apart);
+        }
+    }
+    if rest.requests > 0 {
+        table.row(row(["other".to_owned(), String::new(), String::new()], &rest));
+    }
+    table.row(row(["all".to_owned(), String::new(), String::new()], &distance.total));
+    table
+}
+
+/// Parts of the logs that a report tells of.
+pub(super) fn told_cells(report: &PolicyReport) -> &[Cell] {
+    if report.withheld.is_some() { &[] } else { &report.cells }
+}
+
+/// Parts of the logs in which one of these policies is clearly cheaper or dearer.
+pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
+    let mut table = Table::new(&[
+        "policy",
+        "by",
+        "part",
+        "#sessions",
+        "#requests",
+        "#cost",
+        "interval",
+        "#off the bill",
+        "verdict",
+    ]);
+    for report in reports {
+        for cell in told_cells(report).iter().filter(|cell| cell.verdict != Verdict::NoClearWinner) {
+            table.row([
+                report.policy.clone(),
+                cell.by.to_owned(),
+                shown(cell),
+                thousands(cell.sessions),
+                thousands(cell.requests),
+                format!("{} %", figure(100.0 * cell.change, 1)),
+                interval(cell),
+                format!("{} %", figure(100.0 * cell.off_bill, 1)),
+                cell.verdict.words().to_owned(),
+            ]);
+        }
+    }
+    table
+}
+
+/// A part by a name that fits into a table: pseudonyms are cut as elsewhere.
+fn shown(cell: &Cell) -> String {
+    if cell.by == "project" { cell.name.chars().take(12).collect() } else { cell.name.clone() }
+}
+
+fn interval(cell: &Cell) -> String {
+    let end = |end: Option<f64>| end.map_or_else(|| "–".to_owned(), |end| figure(100.0 * end, 1));
+    format!("[{}, {}]", end(cell.lower), end(cell.upper))
+}
+
+/// In a line: where the policy is clear, largest first by requests.
+fn where_clear(report: &PolicyReport) -> Vec<String> {
+    let clear = told_cells(report).iter().filter(|cell| cell.verdict != Verdict::NoClearWinner);
+    let line = |cell: &Cell| {
+        let name = match cell.by {
+            "context" => format!("in sessions with contexts of {} tokens", shown(cell)),
+            "model" => format!("with {}", shown(cell)),
+            by => format!("in {by} {}", shown(cell)),
+        };
+        let sessions = counted(cell.sessions, "session");
+        format!("{name} ({sessions}): {} % {}", figure(100.0 * cell.change, 1), interval(cell))
+    };
+    clear.map(line).collect()
 }
 
 fn section(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
@@ -72,11 +225,12 @@ pub fn formulas(report: &PolicyReport) -> Vec<String> {
     let parts = |bill: &crate::model::policy::outcome::Bill| {
         let spent = &bill.spent;
         format!(
-            "{} uncached, {} read, {} written for 5 minutes, {} for an hour: {}",
+            "{} uncached, {} read, {} written for 5 minutes, {} for an hour{}: {}",
             thousands(spent.uncached),
             thousands(spent.read),
             thousands(spent.write_5m),
             thousands(spent.write_1h),
+            if spent.output > 0 { format!(", {} answered", thousands(spent.output)) } else { String::new() },
             cost(&bill.cost)
         )
     };
@@ -160,12 +314,11 @@ fn answer(report: &PolicyReport) -> Vec<String> {
     if let Some(outcome) = told {
         let total = &outcome.total;
         let (policy, log) = (&total.policy.cost, &total.baseline.cost);
-        // Dollars on one side alone compare with nothing.
-        let both = policy.usd().and(log.usd()).is_some();
-        let told = |side: &Cost| if both { cost(side) } else { in_tokens(side) };
-        lines.push(format!("in all: {} instead of {}, simulated", told(policy), told(log)));
+        lines.push(format!("in all: {} instead of {}, simulated", cost(policy), cost(log)));
+        lines.extend(unpriced(outcome));
         lines.extend(spread(outcome));
     }
+    lines.extend(where_clear(report));
     if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
         lines.push(format!("where the provider caches nothing: {} %", figure(100.0 * change, 1)));
     }
@@ -258,13 +411,32 @@ fn basis_of(report: &PolicyReport) -> String {
             figure(100.0 * accuracy.bias, 2)
         )
     });
+    let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses)).unwrap_or_default();
     format!(
-        "basis: replayed over {}; sizes {}{}{}",
+        "basis: replayed over {}; sizes {}{}{}{lost}",
         counted(report.input.requests, "request"),
         fidelity.estimator,
         sizes.unwrap_or_default(),
         error.unwrap_or_default()
     )
+}
+
+/// At which rates prefixes were lost for no reason that the log has.
+fn lost(losses: &[Losses]) -> Option<String> {
+    let rate = |losses: &Losses| {
+        let place = if losses.place == "turn" { "where somebody wrote" } else { "within turns" };
+        let Count { n, k } = losses.count;
+        let share = percent(losses.count.value());
+        format!(
+            "{} of {} {place} ({share} [{:.1}, {:.1}])",
+            thousands(k),
+            thousands(n),
+            100.0 * losses.lower,
+            100.0 * losses.upper
+        )
+    };
+    let rates: Vec<String> = losses.iter().map(rate).collect();
+    (!rates.is_empty()).then(|| format!("; prefixes lost for no reason in the log: {}", rates.join(", ")))
 }
 
 fn in_tokens(cost: &Cost) -> String {
@@ -273,7 +445,8 @@ fn in_tokens(cost: &Cost) -> String {
 
 fn cost(cost: &Cost) -> String {
     let tokens = in_tokens(cost);
-    cost.usd().map_or(tokens.clone(), |usd| format!("${usd:.2} = {tokens}"))
+    let is = if cost.unpriced_tokens == 0 { "=" } else { "of" };
+    cost.usd().map_or(tokens.clone(), |usd| format!("${usd:.2} {is} {tokens}"))
 }
 
 fn signed(value: f64) -> String {
@@ -289,14 +462,15 @@ pub fn comparison(reports: &[PolicyReport]) -> Table {
     table
 }
 
-/// Why some rows of a comparison have no dollars, if some have and others have not.
-pub fn dollars_missing(reports: &[PolicyReport]) -> Option<&'static str> {
-    let told = reports.iter().filter(|report| report.withheld.is_none()).filter_map(|report| report.outcome.as_ref());
-    let (with, without): (Vec<_>, Vec<_>) = told.partition(|outcome| dollars(&outcome.total).is_some());
-    (!with.is_empty() && !without.is_empty()).then_some(
-        "rows without dollars have tokens without a price; their per cent are of input-equivalent tokens, and --policy NAME \
-         says which tokens these are",
-    )
+/// What dollars leave out.
+pub fn unpriced(outcome: &Outcome) -> Option<String> {
+    let one = |(model, sides): (&str, &Sides)| {
+        let requests = counted(sides.unpriced_requests, "request");
+        format!("{} of {requests} to {model}", counted(sides.unpriced_tokens(), "token"))
+    };
+    let models: Vec<String> = outcome.unpriced().map(one).collect();
+    (!models.is_empty())
+        .then(|| format!("without a price, and in no dollars or per cent of them: {}", models.join(", ")))
 }
 
 /// Cheapest first; those that claim nothing last.

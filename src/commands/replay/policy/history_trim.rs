@@ -31,9 +31,10 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let (stage, books) = HistoryTrim::new(rule, &scene.world.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
-        let (cached, uncached) = ((finished.baseline.cost(), finished.run.cost()), finished.uncached);
+        let uncached = &finished.uncached;
+        let costs = [Run::costs(finished.baseline, finished.run), Run::costs(&uncached.0, &uncached.1)];
         let edits = edits(finished.scene, finished.breaks);
-        let found = trimmed("as set", outcome, &sheet, (cached, uncached), finished.run, edits);
+        let found = trimmed("as set", outcome, &sheet, costs, finished, finished.run, edits);
         let mut tables = vec![
             ("tokens of messages by role and age".to_owned(), report::ages(&found.outcome)),
             ("prefix breaks that the log does not have".to_owned(), report::breaks(&found.outcome)),
@@ -71,26 +72,32 @@ fn variants(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
         };
         let (run, breaks, outcome) = under(finished.oracle);
         let plain = under(&none).0;
-        let costs = ((finished.baseline.cost(), run.cost()), (finished.uncached.0, plain.cost()));
-        let report = trimmed(&variant.name, outcome, sheet, costs, &run, edits(scene, &breaks));
+        let costs = [Run::costs(finished.baseline, &run), Run::costs(&finished.uncached.0, &plain)];
+        let report = trimmed(&variant.name, outcome, sheet, costs, finished, &run, edits(scene, &breaks));
         TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
     };
     sheet.variant.par_iter().map(one).collect()
 }
 
-/// Cost of log and policy, with a cache and without.
-type Costs = ((Cost, Cost), (Cost, Cost));
-
-fn trimmed(name: &str, outcome: TrimOutcome, sheet: &Sheet, costs: Costs, run: &Run, edits: Edits) -> TrimReport {
-    let ((before, after), (plain_before, plain_after)) = costs;
+/// Makes a report of a run; `costs` are those of log and policy, with a cache and without. Only the one with a cache is held
+/// against a bill.
+fn trimmed(
+    name: &str,
+    outcome: TrimOutcome,
+    sheet: &Sheet,
+    [cached, uncached]: [(Cost, Cost); 2],
+    finished: &Finished<'_>,
+    run: &Run,
+    edits: Edits,
+) -> TrimReport {
     TrimReport {
         name: name.to_owned(),
         elsewhere: None,
         outcome,
-        cached: sheet.report.sides(before, after),
+        cached: sheet.report.sides(cached, finished.scene.accuracy.cost_error),
         spent: run.spent(),
         edits: Some(edits),
-        uncached: sheet.report.sides(plain_before, plain_after),
+        uncached: sheet.report.sides(uncached, 0.0),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::model::timeline::Timeline;
+use crate::policies::cells::correct;
 use crate::policies::knobs::Setting;
 use crate::policies::sizes::Estimator;
 use crate::report::numbers::counted as counted_noun;
@@ -101,7 +102,8 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let cache = world::oracle(&shipped)?;
     let scene = input.pool.install(|| Scene::new(&world, &tools, &cache, replayed.as_ref()));
     if !flags.sweep.is_empty() {
-        let swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows, &counted))?;
+        let mut swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows, &counted))?;
+        correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &world.cells);
         check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
         input.tell(flags.output, context)?;
         show::sweep(flags, &swept, &input, context)?;
@@ -120,6 +122,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     };
     let mut reports: Vec<PolicyReport> =
         input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;
+    correct(reports.iter_mut().flat_map(|report| &mut report.cells), &world.cells);
     check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
         content::add(&mut reports, &input);
@@ -152,7 +155,13 @@ fn check(flags: &Flags<'_>, rows: &[Row]) -> Result<()> {
             .hint("add tool-filter, pick-tools or arg-check, or leave it out"));
     }
     let policy = flags.policy;
-    let of_logs = [("--sweep", !flags.sweep.is_empty()), ("--per-request", policy.per_request.is_some())];
+    let of_logs = [
+        ("--sweep", !flags.sweep.is_empty()),
+        ("--per-request", policy.per_request.is_some()),
+        ("--include-output", policy.include_output.is_some()),
+        ("--strict-pricing", policy.strict_pricing),
+        ("--estimator", policy.estimator.is_some()),
+    ];
     if let Some((flag, _)) = of_logs.iter().find(|(_, is_given)| *is_given && policy.from_telemetry) {
         return Err(Error::usage(format!("{flag} works with logs only")).hint("leave it or --from-telemetry out"));
     }
@@ -189,10 +198,11 @@ fn check_prices<'r>(flags: &Flags<'_>, reports: impl Iterator<Item = &'r PolicyR
         return Ok(());
     }
     for report in reports.filter(|report| report.withheld.is_none()) {
-        let Some((model, tokens)) = report.outcome.as_ref().and_then(|outcome| outcome.unpriced().next()) else {
+        let Some((model, sides)) = report.outcome.as_ref().and_then(|outcome| outcome.unpriced().next()) else {
             continue;
         };
-        let message = format!("{}: no price for {} of {model}", report.policy, counted_noun(tokens, "token"));
+        let tokens = counted_noun(sides.unpriced_tokens(), "token");
+        let message = format!("{}: no price for {tokens} of {model}", report.policy);
         return Err(Error::failed(message)
             .hint("add the price to a prices.toml of your own (--rules-dir), or leave --strict-pricing out"));
     }

@@ -39,7 +39,7 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
                 .chain([(unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden))])
                 .collect(),
             formulas: report::formulas(&found),
-            notes: report::NOTES.iter().map(|note| (*note).to_owned()).collect(),
+            notes: report::notes(scene.world.with_output),
             details: json!({
                 "prompt_cache": found,
                 "calibration": calibration,

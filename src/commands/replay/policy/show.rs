@@ -70,6 +70,9 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
         return csv::sweep(&swept.keys, &rows).write(context.out, form, context.width);
     }
     let first = rows.first().map(|(_, report)| *report);
+    if let Some(off) = first.and_then(report::off_the_bar) {
+        writeln!(context.out, "{off}\n")?;
+    }
     if let Some(report) = first {
         writeln!(context.out, "{}: each cell against the log", report.policy)?;
     }
@@ -106,10 +109,7 @@ fn in_words(
 ) -> Result<()> {
     let form = flags.output.form();
     if form == Format::Csv {
-        let table = match (flags.policy.per_session, reports) {
-            (true, [report]) => csv::sessions(report),
-            _ => csv::comparison(reports),
-        };
+        let table = if flags.policy.per_session { csv::sessions(reports) } else { csv::comparison(reports) };
         return table.write(context.out, form, context.width);
     }
     let damaged = input.map(|input| quality::of(&input.sources)).unwrap_or_default();
@@ -119,20 +119,43 @@ fn in_words(
     if let [one] = reports {
         report::write(context.out, one, form, flags.policy.explain, context.width)?;
         if flags.policy.per_session {
-            writeln!(context.out, "\nby session, in input-equivalent tokens")?;
+            writeln!(context.out, "\n{BY_SESSION}")?;
             report::sessions(one).write(context.out, form, context.width)?;
         }
         return Ok(());
     }
+    if let Some(off) = reports.iter().find_map(report::off_the_bar) {
+        writeln!(context.out, "{off}\n")?;
+    }
     report::comparison(reports).write(context.out, form, context.width)?;
-    for one in report::by_cost(reports) {
+    let cheapest_first = report::by_cost(reports);
+    let parts = report::clear_parts(&cheapest_first);
+    if !parts.is_empty() {
+        writeln!(context.out, "\n{}", report::CLEAR_PARTS)?;
+        parts.write(context.out, form, context.width)?;
+    }
+    for one in cheapest_first {
         writeln!(context.out)?;
         report::headline(context.out, one, form)?;
+        besides(flags, one, form, context)?;
     }
-    for line in
-        reports.iter().find_map(report::basis).into_iter().chain(report::dollars_missing(reports).map(str::to_owned))
-    {
+    if let Some(line) = reports.iter().find_map(report::basis) {
         writeln!(context.out, "\n{line}")?;
     }
     Ok(())
 }
+
+/// What a report of several adds where it is asked for.
+fn besides(flags: &Flags<'_>, one: &PolicyReport, form: Format, context: &mut Context<'_>) -> Result<()> {
+    report::examples(context.out, one)?;
+    if flags.policy.explain {
+        report::explained(context.out, one)?;
+    }
+    if flags.policy.per_session {
+        writeln!(context.out, "\n{BY_SESSION}")?;
+        report::sessions(one).write(context.out, form, context.width)?;
+    }
+    Ok(())
+}
+
+const BY_SESSION: &str = "by session, in input-equivalent tokens";

@@ -1,5 +1,7 @@
 //! Runs one stack of policies over the world and makes its report.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
@@ -8,21 +10,22 @@ use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::{World, oracle};
 use crate::commands::replay::policy::{compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 use crate::error::Result;
+use crate::model::names::Sym;
 use crate::model::policy::breakage::Break;
 use crate::model::policy::cost::Cost;
-use crate::model::policy::outcome::{Bill, Outcome};
-use crate::model::timeline::Request;
-use crate::policies::bill;
+use crate::model::policy::distance::{Apart, Distance};
+use crate::model::policy::outcome::Bill;
+use crate::policies::bill::{self, Blind};
 use crate::policies::breakage::Detectors;
 use crate::policies::breakage::tally::{penalties, tally};
 use crate::policies::breakage::watch::Watch;
-use crate::policies::cache_knobs::{HiddenForks, Knobs, Layout, Oracle};
+use crate::policies::cache_knobs::{Knobs, Layout, Oracle};
+use crate::policies::cells::cells;
+use crate::policies::distance;
 use crate::policies::drive::{Ground, Run};
-use crate::policies::money::unpriced_models;
 use crate::policies::oracle::written;
-use crate::policies::outcome::{answer, outcome};
+use crate::policies::outcome::outcome;
 use crate::policies::view::Stage;
-use crate::report::numbers::thousands;
 use crate::report::policy::{Accuracy, PolicyReport, formulas};
 use crate::report::table::Table;
 
@@ -47,25 +50,38 @@ pub struct Scene<'w> {
     pub billed: Bill,
     /// How far a simulation that sees no bill is from the bill.
     pub accuracy: Accuracy,
+    /// Where it is off.
+    pub distance: Distance,
+    /// The same by session and model.
+    apart: BTreeMap<(u32, Sym), Apart>,
 }
 
 impl<'w> Scene<'w> {
     /// Simulates the log itself. `shipped` is the cache with its default knobs.
     pub fn new(world: &'w World, tools: &'w Tools, shipped: &'w Oracle, replayed: Option<&'w Replayed>) -> Self {
         let ground = Ground::new(&world.timeline, &world.sizes, shipped, &world.prices);
-        let blind = shipped.with(Knobs { hidden_forks: HiddenForks::Estimated, ..shipped.knobs });
-        let (observed, blind) = rayon::join(|| ground.baseline(), || ground.under(&blind).baseline());
+        let ground = ground.counting_answers(world.with_output);
+        let (observed, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
         let against = bill::compare(&ground, &blind, |_| true);
         let accuracy = Accuracy {
             wape_read: against.wape(),
             exact_share: against.warm_tool_turns.value(),
             bias: against.bias(),
             cost_error: against.cost_error(),
+            cost_bar: world.bars.cost / 100.0,
         };
+        let key = |index: u32| {
+            let request = &world.timeline.requests[index as usize];
+            (world.timeline.chains[request.chain as usize].session, request.model)
+        };
+        let (distance, apart) = (
+            distance::distance(&ground, &blind.cost, &world.cells.resampling),
+            distance::by(&ground, &blind.cost, key),
+        );
         let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
         let total = bill::total(&ground);
         let billed = Bill { spent: total.spent, cost: total.cost };
-        Self { world, tools, replayed, ground, detectors, observed, billed, accuracy }
+        Self { world, tools, replayed, ground, detectors, observed, billed, accuracy, distance, apart }
     }
 
     /// Runs stages over all chains.
@@ -110,8 +126,8 @@ pub struct Finished<'a> {
     pub run: &'a Run,
     /// What it broke.
     pub breaks: &'a [Break],
-    /// Cost of log and policy where nothing is cached.
-    pub uncached: (Cost, Cost),
+    /// Log and policy where nothing is cached.
+    pub uncached: (Run, Run),
     /// Whether this policy was asked for by name, so that there is room for variants.
     pub is_named: bool,
     /// Whether it acts alone: else the runs are those of the whole stack.
@@ -167,28 +183,31 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     let watch = if is_named { watch.with_pairs() } else { watch };
     let (run, breaks) = scene.run_watched(&set, stages, watch);
     let is_asked = changes_contexts && is_named;
-    let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Cost::default(), Cost::default()) };
+    let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Run::default(), Run::default()) };
+    let (uncached_log, uncached_policy) = Run::costs(&uncached.0, &uncached.1);
     let is_alone = stack.0.len() == 1;
     let finished =
         Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_named, is_alone };
-    let besides = |request: &Request| {
-        if world.with_output { answer(&scene.ground.tariff, &world.sizes, request) } else { Bill::default() }
-    };
+    let outcome = outcome(&world.timeline, &baseline, &run);
+    let least = world.winner_percent_min / 100.0;
+    let is_compared = world.is_billed && outcome.total.policy != outcome.total.baseline;
+    let cells = is_compared.then(|| cells(&world.timeline, &outcome.by_session, &scene.apart, &world.cells, least));
     let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
     let mut report = PolicyReport {
         policy: stack.name(),
         leanings: world.leanings.of(&stack.0.iter().map(|policy| policy.name()).collect::<Vec<_>>(), true),
         knobs: knobs(sheets, stack)?,
         accuracy: world.is_billed.then_some(scene.accuracy),
-        outcome: Some(outcome(&world.timeline, &baseline, &run, &besides)),
+        distance: world.is_billed.then(|| scene.distance.clone()),
+        cells: cells.unwrap_or_default(),
+        outcome: Some(outcome),
         breakage: changes_contexts.then_some(broken),
         reread: rereads(scene, &breaks),
-        winner_min: world.winner_percent_min / 100.0,
-        uncached_change: if changes_contexts { uncached.0.change_to(&uncached.1) } else { None },
+        winner_min: least,
+        uncached_change: if changes_contexts { uncached_log.change_to(&uncached_policy) } else { None },
         notes: world.notes(&set).into_iter().chain(world.with_output.then(|| OUTPUT_NOTE.to_owned())).collect(),
         ..PolicyReport::default()
     };
-    report.notes.extend(report.outcome.as_ref().and_then(|outcome| unpriced(world, outcome)));
     report.formulas = formulas(&report);
     for (policy, conclude) in concluding {
         add(&mut report, policy, conclude(&finished));
@@ -200,12 +219,12 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     Ok(report)
 }
 
-/// Costs of log and stack where the provider caches nothing.
-fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Cost, Cost)> {
+/// Log and stack where the provider caches nothing.
+fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
     let set = scene.ground.oracle;
     let none = set.with(Knobs { layout: Layout::None, ..set.knobs });
     let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
-    Ok((scene.ground.under(&none).baseline().cost(), scene.run(&none, stages).0.cost()))
+    Ok((scene.ground.under(&none).baseline(), scene.run(&none, stages).0))
 }
 
 fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec<(Policy, Ready<'s>)>> {
@@ -234,24 +253,6 @@ fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
         tariff.cost(request.model, request.start, &spent)
     };
     penalties(breaks).map(one).sum()
-}
-
-/// Which models of a run have tokens without a price, so that it has no dollars. Models without any price are told anyway.
-fn unpriced(world: &World, outcome: &Outcome) -> Option<String> {
-    if !world.is_billed || outcome.unpriced().next().is_none() {
-        return None;
-    }
-    let known = unpriced_models(&world.timeline, &world.prices);
-    let unpriced = outcome.unpriced().filter(|(model, _)| !known.contains(model));
-    let names: Vec<String> =
-        unpriced.map(|(model, tokens)| format!("{model} ({} tokens)", thousands(tokens))).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "no dollars: there is no price for some of these tokens (a lifetime or a length of prompt that the table does not \
-             have): {}",
-            names.join(", ")
-        )
-    })
 }
 
 fn knobs(sheets: &Sheets, stack: &Stack) -> Result<Value> {

@@ -2,18 +2,24 @@
 
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::error::{Error, Result};
+use crate::model::policy::prompt_cache::Bars;
 use crate::model::timeline::Timeline;
+use crate::model::trace::Usage;
 use crate::policies::breakage::Sheet as BreakageSheet;
 use crate::policies::cache_knobs::{Knobs, Oracle};
+use crate::policies::cells::CellRules;
 use crate::policies::leanings::Leanings;
 use crate::policies::money::{Prices, unpriced_models};
 use crate::policies::prompt_cache::{Sheet as CacheSheet, unlisted};
 use crate::policies::sizes::{Estimator, SizeRules, Sizes};
-use crate::report::numbers::counted;
+use crate::report::numbers::{counted, thousands};
 use crate::rules::data::Data;
 
 /// Under which reason a timeline counts answers of the API that the log gives no usage for.
 pub const NO_USAGE: &str = "no_usage";
+
+/// Under which reason answers are counted whose usage says more tokens than any context can have.
+const OUT_OF_RANGE: &str = "usage_out_of_range";
 
 /// The ground of all policies.
 pub struct World {
@@ -31,6 +37,10 @@ pub struct World {
     pub leanings: Leanings,
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
+    /// What the simulation is held against.
+    pub bars: Bars,
+    /// How parts of the logs are looked at.
+    pub cells: CellRules,
     /// Whether answers count, by estimate.
     pub with_output: bool,
     /// Whether there is usage to be priced: not in telemetry.
@@ -52,10 +62,12 @@ impl World {
         let rules = SizeRules::parse(&data.text("policies/sizes.toml")?, &data.place("policies/sizes.toml"))?;
         let prices = Prices::parse(&data.text("prices.toml")?, &data.place("prices.toml"))?;
         let mut timeline = timeline;
+        leave_out_of_range(&mut timeline);
         // A policy may ask another model than the log does.
         prices.models().for_each(|model| _ = timeline.names.intern(model));
         let (cache, place) = (data.text("policies/prompt_cache.toml")?, data.place("policies/prompt_cache.toml"));
-        let winner_percent_min = CacheSheet::parse(&cache, &place)?.compare.winner_percent_min;
+        let CacheSheet { compare, bars, .. } = CacheSheet::parse(&cache, &place)?;
+        let cells = CellRules::parse(&data.text("policies/cells.toml")?, &data.place("policies/cells.toml"))?;
         let breakage =
             BreakageSheet::parse(&data.text("policies/breakage.toml")?, &data.place("policies/breakage.toml"))?;
         let leanings = Leanings::parse(&data.text("policies/leanings.toml")?, &data.place("policies/leanings.toml"))?;
@@ -75,7 +87,9 @@ impl World {
             prices,
             breakage,
             leanings,
-            winner_percent_min,
+            winner_percent_min: compare.winner_percent_min,
+            bars,
+            cells,
             with_output: false,
             is_billed,
         })
@@ -86,6 +100,11 @@ impl World {
         let mut notes = Vec::new();
         if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
             notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
+        }
+        if let Some(count) = self.timeline.skipped.get(OUT_OF_RANGE) {
+            let answers = counted(*count, "answer");
+            notes
+                .push(format!("{answers} with usage of more than {} tokens: not replayed", thousands(u32::MAX.into())));
         }
         if matches!(self.estimator, Estimator::Cl100k | Estimator::O200k) {
             let uncounted = self.timeline.blocks.iter().filter(|block| !block.is_counted()).count() as u64;
@@ -108,6 +127,23 @@ impl World {
             notes.push(format!("the smallest prefix that is cached is not known for {}", unlisted.join(", ")));
         }
         notes
+    }
+}
+
+/// Takes the usage of requests away that nobody was ever billed: sizes of contexts are counted in 32 bits.
+fn leave_out_of_range(timeline: &mut Timeline) {
+    let fits = |usage: &Usage| {
+        let all = [usage.cache_creation, usage.cache_read, usage.cache_creation_5m, usage.cache_creation_1h];
+        let prompt = all[..2].iter().fold(usage.input, |sum, &tokens| sum.saturating_add(tokens));
+        all.into_iter().chain([prompt, usage.output]).all(|tokens| u32::try_from(tokens).is_ok())
+    };
+    let mut count = 0;
+    for request in timeline.requests.iter_mut().filter(|request| !fits(&request.usage)) {
+        request.usage = Usage::default();
+        count += 1;
+    }
+    if count > 0 {
+        timeline.skipped.insert(OUT_OF_RANGE.to_owned(), count);
     }
 }
 
