@@ -33,7 +33,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::model::body_facts::BodyFacts;
 use crate::model::corpus::{Corpus, Source, SourceRows};
 use crate::model::history::History;
-use crate::model::id::{Id, IdMap};
+use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::Names;
 use crate::model::timeline_rows::FileTimeline;
 use crate::model::trace::{FileTrace, Millis};
@@ -82,6 +82,8 @@ pub struct Input {
     piped: Option<(FileTrace, Vec<BodyFacts>)>,
     /// What it says for a timeline, if one is wanted.
     pub(super) piped_timeline: Option<FileTimeline>,
+    /// Logs that are gone and left no timeline, once one was asked for.
+    pub(super) without_timeline: IdSet<Id>,
     pub(super) progress: bool,
 }
 
@@ -146,6 +148,7 @@ impl Input {
             piped_values: Default::default(),
             piped: None,
             piped_timeline: None,
+            without_timeline: IdSet::default(),
             progress: context.err_is_terminal && !output.quiet,
         };
         input.open_lake(args, output, context);
@@ -275,10 +278,11 @@ impl Input {
             let known = self.bring_up_to_date(true);
             self.notes.extend(known.notes);
             // Numbers change when a damaged lake had to be rebuilt.
-            let fresh: Vec<StoredSource> = known.files.into_iter().map(|file| file.stored).chain(known.kept).collect();
+            let fresh = known.files.into_iter().map(|file| file.stored).chain(known.kept);
+            let mut fresh: IdMap<Id, StoredSource> = fresh.map(|now| (now.key, now)).collect();
             for stored in &mut self.selected {
-                if let Some(now) = fresh.iter().find(|now| now.key == stored.key) {
-                    stored.clone_from(now);
+                if let Some(now) = fresh.remove(&stored.key) {
+                    *stored = now;
                 }
             }
             let loaded = known.loaded.expect("rows were asked for");

@@ -18,7 +18,7 @@ use crate::logs::read::{self, Job};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Gauge, Reader, TimelineGuide, read as timelines};
-use crate::model::id::Id;
+use crate::model::id::{Id, IdSet};
 use crate::model::timeline::Timeline;
 use crate::model::timeline_rows::FileTimeline;
 use crate::model::tokenizer::{Tokens, VOCABULARIES};
@@ -111,14 +111,14 @@ impl Input {
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
         let sources = self.sources.iter().zip(&self.selected).enumerate();
         let missing = sources.filter(|(index, (source, _))| !source.is_sidecar() && !known.contains_key(index));
-        let (mut places, mut jobs, mut gone) = (Vec::new(), Vec::new(), 0);
+        let (mut places, mut jobs, mut gone) = (Vec::new(), Vec::new(), IdSet::default());
         for (index, (source, stored)) in missing {
             match source.path.as_deref().and_then(|path| listed.get(path)) {
                 Some(file) => {
                     places.push(index);
                     jobs.push(Job { path: &file.path, packing: file.packing, from: 0, to: stored.bytes });
                 }
-                None => gone += 1,
+                None => drop(gone.insert(source.key)),
             }
         }
         let knobs = self.formats.knobs();
@@ -130,10 +130,11 @@ impl Input {
         let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
         drop(progress);
         let files = places.into_iter().zip(read.into_iter().map(|(file, _)| file)).collect();
-        if gone > 0 {
-            let logs = numbers::counted(gone, "deleted log");
+        if !gone.is_empty() {
+            let logs = numbers::counted(gone.len() as u64, "deleted log");
             self.notes.push(format!("{logs} left no timeline: no policy was replayed while they were there"));
         }
+        self.without_timeline = gone;
         files
     }
 

@@ -16,7 +16,7 @@ use crate::model::trace::{
 };
 
 /// Version of the lake's schema and of the meaning of its columns.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions"];

@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Units of one uncached input token: every published rate is a whole number of them.
 pub const UNITS_PER_TOKEN: u64 = 200;
@@ -65,11 +65,18 @@ impl Sum for Spent {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Cost {
     /// Nano-dollars of all priced tokens, at list prices.
+    #[serde(serialize_with = "saturating")]
     pub nano_usd: u128,
     /// The same as uncached input tokens of the model, times [`UNITS_PER_TOKEN`]; unpriced tokens at the usual ratios.
+    #[serde(serialize_with = "saturating")]
     pub units: u128,
     /// Tokens that no price is known for: they are in `units`, not in `nano_usd`.
     pub unpriced_tokens: u64,
+}
+
+/// JSON has no room for more than 64 bits; what is beyond them is written as the largest number.
+fn saturating<S: Serializer>(number: &u128, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(*number).unwrap_or(u64::MAX))
 }
 
 impl Cost {
