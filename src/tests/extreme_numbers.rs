@@ -94,7 +94,7 @@ proptest! {
         home.write(".claude/projects/p/s-main.jsonl", log(&records));
         for command in COMMANDS {
             for form in ["table", "json"] {
-                let outcome = home.run(&[&command[..], &["--format", form]].concat());
+                let outcome = home.run(&[command, &["--format", form]].concat());
                 prop_assert!(!outcome.err.contains("panicked"), "{command:?}: {}", outcome.err);
             }
         }
