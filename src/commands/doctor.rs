@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::input::Input;
+use crate::commands::reconcile;
 use crate::commands::responses::surroundings;
 use crate::commands::window;
 use crate::context::Context;
@@ -31,6 +32,10 @@ pub struct Args {
     /// The configuration to look at. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Show how the counts of ingest, mine, replay and the policies go into each other, over all that is known; fails if
+    /// they do not.
+    #[arg(long, conflicts_with_all = ["since", "until", "days"])]
+    reconcile: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -45,6 +50,9 @@ struct Line {
 
 /// Examines everything and prints it. Fails if there is nothing to read.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    if args.reconcile {
+        return reconcile::run(&args.input, &args.output, context);
+    }
     let mut lines = places(args, context);
     lines.push(configuration(args, context));
     lines.extend(recorded(args, context));

@@ -116,7 +116,9 @@ fn summary(input: &Input, said: &Said) -> Table {
     row("records", totals.records, parts(&broken));
     let span = overview.span_ms.map(|(first, last)| format!("{} … {}", date(first), date(last)));
     row("sessions", overview.sessions, span.unwrap_or_default());
-    row("chains with calls", overview.chains, counted(overview.subagents(), "subagent"));
+    let in_progress = [(overview.subagents_in_progress, "of them in progress records only")];
+    let subagents = [counted(overview.subagents(), "subagent"), parts(&in_progress)];
+    row("chains with calls", overview.chains, subagents.join(", ").trim_end_matches(", ").to_owned());
     let cleared = [(overview.evictions, "results cleared by micro-compaction")];
     row("compactions", overview.compactions, parts(&cleared));
     let states = Status::ALL.map(|status| (overview.status.get(status.key()).copied().unwrap_or(0), status.key()));
@@ -124,7 +126,10 @@ fn summary(input: &Input, said: &Said) -> Table {
     let copies = [(merged.duplicate_call, "merged"), (merged.superseded_progress, "in progress records left out")];
     row("copies of calls", merged.duplicate_call + merged.superseded_progress, parts(&copies));
     row("results without a call", merged.orphan_result, String::new());
-    let bound = format!("{} without stop_reason: output is a lower bound", thousands(overview.messages_unfinished));
+    let mut bound = format!("{} without stop_reason: output is a lower bound", thousands(overview.messages_unfinished));
+    if overview.subagents_in_progress > 0 {
+        bound += "; none in progress records";
+    }
     row("API messages, each once", overview.messages, bound);
     row("copies of messages merged", merged.duplicate_message, String::new());
     table

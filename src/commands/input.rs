@@ -32,7 +32,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::model::body_facts::BodyFacts;
 use crate::model::corpus::{Corpus, Source, SourceRows};
 use crate::model::history::History;
-use crate::model::id::{Id, IdMap};
+use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::Names;
 use crate::model::timeline_rows::FileTimeline;
 use crate::model::trace::{FileTrace, Millis};
@@ -90,6 +90,8 @@ pub struct Input {
     piped: Option<(FileTrace, Vec<BodyFacts>)>,
     /// What it says for a timeline, if one is wanted.
     pub(super) piped_timeline: Option<FileTimeline>,
+    /// Logs that are gone and left no timeline, once one was asked for.
+    pub(super) without_timeline: IdSet<Id>,
     pub(super) progress: bool,
 }
 
@@ -158,6 +160,7 @@ impl Input {
             piped_source: None,
             piped: None,
             piped_timeline: None,
+            without_timeline: IdSet::default(),
             progress: context.err_is_terminal && !output.quiet,
         };
         input.open_lake(args, context);

@@ -12,6 +12,7 @@ pub mod laid;
 pub mod man;
 pub mod mine;
 mod prune;
+pub mod reconcile;
 pub mod replay;
 pub mod responses;
 pub mod timeline;

@@ -20,7 +20,7 @@ use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Gauge, Reader, TimelineGuide, read as timelines};
 use crate::model::damage::Reason;
-use crate::model::id::Id;
+use crate::model::id::{Id, IdSet};
 use crate::model::timeline::Timeline;
 use crate::model::timeline_rows::FileTimeline;
 use crate::model::tokenizer::{Tokens, VOCABULARIES};
@@ -124,14 +124,14 @@ impl Input {
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
         let sources = self.sources.iter().zip(&self.selected).enumerate();
         let missing = sources.filter(|(index, (source, _))| !source.is_sidecar() && !known.contains_key(index));
-        let (mut places, mut jobs, mut gone) = (Vec::new(), Vec::new(), 0);
+        let (mut places, mut jobs, mut gone) = (Vec::new(), Vec::new(), IdSet::default());
         for (index, (source, stored)) in missing {
             match source.path.as_deref().and_then(|path| listed.get(path)) {
                 Some(file) => {
                     places.push(index);
                     jobs.push(Job { path: &file.path, packing: file.packing, from: 0, to: stored.bytes });
                 }
-                None => gone += 1,
+                None => drop(gone.insert(source.key)),
             }
         }
         let knobs = self.formats.knobs();
@@ -152,14 +152,15 @@ impl Input {
                 files.push((place, file));
             }
         }
-        if gone > 0 {
-            let logs = numbers::counted(gone, "deleted log");
+        if !gone.is_empty() {
+            let logs = numbers::counted(gone.len() as u64, "deleted log");
             self.note([format!("{logs} left no timeline: no policy was replayed while they were there")]);
         }
         for (path, why) in unreadable {
             self.note([format!("{} is missing from this report: {why}", path.display())]);
             self.listing.unreadable.push((path, why));
         }
+        self.without_timeline = gone;
         files
     }
 

@@ -9,19 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
+use crate::logs::copies::{Facts, Standing, standings};
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::trace::{
     Answered, Asked, ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind,
-    SUMMARY_WITHIN_RECORDS, SessionRow, Status, earlier,
+    SUMMARY_WITHIN_RECORDS, SessionRow, Status, Usage, earlier,
 };
 
 /// Builds the history of all session logs of a corpus.
 pub fn assemble(corpus: &Corpus) -> History {
-    let mut files: Vec<File<'_>> =
-        corpus.files.iter().filter(|file| !file.source.is_sidecar()).map(File::new).collect();
+    let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
+    let standings = standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
+    let mut files: Vec<File<'_>> = logs.into_iter().zip(standings).map(|(rows, at)| File::new(rows, at)).collect();
     let sessions = sessions(&files, &corpus.names);
     let session_index: IdMap<Id, u32> =
         sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
@@ -29,25 +31,81 @@ pub fn assemble(corpus: &Corpus) -> History {
     for file in &mut files {
         file.resolve(&session_index, &recorded);
     }
+    let superseded = superseded(&files);
     let (mut laid_out, (messages, duplicate_message)) = rayon::join(
         || {
             let mut history = History::default();
-            let calls = canonical_calls(&files, &mut history.merged);
+            let calls = canonical_calls(&files, &superseded, &mut history.merged);
             lay_out(&files, calls, &mut history);
             history
         },
-        || messages(&files, &corpus.names),
+        || messages(&files, &superseded, &corpus.names),
     );
     laid_out.merged.duplicate_message = duplicate_message;
     laid_out.merged.sidecar_files = (corpus.files.len() - files.len()) as u64;
     History { sessions, messages, ..laid_out }
 }
 
+/// The logs of which another file says all.
+pub fn repeated_files(corpus: &Corpus) -> IdSet<Id> {
+    let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
+    let standings = standings(logs.iter().map(|file| facts(file, &corpus.names)).collect());
+    logs.iter().zip(standings).filter(|(_, at)| at.is_repeated).map(|(file, _)| file.source.key).collect()
+}
+
+/// Orders files; what a file says decides where times do not, never its name.
+type Age = ([bool; 2], Millis, Millis, Id);
+
+/// What a file says: nothing that depends on its name, or on what else stands in it.
+fn facts(file: &SourceRows, names: &Names) -> Facts {
+    let rows = &file.rows;
+    let mut facts = Facts::default();
+    for row in &rows.sessions {
+        facts.session(row.session);
+    }
+    for key in &rows.chains {
+        facts.session(key.session);
+    }
+    let reader = |chain: u32| {
+        let ChainKey { agent, place, .. } = rows.chains[chain as usize];
+        [&agent.0[..], &[place as u8]].concat()
+    };
+    for row in &rows.calls {
+        let kind = [b'c', row.progress.into()];
+        if let Some(asked) = &row.asked {
+            let Asked { record, message, tool, chain, ts, input_bytes, path, .. } = *asked;
+            let numbers = [ts.to_le_bytes(), i64::from(input_bytes).to_le_bytes()];
+            let ids = [row.call.0, message.0, path.0];
+            let tool = names.text(tool).as_bytes();
+            facts.add(Some(record), &[&kind, ids.as_flattened(), &reader(chain), numbers.as_flattened(), tool]);
+        }
+        if let Some(answered) = &row.answered {
+            let Answered { record, ts, chars, body, kind: content, status, .. } = *answered;
+            let (ids, numbers) = ([row.call.0, body.0], [ts.to_le_bytes(), i64::from(chars).to_le_bytes()]);
+            let end = [content as u8, status as u8];
+            facts.add(Some(record), &[&kind, ids.as_flattened(), numbers.as_flattened(), &end]);
+        }
+    }
+    for row in &rows.messages {
+        let Usage { input, output, cache_creation, cache_read, .. } = row.usage;
+        let numbers = [input, output, cache_creation, cache_read].map(u64::to_le_bytes);
+        let all = [&row.ts.to_le_bytes(), numbers.as_flattened(), names.text(row.model).as_bytes()].concat();
+        // Copies of a message differ in what they know of it.
+        facts.add(None, &[b"m", &row.id.0, &reader(row.chain), if row.id.is_some() { &[] } else { &all }]);
+    }
+    for mark in &rows.marks {
+        facts.add(Some(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
+    }
+    facts
+}
+
 /// One log with what is needed to place its rows.
 struct File<'a> {
     rows: &'a SourceRows,
-    /// Decides between copies: the file whose calls began first, then the one that ended first.
-    age: (Millis, Millis, Id),
+    /// Whether another file says all that this one does: then it is asked for nothing but what may grow.
+    is_repeated: bool,
+    /// Decides between copies: a file with calls, the one that began first, then the one that ended first.
+    age: Age,
     /// Root record of each inline side-chain record, by record number.
     roots: BTreeMap<u32, Id>,
     /// Compactions by chain of the file: record number and identity, in order.
@@ -59,23 +117,28 @@ struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    fn new(rows: &'a SourceRows) -> Self {
-        let times = || rows.rows.calls.iter().filter_map(|row| row.asked).map(|asked| asked.ts);
-        let age = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME), rows.source.key);
+    fn new(rows: &'a SourceRows, Standing { is_repeated, digest }: Standing) -> Self {
+        let asked = || rows.rows.calls.iter().filter_map(|row| row.asked);
+        let first = asked().map(|asked| asked.ts).fold(NO_TIME, earlier);
+        let last = asked().map(|asked| asked.ts).max().unwrap_or(NO_TIME);
+        let age = ([is_repeated, asked().next().is_none()], first, last, digest);
         let (roots, compactions, prompts) = (side_chain_roots(rows), compactions(rows), prompts(rows));
-        Self { rows, age, roots, compactions, prompts, chains: Vec::new() }
+        Self { rows, is_repeated, age, roots, compactions, prompts, chains: Vec::new() }
     }
 
     /// Looks up the sessions of the file's chains.
     fn resolve(&mut self, sessions: &IdMap<Id, u32>, recorded: &BTreeSet<(Id, Id)>) {
-        let session = |key: &ChainKey| if key.session.is_some() { key.session } else { self.rows.source.key };
         let keys = self.rows.rows.chains.iter();
         self.chains = keys
             .map(|key| {
                 let superseded = key.place == Place::Progress && recorded.contains(&(key.session, key.agent));
-                if superseded { None } else { sessions.get(&session(key)).copied() }
+                if superseded { None } else { sessions.get(&self.session(key)).copied() }
             })
             .collect();
+    }
+
+    fn session(&self, key: &ChainKey) -> Id {
+        if key.session.is_some() { key.session } else { self.rows.source.key }
     }
 
     fn place(&self, chain: u32) -> Place {
@@ -177,18 +240,17 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
     let mut projects: BTreeMap<Id, (Millis, Id, Id)> = BTreeMap::new();
     for file in files {
         for row in &file.rows.rows.sessions {
-            if row.project.is_some() {
+            if row.project.is_some() && !file.is_repeated {
                 let named = (row.ts_first, row.project, row.project_name);
                 projects.entry(row.session).and_modify(|first| *first = named.min(*first)).or_insert(named);
             }
             rows.entry(row.session).and_modify(|known| known.merge(row, names)).or_insert(*row);
         }
-        for key in &file.rows.rows.chains {
-            let session = if key.session.is_some() { key.session } else { file.rows.source.key };
-            if file.rows.rows.sessions.iter().all(|row| row.session != session) {
-                let row = SessionRow { session, ..nameless_session(file) };
-                rows.entry(session).and_modify(|known| known.merge(&row, names)).or_insert(row);
-            }
+        let own: IdSet<Id> = file.rows.rows.sessions.iter().map(|row| row.session).collect();
+        let told = file.rows.rows.chains.iter().filter(|_| !file.is_repeated).map(|key| file.session(key));
+        for session in told.filter(|session| !own.contains(session)) {
+            let row = SessionRow { session, ..nameless_session(file) };
+            rows.entry(session).and_modify(|known| known.merge(&row, names)).or_insert(row);
         }
     }
     let session = |row: SessionRow| {
@@ -207,8 +269,8 @@ fn nameless_session(file: &File<'_>) -> SessionRow {
         project_name: Id::NONE,
         project_record: u32::MAX,
         version: Sym(0),
-        ts_first: file.age.0,
-        ts_last: file.age.1,
+        ts_first: file.age.1,
+        ts_last: file.age.2,
         records: 0,
     }
 }
@@ -217,6 +279,20 @@ fn nameless_session(file: &File<'_>) -> SessionRow {
 fn better_recorded(files: &[File<'_>]) -> BTreeSet<(Id, Id)> {
     let chains = files.iter().flat_map(|file| &file.rows.rows.chains);
     chains.filter(|key| key.place == Place::AgentFile).map(|key| (key.session, key.agent)).collect()
+}
+
+/// Calls and messages in progress records that are set aside. A fork repeats them in the name of another session, where
+/// nobody recorded the subagent: there they are set aside, too.
+fn superseded(files: &[File<'_>]) -> IdSet<Id> {
+    let mut out = IdSet::default();
+    for file in files.iter().filter(|file| !file.is_repeated) {
+        let is_aside = |chain: u32| file.place(chain) == Place::Progress && file.chains[chain as usize].is_none();
+        let asked = file.rows.rows.calls.iter().filter(|row| row.asked.is_some_and(|asked| is_aside(asked.chain)));
+        out.extend(asked.map(|row| row.call));
+        out.extend(file.rows.rows.messages.iter().filter(|row| is_aside(row.chain)).map(|row| row.id));
+    }
+    out.remove(&Id::NONE);
+    out
 }
 
 /// A call with the file whose copy of it counts.
@@ -232,7 +308,7 @@ struct Canonical {
 
 /// A record of its own before a progress record, the file of the call before others, older files before younger ones,
 /// the last of several in a file.
-type AnswerRank = (bool, bool, (Millis, Millis, Id), Reverse<u32>);
+type AnswerRank = (bool, bool, Age, Reverse<u32>);
 
 /// An answer that does not stand with the copy of the call that counts.
 struct Loose {
@@ -243,7 +319,7 @@ struct Loose {
 }
 
 /// Each call once: the best place, then the oldest file, then the first line; and the best answer to it.
-fn canonical_calls(files: &[File<'_>], merged: &mut Merged) -> Vec<Canonical> {
+fn canonical_calls(files: &[File<'_>], superseded: &IdSet<Id>, merged: &mut Merged) -> Vec<Canonical> {
     let rows = files.iter().map(|file| file.rows.rows.calls.len()).sum();
     let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
     let mut calls: Vec<Canonical> = Vec::with_capacity(rows);
@@ -252,11 +328,16 @@ fn canonical_calls(files: &[File<'_>], merged: &mut Merged) -> Vec<Canonical> {
         for row in &file.rows.rows.calls {
             let here = |answered| Loose { file: index as u32, id: row.call, answered, progress: row.progress };
             let Some(asked) = row.asked else {
-                loose.extend(row.answered.map(here));
+                loose.extend(row.answered.map(here).filter(|_| !file.is_repeated));
                 continue;
             };
-            if file.chains[asked.chain as usize].is_none() {
-                merged.superseded_progress += 1;
+            let is_aside = row.progress && superseded.contains(&row.call);
+            if is_aside || file.chains[asked.chain as usize].is_none() {
+                merged.superseded_progress += u64::from(file.place(asked.chain) == Place::Progress);
+                continue;
+            }
+            if file.is_repeated {
+                merged.duplicate_call += 1;
                 continue;
             }
             let rank = |block| (row.progress, false, file.age, Reverse(block));
@@ -341,17 +422,57 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
     if let Some(key) = current {
         chains.entry(key).or_default().append(&mut run);
     }
-    let owners = compaction_owners(files);
+    let mut compactions: IdMap<Id, Opened> = IdMap::default();
     history.calls.reserve_exact(chains.values().map(Vec::len).sum());
     for ((session, _, agent, place), mut calls) in chains {
         in_conversation_order(files, &mut calls);
         let start = history.calls.len();
         let chain = history.chains.len() as u32;
-        number(files, &calls, chain, history);
-        let compactions = chain_compactions(files, &owners, &calls);
-        history.chains.push(Chain { session, agent, place, calls: start..history.calls.len(), compactions });
+        let partitions = number(files, &calls, chain, history);
+        find_compactions(files, &calls, &partitions, chain, &mut compactions);
+        let calls = start..history.calls.len();
+        history.chains.push(Chain { session, agent, place, calls, compactions: Vec::new() });
+    }
+    let mut opened: Vec<(u32, u32)> = compactions.into_values().map(|found| (found.chain, found.partition)).collect();
+    opened.sort_unstable();
+    for (chain, partition) in opened {
+        history.chains[chain as usize].compactions.push(partition);
     }
     history.evictions = evictions(files, history);
+}
+
+/// Where a compaction counts.
+struct Opened {
+    age: Age,
+    chain: u32,
+    partition: u32,
+}
+
+/// Looks through the files that hold the calls of a chain for compactions. Each counts in the oldest of them: copies in
+/// forks and resumed sessions do not count again, and a copy without any call that counts says nothing.
+fn find_compactions(
+    files: &[File<'_>],
+    calls: &[Canonical],
+    partitions: &[u32],
+    chain: u32,
+    found: &mut IdMap<Id, Opened>,
+) {
+    let mut places: BTreeMap<(u32, u32), Vec<(u32, u32)>> = BTreeMap::new();
+    for (call, &partition) in calls.iter().zip(partitions) {
+        places.entry((call.file, call.asked.chain)).or_default().push((call.asked.record, partition));
+    }
+    for ((file, file_chain), mut calls) in places {
+        calls.sort_unstable();
+        let age = files[file as usize].age;
+        for &(record, id) in files[file as usize].compactions.get(&file_chain).into_iter().flatten() {
+            let next = calls.get(calls.partition_point(|&(at, _)| at < record));
+            let partition = next.or(calls.last()).map_or(0, |last| last.1 + u32::from(next.is_none()));
+            let is_older = found.get(&id).is_none_or(|known| age < known.age);
+            if is_older {
+                found.insert(id, Opened { age, chain, partition });
+            }
+        }
+    }
 }
 
 /// Lines of one file keep their order; the files of a chain follow each other by the time of their first call in it.
@@ -367,7 +488,8 @@ fn in_conversation_order(files: &[File<'_>], calls: &mut [Canonical]) {
     calls.sort_by_cached_key(|call| (begins[&call.file], files[call.file as usize].age, call.asked.block));
 }
 
-fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut History) {
+/// Adds the calls of a chain to the history; their partitions, in the order of the log.
+fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut History) -> Vec<u32> {
     let start = history.calls.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let mut next_step = 0;
@@ -385,8 +507,10 @@ fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut His
         let turn = turn.number(file.turn(asked.chain, asked.record));
         history.calls.push(Call { chain, step, partition, turn, ..unplaced(call) });
     }
+    let partitions = history.calls[start..].iter().map(|call| call.partition).collect();
     // The lines of one message need not be contiguous: its calls come together at the place of the first.
     history.calls[start..].sort_by_key(|call| call.step);
+    partitions
 }
 
 /// Numbers stretches of a chain by what opened them.
@@ -434,64 +558,70 @@ fn unplaced(call: &Canonical) -> Call {
     }
 }
 
-/// The oldest file that shows each compaction: copies in forks and resumed sessions do not count again.
-fn compaction_owners(files: &[File<'_>]) -> IdMap<Id, u32> {
-    let mut owners: IdMap<Id, u32> = IdMap::default();
-    for (index, file) in files.iter().enumerate() {
-        for (_, id) in file.compactions.values().flatten() {
-            let owner = owners.entry(*id).or_insert(index as u32);
-            if file.age < files[*owner as usize].age {
-                *owner = index as u32;
-            }
-        }
-    }
-    owners
-}
-
-/// Compactions of a chain that no older file shows.
-fn chain_compactions(files: &[File<'_>], owners: &IdMap<Id, u32>, calls: &[Canonical]) -> u32 {
-    let mut shown: Vec<(u32, u32)> = calls.iter().map(|call| (call.file, call.asked.chain)).collect();
-    shown.dedup();
-    let own = shown.iter().flat_map(|(file, chain)| {
-        let marks = files[*file as usize].compactions.get(chain).into_iter().flatten();
-        marks.map(|&(_, id)| id).filter(|id| owners.get(id) == Some(file))
-    });
-    own.collect::<BTreeSet<Id>>().len() as u32
-}
-
+/// The results that micro-compactions cleared. A boundary's copies may lack calls before it: the copy that has most of
+/// them knows best where it stands. Of several boundaries that clear a call the first one counts.
 fn evictions(files: &[File<'_>], history: &History) -> Vec<Eviction> {
-    let marked = |file: &File<'_>| file.rows.rows.marks.iter().any(|mark| mark.kind == MarkKind::Evicted);
-    if !files.iter().any(marked) {
+    let marks = |file: &File<'_>| {
+        let marks = file.rows.rows.marks.iter().filter(|_| !file.is_repeated);
+        marks.filter(|mark| mark.kind == MarkKind::Evicted).copied().collect::<Vec<MarkRow>>()
+    };
+    let marked: Vec<(&File<'_>, Vec<MarkRow>)> =
+        files.iter().map(|file| (file, marks(file))).filter(|(_, marks)| !marks.is_empty()).collect();
+    if marked.is_empty() {
         return Vec::new();
     }
     let index: IdMap<Id, usize> = history.calls.iter().enumerate().map(|(index, call)| (call.id, index)).collect();
-    let mut out: BTreeSet<Eviction> = BTreeSet::new();
-    for file in files {
-        for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Evicted) {
+    let mut found: BTreeMap<(usize, Id), usize> = BTreeMap::new();
+    for (file, marks) in marked {
+        let asked = file.rows.rows.calls.iter().filter_map(|row| Some((row.asked?.record, *index.get(&row.call)?)));
+        let mut asked: Vec<(u32, usize)> = asked.collect();
+        asked.sort_unstable();
+        let mut asked = asked.into_iter().peekable();
+        // By chain: the call behind the last one that was asked before the mark.
+        let mut next: BTreeMap<u32, usize> = BTreeMap::new();
+        for mark in marks {
+            while let Some((_, call)) = asked.next_if(|&(record, _)| record < mark.record) {
+                let next = next.entry(history.calls[call].chain).or_default();
+                *next = (*next).max(call + 1);
+            }
             let Some(&call) = index.get(&mark.id) else { continue };
-            let chain = history.calls[call].chain;
-            let earlier = file.rows.rows.calls.iter().filter(|row| {
-                row.asked.is_some_and(|asked| asked.record < mark.record)
-                    && index.get(&row.call).is_some_and(|&call| history.calls[call].chain == chain)
-            });
-            let before = earlier.filter_map(|row| index.get(&row.call)).max().map_or(call, |last| *last) + 1;
-            out.insert(Eviction { chain, before, call });
+            let before = next.get(&history.calls[call].chain).map_or(call + 1, |&next| next);
+            let known = found.entry((call, mark.other)).or_insert(before);
+            *known = (*known).max(before);
         }
     }
-    // Copies of a session repeat its boundaries: the earliest eviction of a call counts.
-    let mut seen = BTreeSet::new();
-    out.into_iter().filter(|eviction| seen.insert(eviction.call)).collect()
+    let mut first: BTreeMap<usize, usize> = BTreeMap::new();
+    for ((call, _), before) in found {
+        let known = first.entry(call).or_insert(before);
+        *known = (*known).min(before);
+    }
+    let chain = |call: usize| history.calls[call].chain;
+    let mut out: Vec<Eviction> =
+        first.into_iter().map(|(call, before)| Eviction { chain: chain(call), before, call }).collect();
+    out.sort_unstable();
+    out
 }
 
 /// Each API message once, with the per-field maximum over all copies; and how many copies were merged.
-fn messages(files: &[File<'_>], names: &Names) -> (Vec<Message>, u64) {
+fn messages(files: &[File<'_>], superseded: &IdSet<Id>, names: &Names) -> (Vec<Message>, u64) {
     let rows = files.iter().map(|file| file.rows.rows.messages.len()).sum();
     let mut best: IdMap<Id, usize> = IdMap::with_capacity_and_hasher(rows, Default::default());
     let mut out: Vec<(usize, MessageRow)> = Vec::with_capacity(rows);
     let mut duplicates = 0;
     for (index, file) in files.iter().enumerate() {
-        for row in file.rows.rows.messages.iter().filter(|row| file.chains[row.chain as usize].is_some()) {
+        let rows = file.rows.rows.messages.iter().enumerate();
+        for (number, row) in rows.filter(|(_, row)| file.chains[row.chain as usize].is_some()) {
+            if file.place(row.chain) == Place::Progress && superseded.contains(&row.id) {
+                continue;
+            }
             duplicates += u64::from(row.copies) - 1;
+            if !row.id.is_some() {
+                // Without any id it can have no copies but in a file that holds nothing else.
+                duplicates += u64::from(file.is_repeated);
+                let id = Id::of(&[&file.rows.source.key.0[..], &(number as u64).to_le_bytes()].concat());
+                out.extend((!file.is_repeated).then_some((index, MessageRow { id, ..*row })));
+                continue;
+            }
             let Some(&known) = best.get(&row.id) else {
                 best.insert(row.id, out.len());
                 out.push((index, *row));

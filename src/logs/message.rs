@@ -21,8 +21,8 @@ use crate::model::trace::{Answered, Handle, NO_TIME, ResultKind, Status, Usage};
 /// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
 const TOOL_NAME_BYTES_MAX: usize = 128;
 
-/// No message has more tokens than this (2^53, up to which a float is exact); a larger number is damage.
-const TOKENS_MAX: f64 = 9_007_199_254_740_992.0;
+/// No message has more tokens than this (2^32): a larger number is damage. Sums over all logs of a disk stay exact with it.
+pub const TOKENS_MAX: u64 = 1 << 32;
 
 /// What extraction needs to know from outside.
 #[derive(Clone, Copy)]
@@ -402,7 +402,7 @@ fn read_tokens(cursor: &mut Cursor<'_>, damage: &mut Vec<Reason>) -> Outcome<u64
     match cursor.shape()? {
         Shape::Number => {
             let literal = std::str::from_utf8(cursor.number()?).unwrap_or_default();
-            let whole = |number: f64| (0.0..=TOKENS_MAX).contains(&number).then_some(number as u64);
+            let whole = |number: f64| (0.0..=TOKENS_MAX as f64).contains(&number).then_some(number as u64);
             // Whole numbers are read as they stand; 1e3 and 10.0 are numbers as well.
             let tokens = literal.parse::<u64>().map_or_else(|_| literal.parse().ok(), |whole| Some(whole as f64));
             return Ok(tokens.and_then(whole).unwrap_or_else(|| {

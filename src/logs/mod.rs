@@ -6,6 +6,7 @@ pub mod assemble;
 pub mod body;
 pub mod call_texts;
 pub mod cited;
+pub mod copies;
 pub mod definitions;
 pub mod digest;
 pub mod discover;

@@ -19,8 +19,8 @@ use crate::model::damage::Reason;
 use crate::model::id::Id;
 use crate::model::names::Sym;
 use crate::model::trace::{
-    Answered, Asked, CallRow, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
-    SessionRow,
+    Answered, Asked, CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis,
+    NO_TIME, Place, SessionPlaces, SessionRow, chain_place, merge_session,
 };
 
 /// Turns lines into rows. One extractor reads one piece of one file.
@@ -31,6 +31,8 @@ pub struct Extractor<'v> {
     draft: Draft<'v>,
     session: Memo<Id>,
     project: Memo<(Id, Id)>,
+    chains: ChainIndex,
+    sessions: SessionPlaces,
 }
 
 /// The outer fields of a record.
@@ -47,7 +49,7 @@ struct Envelope<'a> {
     cwd: Option<RawStr<'a>>,
     version: Option<RawStr<'a>>,
     timestamp: Option<RawStr<'a>>,
-    sidechain: bool,
+    sidechain: Option<bool>,
     summary: bool,
     meta: bool,
     has_message: bool,
@@ -55,6 +57,12 @@ struct Envelope<'a> {
     data: Option<&'a [u8]>,
     evicted: Option<&'a [u8]>,
     attachment: Option<&'a [u8]>,
+}
+
+impl Envelope<'_> {
+    fn is_sidechain(&self) -> bool {
+        self.sidechain.unwrap_or_default()
+    }
 }
 
 impl<'v> Extractor<'v> {
@@ -67,6 +75,8 @@ impl<'v> Extractor<'v> {
             draft: Draft::new(guide),
             session: Memo::default(),
             project: Memo::default(),
+            chains: ChainIndex::default(),
+            sessions: SessionPlaces::default(),
         }
     }
 
@@ -90,7 +100,7 @@ impl<'v> Extractor<'v> {
             b"cwd" => envelope.cwd = self.draft.text(cursor)?,
             b"version" => envelope.version = self.draft.text(cursor)?,
             b"timestamp" => envelope.timestamp = self.draft.text(cursor)?,
-            b"isSidechain" => envelope.sidechain = self.draft.flag(cursor)?,
+            b"isSidechain" => envelope.sidechain = Some(self.draft.flag(cursor)?),
             b"isCompactSummary" => envelope.summary = self.draft.flag(cursor)?,
             b"isMeta" => envelope.meta = self.draft.flag(cursor)?,
             b"message" => envelope.has_message = self.draft.message(cursor)?,
@@ -170,7 +180,7 @@ impl<'v> Extractor<'v> {
         let (project, project_name) = cwd.map_or((Id::NONE, Id::NONE), |cwd| self.project.get(cwd.0, project_of));
         let version = envelope.version.map_or(Sym(0), |text| self.trace.names.intern(&String::from_utf8_lossy(text.0)));
         let ts = if talks { ts } else { NO_TIME };
-        self.merge_session(SessionRow {
+        let row = SessionRow {
             session,
             project,
             project_name,
@@ -179,15 +189,8 @@ impl<'v> Extractor<'v> {
             ts_first: ts,
             ts_last: ts,
             records: 1,
-        });
-    }
-
-    /// Adds to the session's row; it is nearly always the last one.
-    fn merge_session(&mut self, row: SessionRow) {
-        match self.trace.rows.sessions.iter_mut().rev().find(|known| known.session == row.session) {
-            Some(known) => known.merge(&row, &self.trace.names),
-            None => self.trace.rows.sessions.push(row),
-        }
+        };
+        merge_session(&mut self.trace.rows.sessions, &mut self.sessions, row, &self.trace.names);
     }
 
     fn damage(&mut self, reason: Reason) {
@@ -196,13 +199,17 @@ impl<'v> Extractor<'v> {
 
     fn chain_of(&mut self, envelope: &Envelope<'_>) -> u32 {
         let session = self.session_id(envelope);
-        let agent = envelope.agent.filter(|_| envelope.sidechain).map(id_of).unwrap_or_default();
-        let place = match (envelope.sidechain, agent.is_some()) {
+        let agent = envelope.agent.filter(|_| envelope.is_sidechain()).map(id_of).unwrap_or_default();
+        let place = match (envelope.is_sidechain(), agent.is_some()) {
             (false, _) => Place::Main,
             (true, true) => Place::AgentFile,
             (true, false) => Place::Inline,
         };
-        self.trace.rows.chain(ChainKey { session, agent, place })
+        self.chain(ChainKey { session, agent, place })
+    }
+
+    fn chain(&mut self, key: ChainKey) -> u32 {
+        chain_place(&mut self.trace.rows.chains, &mut self.chains, key)
     }
 
     /// Rows of a user or assistant record.
@@ -221,7 +228,7 @@ impl<'v> Extractor<'v> {
 
     /// A person wrote. In side chains it is the parent that writes.
     fn prompt(&mut self, envelope: &Envelope<'_>, record: u32) {
-        if envelope.sidechain {
+        if envelope.is_sidechain() {
             return;
         }
         let chain = self.chain_of(envelope);
@@ -324,7 +331,7 @@ impl<'v> Extractor<'v> {
         }
         let session = self.session_id(envelope);
         let agent = inner.agent.map(id_of).unwrap_or_default();
-        let chain = self.trace.rows.chain(ChainKey { session, agent, place: Place::Progress });
+        let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
         let ts = inner.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(ts);
         match inner.kind.map(|kind| kind.0) {
             Some(b"assistant") => self.assistant_rows(chain, record, ts, &inner, true),
@@ -363,7 +370,7 @@ impl<'v> Extractor<'v> {
 
     /// Marks that any record may carry: a compaction summary, a link of an inline side chain.
     fn chain_marks(&mut self, envelope: &Envelope<'_>, record: u32) {
-        let linked = envelope.sidechain && envelope.agent.is_none() && envelope.uuid.is_some();
+        let linked = envelope.is_sidechain() && envelope.agent.is_none() && envelope.uuid.is_some();
         if !envelope.summary && !linked {
             return;
         }
@@ -414,6 +421,8 @@ fn skip_rest(envelope: &Envelope<'_>, cursor: &mut Cursor<'_>) -> bool {
     let skipped = unneeded
         && rest.last() == Some(&b'}')
         && !may_hold_another(rest)
+        // A record inside a side chain may be the parent of one that counts.
+        && envelope.sidechain.map_or_else(|| memmem::find(rest, b"\"isSidechain\"").is_none(), |is| !is)
         // Last, so that a line of many glued records is not searched to its end for each of them.
         && (kind != Some(b"progress") || memmem::find(rest, b"\"agent_progress\"").is_none())
         && (kind != Some(b"attachment") || memmem::find(rest, b"\"queued_command\"").is_none());

@@ -12,7 +12,7 @@ use crate::model::id::{Id, IdMap};
 use crate::model::names::{Names, Sym};
 use crate::model::significance::{Table, benjamini_hochberg};
 use crate::model::stats::Share;
-use crate::model::trace::{Asked, Millis, NO_TIME};
+use crate::model::trace::{Asked, Millis, NO_TIME, is_within};
 
 fn known(time: Millis) -> Option<Millis> {
     (time != NO_TIME).then_some(time)
@@ -54,7 +54,7 @@ pub fn by_file(corpus: &Corpus, window: &Range<Millis>) -> Vec<Activity> {
         let answers: IdMap<Id, Millis> =
             recorded().filter_map(|row| Some((row.call, known(row.answered?.ts)?))).collect();
         let asked = recorded().filter_map(|row| Some((row.asked?, row.call)));
-        let mut asked: Vec<(Asked, Id)> = asked.filter(|(asked, _)| window.contains(&asked.ts)).collect();
+        let mut asked: Vec<(Asked, Id)> = asked.filter(|(asked, _)| is_within(window, asked.ts)).collect();
         asked.sort_by_key(|(asked, _)| asked.block);
         out.extend((0_u64..).zip(asked).map(|(place, (asked, call))| Activity {
             case: number,

@@ -11,6 +11,7 @@ pub mod overview;
 pub mod patterns;
 pub mod projections;
 mod quantile;
+pub mod reconcile;
 mod repeats;
 pub mod sessions;
 pub mod tools;

@@ -29,7 +29,7 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
         let calls = &history.calls[chain.calls.clone()];
         row.chains += 1;
         row.subagents += u64::from(chain.place != Place::Main);
-        row.compactions += u64::from(chain.compactions);
+        row.compactions += chain.compactions.len() as u64;
         row.calls += calls.len() as u64;
         row.read_calls += calls.iter().filter(|call| read_class.contains(names.text(call.tool))).count() as u64;
         row.response_bytes += calls.iter().map(|call| u64::from(call.bytes)).sum::<u64>();

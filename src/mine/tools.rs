@@ -10,7 +10,7 @@ use crate::model::history::{Call, History};
 use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
-use crate::model::trace::{Millis, ResultKind, Status};
+use crate::model::trace::{Millis, ResultKind, Status, is_within};
 
 /// The name under which tools of no MCP server are summed up.
 pub const BUILT_IN: &str = "(built-in)";
@@ -62,7 +62,11 @@ pub fn calls(history: &History, names: &Names, guide: &Guide<'_>) -> (Vec<ToolCa
         row.reads = file && reading[tool];
         row.reread = row.reads && !seen.read.insert((call.path, call.tool));
         if file && changing[tool] {
-            seen.read.retain(|(path, _)| *path != call.path);
+            let of_file = (call.path, Sym(0))..=(call.path, Sym(u32::MAX));
+            let stale: Vec<(Id, Sym)> = seen.read.range(of_file).copied().collect();
+            for read in &stale {
+                seen.read.remove(read);
+            }
         }
         if row.empty {
             let run = seen.empty.entry(call.tool).or_default();
@@ -171,7 +175,7 @@ pub fn sizes(corpus: &Corpus, window: &Range<Millis>) -> BTreeMap<Sym, (u64, Vec
         let chars: IdMap<Id, u32> = answers.into_iter().map(|(answered, call)| (call, answered.chars)).collect();
         let asked = recorded().filter_map(|row| Some((row.asked?, row.call)));
         let mut tools = BTreeSet::new();
-        for (asked, call) in asked.filter(|(asked, _)| window.contains(&asked.ts)) {
+        for (asked, call) in asked.filter(|(asked, _)| is_within(window, asked.ts)) {
             let row = out.entry(asked.tool).or_default();
             row.0 += u64::from(tools.insert(asked.tool));
             row.1.push(chars.get(&call).copied().unwrap_or_default());

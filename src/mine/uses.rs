@@ -28,7 +28,7 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
     let mut uses = vec![SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" }; history.sessions.len()];
     for chain in &history.chains {
         let row = &mut uses[chain.session as usize];
-        row.compactions += u64::from(chain.compactions);
+        row.compactions += chain.compactions.len() as u64;
         for call in &history.calls[chain.calls.clone()] {
             row.calls += 1;
             row.read_calls += u64::from(read_class.contains(names.text(call.tool)));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::Id;
 use crate::model::names::Sym;
-use crate::model::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage};
+use crate::model::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, is_within};
 
 /// One tool call.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -72,8 +72,9 @@ pub struct Chain {
     pub place: Place,
     /// Its calls in [`History::calls`].
     pub calls: Range<usize>,
-    /// Compactions, each once.
-    pub compactions: u32,
+    /// Compactions, each once: the number of the partition that begins behind it, in order. One behind the last call
+    /// has a number that no call has.
+    pub compactions: Vec<u32>,
 }
 
 /// A session: a main thread and its subagents.
@@ -96,7 +97,7 @@ pub struct Session {
 /// One API message, over all copies of it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Message {
-    /// `message.id`.
+    /// `message.id`, or what stands for it.
     pub id: Id,
     /// Model.
     pub model: Sym,
@@ -188,22 +189,23 @@ impl History {
         if *window == (Millis::MIN..Millis::MAX) {
             return self;
         }
-        let keep: Vec<bool> = self.calls.iter().map(|call| window.contains(&call.ts)).collect();
+        let keep: Vec<bool> = self.calls.iter().map(|call| is_within(window, call.ts)).collect();
         let place = places(&keep);
         let mut kept = keep.iter();
         self.calls.retain(|_| kept.next() == Some(&true));
         for chain in &mut self.chains {
             chain.calls = place[chain.calls.start]..place[chain.calls.end];
-            let partition = |call: Option<&Call>| call.map_or(0, |call| call.partition);
-            let calls = &self.calls[chain.calls.clone()];
-            chain.compactions = partition(calls.last()) - partition(calls.first());
+            // A message that is written across a compaction has calls on both sides: the order is that of messages.
+            let partitions = || self.calls[chain.calls.clone()].iter().map(|call| call.partition);
+            let (first, last) = (partitions().min().unwrap_or(0), partitions().max().unwrap_or(0));
+            chain.compactions.retain(|opened| (first + 1..=last).contains(opened));
         }
         self.evictions.retain(|eviction| keep[eviction.call]);
         for eviction in &mut self.evictions {
             eviction.before = place[eviction.before];
             eviction.call = place[eviction.call];
         }
-        self.messages.retain(|message| window.contains(&message.ts));
+        self.messages.retain(|message| is_within(window, message.ts));
         self.drop_empty();
         self
     }

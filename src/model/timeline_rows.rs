@@ -160,6 +160,17 @@ pub struct TimelineRows {
     pub skipped: BTreeMap<String, u64>,
 }
 
+impl TimelineRows {
+    /// Whether a record stands for the compaction whose boundary is missing before the summary that follows it.
+    pub fn is_made_up(&self, record: usize) -> bool {
+        let [compaction, summary] = [record, record + 1].map(|at| self.records.get(at));
+        let (Some(compaction), Some(summary)) = (compaction, summary) else { return false };
+        let is_nameless = matches!(compaction.kind, RecordKind::Compacted { .. }) && !compaction.id.is_some();
+        let mut blocks = self.blocks[summary.blocks.start as usize..summary.blocks.end as usize].iter();
+        is_nameless && summary.chain == compaction.chain && blocks.any(|block| block.kind == BlockKind::Summary)
+    }
+}
+
 /// The rows of one file with what their symbols mean.
 #[derive(Clone, Default, Debug)]
 pub struct FileTimeline {

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use crate::model::timeline::{NONE, Occurrence, Request, Timeline};
-use crate::model::trace::Millis;
+use crate::model::trace::{Millis, is_within};
 
 /// Keeps the requests that began within the window, and what belongs to them.
 pub(super) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
-    let kept = |request: &Request| window.contains(&request.start);
+    let kept = |request: &Request| is_within(window, request.start);
     let requests = Places::of(from.requests.iter().map(kept));
     let mut blocks = vec![false; from.blocks.len()];
     for request in from.requests.iter().filter(|request| kept(request)) {

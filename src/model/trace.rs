@@ -4,6 +4,7 @@
 //! different days, are joined with [`FileTrace::append`] and give the same rows as one reading.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::model::body_facts::Size;
 use crate::model::damage::Damage;
@@ -224,7 +225,7 @@ impl Usage {
 /// One API message as one file shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageRow {
-    /// `message.id` (else `requestId`, else the record's `uuid`).
+    /// `message.id` (else `requestId`, else the record's `uuid`, else none: it is a message of its own).
     pub id: Id,
     /// Model.
     pub model: Sym,
@@ -358,21 +359,24 @@ pub struct Rows {
     pub sessions: Vec<SessionRow>,
 }
 
-impl Rows {
-    /// The index of a chain, made on first sight.
-    pub fn chain(&mut self, key: ChainKey) -> u32 {
-        // A file has a handful of chains, and the one asked for is nearly always the last one.
-        let index = self.chains.iter().rposition(|&known| known == key).unwrap_or_else(|| {
-            self.chains.push(key);
-            self.chains.len() - 1
-        });
-        u32::try_from(index).expect("fewer than 2^32 chains in a file")
-    }
+/// Where each chain stands in a list of chains.
+pub type ChainIndex = IdMap<ChainKey, u32>;
 
+/// The place of a chain in a list, made on first sight.
+pub fn chain_place(chains: &mut Vec<ChainKey>, index: &mut ChainIndex, key: ChainKey) -> u32 {
+    *index.entry(key).or_insert_with(|| {
+        chains.push(key);
+        u32::try_from(chains.len() - 1).expect("fewer than 2^32 chains in a file")
+    })
+}
+
+impl Rows {
     /// Appends the rows of the piece that follows. `names` says where each symbol of `later` went, `before` how much
     /// of the file came earlier.
     pub fn append(&mut self, later: Self, names: &[Sym], before: &Counters) {
-        let chains: Vec<u32> = later.chains.iter().map(|&key| self.chain(key)).collect();
+        let places = self.chains.iter().zip(0..);
+        let mut index: ChainIndex = places.map(|(&key, place)| (key, place)).collect();
+        let chains: Vec<u32> = later.chains.iter().map(|&key| chain_place(&mut self.chains, &mut index, key)).collect();
         self.calls.extend(later.calls.into_iter().map(|mut row| {
             if let Some(asked) = &mut row.asked {
                 asked.record += before.items;
@@ -416,12 +420,9 @@ impl Rows {
             }
         }
         self.messages = merge_copies(std::mem::take(&mut self.messages), &self.chains, names);
-        let mut sessions: Vec<SessionRow> = Vec::new();
+        let (mut sessions, mut places) = (Vec::new(), SessionPlaces::default());
         for row in std::mem::take(&mut self.sessions) {
-            match sessions.iter_mut().rev().find(|known| known.session == row.session) {
-                Some(known) => known.merge(&row, names),
-                None => sessions.push(row),
-            }
+            merge_session(&mut sessions, &mut places, row, names);
         }
         self.sessions = sessions;
     }
@@ -460,6 +461,20 @@ impl FileTrace {
     }
 }
 
+/// Where the row of each session stands in a list of rows.
+pub type SessionPlaces = IdMap<Id, usize>;
+
+/// Adds to the row of a session, made on first sight.
+pub fn merge_session(rows: &mut Vec<SessionRow>, places: &mut SessionPlaces, row: SessionRow, names: &Names) {
+    match places.get(&row.session) {
+        Some(&place) => rows[place].merge(&row, names),
+        None => {
+            places.insert(row.session, rows.len());
+            rows.push(row);
+        }
+    }
+}
+
 impl SessionRow {
     /// Joins two rows about the same session; the result does not depend on which came first.
     pub fn merge(&mut self, row: &Self, names: &Names) {
@@ -476,6 +491,11 @@ impl SessionRow {
         self.ts_last = self.ts_last.max(row.ts_last);
         self.records += row.records;
     }
+}
+
+/// Whether a window of time holds this moment. What has no time lies in the window that is open on both sides only.
+pub fn is_within(window: &Range<Millis>, ts: Millis) -> bool {
+    *window == (Millis::MIN..Millis::MAX) || ts != NO_TIME && window.contains(&ts)
 }
 
 /// The earlier of two timestamps, of which either may be [`NO_TIME`].
@@ -524,13 +544,14 @@ fn join_halves(rows: Vec<CallRow>) -> Vec<CallRow> {
     out
 }
 
-/// Merges the copies of each message; what progress records repeat stays apart from records of their own.
+/// Merges the copies of each message; what progress records repeat stays apart from records of their own, and so does
+/// each message without any id.
 fn merge_copies(rows: Vec<MessageRow>, chains: &[ChainKey], names: &Names) -> Vec<MessageRow> {
     let mut index: IdMap<(Id, bool), usize> = IdMap::default();
     let mut out: Vec<MessageRow> = Vec::with_capacity(rows.len());
     for row in rows {
         let progress = chains[row.chain as usize].place == Place::Progress;
-        match index.get(&(row.id, progress)) {
+        match index.get(&(row.id, progress)).filter(|_| row.id.is_some()) {
             Some(&known) => out[known].merge(&row, names),
             None => {
                 index.insert((row.id, progress), out.len());

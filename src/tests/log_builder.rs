@@ -26,7 +26,7 @@ pub const CWD: &str = "/home/user/lantern";
 pub const START_MS: Millis = 1_767_322_800_000;
 
 /// One record: fields in the order in which they are written.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Record(Vec<(String, Value)>);
 
 impl Record {
@@ -67,6 +67,13 @@ impl Record {
         self
     }
 
+    /// Removes a field of the message.
+    pub fn without_message(mut self, key: &str) -> Self {
+        let message = self.0.iter_mut().find(|(known, _)| known == "message");
+        message.and_then(|(_, message)| message.as_object_mut()?.remove(key));
+        self
+    }
+
     /// Replaces the token counts that most tests look at.
     pub fn usage(self, input: u64, output: u64) -> Self {
         self.message("usage", json!({ "input_tokens": input, "output_tokens": output }))
@@ -100,6 +107,12 @@ impl Record {
     /// The record and a line feed.
     pub fn line(&self) -> String {
         format!("{self}\n")
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

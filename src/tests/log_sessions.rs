@@ -52,8 +52,8 @@ fn partitions(told: &Told) -> Vec<u32> {
     told.history.calls.iter().map(|call| call.partition).collect()
 }
 
-fn compactions(told: &Told) -> u32 {
-    told.history.chains.iter().map(|chain| chain.compactions).sum()
+fn compactions(told: &Told) -> usize {
+    told.history.chains.iter().map(|chain| chain.compactions.len()).sum()
 }
 
 /// The records of one API message as they are streamed, and the result of its call.
@@ -418,7 +418,7 @@ fn a_compaction_of_a_subagent_leaves_the_main_thread_alone() {
             ]),
         ),
     ]);
-    assert_eq!((told.chain("c1").compactions, told.chain("c3").compactions), (0, 1));
+    assert_eq!((told.chain("c1").compactions.len(), told.chain("c3").compactions.len()), (0, 1));
     assert_eq!((told.call("c2").partition, told.call("c4").partition), (0, 1));
 }
 
@@ -620,4 +620,44 @@ fn versions_are_compared_number_by_number() {
     let at = |version: &str| user("u", "x").set("version", version);
     let told = told(&[at("2.1.9"), at("2.1.29"), at("2.0.100")]);
     assert_eq!(told.corpus.names.text(told.history.sessions[0].version), "2.1.29");
+}
+
+#[test]
+fn whatever_stands_between_records_of_an_inline_side_chain_it_stays_one_subagent() {
+    let note = Record::new("attachment", "n").set("attachment", json!({ "type": "note" }));
+    for between in [note, bash_progress(), Record::new("system", "s").set("subtype", "informational")] {
+        let records = [
+            asks("m1", "c1", "Read").inline().link("u1", None).at(1),
+            between.inline().link("u2", Some("u1")).at(2),
+            asks("m2", "c2", "Read").inline().link("u3", Some("u2")).at(3),
+        ];
+        // The flag may stand behind the type.
+        let late = |record: &Record| record.clone().without("isSidechain").inline();
+        for records in [records.to_vec(), records.iter().map(late).collect()] {
+            let chains = |told: &Told| told.chains();
+            assert_eq!(chains(&told(&records)), [(Place::Inline, 2)], "{records:?}");
+            let timeline = crate::tests::timeline::timeline_of(&[("f", &log(&records))]);
+            let requests: Vec<_> = timeline.chains.iter().map(|chain| chain.requests.len()).collect();
+            assert_eq!(requests, [2], "{records:?}");
+        }
+    }
+}
+
+#[test]
+fn each_message_without_any_id_is_its_own() {
+    let nameless = |call: &str, at| {
+        asks("m", call, "Read").without_message("id").without("requestId").without("uuid").usage(1, 5).at(at)
+    };
+    let records = [nameless("c1", 1), nameless("c2", 2), nameless("c2", 2), nameless("c3", 3)];
+    let text = log(&records);
+    let told = Told::of(&[("f", &text)]);
+    let output: Vec<u64> = told.history.messages.iter().map(|message| message.usage.output).collect();
+    assert_eq!(output, [5; 4]);
+    let steps: BTreeSet<u32> = told.history.calls.iter().map(|call| call.step).collect();
+    assert_eq!(steps.len(), 3, "one step for each call");
+    let timeline = crate::tests::timeline::timeline_of(&[("f", &text)]);
+    assert_eq!(timeline.requests.len(), 4);
+    for at in text.match_indices('\n').map(|(at, _)| at + 1) {
+        assert_eq!(Told::from_traces([("f", appended(&text, at))]).lines(), told.lines(), "cut at byte {at}");
+    }
 }

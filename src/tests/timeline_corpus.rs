@@ -103,7 +103,7 @@ fn timeline_of_real_logs() {
         let ingest: u64 = billed().map(|message| of(&message.usage)).sum();
         println!("{name}: own {} progress {} ingest {ingest}", sum(of, false), sum(of, true));
     }
-    let compactions: u32 = history.chains.iter().map(|chain| chain.compactions).sum();
+    let compactions: usize = history.chains.iter().map(|chain| chain.compactions.len()).sum();
     println!("boundaries {} (ingest {compactions}), clearings {}", timeline.boundaries.len(), timeline.clearings.len());
     let mut causes: BTreeMap<SegmentCause, usize> = BTreeMap::new();
     timeline.segments.iter().for_each(|segment| *causes.entry(segment.cause).or_default() += 1);

@@ -9,7 +9,7 @@ mod patterns;
 pub mod projections;
 mod published;
 mod sessions;
-mod tools;
+pub mod tools;
 
 use crate::cli::Exit;
 use crate::context::Context;

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::logs::copies::{Facts, Standing, standings};
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
-use crate::model::id::{Id, IdMap};
+use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::timeline::{BlockKind, Marks, NONE, SegmentCause, Timeline};
 use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
-use crate::model::trace::{Millis, NO_TIME, Place, Usage, earlier};
+use crate::model::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -28,7 +29,8 @@ pub struct SourceTimeline<'a> {
 
 /// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
 pub fn assemble(sources: &[SourceTimeline<'_>], shrink_tokens_min: u64) -> Timeline {
-    let mut files: Vec<File<'_>> = sources.iter().map(File::new).collect();
+    let standings = standings(sources.iter().map(|source| facts(source.file)).collect());
+    let mut files: Vec<File<'_>> = sources.iter().zip(standings).map(|(source, at)| File::new(source, at)).collect();
     files.sort_by_key(|file| file.age);
     let mut names = Names::default();
     for file in &mut files {
@@ -43,21 +45,62 @@ pub fn assemble(sources: &[SourceTimeline<'_>], shrink_tokens_min: u64) -> Timel
     layout::lay_out(assembly, shrink_tokens_min)
 }
 
+/// What a file says: nothing that depends on its name, or on what else stands in it.
+fn facts(file: &FileTimeline) -> Facts {
+    let rows = &file.rows;
+    let mut facts = Facts::default();
+    rows.chains.iter().for_each(|key| facts.session(key.session));
+    for (number, row) in rows.records.iter().enumerate() {
+        // A compaction that was made up for its summary is that summary.
+        if rows.is_made_up(number) {
+            continue;
+        }
+        let ChainKey { agent, place, .. } = rows.chains[row.chain as usize];
+        // The root of an inline side chain may be missing in a copy.
+        let agent = if place == Place::Inline { Id::NONE } else { agent };
+        let (kind, message) = match &row.kind {
+            RecordKind::Said => (0, Id::NONE),
+            RecordKind::Answered(answer) => (1, answer.message),
+            RecordKind::Compacted { .. } => (2, Id::NONE),
+            RecordKind::Cleared { .. } => (3, Id::NONE),
+            RecordKind::Noted => (4, Id::NONE),
+        };
+        let mut words = [row.id.0, agent.0, message.0].concat();
+        words.extend([kind, place as u8]);
+        if !row.id.is_some() {
+            words.extend(row.ts.to_le_bytes());
+            for block in &rows.blocks[row.blocks.start as usize..row.blocks.end as usize] {
+                words.push(block.kind as u8);
+                words.extend([block.chars.to_le_bytes(), block.bytes.to_le_bytes()].as_flattened());
+                words.extend(block.call.0);
+            }
+        }
+        facts.add(Some(number as u32), &[&words]);
+    }
+    facts
+}
+
 /// One file.
 pub(super) struct File<'a> {
     key: Id,
     pub(super) rows: &'a FileTimeline,
-    /// Decides between copies: the file that began first, then the one that ended first.
-    age: (Millis, Millis, Id),
+    /// Whether another file says all that this one does: then only the usage in it may say more.
+    pub(super) is_repeated: bool,
+    /// Decides between copies: a file with requests, the one that began first, then the one that ended first; where
+    /// times do not tell, what the file says, never its name.
+    age: ([bool; 2], Millis, Millis, Id),
     /// Where its symbols went.
     pub(super) symbols: Vec<Sym>,
 }
 
 impl<'a> File<'a> {
-    fn new(source: &SourceTimeline<'a>) -> Self {
+    fn new(source: &SourceTimeline<'a>, Standing { is_repeated, digest }: Standing) -> Self {
+        let is_request = |row: &RecordRow| matches!(row.kind, RecordKind::Answered(answer) if answer.is_request);
+        let is_silent = !source.file.rows.records.iter().any(is_request);
         let times = || source.file.rows.records.iter().map(|row| row.ts);
-        let age = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME), source.key);
-        Self { key: source.key, rows: source.file, age, symbols: Vec::new() }
+        let (first, last) = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME));
+        let age = ([is_repeated, is_silent], first, last, digest);
+        Self { key: source.key, rows: source.file, is_repeated, age, symbols: Vec::new() }
     }
 
     pub(super) fn session(&self, session: Id) -> Id {
@@ -137,6 +180,8 @@ pub(super) struct Assembly<'a> {
     pub(super) files: &'a [File<'a>],
     pub(super) names: Names,
     recorded: BTreeSet<(Id, Id)>,
+    /// Progress records that are set aside, by `uuid`: a fork repeats them in the name of another session.
+    superseded: IdSet<Id>,
     pub(super) nodes: Vec<Node>,
     /// Nodes by `uuid`.
     known: IdMap<Id, u32>,
@@ -162,11 +207,20 @@ impl<'a> Assembly<'a> {
             let own = file.rows.rows.chains.iter().filter(|key| key.place == Place::AgentFile);
             recorded.extend(own.map(|key| (key.session, key.agent)));
         }
+        let mut superseded = IdSet::default();
+        for rows in files.iter().map(|file| &file.rows.rows) {
+            let is_aside =
+                |key: &ChainKey| key.place == Place::Progress && recorded.contains(&(key.session, key.agent));
+            let is_aside: Vec<bool> = rows.chains.iter().map(is_aside).collect();
+            superseded.extend(rows.records.iter().filter(|row| is_aside[row.chain as usize]).map(|row| row.id));
+        }
+        superseded.remove(&Id::NONE);
         let records = files.iter().map(|file| file.rows.rows.records.len()).sum();
         Self {
             files,
             names,
             recorded,
+            superseded,
             nodes: Vec::with_capacity(records),
             known: IdMap::with_capacity_and_hasher(records, Default::default()),
             local: files.iter().map(|file| vec![NONE; file.rows.rows.records.len()]).collect(),
@@ -213,7 +267,8 @@ impl<'a> Assembly<'a> {
             if rows.chains[row.chain as usize].place != place {
                 continue;
             }
-            match tracks[row.chain as usize] {
+            let is_aside = place == Place::Progress && self.superseded.contains(&row.id);
+            match tracks[row.chain as usize].filter(|_| !is_aside) {
                 Some(track) => self.take(file, index as u32, row, track),
                 None => self.skip("superseded_progress"),
             }
@@ -242,6 +297,12 @@ impl<'a> Assembly<'a> {
     }
 
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
+        if self.files[file as usize].is_repeated {
+            if let RecordKind::Answered(answer) = &row.kind {
+                self.merge_usage(answer, track);
+            }
+            return self.skip("duplicate_record");
+        }
         if let Some(&node) = self.known.get(&row.id).filter(|_| row.id.is_some()) {
             self.local[file as usize][record as usize] = node;
             self.skip("duplicate_record");
@@ -250,7 +311,7 @@ impl<'a> Assembly<'a> {
             }
             return;
         }
-        if self.is_repeated_compaction(file, record, row) {
+        if self.is_repeated_compaction(file, record) {
             return self.skip("duplicate_record");
         }
         let (parent, is_known) = self.parent_node(file, row.parent);
@@ -286,10 +347,10 @@ impl<'a> Assembly<'a> {
     }
 
     /// A summary that stands for its compaction, in a copy that lacks the boundary: the compaction is known.
-    fn is_repeated_compaction(&self, file: u32, record: u32, row: &RecordRow) -> bool {
-        let is_made_up = matches!(row.kind, RecordKind::Compacted { .. }) && !row.id.is_some();
-        let summary = self.files[file as usize].rows.rows.records.get(record as usize + 1);
-        is_made_up && summary.is_some_and(|summary| summary.id.is_some() && self.known.contains_key(&summary.id))
+    fn is_repeated_compaction(&self, file: u32, record: u32) -> bool {
+        let rows = &self.files[file as usize].rows.rows;
+        let summary = rows.records.get(record as usize + 1);
+        rows.is_made_up(record as usize) && summary.is_some_and(|summary| self.known.contains_key(&summary.id))
     }
 
     fn said(&mut self, node: u32, row: &RecordRow, track: u32) {
@@ -315,6 +376,12 @@ impl<'a> Assembly<'a> {
         }
     }
 
+    /// Whether a record makes a call that no answer has made so far: it is no copy, the rest of its message is elsewhere.
+    fn asks_more(&self, node: u32) -> bool {
+        let mut calls = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolUse);
+        calls.any(|block| block.call.is_some() && !self.by_call.contains_key(&block.call))
+    }
+
     fn is_progress(&self, track: u32) -> bool {
         self.tracks[track as usize].place == Place::Progress
     }
@@ -325,10 +392,11 @@ impl<'a> Assembly<'a> {
                 self.files[self.nodes[node as usize].file as usize].rows.names.text(answer.model) == SYNTHETIC;
             return self.skip(if synthetic { "synthetic" } else { "no_usage" });
         }
-        let request = match self.by_message.get(&answer.message).copied() {
+        let known = self.by_message.get(&answer.message).filter(|_| answer.message.is_some());
+        let request = match known.copied() {
             Some(request) => {
                 self.merge_usage(answer, track);
-                if self.requests[request as usize].chain != track {
+                if self.requests[request as usize].chain != track && !self.asks_more(node) {
                     self.nodes[node as usize].tip = request;
                     self.skip("duplicate_message");
                     return;
@@ -376,9 +444,16 @@ impl<'a> Assembly<'a> {
             marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));
         }
         let inputs = self.inputs(parent, tip, &pending, opens);
-        self.by_message.insert(answer.message, request);
+        let mut id = answer.message;
+        if id.is_some() {
+            self.by_message.insert(id, request);
+        } else {
+            // Without any id it can have no copies.
+            let record = self.nodes[node as usize].record.to_le_bytes();
+            id = Id::of(&[&self.files[file as usize].key.0[..], &record].concat());
+        }
         self.requests.push(Draft {
-            id: answer.message,
+            id,
             chain: track_index,
             is_progress,
             model,
@@ -417,7 +492,7 @@ impl<'a> Assembly<'a> {
         let first = pending.first().copied().unwrap_or(NONE);
         let mut inputs: Vec<u32> = Vec::new();
         if went_back {
-            inputs.extend(path.iter().rev().filter(|&&node| node < first && !pending.contains(&node)));
+            inputs.extend(path.iter().rev().filter(|&&node| node < first));
         }
         for &node in pending {
             let has = |kind| self.blocks_of(node).iter().any(|block| block.kind == kind);

@@ -1,7 +1,7 @@
 //! The outer fields of records, and the small objects in them that say what happened.
 
 use crate::json::{Cursor, RawStr, Shape};
-use crate::logs::message::{id_of, span};
+use crate::logs::message::{TOKENS_MAX, id_of, span};
 use crate::logs::time::parse_millis;
 use crate::logs::timeline::content::{Outcome, flag, text};
 use crate::model::id::Id;
@@ -213,9 +213,13 @@ fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) 
     Ok(())
 }
 
+/// A number of tokens; one that no context can have is none.
 fn whole_number(cursor: &mut Cursor<'_>) -> Outcome<Option<u64>> {
     if cursor.shape()? == Shape::Number {
-        return Ok(std::str::from_utf8(cursor.number()?).ok().and_then(|digits| digits.parse().ok()));
+        return Ok(std::str::from_utf8(cursor.number()?)
+            .ok()
+            .and_then(|digits| digits.parse().ok())
+            .filter(|&number| number <= TOKENS_MAX));
     }
     cursor.skip_value()?;
     Ok(None)

@@ -87,7 +87,7 @@ impl Layout<'_> {
     /// off. The file in which a session begins names its project.
     fn sessions(&self) -> Vec<Session> {
         let mut projects: BTreeMap<Id, (Millis, Id)> = BTreeMap::new();
-        for file in self.assembly.files {
+        for file in self.assembly.files.iter().filter(|file| !file.is_repeated) {
             for span in file.rows.rows.sessions.iter().filter(|span| span.project.is_some()) {
                 let named = (span.ts_first, span.project);
                 let known = projects.entry(file.session(span.session)).or_insert(named);

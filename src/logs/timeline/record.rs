@@ -14,7 +14,9 @@ use crate::logs::timeline::{Gauge, TimelineGuide};
 use crate::model::id::{Id, IdMap};
 use crate::model::timeline::{BlockKind, Marks, NONE, ToolCall, Trigger};
 use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
-use crate::model::trace::{ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, earlier};
+use crate::model::trace::{
+    ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
+};
 
 /// The model of messages that the client wrote itself.
 pub const SYNTHETIC: &str = "<synthetic>";
@@ -36,6 +38,9 @@ pub struct Reader<'g, 'v> {
     compacted: Vec<Option<(u32, Id)>>,
     /// Whether the last prompt of each chain was in plan mode.
     planning: Vec<bool>,
+    chains: ChainIndex,
+    /// Places of the sessions in the rows.
+    sessions: SessionPlaces,
     references: References<'v>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
@@ -55,6 +60,7 @@ impl TakeRecords for Reader<'_, '_> {
         self.counters.items += 1;
         self.counters.records += 1;
         let parent = self.parent(&envelope);
+        self.side_chain(&envelope);
         let kept = self.commit(&envelope, parent, has_message);
         if let Some(uuid) = envelope.uuid {
             self.above.insert(id_of(uuid), kept.map_or(parent, Parent::Record));
@@ -78,6 +84,8 @@ impl<'g, 'v> Reader<'g, 'v> {
             roots: IdMap::default(),
             compacted: Vec::new(),
             planning: Vec::new(),
+            chains: ChainIndex::default(),
+            sessions: SessionPlaces::default(),
             references: References::new(guide.rules),
             messages: IdMap::default(),
         }
@@ -145,14 +153,14 @@ impl<'g, 'v> Reader<'g, 'v> {
         let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, pseudonym_of_raw));
         let ts_first = envelope.ts();
         let sessions = &mut self.out.rows.sessions;
-        match sessions.iter_mut().rev().find(|known| known.session == session) {
-            Some(known) => {
-                known.ts_first = earlier(known.ts_first, ts_first);
-                if !known.project.is_some() {
-                    known.project = project;
-                }
-            }
-            None => sessions.push(SessionSpan { session, project, ts_first }),
+        let place = *self.sessions.entry(session).or_insert_with(|| {
+            sessions.push(SessionSpan { session, project, ts_first });
+            sessions.len() - 1
+        });
+        let known = &mut sessions[place];
+        known.ts_first = earlier(known.ts_first, ts_first);
+        if !known.project.is_some() {
+            known.project = project;
         }
     }
 
@@ -165,21 +173,25 @@ impl<'g, 'v> Reader<'g, 'v> {
             return self.chain(ChainKey { session, agent: id_of(agent), place: Place::AgentFile });
         }
         let uuid = envelope.uuid();
-        let above = if let ParentField::Uuid(parent) = envelope.parent { id_of(parent) } else { Id::NONE };
-        let agent = self.roots.get(&above).copied().unwrap_or(uuid);
-        self.roots.insert(uuid, agent);
+        let agent = self.roots.get(&uuid).copied().unwrap_or(uuid);
         self.chain(ChainKey { session, agent, place: Place::Inline })
     }
 
+    /// Remembers which inline side chain a record belongs to, of whatever type it is: others may follow it.
+    fn side_chain(&mut self, envelope: &Envelope<'_>) {
+        let uuid = envelope.uuid();
+        if envelope.sidechain && envelope.agent.is_none() && uuid.is_some() {
+            let above = if let ParentField::Uuid(parent) = envelope.parent { id_of(parent) } else { Id::NONE };
+            let agent = self.roots.get(&above).copied().unwrap_or(uuid);
+            self.roots.insert(uuid, agent);
+        }
+    }
+
     fn chain(&mut self, key: ChainKey) -> u32 {
-        let chains = &mut self.out.rows.chains;
-        let index = chains.iter().rposition(|&known| known == key).unwrap_or_else(|| {
-            chains.push(key);
-            self.compacted.push(None);
-            self.planning.push(false);
-            chains.len() - 1
-        });
-        u32::try_from(index).expect("fewer than 2^32 chains in a file")
+        let place = chain_place(&mut self.out.rows.chains, &mut self.chains, key);
+        self.compacted.resize(self.out.rows.chains.len(), None);
+        self.planning.resize(self.out.rows.chains.len(), false);
+        place
     }
 
     fn push(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32, marks: Marks, kind: RecordKind) -> u32 {
@@ -343,7 +355,10 @@ impl<'g, 'v> Reader<'g, 'v> {
         let record = &self.out.rows.records[row as usize];
         let message = if let RecordKind::Answered(answer) = record.kind {
             let next = self.messages.len() as u32;
-            *self.messages.entry(answer.message).or_insert(next)
+            // A message without any id has but this record.
+            let alone = || Id::of(&self.counters.items.to_le_bytes());
+            let message = if answer.message.is_some() { answer.message } else { alone() };
+            *self.messages.entry(message).or_insert(next)
         } else {
             NONE
         };

@@ -170,7 +170,9 @@ fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
     let name = |tool| known.names.text(tool).to_owned();
     let edges =
         whole.edges.iter().map(|((from, to), tally)| EdgeRow { from: name(*from), to: name(*to), tally: *tally });
-    let edges: Vec<EdgeRow> = edges.collect();
+    let mut edges: Vec<EdgeRow> = edges.collect();
+    // Symbols are numbered as files are read; names order ties whatever files are called.
+    edges.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
     let mut arm = Arm {
         name: planner.name.to_owned(),
         about: planner.about.to_owned(),

@@ -1,0 +1,289 @@
+//! How the counts of the reports go into each other: from one figure to the next, step by step, each step counted by
+//! itself. What does not add up is a fault of devboy.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::mine::totals::Totals;
+use crate::model::corpus::{Corpus, SourceRows};
+use crate::model::history::History;
+use crate::model::id::{Id, IdSet};
+use crate::model::timeline::Timeline;
+use crate::model::tool_use::{SessionSummary, ToolUses};
+use crate::model::trace::{Place, ResultKind, Status};
+
+/// What there is to reconcile: the same logs as each report sees them, without any window.
+pub struct Books<'a> {
+    /// The rows of all files.
+    pub corpus: &'a Corpus,
+    /// Files of which another one says all ([`crate::logs::assemble::repeated_files`]).
+    pub repeated: &'a IdSet<Id>,
+    /// `ingest`, the input.
+    pub totals: &'a Totals,
+    /// `ingest`, what happened.
+    pub history: &'a History,
+    /// `mine tools`.
+    pub tools: &'a ToolUses,
+    /// `mine sessions`.
+    pub sessions: &'a [SessionSummary],
+    /// The policies.
+    pub timeline: &'a Timeline,
+    /// Files that are gone and left no timeline.
+    pub without_timeline: &'a IdSet<Id>,
+}
+
+/// One line of a sum.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Step {
+    /// What it adds; negative: what it takes away.
+    pub change: i64,
+    /// Why.
+    pub because: &'static str,
+}
+
+/// The way from a figure of one report to a figure of another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Sum {
+    /// What is counted.
+    pub of: &'static str,
+    /// The report that it starts from.
+    pub from: &'static str,
+    /// Its figure.
+    pub start: u64,
+    /// What lies between; steps of zero are left out.
+    pub steps: Vec<Step>,
+    /// The report that it leads to.
+    pub to: &'static str,
+    /// Its figure.
+    pub end: u64,
+}
+
+impl Sum {
+    fn new(
+        of: &'static str,
+        (from, start): (&'static str, u64),
+        steps: &[(i64, &'static str)],
+        (to, end): (&'static str, u64),
+    ) -> Self {
+        let steps = steps.iter().filter(|(change, _)| *change != 0);
+        let steps = steps.map(|&(change, because)| Step { change, because }).collect();
+        Self { of, from, start, steps, to, end }
+    }
+
+    /// What is missing at the end; 0 if it adds up.
+    pub fn gap(&self) -> i64 {
+        let changes: i64 = self.steps.iter().map(|step| step.change).sum();
+        self.end as i64 - self.start as i64 - changes
+    }
+}
+
+const INPUT: &str = "ingest --json, totals";
+const HISTORY: &str = "ingest, each once";
+const TOOLS: &str = "mine tools";
+const SESSIONS: &str = "mine sessions";
+const REPLAY: &str = "replay";
+const POLICIES: &str = "replay --policy";
+
+/// All sums.
+pub fn reconcile(books: &Books<'_>) -> Vec<Sum> {
+    [calls(books), responses(books), messages(books), sessions(books)].concat()
+}
+
+impl Books<'_> {
+    fn logs(&self) -> impl Iterator<Item = &SourceRows> {
+        self.corpus.files.iter().filter(|file| !file.source.is_sidecar())
+    }
+
+    /// Messages that policies count as requests.
+    fn requests(&self) -> IdSet<Id> {
+        self.timeline.requests.iter().map(|request| request.id).collect()
+    }
+
+    /// What stands in files that left no timeline and in none that did.
+    fn only_gone<T: IntoIterator<Item = Id>>(&self, rows: impl Fn(&SourceRows) -> T) -> IdSet<Id> {
+        let has_none = |file: &SourceRows| self.without_timeline.contains(&file.source.key);
+        let mut out: IdSet<Id> = self.logs().filter(|file| has_none(file)).flat_map(&rows).collect();
+        for id in self.logs().filter(|file| !has_none(file)).flat_map(&rows) {
+            out.remove(&id);
+        }
+        out
+    }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn calls(books: &Books<'_>) -> Vec<Sum> {
+    let asked = |file: &SourceRows| {
+        let recorded = file.rows.calls.iter().filter(|row| !row.progress && row.asked.is_some());
+        recorded.map(|row| row.call).collect::<Vec<Id>>()
+    };
+    let aside: usize =
+        books.corpus.files.iter().filter(|file| file.source.is_sidecar()).map(|file| asked(file).len()).sum();
+    let recorded: Vec<Id> = books.logs().flat_map(asked).filter(|id| id.is_some()).collect();
+    let distinct: IdSet<Id> = recorded.iter().copied().collect();
+    let repeated = books.logs().filter(|file| books.repeated.contains(&file.source.key));
+    let nameless = repeated.flat_map(asked).filter(|id| !id.is_some()).count();
+    let history = &books.history.calls;
+    let in_progress = history.iter().filter(|call| {
+        let is_progress = books.history.chains[call.chain as usize].place == Place::Progress;
+        is_progress && !(call.id.is_some() && distinct.contains(&call.id))
+    });
+    let in_tools = books.tools.tools.iter().map(|row| row.calls).sum();
+    let in_sessions = books.sessions.iter().map(|row| row.calls).sum();
+    // A call is in the policies if the message that asked for it is a request.
+    let billed = books.history.messages.iter().filter(|message| message.billed).map(|message| message.id);
+    let requests: IdSet<Id> = books.requests().into_iter().chain(billed).collect();
+    let rows = || books.logs().flat_map(|file| &file.rows.calls).filter_map(|row| Some((row.call, row.asked?)));
+    let of_requests: IdSet<Id> =
+        rows().filter(|(_, asked)| requests.contains(&asked.message)).map(|(call, _)| call).collect();
+    let gone = books.only_gone(asked);
+    let planned = &books.timeline.calls;
+    let in_policies: IdSet<Id> = planned.iter().map(|call| call.id).filter(|id| id.is_some()).collect();
+    let named = || history.iter().map(|call| call.id).filter(|id| id.is_some() && !gone.contains(id));
+    let left_out = named().filter(|id| !of_requests.contains(id) && !in_policies.contains(id)).count();
+    let twice = planned.iter().filter(|call| call.id.is_some()).count() - in_policies.len();
+    let total = history.len() as u64;
+    vec![
+        Sum::new(
+            "tool calls",
+            (INPUT, books.totals.tool_uses),
+            &[
+                (-count(aside), "in files that are no session logs"),
+                (-count(recorded.len() - distinct.len()), "copies of calls that stand elsewhere"),
+                (-count(nameless), "calls without an id, in copies of whole files or of parts"),
+                (count(in_progress.count()), "of subagents that are known from progress records only"),
+            ],
+            (HISTORY, total),
+        ),
+        Sum::new("tool calls", (HISTORY, total), &[], (TOOLS, in_tools)),
+        Sum::new("tool calls", (HISTORY, total), &[], (SESSIONS, in_sessions)),
+        Sum::new(
+            "tool calls",
+            (HISTORY, total),
+            &[
+                (-count(left_out), "of messages without usage, or written by the client itself"),
+                (-count(gone.len()), "in deleted logs that no policy read while they were there"),
+                (count(twice), "that stand twice in their message"),
+            ],
+            (POLICIES, planned.len() as u64),
+        ),
+    ]
+}
+
+fn responses(books: &Books<'_>) -> Vec<Sum> {
+    let history = &books.history.calls;
+    let of = |is: &dyn Fn(&&crate::model::history::Call) -> bool| count(history.iter().filter(is).count());
+    let open = of(&|call| call.status == Status::Unanswered);
+    let has_text = |kind| matches!(kind, ResultKind::Text | ResultKind::Mixed);
+    let empty =
+        of(&|call| call.status != Status::Unanswered && matches!(call.kind, ResultKind::Empty | ResultKind::Absent));
+    let images = of(&|call| call.status != Status::Unanswered && call.kind == ResultKind::NonText);
+    let texts = of(&|call| call.status != Status::Unanswered && has_text(call.kind));
+    vec![Sum::new(
+        "responses",
+        (HISTORY, history.len() as u64),
+        &[
+            (-open, "calls that nothing answered"),
+            (-empty, "empty answers"),
+            (-images, "answers of images or references only"),
+        ],
+        (REPLAY, texts as u64),
+    )]
+}
+
+fn messages(books: &Books<'_>) -> Vec<Sum> {
+    let with_usage = |file: &SourceRows| {
+        let billed = file.rows.messages.iter().filter(|row| row.has_usage && row.has_id);
+        billed.map(|row| row.id).collect::<Vec<Id>>()
+    };
+    let in_logs: IdSet<Id> = books.logs().flat_map(with_usage).collect();
+    let sidecars = books.corpus.files.iter().filter(|file| file.source.is_sidecar());
+    let aside = sidecars.flat_map(with_usage).filter(|id| !in_logs.contains(id)).collect::<IdSet<Id>>();
+    let billed = || books.history.messages.iter().filter(|message| message.billed);
+    let total = billed().count() as u64;
+    let nameless = billed().filter(|message| !in_logs.contains(&message.id)).count();
+    let place = |chain: u32| books.timeline.chains[chain as usize].place;
+    let in_progress = books.timeline.requests.iter().filter(|request| place(request.chain) == Place::Progress);
+    let requests = books.requests();
+    let gone = books.only_gone(|file| file.rows.messages.iter().map(|row| row.id).collect::<Vec<Id>>());
+    let gone = billed().filter(|message| gone.contains(&message.id) && !requests.contains(&message.id));
+    let in_sessions = books.sessions.iter().map(|row| row.messages).sum();
+    vec![
+        Sum::new(
+            "messages",
+            (INPUT, books.totals.messages),
+            &[
+                (-count(aside.len()), "in files that are no session logs"),
+                (count(nameless), "without a message.id, named by their request or their record"),
+            ],
+            (HISTORY, total),
+        ),
+        Sum::new("messages", (HISTORY, total), &[], (SESSIONS, in_sessions)),
+        Sum::new(
+            "messages, requests",
+            (HISTORY, total),
+            &[
+                (
+                    count(in_progress.count()),
+                    "of subagents that are known from progress records only: usage of a first chunk",
+                ),
+                (-count(gone.count()), "in deleted logs that no policy read while they were there"),
+            ],
+            (POLICIES, books.timeline.requests.len() as u64),
+        ),
+    ]
+}
+
+fn sessions(books: &Books<'_>) -> Vec<Sum> {
+    let named = |file: &SourceRows| file.rows.sessions.iter().map(|row| row.session).collect::<Vec<Id>>();
+    let in_logs: IdSet<Id> = books.logs().flat_map(named).collect();
+    let sidecars = books.corpus.files.iter().filter(|file| file.source.is_sidecar());
+    let aside = sidecars.flat_map(named).filter(|id| !in_logs.contains(id)).collect::<IdSet<Id>>();
+    let history = books.history;
+    let total = history.sessions.len() as u64;
+    let nameless = history.sessions.iter().filter(|session| !in_logs.contains(&session.id)).count();
+    let called: BTreeSet<u32> = history.chains.iter().map(|chain| chain.session).collect();
+    let spoken: BTreeSet<u32> =
+        history.messages.iter().filter(|message| message.billed).map(|message| message.session).collect();
+    let planned: IdSet<Id> = books.timeline.sessions.iter().map(|session| session.id).collect();
+    let requests = books.requests();
+    // Sessions with a message that no policy has; the sum of messages says why.
+    let billed = history.messages.iter().filter(|message| message.billed);
+    let missing: BTreeSet<u32> =
+        billed.filter(|message| !requests.contains(&message.id)).map(|message| message.session).collect();
+    let (mut silent, mut told_elsewhere) = (0, 0);
+    for (number, _) in (0..).zip(&history.sessions).filter(|(_, session)| !planned.contains(&session.id)) {
+        silent -= i64::from(!spoken.contains(&number));
+        told_elsewhere -= i64::from(spoken.contains(&number) && !missing.contains(&number));
+    }
+    vec![
+        Sum::new(
+            "sessions",
+            (INPUT, books.totals.sessions),
+            &[
+                (-count(aside.len()), "in files that are no session logs"),
+                (count(nameless), "logs whose records name no session"),
+            ],
+            (HISTORY, total),
+        ),
+        Sum::new("sessions", (HISTORY, total), &[], (SESSIONS, books.sessions.len() as u64)),
+        Sum::new(
+            "sessions",
+            (HISTORY, total),
+            &[(-(total as i64 - count(called.len())), "without a tool call")],
+            (TOOLS, books.tools.sessions),
+        ),
+        Sum::new(
+            "sessions",
+            (HISTORY, total),
+            &[
+                (silent, "without a message that was billed"),
+                (told_elsewhere, "that hold copies of another session's messages only"),
+            ],
+            (POLICIES, books.timeline.sessions.len() as u64),
+        ),
+    ]
+}

@@ -1,0 +1,147 @@
+//! Copies of logs, whole ones and any part of them, are seen through: what happened is the same without them.
+
+use proptest::prelude::*;
+
+use crate::logs::timeline::assemble::{SourceTimeline, assemble};
+use crate::model::id::Id;
+use crate::model::timeline::Timeline;
+use crate::model::timeline_rows::FileTimeline;
+use crate::tests::log_builder::*;
+use crate::tests::log_stories::{Folder, any_folder, texts};
+use crate::tests::timeline::{self, rows, timeline_guide};
+
+/// Which lines of a file a copy has.
+#[derive(Clone, Debug)]
+enum Part {
+    UpTo(prop::sample::Index),
+    From(prop::sample::Index),
+    Between(prop::sample::Index, prop::sample::Index),
+    Some(Vec<bool>),
+}
+
+impl Part {
+    fn of(&self, records: &[Record]) -> Vec<Record> {
+        let place = |at: &prop::sample::Index| at.index(records.len() + 1);
+        match self {
+            Self::UpTo(end) => records[..place(end)].to_vec(),
+            Self::From(start) => records[place(start)..].to_vec(),
+            Self::Between(a, b) => records[place(a).min(place(b))..place(a).max(place(b))].to_vec(),
+            Self::Some(chosen) => {
+                let chosen = chosen.iter().cycle().zip(records).filter(|(is_in, _)| **is_in);
+                chosen.map(|(_, record)| record.clone()).collect()
+            }
+        }
+    }
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        any::<prop::sample::Index>().prop_map(Part::UpTo),
+        any::<prop::sample::Index>().prop_map(Part::From),
+        any::<(prop::sample::Index, prop::sample::Index)>().prop_map(|(a, b)| Part::Between(a, b)),
+        prop::collection::vec(any::<bool>(), 1..20).prop_map(Part::Some),
+    ]
+}
+
+/// What happened, without the counts of copies.
+fn facts(folder: &Folder) -> Vec<String> {
+    let texts = texts(folder);
+    let told = Told::of(&texts.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect::<Vec<_>>());
+    told.lines().into_iter().filter(|line| !line.starts_with("Merged")).collect()
+}
+
+fn timeline(folder: &Folder) -> Timeline {
+    let named = |(name, log): &(String, String)| (Id::pseudonym(name.as_bytes()), rows(log));
+    let read: Vec<(Id, FileTimeline)> = texts(folder).iter().map(named).collect();
+    let sources: Vec<_> = read.iter().map(|(key, file)| SourceTimeline { key: *key, file }).collect();
+    let timeline = assemble(&sources, timeline_guide().rules.shrink_tokens_min);
+    Timeline { skipped: Default::default(), ..timeline }
+}
+
+/// The folder with a part of one of its files under another name.
+fn with_copy(folder: &Folder, of: &prop::sample::Index, part: &Part, name: &str) -> Folder {
+    let copy = part.of(&folder[of.index(folder.len())].1);
+    [folder.clone(), vec![(name.to_owned(), copy)]].concat()
+}
+
+/// What does not depend on which of two sessions something is told of.
+fn sums(folder: &Folder, with_compactions: bool) -> Vec<String> {
+    let texts = texts(folder);
+    let told = Told::of(&texts.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect::<Vec<_>>());
+    let history = &told.history;
+    let mut calls: Vec<String> =
+        history.calls.iter().map(|call| format!("{} {:?} {} {}", call.id, call.status, call.body, call.ts)).collect();
+    calls.sort();
+    let messages = history.messages.iter().map(|row| format!("{} {:?} {}", row.id, row.usage, row.billed));
+    let compactions: usize = history.chains.iter().map(|chain| chain.compactions.len()).sum();
+    let mut cleared: Vec<String> = history.evictions.iter().map(|row| history.calls[row.call].id.to_string()).collect();
+    cleared.sort();
+    let compactions = with_compactions.then(|| format!("{compactions} compactions"));
+    calls.into_iter().chain(messages).chain(compactions).chain(cleared).collect()
+}
+
+fn named(folder: &Folder) -> bool {
+    let is_whole = |record: &Record| {
+        let text = record.to_string();
+        ["\"uuid\"", "\"sessionId\"", "\"timestamp\""].iter().all(|field| text.contains(field))
+    };
+    folder.iter().flat_map(|(_, records)| records).all(is_whole)
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn any_part_of_a_copy_adds_nothing_to_the_history(
+        folder in any_folder(),
+        of in any::<prop::sample::Index>(),
+        part in any_part(),
+        name in prop::sample::select(vec!["0", "copy", "zz"]),
+    ) {
+        prop_assert_eq!(facts(&with_copy(&folder, &of, &part, name)), facts(&folder));
+    }
+
+    #[test]
+    fn any_part_of_a_copy_adds_nothing_to_the_timeline(
+        folder in any_folder(),
+        of in any::<prop::sample::Index>(),
+        part in any_part(),
+        name in prop::sample::select(vec!["0", "copy", "zz"]),
+    ) {
+        let (with, without) = (timeline(&with_copy(&folder, &of, &part, name)), timeline(&folder));
+        prop_assert_eq!(timeline::told(&with), timeline::told(&without));
+    }
+
+    #[test]
+    fn any_part_of_a_fork_adds_no_call_message_or_compaction(
+        folder in any_folder(),
+        of in any::<prop::sample::Index>(),
+        part in any_part(),
+    ) {
+        prop_assume!(named(&folder));
+        let mut forked = with_copy(&folder, &of, &part, "f");
+        let copy = forked.last_mut().unwrap();
+        copy.1 = copy.1.iter().map(|record| record.clone().session("another")).collect();
+        // What begins like a session may be what that one was forked off: then it owns what it shows.
+        let of = &folder[of.index(folder.len())].1;
+        let is_later = of.first().map(ToString::to_string) != part.of(of).first().map(ToString::to_string);
+        prop_assert_eq!(sums(&forked, is_later), sums(&folder, is_later));
+        let counts = |folder: &Folder| {
+            let timeline = timeline(folder);
+            let marks = (timeline.boundaries.len(), timeline.clearings.len());
+            (timeline.requests.len(), timeline.calls.len(), is_later.then_some(marks))
+        };
+        prop_assert_eq!(counts(&forked), counts(&folder));
+    }
+}
+
+#[test]
+fn a_fork_of_nothing_but_a_compaction_leaves_it_where_it_happened() {
+    let start = [asks("m1", "c1", "Read").at(1), answers("c1", "one").at(2)];
+    let compaction = [boundary("b1").at(3), compact_summary("s1", Some("b1")).at(4)];
+    let end = [asks("m2", "c2", "Read").at(5), answers("c2", "two").at(6)];
+    let main = [&start[..], &compaction, &end].concat();
+    let fork: Vec<Record> = compaction.iter().map(|record| record.clone().session("s-fork")).collect();
+    let told = Told::of(&[("main", &log(&main)), ("fork", &log(&fork))]);
+    assert_eq!(told.chain("c1").compactions, [1]);
+}

@@ -1,0 +1,126 @@
+//! Windows over a history: every count is that of a plain walk over the records in the window.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::mine::overview::Overview;
+use crate::model::id::Id;
+use crate::model::trace::Millis;
+use crate::tests::log_builder::*;
+use crate::tests::log_stories::{Event, any_event, session, texts};
+
+/// What a walk over the records of a main thread finds in a window.
+#[derive(Default, PartialEq, Debug)]
+struct Walk {
+    calls: BTreeSet<Id>,
+    messages: BTreeSet<Id>,
+    compactions: u64,
+    evicted: BTreeSet<Id>,
+}
+
+fn millis(record: &Value) -> Millis {
+    let text = record["timestamp"].as_str().unwrap();
+    crate::logs::time::parse_millis(text.as_bytes()).unwrap()
+}
+
+fn walk(records: &[Record], window: &std::ops::Range<Millis>) -> Walk {
+    let records: Vec<Value> = records.iter().map(|record| serde_json::from_str(&record.to_string()).unwrap()).collect();
+    let id = |value: &Value| Id::of(value.as_str().unwrap().as_bytes());
+    let mut out = Walk::default();
+    let mut began: BTreeMap<Id, Millis> = BTreeMap::new();
+    let (mut waiting, mut seen_call) = (0, false);
+    let (mut last_compaction, mut asked) = (None, BTreeSet::new());
+    for (number, record) in records.iter().enumerate() {
+        if record["subtype"] == "compact_boundary" {
+            (waiting, last_compaction) = (waiting + 1, Some((number, record["uuid"].clone())));
+        } else if record["isCompactSummary"] == true {
+            let belongs = last_compaction.as_ref().is_some_and(|(at, _)| number - at <= 3);
+            if !belongs {
+                (waiting, last_compaction) = (waiting + 1, Some((number, Value::Null)));
+            }
+        } else if record["subtype"] == "microcompact_boundary" {
+            let calls = record["microcompactMetadata"]["compactedToolIds"].as_array().unwrap();
+            out.evicted.extend(calls.iter().map(id));
+        } else if record["type"] == "assistant" {
+            began.entry(id(&record["message"]["id"])).or_insert(millis(record));
+            for block in
+                record["message"]["content"].as_array().unwrap().iter().filter(|block| block["type"] == "tool_use")
+            {
+                asked.insert(id(&block["id"]));
+                if window.contains(&millis(record)) {
+                    out.calls.insert(id(&block["id"]));
+                    // What lies between this call and the one before that is left.
+                    out.compactions += if seen_call { waiting } else { 0 };
+                    (waiting, seen_call) = (0, true);
+                }
+            }
+        }
+    }
+    out.evicted.retain(|call| out.calls.contains(call));
+    out.messages = began.into_iter().filter(|(_, at)| window.contains(at)).map(|(id, _)| id).collect();
+    out
+}
+
+fn any_thread() -> impl Strategy<Value = Vec<Event>> {
+    let on_main = |event: &Event| !matches!(event, Event::Agent(..) | Event::Attachment);
+    prop::collection::vec(any_event().prop_filter("main thread", on_main), 1..16)
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn every_count_in_a_window_is_that_of_a_walk_over_it(
+        events in any_thread(),
+        (from, to) in (0..60_i64, 0..80_i64),
+        open in (any::<bool>(), any::<bool>()),
+    ) {
+        let folder = session("s", &events, &[]);
+        let files = texts(&folder);
+        let told = Told::of(&files.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect::<Vec<_>>());
+        let start = if open.0 { Millis::MIN } else { START_MS + from * 1000 };
+        let end = if open.1 { Millis::MAX - 1 } else { START_MS + to * 1000 };
+        let history = told.history.within(&(start..end));
+        let found = Walk {
+            calls: history.calls.iter().map(|call| call.id).collect(),
+            messages: history.messages.iter().map(|message| message.id).collect(),
+            compactions: history.chains.iter().map(|chain| chain.compactions.len() as u64).sum(),
+            evicted: history.evictions.iter().map(|eviction| history.calls[eviction.call].id).collect(),
+        };
+        let expected = folder.first().map(|(_, records)| walk(records, &(start..end))).unwrap_or_default();
+        prop_assert_eq!(&found, &expected);
+        let overview = Overview::of(&history);
+        prop_assert_eq!(overview.calls, expected.calls.len() as u64);
+        prop_assert_eq!(overview.compactions, expected.compactions);
+        prop_assert_eq!(overview.sessions, u64::from(!expected.calls.is_empty() || !expected.messages.is_empty()));
+        prop_assert_eq!(overview.chains, u64::from(!expected.calls.is_empty()));
+        prop_assert_eq!(overview.evictions, expected.evicted.len() as u64);
+    }
+}
+
+#[test]
+fn a_message_across_a_compaction_leaves_no_negative_count_in_any_window() {
+    let records = [
+        asks("m1", "c1", "Read").at(1),
+        asks("m2", "c2", "Read").link("u2", None).at(2),
+        boundary("b1").at(3),
+        asks("m1", "c3", "Read").link("u3", None).at(4),
+    ];
+    let told = Told::of(&[("f", &log(&records))]);
+    for start in 0..6 {
+        let history = told.history.clone().within(&(START_MS + start * 1000..Millis::MAX));
+        let expected = u64::from(start <= 2);
+        assert_eq!(Overview::of(&history).compactions, expected, "from second {start}");
+    }
+}
+
+#[test]
+fn what_has_no_time_is_in_no_window_that_ends() {
+    let records = [asks("m1", "c1", "Read").without("timestamp"), asks("m2", "c2", "Read").at(1)];
+    let told = Told::of(&[("f", &log(&records))]);
+    let history = told.history.within(&(Millis::MIN..START_MS + 5000));
+    assert_eq!((history.calls.len(), history.messages.len()), (1, 1));
+    assert_eq!(history.span(), Some((START_MS + 1000, START_MS + 1000)));
+}

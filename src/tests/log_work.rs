@@ -1,0 +1,114 @@
+//! Work grows with the size of the logs and no faster: counted in comparisons and look-ups of ids, not timed.
+
+use crate::logs::assemble::assemble;
+use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timeline};
+use crate::mine::sessions::sessions;
+use crate::mine::totals::totals;
+use crate::model::corpus::{Corpus, Source};
+use crate::model::id::{Id, work};
+use crate::tests::log_builder::*;
+use crate::tests::timeline::{rows, timeline_guide};
+
+/// Files of one kind, of a size.
+type Shape = (&'static str, fn(usize) -> Vec<String>);
+
+fn call(number: usize) -> [Record; 2] {
+    let at = number as u32 % 80_000;
+    let (message, call) = (format!("m{number}"), format!("c{number}"));
+    [asks(&message, &call, "Read").at(at), answers(&call, format!("body {number}")).at(at)]
+}
+
+fn calls(count: usize) -> Vec<Record> {
+    (0..count).flat_map(call).collect()
+}
+
+/// A long file whose results are cleared again and again.
+fn cleared(size: usize) -> Vec<String> {
+    let clear = |at: usize| micro_compaction(&format!("x{at}"), &[&format!("c{at}")]).at(at as u32);
+    vec![log(&(0..size).flat_map(|at| call(at).into_iter().chain([clear(at)])).collect::<Vec<_>>())]
+}
+
+/// Many files of a call each.
+fn many_files(size: usize) -> Vec<String> {
+    (0..size).map(|at| log(&call(at).map(|record| record.session(&format!("s{at}"))))).collect()
+}
+
+/// Many sessions in one file.
+fn many_sessions(size: usize) -> Vec<String> {
+    vec![many_files(size).concat()]
+}
+
+/// The same file many times.
+fn many_copies(size: usize) -> Vec<String> {
+    vec![log(&calls(20)); size]
+}
+
+/// Parts of one file.
+fn many_parts(size: usize) -> Vec<String> {
+    let whole = calls(size);
+    let parts = (0..size / 10).map(|at| log(&whole[at * 20..(at + 1) * 20]));
+    std::iter::once(log(&whole)).chain(parts).collect()
+}
+
+/// A subagent for each call, inside the main file, and all of them again in progress records.
+fn many_side_chains(size: usize) -> Vec<String> {
+    let inline = (0..size).flat_map(|at| {
+        let [asked, answered] = call(at);
+        let (first, second) = (format!("u{at}"), format!("v{at}"));
+        [asked.inline().link(&first, None), answered.inline().link(&second, Some(&first))]
+    });
+    let progress = (0..size).map(|at| agent_progress(&format!("a{at}"), &call(at)[0]));
+    vec![log(&inline.chain(progress).collect::<Vec<_>>())]
+}
+
+const SHAPES: [Shape; 6] = [
+    ("cleared results", cleared),
+    ("many files", many_files),
+    ("many sessions in a file", many_sessions),
+    ("many copies", many_copies),
+    ("many parts of a copy", many_parts),
+    ("many side chains", many_side_chains),
+];
+
+/// Steps of everything that is done with the rows of logs, reading included.
+fn steps(texts: &[String]) -> [u64; 3] {
+    let mut corpus = Corpus::default();
+    let reading = work::of(|| {
+        for (number, text) in texts.iter().enumerate() {
+            let trace = trace(text);
+            let counters = trace.counters.clone();
+            let key = Id::pseudonym(&number.to_le_bytes());
+            corpus.push(Source { key, path: None, bytes: 0, counters }, trace);
+        }
+    });
+    let history = work::of(|| {
+        let history = assemble(&corpus);
+        totals(&corpus);
+        sessions(&history, &corpus.names, &Default::default());
+    });
+    let timeline = work::of(|| {
+        let files: Vec<_> = texts.iter().map(rows).collect();
+        let sources = files.iter().enumerate();
+        let sources: Vec<_> =
+            sources.map(|(number, file)| SourceTimeline { key: Id::pseudonym(&number.to_le_bytes()), file }).collect();
+        assemble_timeline(&sources, timeline_guide().rules.shrink_tokens_min);
+    });
+    [reading, history, timeline]
+}
+
+#[test]
+fn work_grows_with_the_size_of_the_logs() {
+    // All of it on this thread, whose steps are counted.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    pool.install(|| {
+        for (name, make) in SHAPES {
+            let [once, twice, four_times] = [200, 400, 800].map(|size| steps(&make(size)));
+            for part in 0..3 {
+                let counted = (once[part], twice[part], four_times[part]);
+                println!("{name}, part {part}: {counted:?}");
+                let grown = counted.2 as f64 / counted.0.max(1) as f64;
+                assert!(grown < 5.0, "{name}, part {part}: {counted:?} steps for one, two, four times the size");
+            }
+        }
+    });
+}

@@ -1,0 +1,94 @@
+//! The sums between the reports add up, whatever copies and damage the logs hold.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::cli::Exit;
+use crate::tests::harness::Home;
+use crate::tests::log_builder::*;
+use crate::tests::log_stories::{Folder, any_folder, texts};
+
+fn sums(home: &Home) -> (Exit, Value) {
+    let outcome = home.run(&["doctor", "--reconcile", "--json", "--no-lake", "--allow-empty"]);
+    (outcome.exit, serde_json::from_str(&outcome.out).unwrap_or_else(|_| panic!("{}", outcome.err)))
+}
+
+fn home_of(folder: &Folder) -> Home {
+    let home = Home::new();
+    for (name, text) in texts(folder) {
+        home.write(&format!(".claude/projects/p/{}.jsonl", name.replace('/', "-")), text);
+    }
+    home
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn every_sum_adds_up(folder in any_folder(), copies in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index, bool)>(), 0..3)) {
+        let mut folder = folder;
+        for (number, (of, from, is_fork)) in copies.into_iter().enumerate() {
+            let records = folder[of.index(folder.len())].1.clone();
+            let part = records[from.index(records.len() + 1)..].iter().cloned();
+            let part = part.map(|record| if is_fork { record.session("s-copy") } else { record });
+            folder.push((format!("copy{number}"), part.collect()));
+        }
+        let (exit, report) = sums(&home_of(&folder));
+        prop_assert_eq!(exit, Exit::Done, "{}\n{:#?}", report, folder);
+    }
+}
+
+#[test]
+fn each_difference_between_the_reports_has_its_name() {
+    let main = [
+        user("p", "go on"),
+        asks("m1", "c1", "Read").at(1),
+        answers("c1", "one").at(2),
+        asks("m2", "c2", "Read").message("model", "<synthetic>").link("u2", None).at(3),
+        agent_progress("a1", &asks("m3", "c3", "Grep").at(4)),
+        asks("m4", "c4", "Read").without_message("id").link("u4", None).at(5),
+    ];
+    let copy: Vec<Record> = main[1..2].iter().map(|record| record.clone().session("s-fork")).collect();
+    let home = home_of(&vec![("s-main".into(), main.to_vec()), ("s-fork".into(), copy)]);
+    let (exit, report) = sums(&home);
+    assert_eq!(exit, Exit::Done, "{report}");
+    let told: Vec<String> = report["sums"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|sum| {
+            let steps: Vec<String> =
+                sum["steps"].as_array().unwrap().iter().map(|step| step["change"].to_string()).collect();
+            format!("{} {} [{}] {}", sum["of"].as_str().unwrap(), sum["start"], steps.join(" "), sum["end"])
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "tool calls 4 [-1 1] 4",
+            "tool calls 4 [] 4",
+            "tool calls 4 [] 4",
+            "tool calls 4 [-1] 3",
+            "responses 4 [-3] 1",
+            "messages 1 [1] 2",
+            "messages 2 [] 2",
+            "messages, requests 2 [1] 3",
+            "sessions 2 [] 2",
+            "sessions 2 [] 2",
+            "sessions 2 [-1] 1",
+            "sessions 2 [-1] 1",
+        ]
+    );
+}
+
+/// `DEVBOY_LOGS=<folder> cargo test real_logs_add_up -- --ignored --nocapture` prints the sums of real logs.
+#[test]
+#[ignore = "needs a folder of logs in DEVBOY_LOGS"]
+fn real_logs_add_up() {
+    let logs = std::env::var("DEVBOY_LOGS").expect("DEVBOY_LOGS names a folder of logs");
+    let home = Home::new();
+    println!("{}", home.run(&["ingest", "--input-dir", &logs]).out);
+    let outcome = home.run(&["doctor", "--reconcile", "--input-dir", &logs]);
+    println!("{}{}", outcome.out, outcome.err);
+    assert_eq!(outcome.exit, Exit::Done);
+}
