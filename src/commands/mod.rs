@@ -14,6 +14,7 @@ pub mod mine;
 mod prune;
 pub mod replay;
 pub mod responses;
+pub mod sharing;
 pub mod timeline;
 pub mod tune;
 pub mod update;

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::visible::Shown as _;
 
 /// How long to wait for another writer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> R
     let _lock = lock(&beside(&target, ".lock"))?;
     let old = read_if_present(&target)?;
     if old.as_deref() != expected_old.map(str::as_bytes) {
-        return Err(Error::failed(format!("{} changed while devboy was working", path.display()))
+        return Err(Error::failed(format!("{} changed while devboy was working", path.shown()))
             .hint("nothing was written; run again"));
     }
     if old.as_deref() == Some(new.as_bytes()) {
@@ -106,7 +107,7 @@ fn follow_links(path: &Path) -> Result<PathBuf> {
             Err(_) => return Ok(target),
         }
     }
-    Err(Error::failed(format!("{}: too many symbolic links", path.display())).hint("the links seem to form a circle"))
+    Err(Error::failed(format!("{}: too many symbolic links", path.shown())).hint("the links seem to form a circle"))
 }
 
 pub(super) fn directory_of(path: &Path) -> &Path {
@@ -138,7 +139,7 @@ fn mode_to_keep(target: &Path) -> Result<Option<Permissions>> {
     let Ok(metadata) = fs::metadata(target) else { return Ok(None) };
     let mode = metadata.permissions();
     if mode.readonly() {
-        return Err(Error::failed(format!("{} is read-only", target.display()))
+        return Err(Error::failed(format!("{} is read-only", target.shown()))
             .hint("make it writable, or print the changes with --dry-run and put them where the file is made"));
     }
     Ok(Some(mode))
@@ -156,7 +157,7 @@ pub(super) fn lock(path: &Path) -> Result<File> {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
             Err(TryLockError::WouldBlock) => {
-                return Err(Error::failed(format!("another program holds {}", path.display()))
+                return Err(Error::failed(format!("another program holds {}", path.shown()))
                     .hint("nothing was written; run again when it is done"));
             }
             // Some network file systems know no locks; the comparison with the expected content still guards.
@@ -166,7 +167,11 @@ pub(super) fn lock(path: &Path) -> Result<File> {
     }
 }
 
-pub(super) fn create_private(directory: &Path) -> Result<()> {
+/// Makes a directory and those above it, for nobody but the user (0700 on Unix); one that is there stays as it is.
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn create_private(directory: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -9,6 +9,7 @@ use crate::commands::replay::Args;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::settings::{KeyPath, Settings, SettingsFile, what_if};
+use crate::visible::Shown as _;
 
 /// Cells of a grid that are run at most.
 const CELLS_MAX: usize = 10_000;
@@ -83,7 +84,7 @@ impl Scenarios {
         }
         for file in &self.files {
             let state = if file.existed { "" } else { " (does not exist: built-in values)" };
-            writeln!(context.err, "# config: {}{state}", file.path.display())?;
+            writeln!(context.err, "# config: {}{state}", file.path.shown())?;
             warn_unknown(file, context)?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use crate::report::findings;
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::Format;
 use crate::settings::{SettingsFile, append_entry, journal_entry, journal_path, write_atomically};
+use crate::visible::Shown as _;
 
 /// Which configuration is written, and whether.
 #[derive(clap::Args, Debug)]
@@ -88,7 +89,7 @@ pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &m
         return Ok(if args.check { Exit::Pending } else { Exit::Done });
     }
     write_atomically(&file.path, file.existed.then_some(file.text.as_str()), &proposal.text)?;
-    tell(format!("tuned config → {}: {changes} written", file.path.display()))?;
+    tell(format!("tuned config → {}: {changes} written", file.path.shown()))?;
     note(settled, context)?;
     Ok(Exit::Done)
 }

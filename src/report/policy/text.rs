@@ -20,9 +20,9 @@ pub fn write(
 ) -> Result<()> {
     headline(out, report, form)?;
     if let Some(basis) = basis(report) {
-        writeln!(out, "{}{basis}", if form == Format::Md { "- " } else { "  " })?;
+        writeln!(out, "{}{}", if form == Format::Md { "- " } else { "  " }, form.sentence(&basis))?;
     }
-    section(out, "what it found", &report.summary)?;
+    section(out, form, "what it found", &report.summary)?;
     for (title, table) in &report.tables {
         writeln!(out, "\n{title}")?;
         if form == Format::Md {
@@ -30,21 +30,21 @@ pub fn write(
         }
         table.write(out, form, width)?;
     }
-    section(out, "examples of breaks", &report.shown)?;
+    section(out, form, "examples of breaks", &report.shown)?;
     if explain {
-        section(out, "how it is computed", &report.formulas)?;
-        section(out, "where approximations lean", &report.leanings)?;
+        section(out, form, "how it is computed", &report.formulas)?;
+        section(out, form, "where approximations lean", &report.leanings)?;
     }
-    section(out, "to be read beside these figures", &report.notes)?;
+    section(out, form, "to be read beside these figures", &report.notes)?;
     Ok(())
 }
 
-fn section(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
+fn section(out: &mut dyn Write, form: Format, title: &str, lines: &[String]) -> Result<()> {
     if !lines.is_empty() {
         writeln!(out, "\n{title}")?;
     }
     for line in lines {
-        writeln!(out, "- {line}")?;
+        writeln!(out, "- {}", form.sentence(line))?;
     }
     Ok(())
 }
@@ -53,14 +53,14 @@ fn section(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
 pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Result<()> {
     let bullet = if form == Format::Md { "- " } else { "  " };
     if form == Format::Md {
-        writeln!(out, "## {}\n", report.policy)?;
+        writeln!(out, "## {}\n", form.sentence(&report.policy))?;
     }
-    writeln!(out, "{}", first_line(report))?;
+    writeln!(out, "{}", form.sentence(&first_line(report)))?;
     if form == Format::Md {
         writeln!(out)?;
     }
     for line in answer(report) {
-        writeln!(out, "{bullet}{line}")?;
+        writeln!(out, "{bullet}{}", form.sentence(&line))?;
     }
     Ok(())
 }
