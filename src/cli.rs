@@ -1,14 +1,16 @@
 //! The command line: which commands there are, the flags they share, and the way from arguments to an exit code.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, Parser, Subcommand};
 
+use crate::commands::sharing::Shared;
 use crate::commands::{annotate, completions, doctor, encode, ingest, man, mine, replay, tune};
 use crate::context::Context;
 use crate::error::Kind;
 use crate::model::trace::Millis;
 use crate::report::table::{Color, Format};
+use crate::visible::Visible;
 
 /// Exit codes of every command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,6 +103,9 @@ pub struct OutputArgs {
     /// Short for `--format json`.
     #[arg(short, long, conflicts_with = "format")]
     pub json: bool,
+    /// Keep names of projects, MCP servers and places in what is made to be shared: Markdown, and files to be committed or sent.
+    #[arg(long)]
+    pub names: bool,
     /// Colours.
     #[arg(long, value_enum, default_value_t)]
     pub color: Color,
@@ -134,11 +139,59 @@ pub fn command() -> clap::Command {
 
 /// Runs one command line. Everything it prints goes through `context`.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<'_>) -> Exit {
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
-        Err(refusal) => return refuse(&refusal, context),
+    let parsed = command().try_get_matches_from(arguments).and_then(|matches| {
+        let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches)?;
+        Ok((cli.command, Kept::of(&matches)))
+    });
+    let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
+    let (input, env, mut err) = (&mut *context.input, context.env.clone(), Visible(&mut *context.err));
+    let kept = parsed.as_ref().map_or(Kept::Text, |(_, kept)| *kept);
+    let mut text = Visible(&mut *context.out);
+    let mut shared;
+    let out: &mut dyn std::io::Write = match kept {
+        Kept::Data if !out_is_terminal => &mut *text.0,
+        Kept::Text | Kept::Data => &mut text,
+        Kept::Shared { has_pseudonyms } => {
+            shared = Shared::new(&mut text, !has_pseudonyms);
+            &mut shared
+        }
     };
-    let outcome = match cli.command {
+    let mut context = Context { out, err: &mut err, input, env, now_ms, width, out_is_terminal, err_is_terminal };
+    match parsed {
+        Ok((command, _)) => execute(command, &mut context),
+        Err(refusal) => refuse(&refusal, &mut context),
+    }
+}
+
+/// What becomes of the bytes that a command prints.
+#[derive(Clone, Copy)]
+enum Kept {
+    /// A report: hidden characters are written out.
+    Text,
+    /// A file of its own kind, no byte of which may be changed.
+    Data,
+    /// Markdown: made to be shared, so that names of places and servers are kept back too.
+    Shared { has_pseudonyms: bool },
+}
+
+impl Kept {
+    fn of(matches: &ArgMatches) -> Self {
+        let Some((command, mut matches)) = matches.subcommand() else { return Self::Text };
+        while let Some((_, inner)) = matches.subcommand() {
+            matches = inner;
+        }
+        let form = matches.try_get_raw("format").ok().flatten().and_then(|mut words| words.next());
+        let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
+        match (command, form.and_then(OsStr::to_str)) {
+            ("encode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
+            (_, Some("md")) if !names => Self::Shared { has_pseudonyms: command == "mine" },
+            _ => Self::Text,
+        }
+    }
+}
+
+fn execute(command: Command, context: &mut Context<'_>) -> Exit {
+    let outcome = match command {
         Command::Tune(args) => tune::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),
@@ -157,6 +210,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         },
         Err(error) if error.kind == Kind::BrokenPipe => Exit::Done,
         Err(error) => {
+            let _unread = context.out.flush();
             // Nobody is left to tell when stderr is gone as well.
             let _unheard = writeln!(context.err, "devboy: {error}");
             if error.kind == Kind::Usage { Exit::Usage } else { Exit::Failed }

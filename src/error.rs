@@ -5,6 +5,8 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::visible::{Shown as _, visible};
+
 /// Result with devboy's own [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -43,7 +45,7 @@ impl Error {
 
     /// An operating-system failure on `path`; `doing` is a gerund ("writing").
     pub fn io(doing: &str, path: &Path, cause: &std::io::Error) -> Self {
-        Self::failed(format!("{doing} {}: {cause}", path.display()))
+        Self::failed(format!("{doing} {}: {cause}", path.shown()))
     }
 
     /// The same error with advice.
@@ -56,10 +58,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
+        f.write_str(&visible(&self.message))?;
         if let Some(hint) = &self.hint {
             for line in hint.lines() {
-                write!(f, "\n  hint: {line}")?;
+                write!(f, "\n  hint: {}", visible(line))?;
             }
         }
         Ok(())

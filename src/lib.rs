@@ -9,6 +9,7 @@ pub mod files;
 pub mod json;
 pub mod lines;
 pub mod model;
+pub mod visible;
 
 // Logs to rows, rows to history, rows to disk and back.
 pub mod content;

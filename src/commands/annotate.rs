@@ -21,6 +21,7 @@ use crate::telemetry::{
     self, Annotated, Citations, Definition, Pass, Place, StoredFile, Surroundings, annotate, annotated_path,
     is_annotated, stored_files,
 };
+use crate::visible::Shown as _;
 
 /// Say of every response that was fetched ahead whether the agent used it, in a copy of the telemetry.
 ///
@@ -136,7 +137,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 
 fn places(args: &Args, context: &Context<'_>) -> Result<Vec<Place>> {
     if let Some(missing) = args.paths.iter().find(|path| !path.exists()) {
-        return Err(Error::failed(format!("{} does not exist", missing.display()))
+        return Err(Error::failed(format!("{} does not exist", missing.shown()))
             .hint("name a file or directory of telemetry, or none for the usual places"));
     }
     if !args.paths.is_empty() {
@@ -168,7 +169,7 @@ fn inputs(args: &Args, places: &[Place]) -> Inputs {
 fn nothing_found(places: &[Place], inputs: &Inputs) -> Error {
     let looked = places.iter().map(|place| {
         let state = if place.path.exists() { "holds no file to annotate" } else { "does not exist" };
-        format!("looked at {} ({}): {state}", place.path.display(), origin(place))
+        format!("looked at {} ({}): {state}", place.path.shown(), origin(place))
     });
     let mut hints: Vec<String> = looked.collect();
     let left = [(inputs.annotated, "annotated already"), (inputs.packed, "compressed: unpack it first")];
@@ -201,7 +202,7 @@ fn tell(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations, context:
     writeln!(err, "# {verb}: {} of {files}, {}", thousands(written), counted(total.prefetches, "prefetch event"))?;
     if args.output.verbose {
         for output in done.iter().filter_map(|file| file.output.as_ref()) {
-            writeln!(err, "# → {}", output.display())?;
+            writeln!(err, "# → {}", output.shown())?;
         }
     }
     for (wanted, within) in [
@@ -252,7 +253,7 @@ fn table(done: &[Done], total: &Citations) -> Table {
         table.row([name].into_iter().chain(numbers.map(thousands)));
     };
     let told: Vec<&Done> = done.iter().filter(|file| file.output.is_some()).collect();
-    told.iter().for_each(|file| row(file.path.display().to_string(), &file.counts));
+    told.iter().for_each(|file| row(file.path.shown(), &file.counts));
     if told.len() > 1 {
         row("total".to_owned(), total);
     }
@@ -266,8 +267,8 @@ fn json_fields(args: &Args, inputs: &Inputs, done: &[Done], total: &Citations) -
     };
     let file = |file: &Done| {
         json!({
-            "path": file.path.display().to_string(),
-            "output": file.output.as_ref().map(|path| path.display().to_string()),
+            "path": file.path.shown(),
+            "output": file.output.as_ref().map(|path| path.shown()),
             "counts": file.counts,
         })
     };

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::tokenizer::Bpe;
 use crate::report::numbers;
 use crate::settings::{AgentClass, Effective, KeyPath, Origin, Settings, SettingsFile};
+use crate::visible::{Shown as _, visible};
 
 /// The configuration file: the one named, else `DEVBOY_CONFIG`, else the default.
 pub fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<PathBuf> {
@@ -25,7 +26,7 @@ pub fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<Pat
 pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
     let file = SettingsFile::load(path)?;
     if !file.existed && must_exist {
-        return Err(Error::failed(format!("{} does not exist", path.display()))
+        return Err(Error::failed(format!("{} does not exist", path.shown()))
             .hint("without --config, the built-in values are replayed"));
     }
     check_formats(&file)?;
@@ -42,7 +43,7 @@ fn check_formats(file: &SettingsFile) -> Result<()> {
         let listed = value.as_array().map(|list| list.iter().filter_map(Value::as_str).collect());
         let named: Vec<&str> = listed.unwrap_or_else(|| value.as_str().into_iter().collect());
         if let Some(unknown) = named.into_iter().find(|id| !is_format(id)) {
-            let place = format!("{}:{line}", file.path.display());
+            let place = format!("{}:{line}", file.path.shown());
             return Err(unknown_format(unknown, &format!("{place}: `{key}`")));
         }
     }
@@ -89,11 +90,11 @@ const TOLD_MAX: usize = 20;
 /// Tells about keys of the file that mean nothing to devboy.
 pub fn warn_unknown(file: &SettingsFile, context: &mut Context<'_>) -> Result<()> {
     for warning in file.warnings.iter().take(TOLD_MAX) {
-        writeln!(context.err, "# warning: {}:{}: {}", file.path.display(), warning.line, warning.message)?;
+        writeln!(context.err, "# warning: {}:{}: {}", file.path.shown(), warning.line, visible(&warning.message))?;
     }
     if let Some(more) = file.warnings.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
         let more = numbers::counted(more as u64, "more warning");
-        writeln!(context.err, "# warning: {more} about {}; its JSON report lists them all", file.path.display())?;
+        writeln!(context.err, "# warning: {more} about {}; its JSON report lists them all", file.path.shown())?;
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
 use crate::settings::{Effective, SettingsFile};
 use crate::telemetry::{Place, places as places_of_telemetry, stored_files};
+use crate::visible::{Shown as _, visible};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -106,7 +107,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(exit);
     }
     for line in &lines {
-        writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, line.told)?;
+        writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, visible(&line.told))?;
     }
     if !damage.is_empty() {
         writeln!(context.out, "\nOdd input, and what became of it:")?;
@@ -126,7 +127,7 @@ fn places(args: &Args, context: &Context<'_>) -> Vec<Line> {
 }
 
 fn place(root: &Root) -> Line {
-    let path = root.path.display();
+    let path = root.path.shown();
     let (state, told) = match std::fs::metadata(&root.path) {
         _ if discover::is_stdin(&root.path) => ("ok", "standard input".to_owned()),
         Ok(_) => ("ok", format!("{path} ({})", root.origin)),
@@ -153,7 +154,7 @@ fn configuration(args: &Args, context: &Context<'_>) -> Line {
     match SettingsFile::load(&path) {
         Err(error) => Line { state: "fail", what, told: error.message },
         Ok(file) if !file.existed => {
-            Line { state: "ok", what, told: format!("{} ({origin}) is not there yet", path.display()) }
+            Line { state: "ok", what, told: format!("{} ({origin}) is not there yet", path.shown()) }
         }
         Ok(file) => {
             let (state, unknown) = match file.warnings.first() {
@@ -163,7 +164,7 @@ fn configuration(args: &Args, context: &Context<'_>) -> Line {
                     ("warn", format!("; {count}, first in line {}: {}", first.line, first.message))
                 }
             };
-            let told = format!("{} ({origin}), schema {}{unknown}", path.display(), file.schema_version);
+            let told = format!("{} ({origin}), schema {}{unknown}", path.shown(), file.schema_version);
             Line { state, what, told }
         }
     }
@@ -175,7 +176,7 @@ fn recorded(args: &Args, context: &Context<'_>) -> Vec<Line> {
         args.config.clone().or_else(|| context.env.config_file()).and_then(|path| SettingsFile::load(&path).ok());
     let settings = file.and_then(|file| Effective::resolve(&file).ok()).unwrap_or_else(Effective::built_in).settings;
     let place = |place: Place| {
-        let (path, origin) = (place.path.display().to_string(), place.origin);
+        let (path, origin) = (place.path.shown(), place.origin);
         let files = stored_files(vec![place.clone()]).len() as u64;
         match (std::fs::metadata(&place.path), origin) {
             (Ok(_), _) => ("ok", format!("{path} ({origin}): {}", counted(files, "file"))),
@@ -218,7 +219,7 @@ fn found(input: &Input, overview: &Overview) -> Vec<Line> {
         None => Line { state: "warn", what: "lake".into(), told: "not used: every run reads all logs".into() },
     });
     for (path, why) in &input.listing.unreadable {
-        lines.push(Line { state: "warn", what: "unreadable".into(), told: format!("{}: {why}", path.display()) });
+        lines.push(Line { state: "warn", what: "unreadable".into(), told: format!("{}: {why}", path.shown()) });
     }
     for note in &input.notes {
         lines.push(Line { state: "warn", what: "note".into(), told: note.clone() });

@@ -40,6 +40,7 @@ use crate::model::values::{CallValues, Values};
 use crate::progress;
 use crate::report::numbers;
 use crate::rules::data::Data;
+use crate::visible::{Shown as _, visible};
 
 /// What a command works on.
 pub struct Input {
@@ -378,7 +379,7 @@ impl Input {
     pub fn project_name(&self, directory: Id) -> String {
         let names = self.listing.files.iter().map(|file| directory_of(file, &self.listing));
         let mut named = names.filter(|name| Id::pseudonym(slug(name).as_bytes()) == directory);
-        named.next().unwrap_or_else(|| directory.to_string()[..8].to_owned())
+        named.next().map_or_else(|| directory.to_string()[..8].to_owned(), |name| visible(&name).into_owned())
     }
 
     /// What happened in the logs within the window, whatever copies they hold.
@@ -447,7 +448,7 @@ impl Input {
 
     /// Where the lake is, if one is used.
     pub fn lake_dir(&self) -> Option<String> {
-        self.lake.as_ref().map(|lake| lake.dir().display().to_string())
+        self.lake.as_ref().map(|lake| lake.dir().shown())
     }
 
     /// Fields of every JSON report about the input.
@@ -455,7 +456,7 @@ impl Input {
         let tally = &self.tally;
         json!({
             "roots": self.roots.iter().enumerate().map(|(index, root)| json!({
-                "path": root.path.display().to_string(),
+                "path": root.path.shown(),
                 "origin": root.origin,
                 "found": !self.listing.missing.contains(&index),
             })).collect::<Vec<_>>(),
@@ -471,7 +472,7 @@ impl Input {
             "bytes_read": tally.bytes_read,
             "sidecar_files": self.sources.iter().filter(|source| source.is_sidecar()).count(),
             "unreadable": self.listing.unreadable.iter().map(|(path, why)| json!({
-                "path": path.display().to_string(), "reason": why,
+                "path": path.shown(), "reason": why,
             })).collect::<Vec<_>>(),
             "lake": self.lake_dir(),
             "notes": self.notes,
@@ -492,13 +493,13 @@ impl Input {
             writeln!(context.err, "# note: {note}")?;
         }
         for (path, why) in &self.listing.unreadable {
-            writeln!(context.err, "# note: {} could not be read: {why}", path.display())?;
+            writeln!(context.err, "# note: {} could not be read: {why}", path.shown())?;
         }
         if output.verbose {
             for source in &self.sources {
                 let Some(path) = &source.path else { continue };
                 let records = numbers::counted(source.counters.records, "record");
-                writeln!(context.err, "# {}: {}, {records}", path.display(), numbers::bytes(source.bytes))?;
+                writeln!(context.err, "# {}: {}, {records}", path.shown(), numbers::bytes(source.bytes))?;
             }
         }
         Ok(())
@@ -520,7 +521,7 @@ impl Input {
                 None if self.listing.missing.contains(&index) => "does not exist",
                 None => "holds no .jsonl, .jsonl.gz or .jsonl.zst file",
             };
-            format!("looked at {} ({}): {state}", root.path.display(), root.origin)
+            format!("looked at {} ({}): {state}", root.path.shown(), root.origin)
         });
         let mut hints: Vec<String> = looked.collect();
         if let Some(project) = args.project.as_deref().filter(|_| !self.listing.files.is_empty()) {

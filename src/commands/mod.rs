@@ -15,6 +15,7 @@ mod prune;
 pub mod reconcile;
 pub mod replay;
 pub mod responses;
+pub mod sharing;
 pub mod timeline;
 pub mod tune;
 pub mod update;

@@ -157,10 +157,11 @@ impl Responses {
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe(&mut self, lags: &[u32]) -> Result<()> {
+        let is_recorded = matches!(self.origin, Origin::Telemetry(_));
         let guide = Guide {
             inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
             pseudonym: &anonymous_tool,
-            is_pseudonym: &is_anonymous_tool,
+            is_pseudonym: &|name| is_recorded && is_anonymous_tool(name),
             sessions: &self.sessions,
             classify: &|session| class_of(session).variant(),
             lags,

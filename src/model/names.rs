@@ -1,8 +1,13 @@
 //! Interned names: tools, models, versions, record types. Rows carry a number, reports look the text up.
+//!
+//! This is the door by which names from logs and telemetry come in: what a terminal would obey or an eye would miss is
+//! written out here ([`visible`]), so that no report ever meets it.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+
+use crate::visible::visible;
 
 /// Index into a [`Names`] table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -27,15 +32,24 @@ impl Names {
         if let Some(&sym) = self.index.get(text) {
             return sym;
         }
+        let text = visible(text);
+        match self.index.get(&*text) {
+            Some(&sym) => sym,
+            None => self.add(text.into_owned()),
+        }
+    }
+
+    /// A symbol of its own for a visible text; found by it unless another one has the same.
+    fn add(&mut self, text: String) -> Sym {
         let sym = Sym(u32::try_from(self.texts.len()).expect("fewer than 2^32 distinct names"));
-        self.texts.push(text.to_owned());
-        self.index.insert(text.to_owned(), sym);
+        self.index.entry(text.clone()).or_insert(sym);
+        self.texts.push(text);
         sym
     }
 
     /// The symbol of `text`, if it has one.
     pub fn find(&self, text: &str) -> Option<Sym> {
-        self.index.get(text).copied()
+        self.index.get(&*visible(text)).copied()
     }
 
     /// The text of a symbol of this table.
@@ -51,8 +65,9 @@ impl Names {
     /// A table with the given names, symbol by symbol; the first must be the empty one.
     pub fn from_texts(texts: Vec<String>) -> Self {
         let mut names = Self::default();
-        for text in &texts {
-            names.intern(text);
+        let is_there = usize::from(texts.first().is_some_and(String::is_empty));
+        for text in texts.into_iter().skip(is_there) {
+            names.add(visible(&text).into_owned());
         }
         names
     }

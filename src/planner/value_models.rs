@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::model::key_path::KeyPath;
 use crate::model::tool_model::{FollowUp, SideEffectClass, ToolModel};
 use crate::settings::SettingsFile;
+use crate::visible::Shown as _;
 
 /// The name that stands for every tool.
 const ANY: &str = "*";
@@ -111,7 +112,7 @@ impl Layers {
     pub fn user(&mut self, file: &SettingsFile) {
         let Some(Value::InlineTable(tools)) = file.get(&KeyPath::from(["tools"])) else { return };
         for (tool, said) in &tools {
-            let mut place = |key: &KeyPath| format!("{}:{}", file.path.display(), file.line_of(key).unwrap_or(1));
+            let mut place = |key: &KeyPath| format!("{}:{}", file.path.shown(), file.line_of(key).unwrap_or(1));
             let level = if tool == ANY { Level::Wildcard } else { Level::User };
             let mut leaves = Vec::new();
             flatten(said, &KeyPath::from(["tools", tool]), &mut place, &mut leaves);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
+use crate::visible::visible_json;
 
 /// Version of the envelope and of all fields in it. It rises when a field is renamed, removed or changes its meaning;
 /// new fields do not raise it.
@@ -27,5 +28,5 @@ pub fn envelope(command: &str, generated_at_ms: Option<i64>, fields: Value) -> V
 /// Writes a document, indented, with a final line feed.
 pub fn write(out: &mut dyn std::io::Write, document: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(document).expect("a JSON value prints");
-    Ok(writeln!(out, "{text}")?)
+    Ok(writeln!(out, "{}", visible_json(&text))?)
 }

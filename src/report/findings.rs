@@ -8,16 +8,17 @@ use crate::error::Result;
 use crate::model::finding::{Effect, Evidence, Finding, Verdict};
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
+use crate::visible::visible;
 
 /// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
 /// with the same evidence share it.
 pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result<()> {
     let told: Vec<(String, String)> = findings.iter().filter_map(|finding| told(finding, explain)).collect();
     for (index, (what, why)) in told.iter().enumerate() {
-        writeln!(out, "# {what}")?;
+        writeln!(out, "# {}", visible(what))?;
         let shared = told.get(index + 1).is_some_and(|(_, next)| next == why);
         for line in why.lines().filter(|_| !shared) {
-            writeln!(out, "#      {line}")?;
+            writeln!(out, "#      {}", visible(line))?;
         }
     }
     Ok(())
@@ -68,7 +69,8 @@ pub fn write_diff(out: &mut dyn Write, diff: &str, colored: bool) -> Result<()> 
             _ => "",
         };
         if colored && !color.is_empty() {
-            writeln!(out, "\x1b[{color}m{line}\x1b[0m")?;
+            // In one piece: what comes in pieces is not known for devboy's own.
+            out.write_all(format!("\x1b[{color}m{line}\x1b[0m\n").as_bytes())?;
         } else {
             writeln!(out, "{line}")?;
         }

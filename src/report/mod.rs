@@ -2,6 +2,7 @@
 
 pub mod calibration;
 pub mod envelope;
+pub mod escape;
 pub mod findings;
 pub mod fingerprints;
 pub mod graph;

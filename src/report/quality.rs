@@ -9,6 +9,7 @@ use crate::model::corpus::Source;
 use crate::model::damage::{Damage, Reason};
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
+use crate::visible::Shown as _;
 
 /// One reason over all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +51,7 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
 
 /// How a file is called in reports; one that was deleted has no name any more.
 fn name(source: &Source) -> String {
-    source
-        .path
-        .as_ref()
-        .map_or_else(|| format!("(deleted file {:.8})", source.key.to_string()), |p| p.display().to_string())
+    source.path.as_ref().map_or_else(|| format!("(deleted file {:.8})", source.key.to_string()), |p| p.shown())
 }
 
 /// The table for people.

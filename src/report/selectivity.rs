@@ -58,7 +58,7 @@ pub fn write(
     width: Option<u16>,
 ) -> Result<()> {
     let bullet = if format == Format::Md { "- " } else { "" };
-    words(learned).iter().try_for_each(|line| writeln!(out, "{bullet}{}", line.trim_start()))?;
+    words(learned).iter().try_for_each(|line| writeln!(out, "{bullet}{}", format.sentence(line.trim_start())))?;
     writeln!(out)?;
     curve(learned).write(out, format, width)?;
     writeln!(out)?;

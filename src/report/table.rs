@@ -1,11 +1,14 @@
 //! A table of texts in every form a report can have.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 
 use crate::error::Result;
+use crate::report::escape;
+use crate::visible::visible;
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -20,6 +23,13 @@ pub enum Format {
     Csv,
     /// Markdown.
     Md,
+}
+
+impl Format {
+    /// A sentence of a report, in which names from outside may stand.
+    pub fn sentence(self, words: &str) -> Cow<'_, str> {
+        if self == Self::Md { escape::markdown(words) } else { visible(words) }
+    }
 }
 
 /// When colours are used.
@@ -60,9 +70,9 @@ impl Table {
         }
     }
 
-    /// Adds a row.
+    /// Adds a row. Nothing in a cell can end its line or move a cursor.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| visible(&cell).into_owned()).collect());
     }
 
     /// Whether there is nothing in it.
@@ -123,30 +133,25 @@ impl Table {
     }
 
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
-        let line = |cells: Vec<String>| cells.into_iter().map(|cell| csv_cell(&cell)).collect::<Vec<_>>().join(",");
-        writeln!(out, "{}", line(self.headers.clone()))?;
+        let names = self.headers.iter().map(|name| escape::csv_text(name));
+        writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
         for row in &self.rows {
             // Thousands separators are for people.
-            let cell = |(cell, numeric): (&String, &bool)| if *numeric { cell.replace(',', "") } else { cell.clone() };
-            writeln!(out, "{}", line(row.iter().zip(&self.numeric).map(cell).collect()))?;
+            let cell = |(cell, numeric): (&String, &bool)| {
+                if *numeric { escape::csv_number(&cell.replace(',', "")) } else { escape::csv_text(cell) }
+            };
+            writeln!(out, "{}", row.iter().zip(&self.numeric).map(cell).collect::<Vec<_>>().join(","))?;
         }
         Ok(())
     }
 
     fn write_markdown(&self, out: &mut dyn Write) -> Result<()> {
-        writeln!(out, "| {} |", self.headers.join(" | "))?;
+        let line = |cells: &[String]| cells.iter().map(|cell| escape::markdown(cell)).collect::<Vec<_>>().join(" | ");
+        writeln!(out, "| {} |", line(&self.headers))?;
         let rule = |numeric: &bool| if *numeric { "--:" } else { "---" };
         writeln!(out, "| {} |", self.numeric.iter().map(rule).collect::<Vec<_>>().join(" | "))?;
-        for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
-            writeln!(out, "| {} |", cells.join(" | "))?;
-        }
-        Ok(())
+        self.rows.iter().try_for_each(|row| Ok(writeln!(out, "| {} |", line(row))?))
     }
-}
-
-fn csv_cell(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
 /// The width of the terminal, if there is one.

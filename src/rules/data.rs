@@ -13,6 +13,7 @@ use crate::model::id::Id;
 use crate::model::pattern::{Pattern, Patterns};
 use crate::model::reach::Reach;
 use crate::model::savings::PaperClaim;
+use crate::visible::Shown as _;
 
 /// Every data file that rules read, by name. A new file is one line here.
 const SHIPPED: &[(&str, &str)] = &[
@@ -81,10 +82,10 @@ impl Data {
     /// If `dir` is given and is no directory.
     pub fn new(dir: Option<&Path>) -> Result<Self> {
         match dir {
-            Some(dir) if !dir.is_dir() => Err(Error::failed(format!("--rules-dir {} is no directory", dir.display()))),
+            Some(dir) if !dir.is_dir() => Err(Error::failed(format!("--rules-dir {} is no directory", dir.shown()))),
             Some(dir) if !SHIPPED.iter().any(|(name, _)| dir.join(name).exists()) => {
                 let names = SHIPPED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-                Err(Error::failed(format!("--rules-dir {} holds no data file", dir.display()))
+                Err(Error::failed(format!("--rules-dir {} holds no data file", dir.shown()))
                     .hint(format!("files that are read: {names}")))
             }
             _ => Ok(Self { dir: dir.map(Path::to_owned) }),
@@ -94,7 +95,7 @@ impl Data {
     /// Where a data file is read from, as it is cited.
     pub fn place(&self, name: &str) -> String {
         let overriding = self.dir.as_ref().map(|dir| dir.join(name)).filter(|path| path.exists());
-        overriding.map_or_else(|| format!("rules/{name}"), |path| path.display().to_string())
+        overriding.map_or_else(|| format!("rules/{name}"), |path| path.shown())
     }
 
     /// Names the files that override shipped ones; [`Id::NONE`] if there is no directory of them.

@@ -10,6 +10,7 @@ use super::outline::Outline;
 use super::{CURRENT_VERSION, KeyPath, effective, lines, pins, tree, version};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::visible::Shown as _;
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
 /// understood is an error.
@@ -105,7 +106,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<(Outline, Value)> {
 
 /// `path:line: message`.
 pub(super) fn at_line(path: &Path, line: usize, message: &str) -> String {
-    format!("{}:{line}: {message}", path.display())
+    format!("{}:{line}: {message}", path.shown())
 }
 
 fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {

@@ -13,6 +13,7 @@ use toml_edit::{DocumentMut, InlineTable, Value};
 use super::schema::{Node, is_placeholder};
 use super::{CURRENT_VERSION, KeyPath, Settings, SettingsFile, tree, version};
 use crate::error::{Error, Result};
+use crate::visible::Shown as _;
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
@@ -46,7 +47,7 @@ impl Effective {
         let sources = Sources { built_in: Some(built_in_tree()), file: Some(&file.tree), fallback: Some(&FALLBACKS) };
         let whole = layers.merge(Node::root(), sources, &KeyPath::default()).unwrap_or_else(empty);
         let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| {
-            Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.display()))
+            Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
         })?;
         let origins = layers.leaves.iter().map(|(key, _, origin)| (key.clone(), *origin)).collect();
         Ok(Self { settings, origins, leaves: layers.leaves })

@@ -42,4 +42,4 @@ pub use sections::{
 };
 pub use version::{CURRENT_VERSION, OLDEST_VERSION};
 pub use what_if::what_if;
-pub use write::{write_atomically, write_private, write_private_bytes};
+pub use write::{create_private, write_atomically, write_private, write_private_bytes};

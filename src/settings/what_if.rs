@@ -5,6 +5,7 @@ use toml_edit::{DocumentMut, Item, Table, Value};
 
 use super::{Effective, KeyPath, Settings, SettingsFile};
 use crate::error::{Error, Result};
+use crate::visible::Shown as _;
 
 /// The settings that would hold if these keys had these values.
 ///
@@ -15,7 +16,7 @@ pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Sett
     let mut document: DocumentMut = text
         .trim_start_matches('\u{feff}')
         .parse()
-        .map_err(|cause| Error::failed(format!("{}: {cause}", file.path.display())))?;
+        .map_err(|cause| Error::failed(format!("{}: {cause}", file.path.shown())))?;
     for (key, value) in changes {
         set(document.as_item_mut(), key, value)?;
     }

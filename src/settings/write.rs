@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::visible::Shown as _;
 
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -25,7 +26,7 @@ pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> R
     remove_left_over(&target);
     let old = read_if_present(&target)?;
     if old.as_deref() != expected_old.map(str::as_bytes) {
-        return Err(Error::failed(format!("{} changed while devboy was working", path.display()))
+        return Err(Error::failed(format!("{} changed while devboy was working", path.shown()))
             .hint("nothing was written; run again"));
     }
     if old.as_deref() == Some(new.as_bytes()) {
@@ -103,7 +104,7 @@ fn follow_links(path: &Path) -> Result<PathBuf> {
             Err(_) => return Ok(target),
         }
     }
-    Err(Error::failed(format!("{}: too many symbolic links", path.display())).hint("the links seem to form a circle"))
+    Err(Error::failed(format!("{}: too many symbolic links", path.shown())).hint("the links seem to form a circle"))
 }
 
 pub(super) fn directory_of(path: &Path) -> &Path {
@@ -148,7 +149,7 @@ fn mode_to_keep(target: &Path) -> Result<Option<Permissions>> {
     let Ok(metadata) = fs::metadata(target) else { return Ok(None) };
     let mode = metadata.permissions();
     if mode.readonly() {
-        return Err(Error::failed(format!("{} is read-only", target.display()))
+        return Err(Error::failed(format!("{} is read-only", target.shown()))
             .hint("make it writable, or print the changes with --dry-run and put them where the file is made"));
     }
     Ok(Some(mode))
@@ -160,13 +161,17 @@ pub(super) fn lock(path: &Path) -> Result<File> {
         Error::io("opening", path, &cause).hint("devboy needs to write in this directory; --output names another file")
     };
     files::lock(path, &|| ()).map_err(|cause| match cause.kind() {
-        ErrorKind::WouldBlock => Error::failed(format!("another program holds {}", path.display()))
+        ErrorKind::WouldBlock => Error::failed(format!("another program holds {}", path.shown()))
             .hint("nothing was written; run again when it is done"),
         _ => failed(cause),
     })
 }
 
-pub(super) fn create_private(directory: &Path) -> Result<()> {
+/// Makes a directory and those above it, for nobody but the user (0700 on Unix); one that is there stays as it is.
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn create_private(directory: &Path) -> Result<()> {
     files::make_dir(directory).map_err(|cause| Error::io("creating", directory, &cause))
 }
 

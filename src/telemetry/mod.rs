@@ -18,7 +18,7 @@ pub use annotate::{Annotated, Citations, Definition, Pass, annotate, annotated_p
 pub use event::PipelineEvent;
 pub use parse::{Counts, Vocabulary};
 pub use places::{Place, Surroundings, places};
-pub use pseudonym::{anonymous_tool, is_anonymous_tool};
+pub use pseudonym::{anonymous_project, anonymous_tool, is_anonymous_tool};
 pub use read::{FileRead, Listing, Request, Telemetry};
 pub use retention::{Limits, Sifted, StoredFile, sift, stored_files};
 pub use summary::{SessionSummary, SummaryLine};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::model::trace::{Millis, NO_TIME};
+use crate::visible::Shown as _;
 
 /// A place to look for telemetry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ struct Walk {
 
 impl Walk {
     fn odd(&mut self, path: &Path, cause: &std::io::Error) {
-        self.found.notes.push(format!("{}: {cause}", path.display()));
+        self.found.notes.push(format!("{}: {cause}", path.shown()));
     }
 
     fn place(&mut self, path: &Path, canonical: PathBuf) {
@@ -147,7 +148,7 @@ impl Walk {
         match std::fs::metadata(path) {
             Err(cause) => self.odd(path, &cause),
             // A pipe would keep the reader waiting.
-            Ok(meta) if !meta.is_file() => self.found.notes.push(format!("{}: not a file", path.display())),
+            Ok(meta) if !meta.is_file() => self.found.notes.push(format!("{}: not a file", path.shown())),
             Ok(meta) => {
                 let modified = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 self.found.files.push(EventFile {

@@ -9,6 +9,7 @@ use crate::files;
 use crate::model::trace::{Millis, NO_TIME};
 use crate::telemetry::annotate::ANNOTATED;
 use crate::telemetry::places::{EventFile, split_name};
+use crate::visible::Shown as _;
 
 /// Bytes at the start of a file by which most pairs are told apart without a second look.
 const HEAD_BYTES: u64 = 4096;
@@ -81,14 +82,14 @@ fn note(files: &[EventFile], annotated_by: &Annotated, unread: &BTreeSet<usize>)
         .filter_map(|(original, annotated)| Some((&files[*original], &files[*annotated.iter().find(stands)?])))
         .collect();
     let (_, first) = pairs.first()?;
-    let mut text = format!("originals read in their annotated form: {} (first: {})", pairs.len(), first.path.display());
+    let mut text = format!("originals read in their annotated form: {} (first: {})", pairs.len(), first.path.shown());
     let outdated: Vec<&EventFile> = pairs
         .into_iter()
         .filter(|(original, annotated)| annotated.modified_ms < original.modified_ms)
         .map(|(original, _)| original)
         .collect();
     if let Some(first) = outdated.first() {
-        let (count, path) = (outdated.len(), first.path.display());
+        let (count, path) = (outdated.len(), first.path.shown());
         text += &format!("; written to since, so annotate them again: {count} (first: {path})");
     }
     Some(text)

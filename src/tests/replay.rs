@@ -458,7 +458,8 @@ fn names_and_fingerprints_are_the_published_ones() {
     assert_eq!(facts[0].sha.to_string(), "c38c2bf3055c516a98ac5d97f30e7c36");
     assert_eq!(Id::pseudonym(b"/src/main.rs").to_string()[..8], *"6ee21a7d");
     assert_eq!(anonymous_tool("mcp__gitlab__get_issue"), "mcp__p9d96d9__get_issue");
-    assert_eq!(anonymous_tool("mcp__noverb"), "mcp__noverb");
+    assert_eq!(anonymous_tool("mcp__gitlab"), "mcp__p9d96d9");
+    assert_ne!(anonymous_tool("mcp__p9d96d9__get_issue"), "mcp__p9d96d9__get_issue");
     assert_eq!(anonymous_tool("Bash"), "Bash");
 }
 

@@ -24,6 +24,7 @@ use crate::telemetry::{
     Listing, PipelineEvent, Place, Request, SessionSummary, SummaryLine, Surroundings, Telemetry, Vocabulary, places,
 };
 use crate::tests::log_builder::cases;
+use crate::visible::visible;
 
 const ALL: Range<Millis> = Millis::MIN..Millis::MAX;
 const HOUR_MS: u64 = 3_600_000;
@@ -255,10 +256,10 @@ fn expected(events: &[PipelineEvent]) -> Vec<Said> {
     let declines = Decline::ALL.map(Decline::key);
     let said = events.iter().map(|event| Said {
         who: (
-            event.session_hash.clone(),
+            visible(&event.session_hash).into_owned(),
             chains.iter().position(|other| *other == chain(event)).unwrap() as u32,
-            event.tool_name_anon.clone(),
-            event.endpoint_class.clone(),
+            visible(&event.tool_name_anon).into_owned(),
+            visible(&event.endpoint_class).into_owned(),
         ),
         place: (
             event.context_partition,

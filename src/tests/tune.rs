@@ -200,7 +200,7 @@ fn a_garbled_tool_name_is_counted_but_not_configured() {
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     assert!(!std::fs::read_to_string(home.config()).unwrap().contains("parameter"));
     assert!(outcome.out.contains("cannot stand in a configuration"));
-    assert_eq!(home.json(&["ingest"])["totals"]["tools"]["Task\" >\n<parameter name=\"description"]["calls"], 25);
+    assert_eq!(home.json(&["ingest"])["totals"]["tools"]["Task\" >\\u{a}<parameter name=\"description"]["calls"], 25);
 }
 
 #[test]

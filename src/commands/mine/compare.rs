@@ -10,6 +10,7 @@ use crate::commands::input::Input;
 use crate::commands::mine::edges::{ConcurrencyArg, sums};
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::mine::{logs, published};
+use crate::commands::sharing::without_paths;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::mine::{compare, tools};
@@ -111,9 +112,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if export.form() == Form::Table && rows.len() > top && !export.quiet {
         writeln!(context.err, "# the first {top} of {} rows; --top 0 shows all", rows.len())?;
     }
+    let side = |text: &str| if export.names { text.to_owned() } else { without_paths(text).into_owned() };
     let fields = json!({
-        "a": args.a,
-        "b": args.b,
+        "a": side(&args.a),
+        "b": side(&args.b),
         "concurrency": concurrency.key(),
         "lags": args.lags,
         "test": "Fisher's exact test, two-sided (twice the smaller tail); Benjamini-Hochberg over edges and over sizes",

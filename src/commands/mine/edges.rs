@@ -55,7 +55,7 @@ impl From<TurnsArg> for Turns {
 
 /// Print which tool follows which: counts, intervals, lift, dependency, significance, time between.
 ///
-/// Pairs are counted within a context (a chain between compactions). Names of MCP servers are pseudonyms unless --live-names
+/// Pairs are counted within a context (a chain between compactions). Names of MCP servers are pseudonyms unless --names
 /// is given. With --format dot or mermaid the edges are drawn.
 #[derive(clap::Args, Debug)]
 pub struct Args {

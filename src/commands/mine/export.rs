@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::cli::OutputArgs;
+use crate::commands::sharing;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::frames::listing as parquet_listing;
@@ -14,6 +15,7 @@ use crate::model::listing::Listing;
 use crate::report::table::{Color, Format, Table};
 use crate::report::{envelope, listing};
 use crate::settings::write_private_bytes;
+use crate::visible::Shown as _;
 
 /// How an aggregate is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -79,9 +81,9 @@ pub struct ExportArgs {
     /// Only what at least this many sessions have done; asked for before anything is shared.
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub k_anonymity: u64,
-    /// Show the names of MCP servers instead of pseudonyms.
-    #[arg(long)]
-    pub live_names: bool,
+    /// Show names of MCP servers and places on disk instead of pseudonyms and nothing.
+    #[arg(long, alias = "live-names")]
+    pub names: bool,
     /// No notes and no progress on stderr.
     #[arg(short, long)]
     pub quiet: bool,
@@ -124,6 +126,7 @@ impl ExportArgs {
         OutputArgs {
             format: Format::default(),
             json: self.json,
+            names: self.names,
             color: Color::default(),
             quiet: self.quiet,
             verbose: self.verbose,
@@ -147,10 +150,18 @@ impl ExportArgs {
                 None => Err(no_graph()),
             },
             Form::Json => {
+                self.hide_places(&mut mined.fields);
                 mined.fields[mined.rows] = listing::json(&mined.listing);
                 envelope::write(out, &envelope::envelope(mined.command, stamp, mined.fields))
             }
         })
+    }
+
+    /// Takes places on disk out of the fields of a document, unless names were asked for.
+    pub fn hide_places(&self, fields: &mut Value) {
+        if !self.names {
+            sharing::hide_places(fields);
+        }
     }
 
     /// Sends what `write` writes to the file or to standard output.
@@ -172,7 +183,7 @@ impl ExportArgs {
             Some(path) => {
                 write_private_bytes(path, &bytes)?;
                 if !self.quiet {
-                    writeln!(context.err, "# written: {}", path.display())?;
+                    writeln!(context.err, "# written: {}", path.shown())?;
                 }
                 Ok(())
             }

@@ -18,7 +18,7 @@ use crate::settings::Effective;
 /// Print the fingerprint of every endpoint: sizes, shapes, formats, repeats.
 ///
 /// Made from the logs, or with --from-telemetry from what the live pipeline recorded; both give the same figures. Names of
-/// MCP servers are pseudonyms unless --live-names is given.
+/// MCP servers are pseudonyms unless --names is given.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Read the telemetry of the live pipeline; --input-dir then names telemetry.
@@ -52,6 +52,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if left_out > 0 && !output.quiet {
         writeln!(context.err, "# {left_out} endpoints left out: fewer than {} sessions", args.export.k_anonymity)?;
     }
+    let mut fields = json!({
+        "window": responses.window_json(),
+        "inputs": responses.json(),
+        "data_quality": responses.quality_json(),
+        "profile": fingerprints::profile_json(&responses.observed.profile),
+        "left_out": left_out,
+        "fingerprints": fingerprints::json(&rows),
+    });
+    args.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     args.export.send(context, |out, width| match args.export.form() {
         Form::Table => fingerprints::overview(&rows).write(out, Format::Table, width),
@@ -59,21 +68,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Md => fingerprints::table(&rows).write(out, Format::Md, width),
         Form::Dot | Form::Mermaid => Err(no_graph()),
         Form::Parquet => endpoints::write(out, &rows, &responses.about()),
-        Form::Json => envelope::write(
-            out,
-            &envelope::envelope(
-                "mine fingerprints",
-                stamp,
-                json!({
-                    "window": responses.window_json(),
-                    "inputs": responses.json(),
-                    "data_quality": responses.quality_json(),
-                    "profile": fingerprints::profile_json(&responses.observed.profile),
-                    "left_out": left_out,
-                    "fingerprints": fingerprints::json(&rows),
-                }),
-            ),
-        ),
+        Form::Json => envelope::write(out, &envelope::envelope("mine fingerprints", stamp, fields)),
     })?;
     Ok(Exit::Done)
 }
@@ -82,7 +77,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn chosen(args: &Args, responses: &Responses) -> (Vec<Fingerprint>, usize) {
     let all = &responses.observed.endpoints;
     let named = |row: &Fingerprint| {
-        let live = row.key.clone().filter(|_| args.export.live_names);
+        let live = row.key.clone().filter(|_| args.export.names);
         Fingerprint { endpoint: live.unwrap_or_else(|| row.endpoint.clone()), ..row.clone() }
     };
     let rows: Vec<Fingerprint> = all.iter().filter(|row| row.sessions >= args.export.k_anonymity).map(named).collect();

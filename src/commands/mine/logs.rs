@@ -43,7 +43,7 @@ pub fn history(input: &mut Input) -> (History, Names) {
 
 /// The name under which a tool is shown.
 pub fn shown(export: &ExportArgs, tool: &str) -> String {
-    if export.live_names { tool.to_owned() } else { anonymous_tool(tool) }
+    if export.names { tool.to_owned() } else { anonymous_tool(tool) }
 }
 
 /// Keeps what at least k sessions have done; says how many rows are left out.

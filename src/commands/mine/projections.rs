@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
-use serde_json::json;
-
 use crate::cli::{Exit, InputArgs, WindowArgs};
 use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
+use crate::commands::mine::logs;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -16,9 +15,8 @@ use crate::model::history::History;
 use crate::model::names::Names;
 use crate::model::projection::{Hold, MinedProjection};
 use crate::report::table::Format;
-use crate::report::{envelope, projections as shown, quality};
+use crate::report::{envelope, projections as shown};
 use crate::rules::data::Data;
-use crate::telemetry::anonymous_tool;
 
 /// The sheet with the thresholds.
 const SHEET: &str = "mined_projections.toml";
@@ -26,7 +24,7 @@ const SHEET: &str = "mined_projections.toml";
 /// Print which lists in the answers of one tool lead to which argument of the next.
 ///
 /// A link is what stays after chance (lists of other sessions), time (every chain read backwards) and better lists are
-/// ruled out. Names of MCP servers are pseudonyms unless --live-names is given.
+/// ruled out. Names of MCP servers are pseudonyms unless --names is given.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Also list what was held, and why.
@@ -55,6 +53,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if left_out > 0 && !output.quiet {
         writeln!(context.err, "# {left_out} left out: fewer than {} sessions", args.export.k_anonymity)?;
     }
+    let mut fields = logs::fields(&input, left_out as u64);
+    fields["projections"] = shown::json(&rows);
+    args.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     args.export.send(context, |out, width| match args.export.form() {
         Form::Table => {
@@ -67,20 +68,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Md => shown::table(&rows).write(out, Format::Md, width),
         Form::Dot | Form::Mermaid => Err(no_graph()),
         Form::Parquet => frames::projections::write(out, &rows, &[]),
-        Form::Json => envelope::write(
-            out,
-            &envelope::envelope(
-                "mine projections",
-                stamp,
-                json!({
-                    "window": input.window_json(),
-                    "inputs": input.json(),
-                    "data_quality": quality::json(&quality::of(&input.sources)),
-                    "left_out": left_out,
-                    "projections": shown::json(&rows),
-                }),
-            ),
-        ),
+        Form::Json => envelope::write(out, &envelope::envelope("mine projections", stamp, fields)),
     })?;
     Ok(Exit::Done)
 }
@@ -116,7 +104,7 @@ fn chosen(args: &Args, mined: Vec<MinedProjection>) -> (Vec<MinedProjection>, us
     };
     let wanted = mined.into_iter().filter(|row| row.held.is_none() || args.explain && is_known(row));
     let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.export.k_anonymity);
-    let name = |tool: String| if args.export.live_names { tool } else { anonymous_tool(&tool) };
-    let named = |row: MinedProjection| MinedProjection { from: name(row.from), to: name(row.to), ..row };
+    let name = |tool: &str| logs::shown(&args.export, tool);
+    let named = |row: MinedProjection| MinedProjection { from: name(&row.from), to: name(&row.to), ..row };
     (rows.into_iter().map(named).collect(), few.len())
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::model::change::{Side, SizeSide};
+use crate::visible::Shown as _;
 
 /// Reads a table of edges (only these lags) or of volumes, whichever it is by its header.
 ///
@@ -18,7 +19,7 @@ pub fn read(path: &Path, lags: &[u32]) -> Result<Side> {
     let volumes = [column("tool_anon"), column("calls"), column("sessions"), column("response_chars_median")];
     let mut side = Side::default();
     for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.trim().is_empty()) {
-        let odd = || Error::failed(format!("{}:{number}: not a row of the table", path.display()));
+        let odd = || Error::failed(format!("{}:{number}: not a row of the table", path.shown()));
         let cells = cells(line);
         let cell = |at: usize| cells.get(at).map(|cell| cell.trim().to_owned()).ok_or_else(odd);
         let whole = |at: usize| cell(at)?.parse::<u64>().map_err(|_| odd());
@@ -31,7 +32,7 @@ pub fn read(path: &Path, lags: &[u32]) -> Result<Side> {
             let sizes = SizeSide { n: whole(calls)?, median: whole(median)?, sessions: None, chars: None };
             side.sizes.insert(cell(tool)?, sizes);
         } else {
-            return Err(Error::failed(format!("{}:1: neither a table of edges nor of volumes", path.display())).hint(
+            return Err(Error::failed(format!("{}:1: neither a table of edges nor of volumes", path.shown())).hint(
                 "`devboy mine edges` and `mine tools` write both with --layout published; the header names the columns",
             ));
         }

@@ -20,7 +20,7 @@ const EXACT_TIER: u8 = 1;
 
 /// Print what each tool answered: sizes, times, failures, repeats, tokens.
 ///
-/// Tokens are estimated from bytes unless --exact is given. Names of MCP servers are pseudonyms unless --live-names is given.
+/// Tokens are estimated from bytes unless --exact is given. Names of MCP servers are pseudonyms unless --names is given.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Sum up by MCP server.

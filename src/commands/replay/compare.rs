@@ -17,6 +17,7 @@ use crate::report::numbers::thousands;
 use crate::report::replay::{Arm, Reached, ReplayReport, figure, reaches, reaches_json, tally_json};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
+use crate::visible::Shown as _;
 
 /// Runs every cell of the grid over the same facts, cells in parallel.
 pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {
@@ -108,7 +109,7 @@ pub fn against(
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
-    let names = [0, 1].map(|index| scenarios.files[index].path.display().to_string());
+    let names = [0, 1].map(|index| scenarios.files[index].path.shown());
     let pairs = || first.arms.iter().zip(&second.arms);
     if args.output.form() == Format::Json {
         let arm = |(one, other): (&Arm, &Arm)| {
@@ -131,14 +132,14 @@ pub fn against(
         return envelope::write(context.out, &document);
     }
     if args.output.form() != Format::Csv {
-        writeln!(
-            context.out,
-            "first: {}\nsecond: {}\ntokens: {}; saved by: {}",
-            names[0],
-            names[1],
-            first.counters(),
-            first.reach_name()
-        )?;
+        let said = [
+            ("first", names[0].clone()),
+            ("second", names[1].clone()),
+            ("tokens", format!("{}; saved by: {}", first.counters(), first.reach_name())),
+        ];
+        for (what, words) in said {
+            writeln!(context.out, "{what}: {}", args.output.form().sentence(&words))?;
+        }
     }
     let mut table = Table::new(&["formats", "endpoint", "#baseline", "#first%", "#second%", "#difference", "#tokens"]);
     for (one, other) in pairs() {

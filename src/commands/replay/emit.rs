@@ -9,14 +9,15 @@ use crate::commands::replay::scenarios::Scenarios;
 use crate::content::encode;
 use crate::content::inner_formats::InnerFormats;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::body_shape::BodyShape;
 use crate::model::event::{Event, EventLog, NO_STEP};
 use crate::model::savings::LayerId;
 use crate::replay::Scenario;
 use crate::report::numbers::counted;
-use crate::settings::write_private;
+use crate::settings::{create_private, write_private};
 use crate::telemetry::{PipelineEvent, SummaryLine, anonymous_tool};
+use crate::visible::Shown as _;
 
 /// Writes the events of the first configuration, with the published formats.
 pub fn write(dir: &Path, scenarios: &Scenarios, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
@@ -31,7 +32,7 @@ pub fn scenario(scenarios: &Scenarios, laid: &Laid) -> Scenario {
 
 /// Writes a log, one file per session. What the planner did stands behind the step that set it off.
 pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
-    make_dir(dir)?;
+    create_private(dir)?;
     let mut behind = Behind::new(log);
     let (mut files, mut at) = (0, 0);
     for session in log.events.chunk_by(|a, b| a.session == b.session) {
@@ -55,7 +56,7 @@ pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: 
             0 => String::new(),
             planned => format!(" and {planned} of the planner"),
         };
-        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.display())?;
+        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.shown())?;
     }
     Ok(())
 }
@@ -90,10 +91,6 @@ impl<'l> Behind<'l> {
     fn take(&mut self, at: usize) -> impl Iterator<Item = &'l Event> {
         self.0.remove(&at).into_iter().flatten()
     }
-}
-
-fn make_dir(dir: &Path) -> Result<()> {
-    crate::files::make_dir(dir).map_err(|cause| Error::io("making", dir, &cause))
 }
 
 /// The name of the content; empty where nobody knows what the planner would have got.

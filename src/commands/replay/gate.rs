@@ -14,16 +14,21 @@ use crate::error::{Error, Result};
 use crate::report::replay::{Arm, ReplayReport};
 use crate::report::table::{Format, Table};
 use crate::settings::write_private;
+use crate::telemetry::anonymous_tool;
+use crate::visible::{Shown as _, visible};
 
 /// Version of the baseline file.
 const SCHEMA_VERSION: u32 = 1;
 /// Endpoints below this share of all baseline tokens are too small to gate a build.
 const ENDPOINT_SHARE_MIN: f64 = 0.01;
 
-/// What a baseline file holds: no names of projects, no text.
+/// What a baseline file holds: no names of projects and servers, no text.
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 struct Baseline {
     schema_version: u32,
+    /// Whether endpoints carry the names of MCP servers, as they always did in older files.
+    #[serde(default = "yes")]
+    names: bool,
     /// How tokens were counted.
     tokens: String,
     /// Who runs the pipeline.
@@ -39,6 +44,15 @@ struct ArmBaseline {
     sent_tokens: u64,
     /// Endpoints with a noticeable share of the tokens.
     endpoints: BTreeMap<String, [u64; 2]>,
+}
+
+/// What a baseline file calls an endpoint.
+fn called(endpoint: &str, names: bool) -> String {
+    if names { endpoint.to_owned() } else { anonymous_tool(endpoint) }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// One figure before and now, in per cent of its own baseline.
@@ -66,7 +80,6 @@ impl Gate {
         if !(0.0..=100.0).contains(&args.max_regression) {
             return Err(Error::usage("--max-regression is a number of percentage points from 0 to 100"));
         }
-        let now = Baseline::of(report);
         let mut gate = Self {
             path: path.clone(),
             max_regression_pct: args.max_regression,
@@ -76,11 +89,12 @@ impl Gate {
         };
         let known = crate::files::read_to_string(path);
         match known {
-            Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, &now),
+            Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, report),
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("reading", path, &cause));
             }
             _ => {
+                let now = Baseline::of(report, args.output.names);
                 let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
                 write_private(path, &text)?;
                 gate.written = true;
@@ -89,7 +103,12 @@ impl Gate {
         Ok(Some(gate))
     }
 
-    fn compare(&mut self, before: &Baseline, now: &Baseline) {
+    /// Both sides call endpoints by what the file calls them; people are told the names of this replay.
+    fn compare(&mut self, before: &Baseline, report: &ReplayReport) {
+        let now = Baseline::of(report, before.names);
+        let groups = report.arms.iter().flat_map(|arm| &arm.endpoints);
+        let shown: BTreeMap<String, &String> =
+            groups.map(|group| (called(&group.name, before.names), &group.name)).collect();
         if before.tokens != now.tokens {
             self.notes.push(format!("tokens were counted by {}, now by {}", before.tokens, now.tokens));
         }
@@ -112,7 +131,7 @@ impl Gate {
             );
             for (endpoint, then) in &before.endpoints {
                 if let Some(since) = now.endpoints.get(endpoint) {
-                    self.line(format!("{name} {endpoint}"), *then, *since);
+                    self.line(format!("{name} {}", shown.get(endpoint).copied().unwrap_or(endpoint)), *then, *since);
                 }
             }
         }
@@ -136,7 +155,7 @@ impl Gate {
     pub fn json(&self) -> Value {
         let line = |line: &Line| json!({ "what": line.what, "before_pct": line.before_pct, "now_pct": line.now_pct, "worse": line.worse });
         json!({
-            "baseline": self.path.display().to_string(),
+            "baseline": self.path.shown(),
             "written": self.written,
             "max_regression_pct": self.max_regression_pct,
             "passed": self.worse().count() == 0,
@@ -148,13 +167,14 @@ impl Gate {
     /// Writes the comparison for people.
     pub fn write(&self, out: &mut dyn Write, format: Format, width: Option<u16>) -> Result<()> {
         if self.written {
-            writeln!(out, "baseline written: {}\n", self.path.display())?;
+            writeln!(out, "{}\n", format.sentence(&format!("baseline written: {}", self.path.shown())))?;
             return Ok(());
         }
         let verdict = if self.worse().count() == 0 { "passed" } else { "NOT passed" };
-        writeln!(out, "gate {verdict}: {} allows {} points\n", self.path.display(), self.max_regression_pct)?;
+        let outcome = format!("gate {verdict}: {} allows {} points", self.path.shown(), self.max_regression_pct);
+        writeln!(out, "{}\n", format.sentence(&outcome))?;
         for note in &self.notes {
-            writeln!(out, "note: {note}\n")?;
+            writeln!(out, "note: {}\n", format.sentence(note))?;
         }
         let mut table = Table::new(&["combined savings", "#before", "#now", "#points", ""]);
         let shown = self.lines.iter().filter(|line| line.worse || !line.what.contains(' '));
@@ -180,7 +200,7 @@ impl Gate {
         if !output.quiet {
             for line in &worse {
                 let Line { what, before_pct, now_pct, .. } = line;
-                writeln!(context.err, "# worse: {what}: {before_pct:.2} % → {now_pct:.2} %")?;
+                writeln!(context.err, "# worse: {}: {before_pct:.2} % → {now_pct:.2} %", visible(what))?;
             }
             writeln!(context.err, "# --update-baseline accepts the new figures")?;
         }
@@ -189,14 +209,15 @@ impl Gate {
 }
 
 impl Baseline {
-    fn of(report: &ReplayReport) -> Self {
-        let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm))).collect();
-        Self { schema_version: SCHEMA_VERSION, tokens: report.counters(), reach: Some(report.reach.clone()), arms }
+    fn of(report: &ReplayReport, names: bool) -> Self {
+        let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm, names))).collect();
+        let reach = Some(report.reach.clone());
+        Self { schema_version: SCHEMA_VERSION, names, tokens: report.counters(), reach, arms }
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self> {
         let place = |cause: serde_json::Error| {
-            Error::failed(format!("{}:{}: not a baseline file: {cause}", path.display(), cause.line()))
+            Error::failed(format!("{}:{}: not a baseline file: {cause}", path.shown(), cause.line()))
                 .hint("--update-baseline writes it anew")
         };
         let baseline: Self = serde_json::from_str(text).map_err(place)?;
@@ -204,7 +225,7 @@ impl Baseline {
             let version = baseline.schema_version;
             return Err(Error::failed(format!(
                 "{} has schema {version}, this devboy reads {SCHEMA_VERSION}",
-                path.display()
+                path.shown()
             ))
             .hint("--update-baseline writes it anew"));
         }
@@ -213,16 +234,16 @@ impl Baseline {
 }
 
 impl ArmBaseline {
-    fn of(arm: &Arm) -> Self {
+    fn of(arm: &Arm, names: bool) -> Self {
         let whole = arm.total.baseline();
-        let large = |tokens: u64| tokens as f64 >= ENDPOINT_SHARE_MIN * whole as f64;
-        let endpoints = arm.endpoints.iter().filter(|group| large(group.tally.baseline()));
-        Self {
-            baseline_tokens: whole,
-            sent_tokens: arm.total.sent(),
-            endpoints: endpoints
-                .map(|group| (group.name.clone(), [group.tally.baseline(), group.tally.sent()]))
-                .collect(),
+        let mut endpoints: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+        for group in &arm.endpoints {
+            // Two names may have one pseudonym.
+            let [baseline, sent] = endpoints.entry(called(&group.name, names)).or_default();
+            *baseline += group.tally.baseline();
+            *sent += group.tally.sent();
         }
+        endpoints.retain(|_, [baseline, _]| *baseline as f64 >= ENDPOINT_SHARE_MIN * whole as f64);
+        Self { baseline_tokens: whole, sent_tokens: arm.total.sent(), endpoints }
     }
 }

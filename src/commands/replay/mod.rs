@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::report::table::Format;
 use crate::report::{envelope, quality, replay as report};
+use crate::telemetry::anonymous_project;
 use scenarios::Scenarios;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.
@@ -157,7 +158,19 @@ fn show(
             if let Some(gate) = gate {
                 gate.write(context.out, form, context.width)?;
             }
+            if form == Format::Md && !args.output.names {
+                return report::write(context.out, &without_projects(report), form, context.width);
+            }
             report::write(context.out, report, form, context.width)
         }
     }
+}
+
+/// The report as it may be shared; MCP servers and paths are taken out of all Markdown (`commands::sharing`).
+fn without_projects(report: &report::ReplayReport) -> report::ReplayReport {
+    let mut report = report.clone();
+    for group in report.arms.iter_mut().flat_map(|arm| &mut arm.projects) {
+        group.name = anonymous_project(&group.name);
+    }
+    report
 }

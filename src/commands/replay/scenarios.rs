@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::model::reach::Reach;
 use crate::rules::data::Data;
 use crate::settings::{KeyPath, Settings, SettingsFile, what_if};
+use crate::visible::Shown as _;
 
 /// Cells of a grid that are run at most.
 const CELLS_MAX: usize = 10_000;
@@ -124,7 +125,7 @@ impl Scenarios {
         }
         for file in &self.files {
             let state = if file.existed { "" } else { " (does not exist: built-in values)" };
-            writeln!(context.err, "# config: {}{state}", file.path.display())?;
+            writeln!(context.err, "# config: {}{state}", file.path.shown())?;
             warn_unknown(file, context)?;
         }
         Ok(())

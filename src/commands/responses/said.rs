@@ -13,6 +13,7 @@ use crate::model::damage::Reason;
 use crate::report::numbers::{bytes, counted, thousands};
 use crate::report::quality::{self, Quality};
 use crate::telemetry;
+use crate::visible::Shown as _;
 
 impl Responses {
     /// What the figures rest on.
@@ -28,11 +29,11 @@ impl Responses {
         match &self.origin {
             Origin::Telemetry(telemetry) => {
                 let found = telemetry.places.iter().filter(|place| place.found);
-                found.map(|place| format!("{} ({})", place.path.display(), place.origin)).collect()
+                found.map(|place| format!("{} ({})", place.path.shown(), place.origin)).collect()
             }
             Origin::Logs(origin) => {
                 let roots = origin.0.roots.iter();
-                roots.map(|root| format!("{} ({})", root.path.display(), root.origin)).collect()
+                roots.map(|root| format!("{} ({})", root.path.shown(), root.origin)).collect()
             }
         }
     }
@@ -45,7 +46,7 @@ impl Responses {
         };
         let looked = telemetry.places.iter().map(|place| {
             let state = if place.found { "holds no event" } else { "does not exist" };
-            format!("looked at {} ({}): {state}", place.path.display(), place.origin)
+            format!("looked at {} ({}): {state}", place.path.shown(), place.origin)
         });
         let mut hints: Vec<String> = looked.collect();
         let outside: u64 = telemetry.files.iter().map(|file| file.counts.outside_window).sum();
@@ -93,7 +94,7 @@ impl Responses {
         if output.verbose {
             for file in &telemetry.files {
                 let events = counted(file.counts.events, "event");
-                writeln!(err, "# {}: {}, {events}", file.path.display(), bytes(file.bytes))?;
+                writeln!(err, "# {}: {}, {events}", file.path.shown(), bytes(file.bytes))?;
             }
         }
         Ok(())
@@ -103,7 +104,7 @@ impl Responses {
         match &self.origin {
             Origin::Logs(origin) => quality::of(&origin.0.sources),
             Origin::Telemetry(telemetry) => {
-                let files = telemetry.files.iter().map(|file| (file.path.display().to_string(), &file.counts.damage));
+                let files = telemetry.files.iter().map(|file| (file.path.shown(), &file.counts.damage));
                 quality::of_files(files)
             }
         }
@@ -124,7 +125,7 @@ impl Responses {
                 };
                 json!({
                     "roots": telemetry.places.iter().map(|place| json!({
-                        "path": place.path.display().to_string(), "origin": place.origin, "found": place.found,
+                        "path": place.path.shown(), "origin": place.origin, "found": place.found,
                     })).collect::<Vec<_>>(),
                     "files": telemetry.files.len(),
                     "bytes": telemetry.files.iter().map(|file| file.bytes).sum::<u64>(),

@@ -20,6 +20,7 @@ use crate::report::{envelope, findings, fingerprints};
 use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, Speaks, judge_all, r7_speculation, t1_tools};
 use crate::settings::{Effective, SettingsFile};
+use crate::visible::Shown as _;
 
 /// Endpoints in the table (published number).
 const TOP_ENDPOINTS: usize = 10;
@@ -128,7 +129,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     for place in responses.places() {
         writeln!(err, "# input:  {place}")?;
     }
-    writeln!(err, "# output: {}{}", file.path.display(), args.write.state())?;
+    writeln!(err, "# output: {}{}", file.path.shown(), args.write.state())?;
     if args.auto_enrichment {
         writeln!(err, "# auto-enrichment: R7 active")?;
     }
@@ -181,7 +182,7 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
         "window": responses.window_json(),
         "inputs": responses.json(),
         "data_quality": responses.quality_json(),
-        "config": file.path.display().to_string(),
+        "config": file.path.shown(),
         "warnings": warnings_json(file),
         "profile": fingerprints::profile_json(&responses.observed.profile),
         "fingerprints": fingerprints::json(&responses.observed.endpoints),

@@ -29,6 +29,7 @@ use crate::report::{calibration, envelope, findings, quality};
 use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
 use crate::settings::{Effective, SettingsFile, classify_agent};
+use crate::visible::{Shown as _, visible};
 
 /// The data file of framing.
 const SIZES: &str = "policies/sizes.toml";
@@ -177,7 +178,7 @@ fn show(
             "window": input.window_json(),
             "inputs": input.json(),
             "data_quality": quality::json(&quality::of(&input.sources)),
-            "config": file.path.display().to_string(),
+            "config": file.path.shown(),
             "warnings": warnings_json(file),
             "findings": findings::json(&proposal.findings),
             "changes": proposal.count(),
@@ -208,12 +209,12 @@ fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>)
 fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mined, file: &SettingsFile) -> Result<()> {
     let err = &mut context.err;
     for root in &input.roots {
-        writeln!(err, "# input:   {} ({})", root.path.display(), root.origin)?;
+        writeln!(err, "# input:   {} ({})", root.path.shown(), root.origin)?;
     }
     if let Some(project) = &args.input.project {
-        writeln!(err, "# project: {project}")?;
+        writeln!(err, "# project: {}", visible(project))?;
     }
-    writeln!(err, "# output:  {}{}", file.path.display(), args.write.state())?;
+    writeln!(err, "# output:  {}{}", file.path.shown(), args.write.state())?;
     let records: u64 = input.sources.iter().map(|source| source.counters.records).sum();
     writeln!(err, "# read {} records in {}", thousands(records), counted(input.sources.len() as u64, "file"))?;
     writeln!(err, "# claude logs scanned:")?;

@@ -16,6 +16,7 @@ use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::{Format, Table};
 use crate::settings::{SettingsFile, journal_name, journal_of, journal_path, read_journal};
+use crate::visible::{Shown as _, visible};
 
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
 ///
@@ -79,8 +80,8 @@ pub fn run(
     match form {
         Format::Json => {
             let fields = json!({
-                "config": config.display().to_string(),
-                "journal": path.display().to_string(),
+                "config": config.shown(),
+                "journal": path.shown(),
                 "damaged_lines": journal.damaged_lines,
                 "entries": rows.iter().map(|row| row_json(row, &journal)).collect::<Vec<_>>(),
             });
@@ -105,7 +106,7 @@ pub fn tell_damaged(journal: &Journal, path: &Path, context: &mut Context<'_>) -
     let lines = &journal.damaged_lines;
     if let Some(first) = lines.first() {
         let count = counted(lines.len() as u64, "line");
-        writeln!(context.err, "# note: left out {count} that cannot be read (first: {}:{first})", path.display())?;
+        writeln!(context.err, "# note: left out {count} that cannot be read (first: {}:{first})", path.shown())?;
     }
     Ok(())
 }
@@ -130,10 +131,10 @@ fn rows<'j>(
 fn tell(rows: &[Row<'_>], args: &Args, config: &Path, journal: &Path, context: &mut Context<'_>) -> Result<()> {
     let err = &mut context.err;
     if rows.is_empty() {
-        writeln!(err, "# no change of {} is recorded in {}", config.display(), journal.display())?;
+        writeln!(err, "# no change of {} is recorded in {}", config.shown(), journal.shown())?;
         return Ok(());
     }
-    writeln!(err, "# config:    {}", config.display())?;
+    writeln!(err, "# config:    {}", config.shown())?;
     if args.report.form() == Format::Json {
         return Ok(());
     }
@@ -209,15 +210,16 @@ fn explain(row: &Row<'_>, context: &mut Context<'_>) -> Result<()> {
         let (events, sessions) = (counted(inputs.events, "event"), counted(inputs.sessions, "session"));
         format!(", from {} ({events}, {sessions})", inputs.origin)
     });
-    writeln!(context.out, "\n{} {}: {}{read}", entry.id, date(entry.at_ms), command(entry))?;
+    let words = format!("{} {}: {}{read}", entry.id, date(entry.at_ms), command(entry));
+    writeln!(context.out, "\n{}", visible(&words))?;
     if let Some(predicted) = &entry.predicted {
         let tokens = thousands(predicted.baseline.round() as u64);
         writeln!(context.out, "  replayed over {tokens} tool-response tokens")?;
     }
     for change in &entry.changes {
-        writeln!(context.out, "  {}", step(change))?;
+        writeln!(context.out, "  {}", visible(&step(change)))?;
         for line in reasons(change).iter().flat_map(|reason| reason.lines()) {
-            writeln!(context.out, "      {line}")?;
+            writeln!(context.out, "      {}", visible(line))?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use crate::model::current::Current;
 use crate::model::finding::{Basis, Delta, Finding, Verdict};
 use crate::model::key_path::KeyPath;
 use crate::settings::{Change, Effective, NewValue, Origin, SettingsFile, apply, unified_diff};
+use crate::visible::{Shown as _, is_written_out};
 
 /// The configuration as rules see it.
 pub struct View<'a> {
@@ -59,7 +60,7 @@ impl Proposal {
     pub fn new(file: &SettingsFile, findings: Vec<Finding>) -> Result<Self> {
         let deltas: Vec<&Delta> = findings.iter().filter_map(proposed).collect();
         let text = apply(file, &changes(file, &deltas))?;
-        let diff = unified_diff(&file.text, &text, &file.path.display().to_string());
+        let diff = unified_diff(&file.text, &text, &file.path.shown());
         Ok(Self { findings, text, diff })
     }
 
@@ -74,9 +75,10 @@ impl Proposal {
     }
 }
 
-/// Holds proposals that may not be made: of pinned keys, and of keys that two rules want.
+/// Holds proposals that may not be made: about names that no API allows, of pinned keys, and of keys that two rules want.
 pub fn settle(view: &View<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     drop_fillers(&mut findings);
+    hold_unspeakable(&mut findings);
     hold_pinned(&mut findings, view);
     hold_conflicts(&mut findings);
     findings
@@ -100,6 +102,18 @@ fn drop_fillers(findings: &mut Vec<Finding>) {
         Some(delta) if is_shipped(finding) => !measured.contains(&delta.key) && filled.insert(delta.key.clone()),
         _ => true,
     });
+}
+
+/// A name with hidden characters was changed when it was read, so that a key with it would mean another tool, or none.
+fn hold_unspeakable(findings: &mut [Finding]) {
+    for finding in findings {
+        let is_odd = |delta: &Delta| {
+            delta.key.0.iter().any(|segment| is_written_out(segment)) || is_written_out(&delta.to.to_string())
+        };
+        if proposed(finding).is_some_and(is_odd) {
+            finding.verdict = Verdict::Hold("a name in it holds characters that cannot be seen".to_owned());
+        }
+    }
 }
 
 fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {

@@ -12,6 +12,7 @@ use crate::report::table::{Format, Table};
 use crate::report::{envelope, findings};
 use crate::rules::data::Data;
 use crate::settings::{Effective, Origin, SettingsFile};
+use crate::visible::Shown as _;
 
 /// Print the effective configuration and where each value comes from.
 #[derive(clap::Args, Debug)]
@@ -28,13 +29,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = SettingsFile::load(&path)?;
     if !file.existed && args.config.is_some() {
-        return Err(Error::failed(format!("{} does not exist", path.display()))
+        return Err(Error::failed(format!("{} does not exist", path.shown()))
             .hint("without --config, `devboy tune show` prints the built-in values"));
     }
     let effective = Effective::resolve(&file)?;
     if !args.output.quiet {
         let state = if file.existed { "" } else { " (does not exist: built-in values)" };
-        writeln!(context.err, "# config: {}{state}", path.display())?;
+        writeln!(context.err, "# config: {}{state}", path.shown())?;
         crate::commands::config::warn_unknown(&file, context)?;
         super::warnings::warn_models(&file, &Data::default(), context)?;
     }
@@ -50,7 +51,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 "tune show",
                 args.output.stamp(context),
                 json!({
-                    "config": path.display().to_string(),
+                    "config": path.shown(),
                     "exists": file.existed,
                     "values": rows.iter().map(value).collect::<Vec<_>>(),
                 }),

@@ -16,6 +16,7 @@ use crate::report::{envelope, findings};
 use crate::settings::{
     Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, unified_diff, write_noted,
 };
+use crate::visible::{Shown as _, visible};
 
 /// Take back the last change that devboy wrote, or the one named, and print the diff.
 ///
@@ -47,7 +48,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let entry = chosen(&journal, args.id.as_deref(), &path)?;
     if !file.existed {
-        return Err(Error::failed(format!("{} does not exist: there is nothing to undo in it", path.display()))
+        return Err(Error::failed(format!("{} does not exist: there is nothing to undo in it", path.shown()))
             .hint("--output names another configuration"));
     }
     let reversal = reverse(&file, entry)?;
@@ -71,18 +72,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn chosen<'j>(journal: &'j Journal, id: Option<&str>, config: &Path) -> Result<&'j Entry> {
     if journal.entries.is_empty() {
         let place = journal_path(config);
-        return Err(Error::failed(format!("no change of {} is recorded in {}", config.display(), place.display()))
+        return Err(Error::failed(format!("no change of {} is recorded in {}", config.shown(), place.shown()))
             .hint("a change is recorded when `devboy tune` writes the configuration"));
     }
     let Some(id) = id else {
         return journal.last_standing().ok_or_else(|| {
-            Error::failed(format!("every recorded change of {} is undone", config.display()))
+            Error::failed(format!("every recorded change of {} is undone", config.shown()))
                 .hint("`devboy tune history` lists them; name an undo to take it back")
         });
     };
     match journal.named(id)[..] {
         [only] => refuse_undone(journal, only),
-        [] => Err(Error::failed(format!("no recorded change of {} is called {id}", config.display()))
+        [] => Err(Error::failed(format!("no recorded change of {} is called {id}", config.shown()))
             .hint("`devboy tune history` lists them with their ids")),
         ref several => {
             let ids: Vec<&str> = several.iter().map(|entry| entry.id.as_str()).collect();
@@ -108,12 +109,12 @@ fn nothing_undone(entry: &Entry, reversal: &Reversal) -> Error {
 }
 
 fn show(args: &Args, context: &mut Context<'_>, file: &SettingsFile, entry: &Entry, reversal: &Reversal) -> Result<()> {
-    let diff = unified_diff(&file.text, &reversal.text, &file.path.display().to_string());
+    let diff = unified_diff(&file.text, &reversal.text, &file.path.shown());
     match args.report.form() {
         Format::Json => {
             let undone = |change: &JournalChange| json!({ "key": change.key, "from": change.new, "to": change.old });
             let fields = json!({
-                "config": file.path.display().to_string(),
+                "config": file.path.shown(),
                 "undoes": entry.id,
                 "written": !args.dry_run,
                 "byte_identical": reversal.is_exact,
@@ -132,10 +133,11 @@ fn show(args: &Args, context: &mut Context<'_>, file: &SettingsFile, entry: &Ent
             let keys = counted(reversal.undone.len() as u64, "key");
             writeln!(context.out, "\n# {keys} of {} back as before {}:", entry.id, date(entry.at_ms))?;
             for change in &reversal.undone {
-                writeln!(context.out, "# {}: {} → {}", change.key, side(&change.new), side(&change.old))?;
+                let words = format!("{}: {} → {}", change.key, side(&change.new), side(&change.old));
+                writeln!(context.out, "# {}", visible(&words))?;
             }
             for kept in &reversal.kept {
-                writeln!(context.out, "# kept: `{}` {}", kept.key, kept.reason)?;
+                writeln!(context.out, "# kept: {}", visible(&format!("`{}` {}", kept.key, kept.reason)))?;
             }
             Ok(())
         }
@@ -182,7 +184,7 @@ fn conclude(
     entry: &Entry,
     reversal: &Reversal,
 ) -> Result<()> {
-    let (err, id, path) = (&mut context.err, &entry.id, file.path.display());
+    let (err, id, path) = (&mut context.err, &entry.id, file.path.shown());
     match reversal {
         Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
         Reversal { is_edited: true, .. } => writeln!(err, "# the file was edited since {id}; all else in it stays")?,

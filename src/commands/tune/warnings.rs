@@ -9,6 +9,7 @@ use crate::planner::value_models::{Layers, Precedence, Severity};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::settings::{KeyPath, SettingsFile};
+use crate::visible::visible;
 
 /// Tells what is wrong with the value models of `[tools]`, laid over the shipped ones: links that lead nowhere or to tools
 /// that change something, probabilities that are none, circles of prerequisites.
@@ -25,7 +26,7 @@ pub fn warn_models(file: &SettingsFile, data: &Data, context: &mut Context<'_>) 
         // A list that a person (or devboy) wrote is meant to stand in for the shipped one.
         if problem.severity == Severity::Error {
             let place = problem.source.as_ref().map_or_else(String::new, |source| format!("{}: ", source.place));
-            writeln!(context.err, "# warning: {place}`{}` {}", problem.key, problem.message)?;
+            writeln!(context.err, "# warning: {place}`{}` {}", problem.key, visible(&problem.message))?;
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ use crate::report::findings;
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::Format;
 use crate::settings::{SettingsFile, journal_entry, write_noted};
+use crate::visible::Shown as _;
 
 /// Which configuration is written, and whether.
 #[derive(clap::Args, Debug)]
@@ -91,7 +92,7 @@ pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &m
     }
     let entry = entry(&settled, now_ms)?;
     write_noted(file, &proposal.text, &entry)?;
-    tell(format!("tuned config → {}: {changes} written", file.path.display()))?;
+    tell(format!("tuned config → {}: {changes} written", file.path.shown()))?;
     Ok(Exit::Done)
 }
 

@@ -27,7 +27,7 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
         Ok(())
     };
     for line in answer(report) {
-        writeln!(out, "{line}")?;
+        writeln!(out, "{}", format.sentence(&line))?;
     }
     heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions")?;
     targets(report).write(out, format, width)?;
@@ -69,11 +69,11 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
     }
     heading(out, "what to do")?;
     for line in &report.advice {
-        writeln!(out, "{}{line}", bullet(format))?;
+        writeln!(out, "{}{}", bullet(format), format.sentence(line))?;
     }
     heading(out, "to be read beside these figures")?;
     for line in &report.notes {
-        writeln!(out, "{}{line}", bullet(format))?;
+        writeln!(out, "{}{}", bullet(format), format.sentence(line))?;
     }
     Ok(())
 }

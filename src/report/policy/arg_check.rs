@@ -14,7 +14,7 @@ use crate::report::table::{Format, Table};
 pub fn write(out: &mut dyn Write, found: &ArgCheck, format: Format, width: Option<u16>) -> Result<()> {
     let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
     for line in summary(found) {
-        writeln!(out, "{bullet}{line}")?;
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
     }
     for (heading, table) in [("by tool and class", classes(found)), ("places that do not fit", errors(found))] {
         if table.is_empty() {

@@ -23,7 +23,7 @@ pub const NOTES: [&str; 4] = [
 pub fn write(out: &mut dyn Write, report: &TrimReport, format: Format, width: Option<u16>) -> Result<()> {
     let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
     for line in summary(report, true) {
-        writeln!(out, "{bullet}{line}")?;
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
     }
     for (heading, table) in [
         ("tokens of messages by role and age", ages(&report.outcome)),

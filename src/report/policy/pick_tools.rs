@@ -15,7 +15,7 @@ use crate::report::table::{Format, Table};
 pub fn write(out: &mut dyn Write, found: &PickTools, format: Format, width: Option<u16>) -> Result<()> {
     let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
     for line in found.notes.iter().cloned().chain(summary(found)) {
-        writeln!(out, "{bullet}{line}")?;
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
     }
     for (heading, table) in [("used tools among the picks", recall(found)), ("score of the best pick", scores(found))] {
         writeln!(out, "\n{mark}{heading}")?;

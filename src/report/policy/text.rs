@@ -31,9 +31,9 @@ pub fn write(
         writeln!(out)?;
     }
     if let Some(basis) = basis(report) {
-        writeln!(out, "{}{basis}", if form == Format::Md { "- " } else { "  " })?;
+        writeln!(out, "{}{}", if form == Format::Md { "- " } else { "  " }, form.sentence(&basis))?;
     }
-    section(out, "what it found", &report.summary)?;
+    section(out, form, "what it found", &report.summary)?;
     for (title, table) in &report.tables {
         told_table(out, title, table, form, width)?;
     }
@@ -41,11 +41,11 @@ pub fn write(
     if let Some(distance) = report.distance.as_ref().filter(|_| explain || misses) {
         told_table(out, OFF_THE_BILL, &parts_off(distance), form, width)?;
     }
-    examples(out, report)?;
+    examples(out, form, report)?;
     if explain {
-        explained(out, report)?;
+        explained(out, form, report)?;
     }
-    section(out, "to be read beside these figures", &report.notes)?;
+    section(out, form, "to be read beside these figures", &report.notes)?;
     Ok(())
 }
 
@@ -58,14 +58,14 @@ fn told_table(out: &mut dyn Write, title: &str, table: &Table, form: Format, wid
 }
 
 /// Records behind the examples of breaks, if they were asked for.
-pub fn examples(out: &mut dyn Write, report: &PolicyReport) -> Result<()> {
-    section(out, "examples of breaks", &report.shown)
+fn examples(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+    section(out, form, "examples of breaks", &report.shown)
 }
 
 /// Formulas of a report and where its approximations lean.
-pub fn explained(out: &mut dyn Write, report: &PolicyReport) -> Result<()> {
-    section(out, "how it is computed", &report.formulas)?;
-    section(out, "where approximations lean", &report.leanings)
+fn explained(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+    section(out, form, "how it is computed", &report.formulas)?;
+    section(out, form, "where approximations lean", &report.leanings)
 }
 
 /// Titles of the tables that every policy may have.
@@ -192,12 +192,12 @@ fn where_clear(report: &PolicyReport) -> Vec<String> {
     clear.map(line).collect()
 }
 
-fn section(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
+fn section(out: &mut dyn Write, form: Format, title: &str, lines: &[String]) -> Result<()> {
     if !lines.is_empty() {
         writeln!(out, "\n{title}")?;
     }
     for line in lines {
-        writeln!(out, "- {line}")?;
+        writeln!(out, "- {}", form.sentence(line))?;
     }
     Ok(())
 }
@@ -206,14 +206,14 @@ fn section(out: &mut dyn Write, title: &str, lines: &[String]) -> Result<()> {
 pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Result<()> {
     let bullet = if form == Format::Md { "- " } else { "  " };
     if form == Format::Md {
-        writeln!(out, "## {}\n", report.policy)?;
+        writeln!(out, "## {}\n", form.sentence(&report.policy))?;
     }
-    writeln!(out, "{}", first_line(report))?;
+    writeln!(out, "{}", form.sentence(&first_line(report)))?;
     if form == Format::Md {
         writeln!(out)?;
     }
     for line in answer(report) {
-        writeln!(out, "{bullet}{line}")?;
+        writeln!(out, "{bullet}{}", form.sentence(&line))?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub fn write(out: &mut dyn Write, found: &ToolFilter, rows: usize, format: Forma
     let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
     let notes = found.notes.iter().map(|note| format!("note: {note}"));
     for line in summary(found).into_iter().chain(break_even(found)).chain(notes) {
-        writeln!(out, "{bullet}{line}")?;
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
     }
     writeln!(out, "\n{mark}tools, most missed first")?;
     if format == Format::Md {

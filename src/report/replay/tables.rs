@@ -178,7 +178,7 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
         }
     }
     for line in lines {
-        writeln!(out, "{bullet}{line}")?;
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
 use crate::settings::{Effective, SettingsFile};
+use crate::visible::Shown as _;
 
 /// As Paper 3 and its host have it.
 pub const PUBLISHED: &str = "published";
@@ -99,7 +100,7 @@ pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
     let numbers = SelectivityNumbers::parse(&data.text(SHEET)?, &data.place(SHEET))?;
-    let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.display().to_string(), &numbers)?;
+    let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.shown(), &numbers)?;
     let by_link = table == Selectivity::default();
     Ok(Planner {
         name: CONFIGURED,

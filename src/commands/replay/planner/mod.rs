@@ -31,6 +31,7 @@ use crate::report::planner::{self as report, PlannerReport};
 use crate::report::table::Format;
 use crate::report::{envelope, quality};
 use crate::settings::{Settings, SettingsFile, what_if, write_private};
+use crate::visible::{Shown as _, visible};
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
@@ -150,7 +151,7 @@ fn tell(args: &Args, stage: &Stage, planners: &[learned::Planner], context: &mut
     }
     let file = &stage.file;
     let state = if file.existed { "" } else { " (does not exist: built-in values)" };
-    writeln!(context.err, "# config: {}{state}", file.path.display())?;
+    writeln!(context.err, "# config: {}{state}", file.path.shown())?;
     warn_unknown(file, context)?;
     let configured = planners.iter().find(|planner| planner.name == learned::CONFIGURED);
     configured.map_or(Ok(()), |planner| warn(&planner.models, context))
@@ -165,7 +166,7 @@ fn warn(models: &ValueModels, context: &mut Context<'_>) -> Result<()> {
     });
     for problem in of_user {
         let place = problem.source.as_ref().map(|source| format!("{}: ", source.place)).unwrap_or_default();
-        writeln!(context.err, "# warning: {place}`{}` {}", problem.key, problem.message)?;
+        writeln!(context.err, "# warning: {place}`{}` {}", problem.key, visible(&problem.message))?;
     }
     Ok(())
 }

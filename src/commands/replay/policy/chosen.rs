@@ -9,6 +9,7 @@ use toml_edit::{Document, DocumentMut, Item, Table, Value};
 use crate::error::{Error, Result};
 use crate::policies::knobs::{Setting, Sheet};
 use crate::rules::data::Data;
+use crate::visible::Shown as _;
 
 /// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -286,7 +287,7 @@ fn named(setting: &Setting) -> Option<Policy> {
 /// If it cannot be read, is no TOML, or has a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Setting>> {
     let text = crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
-    let fault = |cause| Error::failed(format!("{}: {cause}", path.display()));
+    let fault = |cause| Error::failed(format!("{}: {cause}", path.shown()));
     let places = Places { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
     let document: DocumentMut = text.parse().map_err(fault)?;
     let mut settings = Vec::new();
@@ -309,7 +310,7 @@ impl Places<'_> {
             at = at.and_then(|item| item.get(part));
         }
         let start = at.and_then(Item::span).map_or(0, |span| span.start);
-        format!("{}:{}", self.path.display(), 1 + self.text[..start].matches('\n').count())
+        format!("{}:{}", self.path.shown(), 1 + self.text[..start].matches('\n').count())
     }
 }
 

@@ -4,6 +4,7 @@ use crate::commands::input::Input;
 use crate::logs::cited;
 use crate::model::id::{Id, IdSet};
 use crate::report::policy::PolicyReport;
+use crate::visible::Shown as _;
 
 /// Characters of a record that are shown.
 const CHARS: usize = 240;
@@ -22,7 +23,7 @@ pub fn add(reports: &mut [PolicyReport], input: &Input) {
     for report in reports {
         let lines = examples(report).into_iter().filter_map(|(word, id)| {
             let cited = found.get(&id)?;
-            let path = jobs[cited.job].path.display();
+            let path = jobs[cited.job].path.shown();
             Some(format!("{word}: {path}:{} ({}) {}", cited.line, cited.uuid, cited.start))
         });
         report.shown = lines.collect();

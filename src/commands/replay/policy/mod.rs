@@ -36,6 +36,7 @@ use crate::report::numbers::counted as counted_noun;
 use crate::report::policy::{Counted, Fidelity, PolicyReport, TELEMETRY};
 use crate::rules::data::Data;
 use crate::settings::{Effective, Settings};
+use crate::visible::Shown as _;
 use chosen::{Policy, Row, Sheets};
 use pipeline::Replayed;
 use simulate::Scene;
@@ -180,7 +181,7 @@ fn check(flags: &Flags<'_>, rows: &[Row]) -> Result<()> {
 
 /// A file that requests can be written to: not one of the logs, and nothing but a file.
 fn check_output(path: &Path, input: &Input) -> Result<()> {
-    let place = path.display();
+    let place = path.shown();
     let same = |log: &Path| path.canonicalize().is_ok_and(|path| log.canonicalize().is_ok_and(|log| log == path));
     if input.sources.iter().filter_map(|source| source.path.as_deref()).any(same) {
         return Err(Error::usage(format!("--per-request {place}: that is one of the logs")).hint("name another file"));
