@@ -104,7 +104,7 @@ impl Responses {
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
         live_names::restore(&mut log, wanted.settings, lake.as_deref());
         log.set_aside();
-        let words = Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?;
+        let words = data.read("logs.toml", Vocabulary::parse)?;
         Ok(Self {
             sessions: sessions_of_events(&log, &words.read_class_tools),
             log,
@@ -217,11 +217,15 @@ impl Responses {
     }
 
     /// How much the planner and L0 spared.
-    pub fn effectiveness(&self) -> Effectiveness {
+    ///
+    /// # Errors
+    /// If `planner.toml` does not fit.
+    pub fn effectiveness(&self) -> Result<Effectiveness> {
+        let numbers = self.data.read("planner.toml", Numbers::parse)?;
         let mut sum = Effectiveness::default();
         self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
-        sum.late_invoked_after_decline = late_invoked(&self.log, Numbers::shipped().judge.declined_calls);
-        sum
+        sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);
+        Ok(sum)
     }
 
     /// Writes `telemetry/endpoints.parquet` beside the configuration.

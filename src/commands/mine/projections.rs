@@ -9,7 +9,7 @@ use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::window;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frames;
 use crate::mine::projections::{self, Thresholds};
 use crate::model::history::History;
@@ -100,10 +100,7 @@ fn mine(input: &mut Input) -> Result<Vec<MinedProjection>> {
 
 /// Mines a history of the input; `names` are those of its tools.
 pub fn of_history(input: &mut Input, history: &History, names: &Names) -> Result<Vec<MinedProjection>> {
-    let thresholds: Thresholds = toml_edit::de::from_str(&input.data.text(SHEET)?).map_err(|cause| {
-        Error::failed(format!("{}: {cause}", input.data.place(SHEET)))
-            .hint("compare it with the sheet that devboy ships")
-    })?;
+    let thresholds: Thresholds = input.data.parsed(SHEET)?;
     let values = input.values(history);
     Ok(projections::mine(history, &values, names, &thresholds))
 }

@@ -161,7 +161,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
         writeln!(err, "#   {}", line.trim_end())?;
     }
     writeln!(err, "#   dedup% and total% are of the tokens as they are, encoder% of those that missed L0")?;
-    let effectiveness = responses.effectiveness();
+    let effectiveness = responses.effectiveness()?;
     if effectiveness.is_active() {
         writeln!(err, "# enrichment: {effectiveness}")?;
     }

@@ -147,7 +147,7 @@ fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
 
 /// Tokenizers held against the bill, over all text of the logs.
 fn measure(input: &mut Input) -> Result<Calibration> {
-    let rules = SizeRules::parse(&input.data.text(SIZES)?, &input.data.place(SIZES))?;
+    let rules = input.data.read(SIZES, SizeRules::parse)?;
     Ok(calibrate(&input.timeline(true)?, &rules))
 }
 

@@ -53,7 +53,7 @@ struct Stage {
 impl Stage {
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
-        let numbers = Numbers::parse(&input.data.text(NUMBERS)?, &input.data.place(NUMBERS))?;
+        let numbers = input.data.read(NUMBERS, Numbers::parse)?;
         let mut history = input.history();
         let mut tools = input.corpus().names.clone();
         input.rename_aliases(&mut history, &mut tools);
