@@ -102,7 +102,8 @@ impl Data {
         if !dir.is_dir() {
             return Err(Error::failed(format!("--rules-dir {place} is no directory")));
         }
-        let differs = |(name, text): &&(&str, &str)| std::fs::read_to_string(dir.join(name)).is_ok_and(|own| own != *text);
+        let differs =
+            |(name, text): &&(&str, &str)| std::fs::read_to_string(dir.join(name)).is_ok_and(|own| own != *text);
         if let Some((name, _)) = FIXED.iter().find(differs) {
             return Err(Error::failed(format!("--rules-dir {place}: {name} cannot be overridden"))
                 .hint("take it out of the directory; a configuration changes what it sets"));

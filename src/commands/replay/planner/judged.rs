@@ -197,7 +197,7 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
     let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
         (HIT, "hit", Some(Target::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
         (
-            "decline_recall_loss",
+            "exact_recall_loss",
             "recall loss",
             Some(Target::AtMost(targets.recall_loss_max)),
             Box::new(|tally| (tally.declined_needed(), tally.declined())),
@@ -208,7 +208,7 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
             Some(Target::AtMost(targets.overrun_max)),
             Box::new(|tally| (tally.overruns, tally.answers_known)),
         ),
-        ("calls_saved", "calls saved", None, Box::new(saved)),
+        ("calls_not_run", "calls not run", None, Box::new(saved)),
     ];
     wanted
         .into_iter()
