@@ -125,9 +125,7 @@ impl Responses {
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
         let mut input = Input::read(wanted.input, wanted.window.clone(), tier, wanted.output, context)?;
-        if input.sources.iter().all(|source| source.counters.known_records == 0) && !wanted.input.allow_empty {
-            return Err(input.no_records());
-        }
+        input.expect_records(wanted.input)?;
         let laid = Laid::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());

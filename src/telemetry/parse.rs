@@ -45,6 +45,8 @@ pub struct Counts {
     pub summaries: u64,
     /// Events outside the window.
     pub outside_window: u64,
+    /// First and last time of these.
+    pub outside_span_ms: Option<(Millis, Millis)>,
     /// Records and broken stretches of lines that gave nothing.
     pub skipped: u64,
     /// Why, and what else was odd.
@@ -59,7 +61,15 @@ impl Counts {
         self.events += later.events;
         self.summaries += later.summaries;
         self.outside_window += later.outside_window;
+        if let Some((first, last)) = later.outside_span_ms {
+            self.see_outside(first, last);
+        }
         self.skipped += later.skipped;
+    }
+
+    fn see_outside(&mut self, first: Millis, last: Millis) {
+        let (since, until) = self.outside_span_ms.unwrap_or((first, last));
+        self.outside_span_ms = Some((since.min(first), until.max(last)));
     }
 }
 
@@ -225,6 +235,7 @@ impl<'r> Parser<'r> {
         let ts = fields.whole(Field::Time).ok_or(Reason::MissingField)?;
         if !self.window.contains(&ts) {
             self.rows.counts.outside_window += 1;
+            self.rows.counts.see_outside(ts, ts);
             return Ok(());
         }
         let mut odd = Odd { mistyped: fields.has_mistyped(), ..Odd::default() };

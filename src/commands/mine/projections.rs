@@ -45,9 +45,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let output = args.export.shared();
     let window = window::of(&args.window, context.now_ms)?;
     let mut input = Input::read(&args.input, window, 0, &output, context)?;
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_calls(&args.input)?;
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     input.tell(&output, context)?;

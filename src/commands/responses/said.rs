@@ -38,10 +38,10 @@ impl Responses {
     }
 
     /// The error that says where was looked.
-    pub fn nothing_found(&self) -> Error {
-        let Origin::Telemetry(telemetry) = &self.origin else {
-            return Error::failed("no answers of tools in the window")
-                .hint("widen --since, --until or --days, or pass --allow-empty");
+    pub fn nothing_found(&mut self) -> Error {
+        let telemetry = match &mut self.origin {
+            Origin::Logs(origin) => return origin.0.nothing_in_window("answers of tools"),
+            Origin::Telemetry(telemetry) => telemetry,
         };
         let looked = telemetry.places.iter().map(|place| {
             let state = if place.found { "holds no event" } else { "does not exist" };
@@ -52,7 +52,12 @@ impl Responses {
         let skipped: u64 = telemetry.files.iter().map(|file| file.counts.skipped).sum();
         if telemetry.files_outside_window + outside > 0 {
             let files = counted(telemetry.files_outside_window, "file");
-            hints.push(format!("{files} and {} outside the window", counted(outside, "event")));
+            let asked = window::words(&self.window);
+            hints.push(format!("{files} and {} outside the window {asked}", counted(outside, "event")));
+            let spans = || telemetry.files.iter().filter_map(|file| file.counts.outside_span_ms);
+            let span = spans().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            hints.extend(span.map(|span| window::there("these events", Some(span))));
+            hints.push(window::WIDEN.to_owned());
         }
         if skipped > 0 {
             hints.push(format!("{} could not be read as an event", counted(skipped, "line")));

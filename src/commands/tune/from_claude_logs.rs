@@ -83,17 +83,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         true => Input::read_for_timeline(&args.input, window, 0, &args.report, context)?,
         false => Input::read(&args.input, window, 0, &args.report, context)?,
     };
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_records(&args.input)?;
     let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
     let words = &input.vocabulary;
     let sheet = projections::about(&input.data, &input)?;
     let question = format!("mined {lags:?} {:?} {sheet}", words.read_class_tools);
     let mut mined = input.remember(&question, |input| mine(input, &lags))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
-        return Err(Error::failed("no tool calls and no API messages in the window")
-            .hint("widen --since, --until or --days, or pass --allow-empty"));
+        return Err(input.nothing_in_window("tool calls and no API messages"));
     }
     classify(&mut mined.sessions);
     mined.calibration = args.calibrate.then(|| measure(&mut input)).transpose()?;
