@@ -57,7 +57,7 @@ pub struct Wanted<'a> {
 /// Where responses come from.
 enum Origin {
     Telemetry(Box<Telemetry>),
-    Logs(Box<(Input, Laid)>),
+    Logs(Box<Input>),
 }
 
 /// Recorded responses and what they add up to.
@@ -143,7 +143,7 @@ impl Responses {
             words,
             assumed: data.telemetry()?,
             data,
-            origin: Origin::Logs(Box::new((input, laid))),
+            origin: Origin::Logs(Box::new(input)),
             window: wanted.window.clone(),
             pool: thread_pool(wanted.input.threads)?,
         })
@@ -169,18 +169,6 @@ impl Responses {
     /// What is saved of the tokens now, and how much more each change of the configuration would save; none where a change
     /// does not concern the pipeline.
     pub fn effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
-        self.pool.install(|| match &self.origin {
-            Origin::Logs(origin) => {
-                let laid = &origin.1;
-                let scenario = |settings: &Settings| Scenario::new(settings, &laid.tape, laid.options(false));
-                let piece = |_| Piece { tape: Cow::Borrowed(&laid.tape), weights: Vec::new() };
-                effects(1, &piece, &scenario(now), &changes.iter().map(scenario).collect::<Vec<_>>())
-            }
-            Origin::Telemetry(_) => self.recorded_effects(now, changes),
-        })
-    }
-
-    fn recorded_effects(&self, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
         let sessions = self.sessions.iter().map(profile).collect();
         let kind = |tool: &str| tool_kind(&self.words, tool);
@@ -190,26 +178,25 @@ impl Responses {
         let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
         let scenario = |settings: &Settings| Scenario::new(settings, &skeleton, options.clone());
         let pieces = self.pieces();
-        let weights =
-            |events: &Range<usize>| self.log.events[events.clone()].iter().map(|event| event.weight).collect();
-        let piece = |index: usize| Piece {
-            tape: Cow::Owned(recorded.lay(pieces[index].clone())),
-            weights: weights(&pieces[index]),
+        let piece = |index: usize| {
+            let (tape, weights) = recorded.lay(pieces[index].clone());
+            Piece { tape: Cow::Owned(tape), weights }
         };
-        effects(pieces.len(), &piece, &scenario(now), &changes.iter().map(scenario).collect::<Vec<_>>())
+        let changes: Vec<Scenario> = changes.iter().map(scenario).collect();
+        self.pool.install(|| effects(pieces.len(), &piece, &scenario(now), &changes))
     }
 
-    /// Stretches of whole sessions.
-    fn pieces(&self) -> Vec<Range<usize>> {
-        let mut pieces: Vec<Range<usize>> = Vec::new();
-        let mut start = 0;
-        for session in self.log.events.chunk_by(|a, b| a.session == b.session) {
-            let end = start + session.len();
-            match pieces.last_mut().filter(|piece| piece.len() < PIECE_EVENTS) {
-                Some(piece) => piece.end = end,
-                None => pieces.push(start..end),
+    /// Stretches of sessions with enough responses each.
+    fn pieces(&self) -> Vec<Range<u32>> {
+        let mut counts = vec![0; self.log.sessions.len()];
+        self.log.events.iter().chain(&self.log.beside).for_each(|event| counts[event.session as usize] += 1);
+        let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
+        for (session, count) in (0..).zip(&counts) {
+            held += count;
+            if held >= PIECE_EVENTS || session as usize + 1 == counts.len() {
+                pieces.push(start..session + 1);
+                (start, held) = (session + 1, 0);
             }
-            start = end;
         }
         pieces
     }

@@ -31,7 +31,7 @@ impl Responses {
                 found.map(|place| format!("{} ({})", place.path.display(), place.origin)).collect()
             }
             Origin::Logs(origin) => {
-                let roots = origin.0.roots.iter();
+                let roots = origin.roots.iter();
                 roots.map(|root| format!("{} ({})", root.path.display(), root.origin)).collect()
             }
         }
@@ -40,7 +40,7 @@ impl Responses {
     /// The error that says where was looked.
     pub fn nothing_found(&mut self) -> Error {
         let telemetry = match &mut self.origin {
-            Origin::Logs(origin) => return origin.0.nothing_in_window("answers of tools"),
+            Origin::Logs(origin) => return origin.nothing_in_window("answers of tools"),
             Origin::Telemetry(telemetry) => telemetry,
         };
         let looked = telemetry.places.iter().map(|place| {
@@ -72,7 +72,7 @@ impl Responses {
     /// Tells the user what is worth knowing about the input.
     pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         let telemetry = match &self.origin {
-            Origin::Logs(origin) => return origin.0.tell(output, context),
+            Origin::Logs(origin) => return origin.tell(output, context),
             Origin::Telemetry(telemetry) => telemetry,
         };
         if output.quiet {
@@ -106,7 +106,7 @@ impl Responses {
 
     fn damage(&self) -> BTreeMap<Reason, Quality> {
         match &self.origin {
-            Origin::Logs(origin) => quality::of(&origin.0.sources),
+            Origin::Logs(origin) => quality::of(&origin.sources),
             Origin::Telemetry(telemetry) => {
                 let files = telemetry.files.iter().map(|file| (file.path.display().to_string(), &file.counts.damage));
                 quality::of_files(files)
@@ -122,7 +122,7 @@ impl Responses {
     /// Fields of every JSON report about the input.
     pub fn json(&self) -> Value {
         match &self.origin {
-            Origin::Logs(origin) => origin.0.json(),
+            Origin::Logs(origin) => origin.json(),
             Origin::Telemetry(telemetry) => {
                 let sum = |of: fn(&telemetry::Counts) -> u64| {
                     telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>()
