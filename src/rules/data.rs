@@ -32,6 +32,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("edges.toml", include_str!("../../rules/edges.toml")),
     ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
     ("patterns.toml", include_str!("../../rules/patterns.toml")),
+    ("precedence.toml", include_str!("../../rules/precedence.toml")),
     ("projections.toml", include_str!("../../rules/projections.toml")),
     ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
     ("planner.toml", include_str!("../../rules/planner.toml")),

@@ -7,6 +7,7 @@ use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::mine::projections;
+use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{self, Settled, WriteArgs};
@@ -112,7 +113,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
     let asked: Vec<Speaks> = std::iter::once(Speaks::Logs).chain(more).collect();
     let found = judge_all(&facts, &input.data, &asked)?;
-    let proposal = Proposal::new(&file, settle(&view, found))?;
+    let precedence = Precedence::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
+    let proposal = Proposal::new(&file, settle(&view, &precedence, found))?;
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;

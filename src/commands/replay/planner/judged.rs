@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner, SELECTIVE};
+use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{View, settle};
 use crate::error::Result;
 use crate::model::finding::Verdict;
@@ -258,7 +259,7 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         observed: &observed,
         current: &view,
     };
-    let found = settle(&view, judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let found = settle(&view, &Precedence::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
     let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
     let mut lines = r7_speculation::lines(&found);
     lines.extend(tighten(&facts, data)?);

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::commands::replay::planner::Stage;
+use crate::commands::tune::precedence;
 use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::error::Result;
 use crate::frames::calls::CallFrame;
@@ -145,7 +146,7 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
         current: &view,
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    let proposal = Proposal::new(&empty, settle(&view, found))?;
+    let proposal = Proposal::new(&empty, settle(&view, &precedence::Precedence::default(), found))?;
     SettingsFile::parse(place, &proposal.text)
 }
 
