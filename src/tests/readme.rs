@@ -34,7 +34,7 @@ fn is(shown: &str, printed: &str) -> bool {
 /// Lines follow each other as they are printed; `…` on a line of its own stands for any number.
 fn assert_shown(shown: &[&str], printed: &str, command: &[&str]) {
     let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
-    let (mut at, mut skips) = (0, false);
+    let (mut at, mut skips) = (0, true);
     for line in shown {
         if line.trim() == "…" {
             skips = true;

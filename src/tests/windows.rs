@@ -14,7 +14,7 @@ const COMMANDS: &[&[&str]] = &[
     &["replay", "--sweep", "dedup.lru_size=1,5"],
     &["replay", "--planner"],
     &["replay", "--policy", "prompt-cache"],
-    &["replay", "--policy", "pipeline", "--from-telemetry", "--input-dir", "TELEMETRY"],
+    &["replay", "--policy", "history-trim", "--from-telemetry", "--input-dir", "TELEMETRY"],
     &["mine", "edges"],
     &["mine", "tools"],
     &["mine", "patterns"],
