@@ -106,7 +106,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(nothing_found(&places, &inputs));
     }
     let data = Data::new(args.rules_dir.as_deref())?;
-    let words = Vocabulary::parse(&data.text("logs.toml")?, &data.place("logs.toml"))?;
+    let words = data.read("logs.toml", Vocabulary::parse)?;
     let pass = Pass {
         definition: args.definition.definition(),
         lookahead: args.lookahead,

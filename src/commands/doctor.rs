@@ -70,7 +70,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Ok(input) => {
             // The reach of the logs is judged against the window, so it is not cut to it.
             input.window = window::ALL;
-            let overview = input.remember("overview", |input| Ok(Overview::of(&input.history())))?;
+            let overview = input.overview()?;
             lines.extend(found(input, &overview));
             lines.push(reach(args, context, &input.vocabulary, &overview));
             damage = Some(quality::of(&input.sources));

@@ -62,7 +62,7 @@ struct Candidate {
 /// Reads, encodes, proves, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let data = Data::new(args.rules_dir.as_deref())?;
-    let rules = FormatRules::parse(&data.text("formats.toml")?, &data.place("formats.toml"))?;
+    let rules = data.read("formats.toml", FormatRules::parse)?;
     let text = read_body(context)?;
     let vocabulary = if args.tokenizer == "cl100k_base" { Vocabulary::Cl100kBase } else { Vocabulary::O200kBase };
     let mut counter = Counter::new(vocabulary);

@@ -45,9 +45,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         prune(&Data::new(args.input.rules_dir.as_deref())?, args.output.quiet, context)?;
     }
     let mut input = Input::read(&args.input, window::ALL, 0, &args.output, context)?;
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_records(&args.input)?;
     let said = input.remember("said", |input| {
         let overview = Overview::of(&input.history());
         Ok(Said { totals: totals(input.corpus()), overview })

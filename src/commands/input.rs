@@ -29,6 +29,7 @@ use crate::logs::message::Guide;
 use crate::logs::read::{self, Job};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
+use crate::mine::overview::Overview;
 use crate::model::body_facts::BodyFacts;
 use crate::model::corpus::{Corpus, Source, SourceRows};
 use crate::model::history::History;
@@ -142,10 +143,10 @@ impl Input {
             window,
             tally: Tally::default(),
             notes: Vec::new(),
-            vocabulary: Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?,
-            endpoints: Endpoints::parse(&data.text("endpoints.toml")?, "rules/endpoints.toml")?,
-            formats: FormatRules::parse(&data.text("formats.toml")?, "rules/formats.toml")?,
-            value_rules: ValueRules::parse(&data.text("projections.toml")?, "rules/projections.toml")?,
+            vocabulary: data.read("logs.toml", Vocabulary::parse)?,
+            endpoints: data.read("endpoints.toml", Endpoints::parse)?,
+            formats: data.read("formats.toml", FormatRules::parse)?,
+            value_rules: data.read("projections.toml", ValueRules::parse)?,
             tier,
             overrides: data.overrides()?,
             maker: maker(&data)?,
@@ -505,11 +506,54 @@ impl Input {
         Ok(())
     }
 
-    /// Files, but no session logs among them.
-    pub fn no_records(&self) -> Error {
+    /// Whether there is a session log among the files.
+    ///
+    /// # Errors
+    /// If there is none, unless `args` allow that.
+    pub fn expect_records(&self, args: &InputArgs) -> Result<()> {
+        if args.allow_empty || self.sources.iter().any(|source| source.counters.known_records > 0) {
+            return Ok(());
+        }
         let files = numbers::counted(self.sources.len() as u64, "file");
-        Error::failed(format!("{files} read, but no session record in them"))
-            .hint("`devboy doctor` says what they hold instead; --allow-empty makes this no error")
+        Err(Error::failed(format!("{files} read, but no session record in them"))
+            .hint("`devboy doctor` says what they hold instead; --allow-empty makes this no error"))
+    }
+
+    /// Whether there is a tool call in the window.
+    ///
+    /// # Errors
+    /// If there is none, unless `args` allow that.
+    pub fn expect_calls(&mut self, args: &InputArgs) -> Result<()> {
+        self.expect_records(args)?;
+        if args.allow_empty || self.overview()?.calls > 0 {
+            return Ok(());
+        }
+        Err(self.nothing_in_window("tool calls"))
+    }
+
+    /// What happened within the window, in numbers.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn overview(&mut self) -> Result<Overview> {
+        self.remember("overview", |input| Ok(Overview::of(&input.history())))
+    }
+
+    /// The error of a window without what is wanted: which one was asked for, and which one is there.
+    pub fn nothing_in_window(&mut self, wanted: &str) -> Error {
+        if self.window == window::ALL {
+            return Error::failed(format!("no {wanted} in these logs"))
+                .hint("`devboy ingest` says what they hold; --allow-empty makes this no error");
+        }
+        let asked = std::mem::replace(&mut self.window, window::ALL);
+        let span = self.overview().ok().and_then(|whole| whole.span_ms);
+        self.window = asked;
+        let mut hints = vec![window::there("the logs", span)];
+        if self.tally.pruned > 0 {
+            hints.push(format!("{} older than the window", numbers::counted(self.tally.pruned, "file")));
+        }
+        hints.push(window::WIDEN.to_owned());
+        Error::failed(format!("no {wanted} in the window {}", window::words(&self.window))).hint(hints.join("\n"))
     }
 
     /// Nothing to work on: say where was looked.
@@ -531,7 +575,12 @@ impl Input {
                 self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
             hints.push(format!("projects: {}", names.into_iter().take(10).collect::<Vec<_>>().join(", ")));
         } else if self.tally.pruned > 0 {
-            hints = vec![format!("{} older than the window", numbers::counted(self.tally.pruned, "file"))];
+            let older = numbers::counted(self.tally.pruned, "file");
+            let newest = self.listing.files.iter().map(|file| file.modified_ns / 1_000_000).max();
+            let newest = newest.map(|ms| format!(", last written to on {}", numbers::date(ms))).unwrap_or_default();
+            hints = vec![format!("{older} older than the window{newest}"), window::WIDEN.to_owned()];
+            return Error::failed(format!("nothing in the window {}", window::words(&self.window)))
+                .hint(hints.join("\n"));
         } else if self.roots.is_empty() {
             hints.push("neither HOME nor CLAUDE_CONFIG_DIR is set: name the folder with --input-dir".to_owned());
         } else {

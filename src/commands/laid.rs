@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{contexts, totals, uses};
 use crate::model::body_shape::BodyShape;
-use crate::model::event::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan};
+use crate::model::event::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan, Stand, What as Kind};
 use crate::model::history::History;
 use crate::model::id::Id;
 use crate::model::names::Names;
 use crate::model::savings::{LayerId, PaperClaim};
-use crate::model::trace::{NO_TIME, Place};
+use crate::model::trace::{Millis, NO_TIME, Place};
 use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
 use crate::settings::classify_agent;
 
@@ -84,7 +84,8 @@ impl Laid {
     }
 
     /// The responses as the live pipeline would have recorded them under this scenario. Calls that failed bypass the
-    /// pipeline, so they have no event; neither has an answer without text.
+    /// pipeline, so they are no responses, and neither is an answer without text: they stand beside, since what they
+    /// changed is stale.
     pub fn events(&self, scenario: &Scenario) -> EventLog {
         let mut names = Names::default();
         let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned()).collect();
@@ -98,9 +99,52 @@ impl Laid {
                 events.push(Event { encodings: place, ..self.event(&mut names, scenario, index, decision) });
             }
         });
-        let mut log = EventLog { names, sessions, events, encodings, planned: Vec::new() };
+        let beside = self.beside(&mut names, scenario);
+        let mut log = EventLog { names, sessions, events, encodings, beside, ..EventLog::default() };
         log.sort();
         log
+    }
+
+    /// What happened in the contexts besides the responses.
+    fn beside(&self, names: &mut Names, scenario: &Scenario) -> Vec<Event> {
+        let order = |chain: u32, call: usize| (call - self.history.chains[chain as usize].calls.start) as u32;
+        let bare = |names: &mut Names, index: usize| {
+            let nothing = Decision { layer: LayerId::L3, what: What::AsIs, tokens: 0 };
+            let event = self.event(names, scenario, index as u32, &nothing);
+            let Event { session, chain, partition, step, ts, call, tool, endpoint, path, .. } = event;
+            let Event { baseline, bytes, handle_tokens, stand, .. } = event;
+            let known = Event { session, chain, partition, step, ts, call, tool, endpoint, path, ..Event::default() };
+            Event { baseline, sent: baseline, bytes, handle_tokens, stand, ..known }
+        };
+        let mut beside = Vec::new();
+        for (index, response) in self.tape.responses.iter().enumerate() {
+            let is_shown = response.outcome == Outcome::Failure;
+            let what = match (response.outcome, response.ran) {
+                (Outcome::Answer | Outcome::Mixed, _) => continue,
+                (Outcome::Failure, true) => Kind::Failed,
+                (Outcome::Failure, false) => Kind::Refused,
+                (_, true) => Kind::Empty,
+                (_, false) => Kind::Unanswered,
+            };
+            let event = bare(names, index);
+            let event = if is_shown { event } else { Event { baseline: 0, sent: 0, bytes: 0, ..event } };
+            beside.push(Event { stand: Stand { what, ..event.stand }, ..event });
+        }
+        for eviction in &self.history.evictions {
+            let event = bare(names, eviction.call);
+            let stand = Stand { order: order(event.chain, eviction.before), what: Kind::Cleared };
+            beside.push(Event { stand, baseline: 0, sent: 0, bytes: 0, ..event });
+        }
+        for (number, chain) in (0..).zip(&self.history.chains) {
+            let last = self.history.calls[chain.calls.clone()].last();
+            let partition = chain.compactions.iter().copied().max().unwrap_or(0);
+            if partition > last.map_or(0, |call| call.partition) {
+                let stand = Stand { order: chain.calls.len() as u32, what: Kind::Compacted };
+                let (session, ts) = (chain.session, last.map_or(0, |call| time(call.ts)));
+                beside.push(Event { session, chain: number, partition, ts, stand, ..Event::default() });
+            }
+        }
+        beside
     }
 
     /// A response as it is, as if nobody had shown it before; none without text.
@@ -127,7 +171,7 @@ impl Laid {
             chain: response.chain,
             partition: response.partition,
             step: call.step,
-            ts: if call.ts == NO_TIME { 0 } else { call.ts },
+            ts: time(call.ts),
             call: response.handle.short,
             tool: names.intern(&endpoint.tool),
             endpoint: names.intern(&endpoint.class),
@@ -148,6 +192,10 @@ impl Laid {
             weight: 1.0,
             mixed: response.outcome == Outcome::Mixed,
             handle_tokens: counting.tokens(&response.handle.size()).try_into().unwrap_or(u8::MAX),
+            stand: Stand {
+                order: index - self.history.chains[response.chain as usize].calls.start as u32,
+                what: Kind::Response,
+            },
             plan: Plan::default(),
             encodings: (0, 0),
         }
@@ -183,4 +231,9 @@ pub fn tool_kind(words: &Vocabulary, tool: &str) -> ToolKind {
     } else {
         ToolKind::Other
     }
+}
+
+/// The time of a call; 0 where none is known.
+fn time(ts: Millis) -> Millis {
+    if ts == NO_TIME { 0 } else { ts }
 }

@@ -58,7 +58,7 @@ pub struct Wanted<'a> {
 /// Where responses come from.
 enum Origin {
     Telemetry(Box<Telemetry>),
-    Logs(Box<(Input, Laid)>),
+    Logs(Box<Input>),
 }
 
 /// Recorded responses and what they add up to.
@@ -105,7 +105,7 @@ impl Responses {
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
         live_names::restore(&mut log, wanted.settings, lake.as_deref());
         log.set_aside();
-        let words = Vocabulary::parse(&data.text("logs.toml")?, "rules/logs.toml")?;
+        let words = data.read("logs.toml", Vocabulary::parse)?;
         Ok(Self {
             sessions: sessions_of_events(&log, &words.read_class_tools),
             log,
@@ -126,9 +126,7 @@ impl Responses {
     pub fn from_logs(wanted: &Wanted<'_>, context: &mut Context<'_>) -> Result<Self> {
         let tier = vocabularies(wanted.settings, None);
         let mut input = Input::read(wanted.input, wanted.window.clone(), tier, wanted.output, context)?;
-        if input.sources.iter().all(|source| source.counters.known_records == 0) && !wanted.input.allow_empty {
-            return Err(input.no_records());
-        }
+        input.expect_records(wanted.input)?;
         let laid = Laid::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());
@@ -146,7 +144,7 @@ impl Responses {
             words,
             assumed: data.telemetry()?,
             data,
-            origin: Origin::Logs(Box::new((input, laid))),
+            origin: Origin::Logs(Box::new(input)),
             window: wanted.window.clone(),
             pool: thread_pool(wanted.input.threads)?,
         })
@@ -170,23 +168,9 @@ impl Responses {
         Ok(())
     }
 
-    /// What `reach` saves of the tokens now, and how much more each change of the configuration would save;
-    /// none where a change does not concern the pipeline.
+    /// What `reach` saves of the tokens now, and how much more each change of the configuration would save; none where a
+    /// change does not concern the pipeline.
     pub fn effects(&self, reach: &Reach, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
-        self.pool.install(|| match &self.origin {
-            Origin::Logs(origin) => {
-                let laid = &origin.1;
-                let scenario = |settings: &Settings| {
-                    Scenario::new(settings, &laid.tape, laid.options(false)).within(reach, &laid.tape)
-                };
-                let piece = |_| Piece { tape: Cow::Borrowed(&laid.tape), weights: Vec::new() };
-                effects(1, &piece, &scenario(now), &changes.iter().map(scenario).collect::<Vec<_>>())
-            }
-            Origin::Telemetry(_) => self.recorded_effects(reach, now, changes),
-        })
-    }
-
-    fn recorded_effects(&self, reach: &Reach, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
         let sessions = self.sessions.iter().map(profile).collect();
         let kind = |tool: &str| tool_kind(&self.words, tool);
@@ -197,36 +181,39 @@ impl Responses {
         let scenario =
             |settings: &Settings| Scenario::new(settings, &skeleton, options.clone()).within(reach, &skeleton);
         let pieces = self.pieces();
-        let weights =
-            |events: &Range<usize>| self.log.events[events.clone()].iter().map(|event| event.weight).collect();
-        let piece = |index: usize| Piece {
-            tape: Cow::Owned(recorded.lay(pieces[index].clone())),
-            weights: weights(&pieces[index]),
+        let piece = |index: usize| {
+            let (tape, weights) = recorded.lay(pieces[index].clone());
+            Piece { tape: Cow::Owned(tape), weights }
         };
-        effects(pieces.len(), &piece, &scenario(now), &changes.iter().map(scenario).collect::<Vec<_>>())
+        let changes: Vec<Scenario> = changes.iter().map(scenario).collect();
+        self.pool.install(|| effects(pieces.len(), &piece, &scenario(now), &changes))
     }
 
-    /// Stretches of whole sessions.
-    fn pieces(&self) -> Vec<Range<usize>> {
-        let mut pieces: Vec<Range<usize>> = Vec::new();
-        let mut start = 0;
-        for session in self.log.events.chunk_by(|a, b| a.session == b.session) {
-            let end = start + session.len();
-            match pieces.last_mut().filter(|piece| piece.len() < PIECE_EVENTS) {
-                Some(piece) => piece.end = end,
-                None => pieces.push(start..end),
+    /// Stretches of sessions with enough responses each.
+    fn pieces(&self) -> Vec<Range<u32>> {
+        let mut counts = vec![0; self.log.sessions.len()];
+        self.log.events.iter().chain(&self.log.beside).for_each(|event| counts[event.session as usize] += 1);
+        let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
+        for (session, count) in (0..).zip(&counts) {
+            held += count;
+            if held >= PIECE_EVENTS || session as usize + 1 == counts.len() {
+                pieces.push(start..session + 1);
+                (start, held) = (session + 1, 0);
             }
-            start = end;
         }
         pieces
     }
 
     /// How much the planner and L0 spared.
-    pub fn effectiveness(&self) -> Effectiveness {
+    ///
+    /// # Errors
+    /// If `planner.toml` does not fit.
+    pub fn effectiveness(&self) -> Result<Effectiveness> {
+        let numbers = self.data.read("planner.toml", Numbers::parse)?;
         let mut sum = Effectiveness::default();
         self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
-        sum.late_invoked_after_decline = late_invoked(&self.log, Numbers::shipped().judge.declined_calls);
-        sum
+        sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);
+        Ok(sum)
     }
 
     /// Writes `telemetry/endpoints.parquet` beside the configuration.

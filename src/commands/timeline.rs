@@ -69,7 +69,7 @@ impl Input {
     }
 
     fn timeline_rules(&self) -> Result<TimelineRules> {
-        TimelineRules::parse(&self.data.text(RULES)?, &self.data.place(RULES))
+        self.data.read(RULES, TimelineRules::parse)
     }
 
     /// Reads a stream that can be read only once, both ways.

@@ -77,6 +77,27 @@ fn ago(text: &str) -> Option<Span> {
     }
 }
 
+/// What to do about an empty window.
+pub const WIDEN: &str = "widen --since, --until or --days, or pass --allow-empty";
+
+/// "2026-01-01 00:00 … 2026-02-01 00:00" in local time; an open end is left out.
+pub fn words(window: &Range<Millis>) -> String {
+    let text = |ms: Millis| {
+        let at = Timestamp::from_millisecond(ms).map(|at| at.to_zoned(TimeZone::system()));
+        at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+    };
+    let bound = |ms: Millis, open: Millis| if ms == open { String::new() } else { text(ms) };
+    format!("{} … {}", bound(window.start, ALL.start), bound(window.end, ALL.end)).trim().to_owned()
+}
+
+/// What there is instead of an empty window: "the logs reach from 2026-01-01 00:00 … 2026-01-31 23:59".
+pub fn there(what: &str, span: Option<(Millis, Millis)>) -> String {
+    span.map_or_else(
+        || format!("{what} hold nothing with a time"),
+        |(first, last)| format!("{what} reach from {}", words(&(first..last))),
+    )
+}
+
 /// A window as text for JSON reports.
 pub fn json(window: &Range<Millis>) -> Value {
     let text = |ms: Millis| Timestamp::from_millisecond(ms).map(|at| at.to_string()).ok();

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::logs::path::has_drive;
 
 /// The shipped rules.
+#[cfg(test)]
 pub const SHIPPED: &str = include_str!("../../rules/projections.toml");
 
 /// Longest word that a list of words can hold, in bytes.
@@ -63,6 +64,7 @@ impl ValueRules {
     }
 
     /// The rules compiled into this program.
+    #[cfg(test)]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/projections.toml")
             .expect("the shipped rules/projections.toml parses; a test reads it")

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 
 /// The shipped vocabulary.
+#[cfg(test)]
 pub const SHIPPED: &str = include_str!("../../rules/logs.toml");
 
 /// Record types, tool classes and the standard phrases by which a result tells how its call ended.
@@ -48,6 +49,7 @@ impl Vocabulary {
     }
 
     /// The vocabulary compiled into this program.
+    #[cfg(test)]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/logs.toml").expect("the shipped rules/logs.toml parses; a test reads it")
     }

@@ -295,8 +295,8 @@ fn sessions(log: &EventLog, guide: &Guide<'_>, profile: &mut EventProfile) {
     for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
         profile.contexts += 1;
         profile.partitions += chain.chunk_by(|a, b| a.partition == b.partition).count() as u64;
-        profile.compactions += u64::from(chain.iter().map(|event| event.partition).max().unwrap_or_default());
     }
+    profile.compactions = log.compactions().iter().sum();
     let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
     for session in guide.sessions.iter().filter(|session| session.calls > 0) {
         profile.sessions += 1;

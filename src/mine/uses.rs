@@ -41,15 +41,15 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
 pub fn sessions_of_events(log: &EventLog, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
     let reads: Vec<bool> = log.names.texts().iter().map(|name| read_class.contains(name)).collect();
     let mut uses = vec![SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" }; log.sessions.len()];
+    for (row, compactions) in uses.iter_mut().zip(log.compactions()) {
+        row.compactions = compactions;
+    }
     for session in log.events.chunk_by(|a, b| a.session == b.session) {
         let row = &mut uses[session[0].session as usize];
         let weight = |event: &Event| event.weight;
         row.calls = session.iter().map(weight).sum::<f64>().round() as u64;
         row.read_calls =
             session.iter().filter(|event| reads[event.tool.0 as usize]).map(weight).sum::<f64>().round() as u64;
-        for chain in session.chunk_by(|a, b| a.chain == b.chain) {
-            row.compactions += u64::from(chain.iter().map(|event| event.partition).max().unwrap_or_default());
-        }
     }
     uses
 }

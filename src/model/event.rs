@@ -1,6 +1,8 @@
 //! Tool responses as they are known after the fact, whoever recorded them: the live pipeline in its telemetry, or devboy
 //! when it replays the logs. Fingerprints, rules R1 to R7 and their gate are made from these rows alone.
 
+use std::collections::BTreeMap;
+
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
 use crate::model::savings::LayerId;
@@ -10,6 +12,68 @@ use crate::model::trace::Millis;
 pub const NO_FORMAT: u8 = u8::MAX;
 /// [`Event::step`] when the recorder did not say.
 pub const NO_STEP: u32 = u32::MAX;
+
+/// [`Stand::order`] when the recorder did not say.
+pub const NO_ORDER: u32 = u32::MAX;
+
+/// What a record is: a response, or something besides that matters to what later responses may refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum What {
+    /// An answer with text.
+    #[default]
+    Response,
+    /// A call that ran and failed: its text is shown as it is, and what it changed is stale.
+    Failed,
+    /// A call that was refused or cancelled before it ran.
+    Refused,
+    /// A call that ran and came back without text.
+    Empty,
+    /// A call that nothing came back from.
+    Unanswered,
+    /// A response that was cleared from the context before the call of this order.
+    Cleared,
+    /// A compaction that no call followed.
+    Compacted,
+}
+
+impl What {
+    /// All but a response.
+    pub const BESIDE: [Self; 6] =
+        [Self::Failed, Self::Refused, Self::Empty, Self::Unanswered, Self::Cleared, Self::Compacted];
+
+    /// The name in telemetry.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Response => "response",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Empty => "empty",
+            Self::Unanswered => "unanswered",
+            Self::Cleared => "cleared",
+            Self::Compacted => "compacted",
+        }
+    }
+
+    /// Whether it is a call.
+    pub fn is_call(self) -> bool {
+        !matches!(self, Self::Cleared | Self::Compacted)
+    }
+}
+
+/// What a record is, and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stand {
+    /// Number of the call within its chain, from 0 on; [`NO_ORDER`] if unknown.
+    pub order: u32,
+    /// What it is.
+    pub what: What,
+}
+
+impl Default for Stand {
+    fn default() -> Self {
+        Self { order: NO_ORDER, what: What::Response }
+    }
+}
 
 /// One recorded response.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,16 +128,59 @@ pub struct Event {
     pub mixed: bool,
     /// Tokens of the call's name in a hint; 0 if unknown.
     pub handle_tokens: u8,
+    /// Where it stands among the calls of its chain.
+    pub stand: Stand,
     /// What the planner recorded.
     pub plan: Plan,
     /// First of the known encodings in [`EventLog::encodings`], and how many there are.
     pub encodings: (u32, u8),
 }
 
+/// Nothing known of a response.
+impl Default for Event {
+    fn default() -> Self {
+        Self {
+            session: 0,
+            chain: 0,
+            partition: 0,
+            step: NO_STEP,
+            ts: 0,
+            call: 0,
+            tool: Sym::default(),
+            endpoint: Sym::default(),
+            path: 0,
+            body: Id::NONE,
+            bytes: 0,
+            shape: 0,
+            inner_formats: 0,
+            depth: 0,
+            columns: 0,
+            rows: 0,
+            items: 0,
+            key_stability: f32::NAN,
+            layer: LayerId::L3,
+            format: NO_FORMAT,
+            baseline: 0,
+            sent: 0,
+            weight: 1.0,
+            mixed: false,
+            handle_tokens: 0,
+            stand: Stand::default(),
+            plan: Plan::default(),
+            encodings: (0, 0),
+        }
+    }
+}
+
 impl Event {
     /// Whether the planner did this: fetched a response ahead, or declined to and so got none.
     pub fn is_planned(&self) -> bool {
         self.plan.prefetched || self.plan.declined.is_some() && self.bytes == 0
+    }
+
+    /// The order of a log: by context, then as the calls were made, or where nobody said so by time.
+    pub fn key(&self) -> (u32, u32, u32, u32, Millis, u32, Id) {
+        (self.session, self.chain, self.partition, self.stand.order, self.ts, self.call, self.body)
     }
 }
 
@@ -136,7 +243,7 @@ pub struct EncodedTokens {
     pub tokens: u32,
 }
 
-/// All responses of some sessions, in order: by session, chain, time, and name of the call.
+/// All responses of some sessions, in the order of [`Event::key`].
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     /// Texts of tools and endpoints.
@@ -148,6 +255,8 @@ pub struct EventLog {
     /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it fetched ahead, and
     /// what it declined to fetch.
     pub planned: Vec<Event>,
+    /// What else happened in the contexts, once it is set aside, in the same order.
+    pub beside: Vec<Event>,
     /// Known encodings; see [`Event::encodings`].
     pub encodings: Vec<EncodedTokens>,
 }
@@ -155,10 +264,26 @@ pub struct EventLog {
 impl EventLog {
     /// Puts the events in their order, which does not depend on the files in which they stood.
     pub fn sort(&mut self) {
-        let key = |event: &Event| (event.session, event.chain, event.partition, event.ts, event.call, event.body);
-        if !self.events.is_sorted_by_key(key) {
-            self.events.sort_by_key(key);
+        for events in [&mut self.events, &mut self.beside] {
+            if !events.is_sorted_by_key(Event::key) {
+                events.sort_by_key(Event::key);
+            }
         }
+    }
+
+    /// Compactions of each session: of each of its chains the largest partition.
+    pub fn compactions(&self) -> Vec<u64> {
+        let mut largest: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for events in [&self.events, &self.beside] {
+            for chain in events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+                let partition = chain.iter().map(|event| event.partition).max().unwrap_or_default();
+                let known = largest.entry((chain[0].session, chain[0].chain)).or_default();
+                *known = partition.max(*known);
+            }
+        }
+        let mut compactions = vec![0; self.sessions.len()];
+        largest.into_iter().for_each(|((session, _), count)| compactions[session as usize] += u64::from(count));
+        compactions
     }
 
     /// Whether nothing was recorded.
@@ -167,8 +292,13 @@ impl EventLog {
     }
 
     /// Takes what the planner did out of the responses: nobody asked for it, so it repeats nothing, follows nothing and
-    /// is no example of how large an answer is.
+    /// is no example of how large an answer is. And what is no response.
     pub fn set_aside(&mut self) {
+        let is_beside = |event: &Event| event.stand.what != What::Response;
+        if self.events.iter().any(is_beside) {
+            self.beside.extend(self.events.iter().filter(|event| is_beside(event)));
+            self.events.retain(|event| !is_beside(event));
+        }
         if self.events.iter().any(Event::is_planned) {
             self.planned.extend(self.events.iter().filter(|event| event.is_planned()));
             self.events.retain(|event| !event.is_planned());
@@ -179,7 +309,7 @@ impl EventLog {
     pub fn rename(&mut self, name: impl Fn(&str) -> String) {
         let mut names = Names::default();
         let place: Vec<Sym> = self.names.texts().iter().map(|text| names.intern(&name(text))).collect();
-        for event in self.events.iter_mut().chain(&mut self.planned) {
+        for event in self.events.iter_mut().chain(&mut self.planned).chain(&mut self.beside) {
             event.tool = place[event.tool.0 as usize];
             event.endpoint = place[event.endpoint.0 as usize];
         }

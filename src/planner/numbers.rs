@@ -1,5 +1,6 @@
 //! The numbers of `rules/planner.toml` as types.
 
+#[cfg(test)]
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -8,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::tool_model::ValueClass;
 use crate::planner::selectivity::bootstrap::Resampling;
 
+#[cfg(test)]
 static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {
     let text = include_str!("../../rules/planner.toml");
     Numbers::parse(text, "rules/planner.toml").expect("the shipped numbers fit their types; a test reads them")
@@ -224,6 +226,7 @@ pub struct Targets {
 
 impl Numbers {
     /// The numbers that devboy comes with.
+    #[cfg(test)]
     pub fn shipped() -> &'static Self {
         &SHIPPED
     }

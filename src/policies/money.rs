@@ -80,6 +80,8 @@ fn sum(spent: &Spent, rates: &PerToken, write_1h: u64) -> u128 {
 pub struct Prices {
     /// By model, in the spelling of [`model_id::normalise`].
     rows: BTreeMap<String, Vec<Row>>,
+    /// The file that it was read from, as it is cited.
+    pub place: String,
 }
 
 #[derive(Clone, Debug)]
@@ -162,7 +164,7 @@ impl Prices {
             }
         }
         let rows = by_model.into_iter().map(|(model, listed)| Ok((model.clone(), settled(&model, &listed)?)));
-        Ok(Self { rows: rows.collect::<Result<_>>()? })
+        Ok(Self { rows: rows.collect::<Result<_>>()?, place: place.to_owned() })
     }
 
     /// What a model charges; none if the table does not say. A request without a time is priced as of the latest row.

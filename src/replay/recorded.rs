@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::content::encode;
 use crate::model::body_facts::{BodyFacts, Encoding, Size};
 use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog, NO_FORMAT};
+use crate::model::event::{Event, EventLog, NO_FORMAT, What};
 use crate::model::id::{Id, IdHasher, IdMap};
 use crate::model::names::Sym;
 use crate::model::savings::LayerId;
@@ -38,7 +38,7 @@ impl<'l> Recorded<'l> {
     ) -> Self {
         let mut number = HashMap::default();
         let mut endpoints = Vec::new();
-        for event in &log.events {
+        for event in log.events.iter().chain(&log.beside) {
             number.entry((event.tool, event.endpoint)).or_insert_with(|| {
                 let tool = log.names.text(event.tool).to_owned();
                 let class = log.names.text(event.endpoint).to_owned();
@@ -51,15 +51,23 @@ impl<'l> Recorded<'l> {
 
     /// A tape without responses, from which scenarios are made.
     pub fn skeleton(&self) -> Tape {
-        Tape { sessions: self.sessions.clone(), ..self.lay(0..0) }
+        Tape { sessions: self.sessions.clone(), ..self.lay(0..0).0 }
     }
 
-    /// The tape of some events, whole sessions. Bodies of which more is recorded than their size come first.
-    pub fn lay(&self, events: Range<usize>) -> Tape {
-        let events = &self.log.events[events];
+    /// The tape of some sessions, and the responses that each one on it stands for. Bodies of which more is recorded than
+    /// their size come first.
+    pub fn lay(&self, sessions: Range<u32>) -> (Tape, Vec<f64>) {
+        let within = |events: &'l [Event]| {
+            let place = |session: u32| events.partition_point(|event| event.session < session);
+            &events[place(sessions.start)..place(sessions.end)]
+        };
+        let (events, beside) = (within(&self.log.events), within(&self.log.beside));
+        let mut rows: Vec<&Event> = beside.iter().filter(|event| event.stand.what.is_call()).collect();
+        rows.extend(events);
+        rows.sort_by_key(|event| event.key());
         let mut tape = Tape {
-            responses: Vec::with_capacity(events.len()),
-            evictions: Vec::new(),
+            responses: Vec::with_capacity(rows.len()),
+            evictions: evictions(&rows, beside),
             facts: Vec::new(),
             endpoints: self.endpoints.clone(),
             sessions: Vec::new(),
@@ -70,7 +78,7 @@ impl<'l> Recorded<'l> {
         let (bodies, encoded) = self.bodies(events, &mut tape);
         let mut fresh = tape.facts.len() as u32;
         let mut numbers: IdMap<Id, u32> = IdMap::default();
-        for event in events {
+        for event in &rows {
             let mut next = || {
                 fresh += 1;
                 fresh - 1
@@ -83,7 +91,7 @@ impl<'l> Recorded<'l> {
             let encodings = encoded.get(body as usize).copied().unwrap_or_default();
             tape.responses.push(self.response(event, body, encodings));
         }
-        tape
+        (tape, rows.iter().map(|event| event.weight).collect())
     }
 
     /// Bodies with a known encoding: their numbers and where their encodings are; the tape gets their facts. An event
@@ -111,6 +119,14 @@ impl<'l> Recorded<'l> {
         let tokens = if event.handle_tokens > 0 { event.handle_tokens } else { self.handle_tokens };
         let mut path = Id::NONE;
         path.0[..4].copy_from_slice(&event.path.to_be_bytes());
+        let (outcome, ran) = match event.stand.what {
+            What::Response if event.mixed => (Outcome::Mixed, true),
+            What::Response => (Outcome::Answer, true),
+            What::Failed => (Outcome::Failure, true),
+            What::Refused => (Outcome::Failure, false),
+            What::Empty => (Outcome::Silent, true),
+            What::Unanswered | What::Cleared | What::Compacted => (Outcome::Silent, false),
+        };
         Response {
             body,
             endpoint: self.number[&(event.tool, event.endpoint)],
@@ -118,8 +134,8 @@ impl<'l> Recorded<'l> {
             chain: event.chain,
             partition: event.partition,
             path,
-            outcome: if event.mixed { Outcome::Mixed } else { Outcome::Answer },
-            ran: true,
+            outcome,
+            ran,
             handle: Handle { short: event.call, bytes: 0, tokens: [tokens; VOCABULARIES.len()] },
             body_at_hand: BodyAtHand {
                 raw: raw(event),
@@ -148,6 +164,23 @@ impl<'l> Recorded<'l> {
         encodings.sort_by_key(|row| (row.format, row.depth));
         encodings
     }
+}
+
+/// What was cleared from contexts, by the index of the next response and of the one cleared.
+fn evictions(rows: &[&Event], beside: &[Event]) -> Vec<(u32, u32)> {
+    let cleared: Vec<&Event> = beside.iter().filter(|event| event.stand.what == What::Cleared).collect();
+    if cleared.is_empty() {
+        return Vec::new();
+    }
+    let chain = |event: &Event| (event.session, event.chain);
+    let shown: HashMap<_, u32> = (0..).zip(rows).map(|(index, event)| ((chain(event), event.call), index)).collect();
+    let next = |event: &Event| {
+        rows.partition_point(|row| (chain(row), row.stand.order) < (chain(event), event.stand.order)) as u32
+    };
+    let known = |event: &&Event| Some((next(event), *shown.get(&(chain(event), event.call))?));
+    let mut evictions: Vec<(u32, u32)> = cleared.iter().filter_map(known).collect();
+    evictions.sort_unstable();
+    evictions
 }
 
 fn raw(event: &Event) -> Size {

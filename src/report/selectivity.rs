@@ -1,4 +1,6 @@
-//! Selectivity in words, tables and JSON: the cells that were counted, the curve, and the point that was chosen.
+//! Selectivity in words, tables and JSON: the cells that were counted, the curve, and the point that was chosen. A
+//! candidate *comes true* if the agent makes exactly that call; each counts by itself. That is another figure than the hits
+//! of a planner, which sends what it has sent already only once.
 
 use std::io::Write;
 
@@ -41,8 +43,13 @@ pub fn words(learned: &Learned) -> Vec<String> {
     for (window, point) in Window::ALL.into_iter().zip(judged) {
         let exact = shares(point.exact, point.exact_sessions);
         let same = percent(point.target);
-        lines.push(format!("  exact within {}: {exact}; the same value, whatever else: {same}", within(window)));
+        lines.push(format!("  came true within {}: {exact}; the same value, whatever else: {same}", within(window)));
     }
+    lines.push(
+        "  each candidate counts by itself here; of a planner's hits above one call makes one, and what was fetched \
+         already is not sent again"
+            .to_owned(),
+    );
     if judged[0].sessions < 10 {
         lines.push(format!("  from {} sessions only: read the interval, not the share", judged[0].sessions));
     }
@@ -100,7 +107,7 @@ fn curve(learned: &Learned) -> Table {
 
 /// The cells that were believed, best first; one that tells nothing apart in its coarser cell is left out.
 fn cells(learned: &Learned, numbers: &Numbers) -> Table {
-    let mut table = Table::new(&["after", "call", "where", "#candidates", "#exact", "#same value"]);
+    let mut table = Table::new(&["after", "call", "where", "#candidates", "#came true", "#same value"]);
     let links = &learned.backtest.table.links;
     let tells = |link: &Link, cell: &Cell, counts: &Counts| {
         let coarser = cell.outwards().nth(1);
@@ -133,8 +140,8 @@ pub fn json(learned: &Learned, numbers: &Numbers) -> Value {
             "argument": link.argument,
             "where": groups,
             "candidates": counts.trials,
-            "exact": share_json(counts.exact(), None),
-            "target": share_json(counts.target(), None),
+            "came_true": share_json(counts.exact(), None),
+            "value_came_true": share_json(counts.target(), None),
         })
     });
     let points = |points: &[Point]| points.iter().map(point_json).collect::<Vec<_>>();
@@ -157,8 +164,8 @@ fn point_json(point: &Point) -> Value {
         "threshold": point.threshold,
         "coverage": share_json(point.coverage, None),
         "sessions": point.sessions,
-        "exact": share_json(point.exact, point.exact_sessions),
-        "target": share_json(point.target, point.target_sessions),
+        "came_true": share_json(point.exact, point.exact_sessions),
+        "value_came_true": share_json(point.target, point.target_sessions),
     })
 }
 

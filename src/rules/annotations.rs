@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::tool_model::ToolModel;
-use crate::rules::data::Data;
+use crate::rules::data::{Data, PUBLISHED_ANNOTATIONS};
 
 /// All shipped annotations.
 #[derive(Debug, Default)]
@@ -41,13 +41,7 @@ impl Annotations {
     /// # Errors
     /// If one does not fit the schema.
     pub fn load(data: &Data) -> Result<Self> {
-        let parse = |name: &'static str| {
-            let origin = data.place(name);
-            let file = toml_edit::de::from_str(&data.text(name)?)
-                .map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
-            Ok((origin, file))
-        };
-        Ok(Self { files: Data::annotation_files().map(parse).collect::<Result<_>>()? })
+        Self::of_files(data, Data::annotation_files())
     }
 
     /// The annotations as they were published, for comparison: those of Claude Code's own tools, since the published host
@@ -56,10 +50,16 @@ impl Annotations {
     /// # Errors
     /// Never, as long as the shipped file fits the schema.
     pub fn published() -> Result<Self> {
-        let origin = "rules/annotations/claude_code_published.toml".to_owned();
-        let text = include_str!("../../rules/annotations/claude_code_published.toml");
-        let file = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
-        Ok(Self { files: vec![(origin, file)] })
+        Self::of_files(&Data::default(), std::iter::once(PUBLISHED_ANNOTATIONS))
+    }
+
+    fn of_files(data: &Data, names: impl Iterator<Item = &'static str>) -> Result<Self> {
+        let parse = |name| {
+            let file = data.file(name)?;
+            let annotations = file.parsed()?;
+            Ok((file.place, annotations))
+        };
+        names.map(parse).collect::<Result<_>>().map(|files| Self { files })
     }
 
     /// The annotation of a live tool name, if one is shipped.

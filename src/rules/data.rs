@@ -1,4 +1,5 @@
-//! The data files of `rules/`: compiled in, or read from `--rules-dir`.
+//! The data files of `rules/`: compiled in, or read from `--rules-dir`. Whoever needs one reads it through [`Data`], and
+//! cites it by the path that it was read from.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ use crate::model::pattern::{Pattern, Patterns};
 use crate::model::reach::Reach;
 use crate::model::savings::PaperClaim;
 use crate::visible::Shown as _;
+
+/// The annotations that the published planner came with.
+pub const PUBLISHED_ANNOTATIONS: &str = "annotations/claude_code_published.toml";
 
 /// Every data file that rules read, by name. A new file is one line here.
 const SHIPPED: &[(&str, &str)] = &[
@@ -32,6 +36,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("edges.toml", include_str!("../../rules/edges.toml")),
     ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
     ("patterns.toml", include_str!("../../rules/patterns.toml")),
+    ("precedence.toml", include_str!("../../rules/precedence.toml")),
     ("projections.toml", include_str!("../../rules/projections.toml")),
     ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
     ("planner.toml", include_str!("../../rules/planner.toml")),
@@ -69,33 +74,53 @@ const SHIPPED: &[(&str, &str)] = &[
     ("annotations/confluence.toml", include_str!("../../rules/annotations/confluence.toml")),
 ];
 
+/// Files of `rules/` that a directory cannot override: what a configuration means is the same for everybody, and what
+/// was published stays as it was.
+const FIXED: &[(&str, &str)] = &[
+    ("settings/agent_thresholds.toml", include_str!("../../rules/settings/agent_thresholds.toml")),
+    ("settings/defaults.toml", include_str!("../../rules/settings/defaults.toml")),
+    ("settings/fallbacks.toml", include_str!("../../rules/settings/fallbacks.toml")),
+    ("settings/schema.toml", include_str!("../../rules/settings/schema.toml")),
+    (PUBLISHED_ANNOTATIONS, include_str!("../../rules/annotations/claude_code_published.toml")),
+];
+
 /// Where data files are taken from.
 #[derive(Debug, Clone, Default)]
 pub struct Data {
     dir: Option<PathBuf>,
 }
 
+/// A data file as it was read.
+pub struct DataFile {
+    /// Where it was read from, as it is cited: the path, or "rules/p1_model.toml" for a shipped one.
+    pub place: String,
+    /// What it says.
+    pub text: Cow<'static, str>,
+}
+
 impl Data {
     /// The shipped files, overridden one by one by those in `dir`.
     ///
     /// # Errors
-    /// If `dir` is given and is no directory.
+    /// If `dir` is given and is no directory, holds no data file, or another version of one that cannot be overridden.
     pub fn new(dir: Option<&Path>) -> Result<Self> {
-        match dir {
-            Some(dir) if !dir.is_dir() => Err(Error::failed(format!("--rules-dir {} is no directory", dir.shown()))),
-            Some(dir) if !SHIPPED.iter().any(|(name, _)| dir.join(name).exists()) => {
-                let names = SHIPPED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-                Err(Error::failed(format!("--rules-dir {} holds no data file", dir.shown()))
-                    .hint(format!("files that are read: {names}")))
-            }
-            _ => Ok(Self { dir: dir.map(Path::to_owned) }),
+        let Some(dir) = dir else { return Ok(Self::default()) };
+        let place = dir.shown();
+        if !dir.is_dir() {
+            return Err(Error::failed(format!("--rules-dir {place} is no directory")));
         }
-    }
-
-    /// Where a data file is read from, as it is cited.
-    pub fn place(&self, name: &str) -> String {
-        let overriding = self.dir.as_ref().map(|dir| dir.join(name)).filter(|path| path.exists());
-        overriding.map_or_else(|| format!("rules/{name}"), |path| path.shown())
+        let differs =
+            |(name, text): &&(&str, &str)| std::fs::read_to_string(dir.join(name)).is_ok_and(|own| own != *text);
+        if let Some((name, _)) = FIXED.iter().find(differs) {
+            return Err(Error::failed(format!("--rules-dir {place}: {name} cannot be overridden"))
+                .hint("take it out of the directory; a configuration changes what it sets"));
+        }
+        if !Self::names().any(|name| dir.join(name).exists()) {
+            let names = Self::names().collect::<Vec<_>>().join(", ");
+            return Err(Error::failed(format!("--rules-dir {place} holds no data file"))
+                .hint(format!("files that are read: {names}")));
+        }
+        Ok(Self { dir: Some(dir.to_owned()) })
     }
 
     /// Names the files that override shipped ones; [`Id::NONE`] if there is no directory of them.
@@ -104,29 +129,62 @@ impl Data {
     /// If one of them cannot be read.
     pub fn overrides(&self) -> Result<Id> {
         let Some(dir) = &self.dir else { return Ok(Id::NONE) };
-        let names = SHIPPED.iter().map(|(name, _)| *name).filter(|name| dir.join(name).exists());
-        let texts = names.map(|name| Ok(format!("{name} {} {}", self.text(name)?.len(), self.text(name)?)));
+        let names = Self::names().filter(|name| dir.join(name).exists());
+        let texts = names.map(|name| {
+            let text = self.file(name)?.text;
+            Ok(format!("{name} {} {text}", text.len()))
+        });
         Ok(Id::pseudonym(texts.collect::<Result<String>>()?.as_bytes()))
     }
 
-    /// The text of a data file.
+    /// The names of all files that a directory can override.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        SHIPPED.iter().map(|(name, _)| *name)
+    }
+
+    /// A data file with the place that it was read from.
     ///
     /// # Errors
     /// If the overriding file cannot be read, or no such file is shipped.
-    pub fn text(&self, name: &str) -> Result<Cow<'static, str>> {
+    pub fn file(&self, name: &str) -> Result<DataFile> {
         if let Some(path) = self.dir.as_ref().map(|dir| dir.join(name)).filter(|path| path.exists()) {
             let text = files::read_to_string(&path).map_err(|cause| Error::io("reading", &path, &cause))?;
-            return Ok(Cow::Owned(text));
+            return Ok(DataFile { place: path.shown(), text: Cow::Owned(text) });
         }
-        let shipped = SHIPPED.iter().find(|(known, _)| *known == name);
+        let shipped = SHIPPED.iter().chain(FIXED).find(|(known, _)| *known == name);
         shipped
-            .map(|(_, text)| Cow::Borrowed(*text))
+            .map(|(_, text)| DataFile { place: format!("rules/{name}"), text: Cow::Borrowed(*text) })
             .ok_or_else(|| Error::failed(format!("there is no data file {name}")))
+    }
+
+    /// What `parse` makes of the text of a data file and of its place.
+    ///
+    /// # Errors
+    /// See [`Data::file`], and whatever `parse` finds.
+    pub fn read<T>(&self, name: &str, parse: impl FnOnce(&str, &str) -> Result<T>) -> Result<T> {
+        let file = self.file(name)?;
+        parse(&file.text, &file.place)
+    }
+
+    /// A data file as a type.
+    ///
+    /// # Errors
+    /// See [`Data::file`], and if it does not fit.
+    pub fn parsed<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        self.file(name)?.parsed()
+    }
+
+    /// The text of a data file, for who asks whether it changed.
+    ///
+    /// # Errors
+    /// See [`Data::file`].
+    pub fn text(&self, name: &str) -> Result<Cow<'static, str>> {
+        self.file(name).map(|file| file.text)
     }
 
     /// The names of all annotation files.
     pub fn annotation_files() -> impl Iterator<Item = &'static str> {
-        SHIPPED.iter().map(|(name, _)| *name).filter(|name| name.starts_with("annotations/"))
+        Self::names().filter(|name| name.starts_with("annotations/"))
     }
 
     /// Published figures to print beside devboy's own.
@@ -134,9 +192,7 @@ impl Data {
     /// # Errors
     /// If `claims.toml` does not fit.
     pub fn paper_claim(&self) -> Result<PaperClaim> {
-        let claims: Claims = toml_edit::de::from_str(&self.text("claims.toml")?)
-            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("claims.toml"))))?;
-        Ok(claims.paper_2)
+        self.parsed::<Claims>("claims.toml").map(|claims| claims.paper_2)
     }
 
     /// Who could change what a model reads: by how much, the last one most.
@@ -144,9 +200,10 @@ impl Data {
     /// # Errors
     /// If `reach.toml` does not fit, or names nobody.
     pub fn reaches(&self) -> Result<Vec<Reach>> {
-        let Reaches { reach } = self.parsed("reach.toml")?;
+        let file = self.file("reach.toml")?;
+        let Reaches { reach } = file.parsed()?;
         if reach.is_empty() {
-            return Err(Error::failed(format!("{} names no reach", self.place("reach.toml"))));
+            return Err(Error::failed(format!("{} names no reach", file.place)));
         }
         Ok(reach)
     }
@@ -183,19 +240,26 @@ impl Data {
         self.parsed::<Patterns>("patterns.toml").map(|patterns| patterns.pattern)
     }
 
-    fn parsed<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
-        let fault = |cause| Error::failed(format!("{}: {cause}", self.place(name)));
-        toml_edit::de::from_str(&self.text(name)?).map_err(fault)
-    }
-
     /// The shipped model families.
     ///
     /// # Errors
     /// If `models.toml` does not fit.
     pub fn families(&self) -> Result<Vec<Family>> {
-        let file: Families = toml_edit::de::from_str(&self.text("models.toml")?)
-            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place("models.toml"))))?;
-        Ok(file.model)
+        let file = self.file("models.toml")?;
+        let families = file.parsed::<Families>()?.model.into_iter();
+        Ok(families.map(|family| Family { place: file.place.clone(), ..family }).collect())
+    }
+}
+
+impl DataFile {
+    /// The file as a type.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn parsed<T: DeserializeOwned>(&self) -> Result<T> {
+        toml_edit::de::from_str(&self.text).map_err(|cause| {
+            Error::failed(format!("{}: {cause}", self.place)).hint("compare it with the file that devboy ships")
+        })
     }
 }
 
@@ -255,4 +319,7 @@ pub struct Family {
     pub context_window: Option<u32>,
     /// See the published schema.
     pub max_inline_nested: Option<u32>,
+    /// The file that lists it.
+    #[serde(skip)]
+    pub place: String,
 }

@@ -24,7 +24,7 @@ mod tool_keys;
 use serde::de::DeserializeOwned;
 use toml_edit::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::current::Current;
 use crate::model::finding::{Delta, Finding, Verdict};
 use crate::model::fingerprint::Observed;
@@ -34,7 +34,7 @@ use crate::model::policy::calibration::FamilyRatio;
 use crate::model::projection::MinedProjection;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
+use crate::rules::data::{Data, DataFile};
 
 /// A rule: who it is, what it does in words, where its numbers are, and the judgement.
 pub struct Rule {
@@ -124,34 +124,29 @@ impl Facts<'_> {
 }
 
 /// The numbers of one rule.
-pub struct Sheet {
-    path: String,
-    text: String,
-}
+pub struct Sheet(DataFile);
 
 impl Sheet {
     /// The sheet of a rule.
     pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
-        let name = format!("{}.toml", rule.file);
-        Ok(Self { text: data.text(&name)?.into_owned(), path: data.place(&name) })
+        data.file(&format!("{}.toml", rule.file)).map(Self)
     }
 
     /// The numbers, typed.
     pub fn thresholds<T: DeserializeOwned>(&self) -> Result<T> {
-        toml_edit::de::from_str(&self.text).map_err(|cause| {
-            Error::failed(format!("{}: {cause}", self.path)).hint("compare it with the sheet that devboy ships")
-        })
+        self.0.parsed()
     }
 
     /// Where a threshold stands and what it asks for: "rules/p1_model.toml:4 asks for 0.80".
     pub fn cite(&self, key: &str) -> String {
-        let numbered = self.text.lines().enumerate();
+        let DataFile { place, text } = &self.0;
+        let numbered = text.lines().enumerate();
         let found = numbered.filter_map(|(index, line)| {
             let (name, value) = line.split_once('=')?;
             let value = value.split('#').next().unwrap_or_default();
-            (name.trim() == key).then(|| format!("{}:{} asks for {}", self.path, index + 1, value.trim()))
+            (name.trim() == key).then(|| format!("{place}:{} asks for {}", index + 1, value.trim()))
         });
-        found.into_iter().next().unwrap_or_else(|| self.path.clone())
+        found.into_iter().next().unwrap_or_else(|| place.clone())
     }
 }
 
@@ -171,9 +166,9 @@ pub fn documentation(data: &Data) -> Result<String> {
          `--rules-dir DIR` reads them from elsewhere.\n",
     );
     for rule in REGISTER {
-        let sheet = Sheet::of(rule, data)?;
+        let Sheet(DataFile { place, text }) = Sheet::of(rule, data)?;
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
-        out += &format!("\n### Numbers (`{}`)\n\n```toml\n{}\n```\n", sheet.path, sheet.text.trim());
+        out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
     Ok(out)
 }

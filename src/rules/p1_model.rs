@@ -175,7 +175,7 @@ fn largest_prompt(used: &FamilyUse) -> Evidence {
 fn variant(key: &KeyPath, name: &str, family: &Family, window: u32, used: &FamilyUse) -> Vec<Finding> {
     let shipped = |what: &str| Evidence {
         counts: format!("{what} of {name}"),
-        threshold: Some("rules/models.toml".to_owned()),
+        threshold: Some(family.place.clone()),
         basis: Basis::Shipped,
         ..Evidence::default()
     };

@@ -235,7 +235,7 @@ fn style(known: &Family, llm: &KeyPath) -> Vec<(Delta, Evidence)> {
     ];
     let evidence = Evidence {
         counts: format!("as known of {}", known.variant),
-        threshold: Some("rules/models.toml".to_owned()),
+        threshold: Some(known.place.clone()),
         basis: Basis::Shipped,
         ..Evidence::default()
     };

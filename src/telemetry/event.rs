@@ -93,6 +93,34 @@ pub struct PipelineEvent {
     /// Whether the agent used it, where somebody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cited_in_next_n_turns: Option<bool>,
+    /// Number of the call within its chain, from 0 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_order: Option<u32>,
+    /// What this is where it is no response: `failed`, `refused`, `empty`, `unanswered`, `cleared` or `compacted`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+}
+
+/// [`ContextLine::kind`].
+pub const CONTEXT_EVENT: &str = "context_event";
+
+/// What is no response, as it stands among events: wrapped, so that readers of responses pass over it.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct ContextLine {
+    /// `context_event`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Milliseconds since 1970, by which it grows old like an event.
+    pub ts_ms: i64,
+    /// What happened.
+    pub data: PipelineEvent,
+}
+
+impl ContextLine {
+    /// Wraps an event.
+    pub fn of(data: PipelineEvent) -> Self {
+        Self { kind: CONTEXT_EVENT.to_owned(), ts_ms: data.ts_ms, data }
+    }
 }
 
 fn last_layer() -> String {

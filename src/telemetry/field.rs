@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::json::{Cursor, Fault, RawStr, Shape};
 use crate::model::damage::Reason;
-use crate::model::event::NO_STEP;
+use crate::model::event::{NO_ORDER, NO_STEP};
 
 type Outcome<T> = Result<T, Fault>;
 
@@ -45,6 +45,8 @@ pub(super) enum Field {
     Predicted,
     Declined,
     Cited,
+    Order,
+    What,
     Type,
     Data,
 }
@@ -124,6 +126,8 @@ const KNOWN: [Known; COUNT] = [
     optional(Field::Predicted, "enricher_predicted_cost_tokens", Kind::Count(u32::MAX)),
     optional(Field::Declined, "enricher_decline_reason", Kind::Text),
     optional(Field::Cited, "cited_in_next_n_turns", Kind::Flag),
+    optional(Field::Order, "call_order", Kind::Count(NO_ORDER - 1)),
+    optional(Field::What, "what", Kind::Text),
     optional(Field::Type, "type", Kind::Any),
     optional(Field::Data, "data", Kind::Any),
 ];
@@ -316,10 +320,15 @@ impl<'a> Fields<'a> {
 
     /// The data of a session summary, if this is one: published readers go by `type` and the presence of `data`.
     pub(super) fn summary(&self) -> Option<&'a [u8]> {
+        self.wrapped("session_summary")
+    }
+
+    /// What a line of this type wraps.
+    pub(super) fn wrapped(&self, wanted: &str) -> Option<&'a [u8]> {
         let kind = self.span(Field::Type)?;
         let data = self.span(Field::Data)?;
         let kind = kind.first().filter(|quote| **quote == b'"').and_then(|_| Cursor::new(kind).string().ok())?;
-        let says = |text: &[u8]| text == b"session_summary";
+        let says = |text: &[u8]| text == wanted.as_bytes();
         let escaped = || kind.decode().is_some_and(|text| says(&text));
         kind.plain().map_or_else(escaped, says).then_some(data)
     }

@@ -72,7 +72,7 @@ impl Gathered {
         sort(&mut events, sessions.len(), &encodings);
         number_chains(&mut events);
         let encodings = in_order(&mut events, &encodings);
-        let mut log = EventLog { names, sessions, events, encodings, planned: Vec::new() };
+        let mut log = EventLog { names, sessions, events, encodings, ..EventLog::default() };
         log.sort();
         log
     }
@@ -141,21 +141,28 @@ fn bring_together(events: &mut [Event], mut runs: Vec<Range<usize>>) {
 
 /// The order of a log, and behind it everything else that tells two events apart: equals are the same in all fields.
 fn order(a: &Event, b: &Event, encodings: &[EncodedTokens]) -> Ordering {
-    let place = |event: &Event| (event.session, event.chain, event.partition, event.ts, event.call, event.body);
     let rest = |event: &Event| {
         let plan = event.plan;
         (
             (event.step, event.tool, event.endpoint, event.path, event.bytes, event.shape, event.inner_formats),
             (event.depth, event.columns, event.rows, event.items, event.key_stability.to_bits()),
             (event.layer, event.format, event.baseline, event.sent, event.weight.to_bits()),
-            (event.mixed, event.handle_tokens, plan.prefetched, plan.predicted, plan.cited, plan.declined),
+            (
+                event.mixed,
+                event.handle_tokens,
+                event.stand.what,
+                plan.prefetched,
+                plan.predicted,
+                plan.cited,
+                plan.declined,
+            ),
         )
     };
     let encoded = |event: &Event| {
         let costs = slice(event, encodings).iter();
         costs.map(|cost| (cost.format, cost.depth, cost.tokens))
     };
-    place(a).cmp(&place(b)).then_with(|| rest(a).cmp(&rest(b))).then_with(|| encoded(a).cmp(encoded(b)))
+    a.key().cmp(&b.key()).then_with(|| rest(a).cmp(&rest(b))).then_with(|| encoded(a).cmp(encoded(b)))
 }
 
 fn slice<'e>(event: &Event, encodings: &'e [EncodedTokens]) -> &'e [EncodedTokens] {

@@ -15,7 +15,7 @@ mod select;
 mod summary;
 
 pub use annotate::{Annotated, Citations, Definition, Pass, annotate, annotated_path, is_annotated};
-pub use event::PipelineEvent;
+pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent};
 pub use parse::{Counts, Vocabulary};
 pub use places::{Place, Surroundings, places};
 pub use pseudonym::{anonymous_project, anonymous_tool, is_anonymous_tool};

@@ -9,13 +9,13 @@ use serde_json::Value as Json;
 use crate::json::{Cursor, Fault, RawStr, Shape};
 use crate::model::body_shape::BodyShape;
 use crate::model::damage::{Damage, Reason};
-use crate::model::event::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan};
+use crate::model::event::{Decline, EncodedTokens, Event, NO_FORMAT, NO_ORDER, NO_STEP, Plan, Stand, What};
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
 use crate::model::savings::LayerId;
 use crate::model::trace::Millis;
-use crate::telemetry::SessionSummary;
 use crate::telemetry::field::{Field, Fields, Value, whole};
+use crate::telemetry::{CONTEXT_EVENT, SessionSummary};
 
 /// Places on one line at which a record is looked for behind a broken one.
 const ATTEMPTS_MAX: usize = 64;
@@ -45,6 +45,8 @@ pub struct Counts {
     pub summaries: u64,
     /// Events outside the window.
     pub outside_window: u64,
+    /// First and last time of these.
+    pub outside_span_ms: Option<(Millis, Millis)>,
     /// Records and broken stretches of lines that gave nothing.
     pub skipped: u64,
     /// Why, and what else was odd.
@@ -59,7 +61,15 @@ impl Counts {
         self.events += later.events;
         self.summaries += later.summaries;
         self.outside_window += later.outside_window;
+        if let Some((first, last)) = later.outside_span_ms {
+            self.see_outside(first, last);
+        }
         self.skipped += later.skipped;
+    }
+
+    fn see_outside(&mut self, first: Millis, last: Millis) {
+        let (since, until) = self.outside_span_ms.unwrap_or((first, last));
+        self.outside_span_ms = Some((since.min(first), until.max(last)));
     }
 }
 
@@ -197,9 +207,10 @@ impl<'r> Parser<'r> {
     }
 
     fn record(&mut self, fields: &Fields<'_>) {
-        let taken = match fields.summary() {
-            Some(data) => self.summary(data),
-            None => self.event(fields),
+        let taken = match (fields.summary(), fields.wrapped(CONTEXT_EVENT)) {
+            (Some(data), _) => self.summary(data),
+            (None, Some(data)) => self.beside(data),
+            (None, None) => self.event(fields),
         };
         if let Err(reason) = taken {
             self.skip(reason);
@@ -218,6 +229,15 @@ impl<'r> Parser<'r> {
         Ok(())
     }
 
+    /// What happened besides the responses.
+    fn beside(&mut self, data: &[u8]) -> Result<(), Reason> {
+        let fields = Fields::read(&mut Cursor::new(data)).map_err(not_json)?;
+        match fields.get(Field::What) {
+            Value::Absent => Err(Reason::MissingField),
+            _ => self.event(&fields),
+        }
+    }
+
     fn event(&mut self, fields: &Fields<'_>) -> Result<(), Reason> {
         if let Some(defect) = fields.defect() {
             return Err(defect);
@@ -225,12 +245,13 @@ impl<'r> Parser<'r> {
         let ts = fields.whole(Field::Time).ok_or(Reason::MissingField)?;
         if !self.window.contains(&ts) {
             self.rows.counts.outside_window += 1;
+            self.rows.counts.see_outside(ts, ts);
             return Ok(());
         }
         let mut odd = Odd { mistyped: fields.has_mistyped(), ..Odd::default() };
         let event = self.row(fields, ts, &mut odd)?;
         self.rows.events.push(event);
-        self.rows.counts.events += 1;
+        self.rows.counts.events += u64::from(event.stand.what == What::Response);
         for (reason, seen) in odd.reasons() {
             if seen {
                 self.damage(reason);
@@ -251,8 +272,13 @@ impl<'r> Parser<'r> {
         let is_tool = fields.text(Field::Endpoint) == fields.text(Field::Tool);
         let endpoint = if is_tool { None } else { Some(text(Field::Endpoint)?) };
         let (shape, layer, declined) = (text(Field::Shape)?, text(Field::Layer)?, text(Field::Declined)?);
-        let (template, l2_format) = (text(Field::Template)?, text(Field::L2Format)?);
+        let (template, l2_format, what) = (text(Field::Template)?, text(Field::L2Format)?, text(Field::What)?);
 
+        let what = match &*what {
+            "" => What::Response,
+            what => What::BESIDE.into_iter().find(|known| known.key() == what).ok_or(Reason::UnknownValue)?,
+        };
+        let order = fields.whole(Field::Order).map_or(NO_ORDER, |_| fields.count(Field::Order));
         let shape = odd.known(&shape, BodyShape::from_key).unwrap_or_default() as u8;
         let layer = odd.known(&layer, layer_of).unwrap_or(LayerId::L3);
         let declined = odd.known(&declined, decline_of);
@@ -290,6 +316,7 @@ impl<'r> Parser<'r> {
             weight: 1.0 / fields.real(Field::Rate).unwrap_or(1.0),
             mixed: fields.flag(Field::Mixed) == Some(true),
             handle_tokens: fields.count(Field::HandleTokens) as u8,
+            stand: Stand { order, what },
             plan: Plan {
                 prefetched: fields.flag(Field::Prefetched) == Some(true),
                 predicted: fields.count(Field::Predicted),

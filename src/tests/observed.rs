@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use crate::mine::observe::{Guide, observe};
-use crate::model::event::{Event, EventLog, NO_FORMAT, NO_STEP, Plan};
+use crate::model::event::{Event, EventLog, NO_FORMAT, NO_STEP, Plan, Stand};
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
 use crate::model::savings::LayerId;
@@ -38,6 +38,7 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
         sent: 25,
         weight: 1.0,
         mixed: false,
+        stand: Stand::default(),
         handle_tokens: 0,
         plan: Plan::default(),
         encodings: (0, 0),

@@ -38,7 +38,7 @@ fn metric<'r>(report: &'r Value, name: &str, key: &str) -> &'r Value {
 }
 
 fn hit(report: &Value, name: &str) -> f64 {
-    metric(report, name, "prefetch_hit")["value"].as_f64().unwrap()
+    metric(report, name, "exact_hit")["value"].as_f64().unwrap()
 }
 
 fn advice(report: &Value) -> String {
@@ -52,7 +52,7 @@ fn an_agent_that_always_reads_the_only_hit_is_served() {
     assert_eq!(report["planner"]["backtest"]["judged_sessions"], 6);
     for name in ["configured", "mined", "selective"] {
         assert!(hit(&report, name) >= 0.95, "{name}: {}", arm(&report, name)["total"]);
-        assert_eq!(metric(&report, name, "prefetch_hit")["verdict"], "pass");
+        assert_eq!(metric(&report, name, "exact_hit")["verdict"], "pass");
         assert_eq!(arm(&report, name)["total"]["ends"]["won"], 36);
         assert_eq!(arm(&report, name)["random_arguments"]["near"]["exact"], 0);
     }
@@ -67,7 +67,7 @@ fn of_several_hits_the_selective_planner_learns_that_the_first_is_read() {
     let report = home.json(&["replay", "--planner"]);
     assert!(hit(&report, "configured") < 0.5, "three are fetched for one that is read");
     assert!(hit(&report, "selective") >= 0.95, "{}", arm(&report, "selective"));
-    assert_eq!(arm(&report, "selective")["calls_saved"], 54);
+    assert_eq!(arm(&report, "selective")["net"]["saved"], 54);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn for_an_agent_that_never_reads_a_hit_exactly_that_tool_is_switched_off() {
     let config = home.write("off.toml", "schema_version = 4\n[tools.Read]\nspeculate = false\n");
     let off = home.json(&["replay", "--planner", "--config", config.to_str().unwrap()]);
     assert_eq!(arm(&off, "configured")["total"]["sent"], 0);
-    assert_eq!(metric(&off, "configured", "prefetch_hit")["verdict"], "n/a");
+    assert_eq!(metric(&off, "configured", "exact_hit")["verdict"], "n/a");
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn each_knob_gets_a_row_per_value_and_planner_and_a_knob_without_effect_is_said_
     };
     assert_eq!((sent("1"), sent("8000")), (0, 54));
     let published = cells.iter().filter(|cell| cell["arm"] == "published");
-    assert!(published.clone().all(|cell| cell["calls_saved"] == 0), "its calls run all the same");
-    assert!(published.clone().any(|cell| cell["calls_added"] == cell["books"]["sent"] && cell["calls_added"] != 0));
+    assert!(published.clone().all(|cell| cell["saved"] == 0), "its calls run all the same");
+    assert!(published.clone().any(|cell| cell["added"] == cell["books"]["sent"] && cell["added"] != 0));
     assert!(sent("700") > 0 && sent("700") < 54);
     let probability = sweep("min_followup_probability=0.1,0.3,0.9").out;
     assert!(probability.contains("0.9"), "{probability}");
@@ -290,4 +290,112 @@ fn r6_flags_a_tool_whose_links_promise_too_much() {
     let home = home((0..20).map(|session| searches(session, 1, false)));
     let advice = advice(&home.json(&["replay", "--planner"]));
     assert!(advice.contains("R6 hold: Read: tighten"), "{advice}");
+}
+
+/// A figure's name in its words, whatever their order and spelling: "exact, 3 calls" is `within_3_calls.exact`.
+fn spelled(name: &str) -> String {
+    let mut words: Vec<String> = name
+        .to_lowercase()
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !matches!(*word, "" | "within" | "of"))
+        .map(|word| match word {
+            "three" => "3".to_owned(),
+            "ten" => "10".to_owned(),
+            word => word.to_owned(),
+        })
+        .collect();
+    words.sort();
+    words.join(" ")
+}
+
+fn share_of(k: &Value, n: &Value) -> Option<String> {
+    let (k, n) = (k.as_f64()?, n.as_f64()?);
+    (n > 0.0).then(|| format!("{:.1} %", 100.0 * k / n))
+}
+
+/// Every share and count of a report under its planner and name, wherever it stands.
+fn named_figures(report: &Value, text: &str) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    for arm in report["planner"]["arms"].as_array().unwrap() {
+        let planner = arm["arm"].as_str().unwrap();
+        let mut add = |name: &str, figure: Option<String>| {
+            found.extend(figure.map(|figure| (planner.to_owned(), spelled(name), figure)));
+        };
+        for metric in arm["metrics"].as_array().unwrap() {
+            let name = metric["metric"].as_str().unwrap();
+            add(name, share_of(&metric["k"], &metric["n"]));
+            add(&format!("{name} count"), Some(metric["k"].to_string()));
+        }
+        for window in ["within_3_calls", "within_10_calls", "within_3_steps"] {
+            for (kind, count) in arm["total"][window].as_object().unwrap() {
+                add(&format!("{window} {kind}"), share_of(count, &arm["total"]["sent"]));
+            }
+        }
+        for part in ["net", "total"] {
+            for (name, figure) in arm[part].as_object().unwrap().iter().filter(|(_, figure)| figure.is_number()) {
+                add(&format!("{name} count"), Some(figure.to_string()));
+            }
+        }
+        for (name, figure) in arm.as_object().unwrap().iter().filter(|(_, figure)| figure.is_number()) {
+            add(&format!("{name} count"), Some(figure.to_string()));
+        }
+        for (name, figure) in arm["published_line"].as_str().unwrap().split(' ').filter_map(|part| part.split_once('='))
+        {
+            match figure.strip_suffix('%') {
+                Some(share) => add(name, Some(format!("{share} %"))),
+                None => add(&format!("{name} count"), Some(figure.to_owned())),
+            }
+        }
+    }
+    let selective =
+        |name: String, k: &Value, n: &Value| Some(("selective".to_owned(), spelled(&name), share_of(k, n)?));
+    for (window, within) in [("calls_near", "3 calls"), ("calls_far", "10 calls"), ("steps_near", "3 steps")] {
+        for (name, share) in report["planner"]["selectivity"]["judged"][window].as_object().into_iter().flatten() {
+            found.extend(selective(format!("{name} {within}"), &share["k"], &share["n"]));
+        }
+    }
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split(['│', '┆']).map(str::trim).collect();
+        match cells[..] {
+            ["", name, planner, share, _, _, _, _, ""] if share.ends_with('%') => {
+                found.push((planner.to_owned(), spelled(name), share.to_owned()));
+            }
+            ["", name, ref shares @ .., ""] if shares.len() == 4 && shares[0].ends_with(['%', 'a']) => {
+                let planners = ["published", "configured", "mined", "selective"];
+                let known = planners.iter().zip(shares).filter(|(_, share)| share.ends_with('%'));
+                found.extend(known.map(|(planner, share)| (planner.to_string(), spelled(name), share.to_string())));
+            }
+            _ => {}
+        }
+        let said = line.trim().split_once(": ").and_then(|(name, rest)| Some((name, rest.split_once(" of ")?)));
+        let Some((name, (k, rest))) = said.filter(|(name, _)| name.contains(" within ")) else { continue };
+        let number = |text: &str| Value::from(text.split(' ').next().unwrap_or_default().parse::<u64>().ok());
+        found.extend(selective(name.to_owned(), &number(k), &number(rest)));
+    }
+    found
+}
+
+#[test]
+fn equal_names_have_equal_figures_over_a_whole_report() {
+    // Two searches in a row list the same file, which is then read: two candidates come true, one call was sent.
+    let session = |session: usize| {
+        let twice = (0..4).fold(Script::new(&format!("s{session:02}")), |script, n| {
+            let file = listed(session, n, 0);
+            script.grep(&[&file]).grep(&[&file]).read(&file)
+        });
+        twice.grep(&[&listed(session, 9, 0)]).read("other/place.rs")
+    };
+    let home = home((0..30).map(session));
+    let report = home.json(&["replay", "--planner"]);
+    let text = home.run(&["replay", "--planner"]).out;
+    let mut known = std::collections::BTreeMap::new();
+    let mut twice = 0;
+    for (planner, name, figure) in named_figures(&report, &text) {
+        let before = known.entry((planner.clone(), name.clone())).or_insert_with(|| figure.clone());
+        twice += 1;
+        assert_eq!(*before, figure, "two figures are called \"{name}\" of the planner {planner}\n{text}");
+    }
+    assert!(known.contains_key(&("selective".to_owned(), spelled("exact, 3 calls"))), "{known:#?}");
+    assert!(known.contains_key(&("selective".to_owned(), spelled("came true within three calls"))), "{known:#?}");
+    assert!(twice > known.len() + 20, "figures stand in several places");
 }

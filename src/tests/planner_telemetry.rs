@@ -79,7 +79,7 @@ fn the_selective_planner_recovers_the_planted_habit_and_keeps_it_on_later_sessio
     let selectivity = &report["planner"]["selectivity"];
     let (single, read) = judged();
     assert_eq!((single, read), (48, 43));
-    let exact = &selectivity["judged"]["calls_near"]["exact"];
+    let exact = &selectivity["judged"]["calls_near"]["came_true"];
     assert_eq!((exact["k"].as_u64(), exact["n"].as_u64()), (Some(read), Some(single)), "{selectivity}");
     assert!(selectivity["threshold"].as_f64().unwrap() >= 0.6);
     // Half of the answers list many files, of which none is fetched.

@@ -830,7 +830,7 @@ fn a_window_keeps_its_requests_and_parts_are_the_whole() {
     assert!(late_calls > 0);
     for policy in POLICIES {
         let outside = words(policy, &["--since", "2026-02-01"]);
-        fails(&home, &outside, Exit::Failed, &["no requests in the window", "--allow-empty"]);
+        fails(&home, &outside, Exit::Failed, &["no requests to a model in the window", "--allow-empty"]);
         assert_eq!(home.run(&[&outside[..], &["--allow-empty"]].concat()).exit, Exit::Done, "{policy}");
     }
 }

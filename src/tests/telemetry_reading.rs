@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::lines::LINE_BYTES_MAX;
 use crate::model::body_shape::BodyShape;
 use crate::model::damage::Reason::{self, *};
-use crate::model::event::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan};
+use crate::model::event::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan, Stand};
 use crate::model::id::Id;
 use crate::model::names::Sym;
 use crate::model::savings::LayerId;
@@ -132,6 +132,8 @@ fn event(session: &str, ts_ms: i64) -> PipelineEvent {
         enricher_predicted_cost_tokens: 0,
         enricher_decline_reason: None,
         cited_in_next_n_turns: None,
+        call_order: None,
+        what: None,
     }
 }
 
@@ -646,6 +648,7 @@ fn the_published_example_is_read_as_it_stands() {
         sent: 13,
         weight: 1.0,
         mixed: false,
+        stand: Stand::default(),
         handle_tokens: 0,
         plan: Plan::default(),
         encodings: (0, 0),

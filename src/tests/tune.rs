@@ -333,3 +333,67 @@ fn a_circle_of_prerequisites_is_named_with_its_line() {
     assert!(told.contains("pipeline_config.toml:7: `tools.Grep.requires` leads back to itself"), "{told}");
     assert!(!told.contains("means nothing"), "the key itself is known: {told}");
 }
+
+#[test]
+fn the_two_commands_in_turn_reach_a_fixed_point_and_never_change_what_the_other_just_wrote() {
+    let analyze = ["tune", "analyze", "--from-claude-logs"];
+    for orders in [[&TUNE[..], &analyze[..]], [&analyze[..], &TUNE[..]]] {
+        // Every third answer is empty, so that the medians of all answers and of those with text differ.
+        let home = Home::new();
+        for number in 0..8 {
+            let name = format!("s{number}");
+            let call = |number: usize| CallLines {
+                session: &name,
+                number,
+                tool: if number.is_multiple_of(2) { "Grep" } else { "Read" },
+                input: "/w/f.rs",
+                body: ["", "a body of some length", "another body that is quite a bit longer than that one"]
+                    [number % 3],
+                model: "claude-opus-4-6",
+            };
+            let text: String = (0..60).map(|number| call(number).text()).collect();
+            home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
+        }
+        let text = || std::fs::read_to_string(home.config()).unwrap();
+        let sizes = |text: &str| {
+            let tree: toml_edit::DocumentMut = text.parse().unwrap();
+            let size = |tool: &str| tree["tools"][tool]["cost_model"]["typical_kb"].as_float();
+            [size("Grep"), size("Read")]
+        };
+        orders.iter().for_each(|command| assert_eq!(home.run(command).exit, Exit::Done));
+        let first = text();
+        for command in orders.iter().cycle().take(6) {
+            home.run(command);
+            assert_eq!(sizes(&text()), sizes(&first), "{command:?} changed what stood");
+        }
+        let settled = text();
+        for command in orders {
+            let outcome = home.run(command);
+            assert!(outcome.err.contains("nothing to change"), "{}", outcome.err);
+            assert_eq!(text(), settled);
+        }
+        if orders[0] == TUNE {
+            let explained = home.run(&[&analyze[..], &["--explain", "--dry-run"]].concat()).out;
+            assert!(explained.contains("is T1's") && explained.contains("rules/precedence.toml"), "{explained}");
+        }
+    }
+}
+
+#[test]
+fn as_many_changes_are_written_as_the_history_lists_and_an_undo_takes_back() {
+    for old in ["", "schema_version = 2\n", "schema_version = 4\n[dedup]\nlru_size = 5\n"] {
+        let home = busy_home();
+        // A shipped model with groups of fields is one value of several keys.
+        mcp_session(&home, "issues", "mcp__gitlab__get_issues", "[]", 24);
+        if !old.is_empty() {
+            home.write(".config/devboy/pipeline_config.toml", old);
+        }
+        let told = home.run(&TUNE).err;
+        let written: u64 =
+            told.split(": ").find_map(|part| part.split_once(" changes written")?.0.parse().ok()).unwrap();
+        let entries = home.json(&["tune", "history"])["entries"].clone();
+        assert_eq!(entries[0]["changes"].as_array().unwrap().len() as u64, written, "{told}");
+        let undone = home.json(&["tune", "undo"]);
+        assert_eq!(undone["undone"].as_array().unwrap().len() as u64, written);
+    }
+}

@@ -86,6 +86,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             Named::Table(path) => published::read(path, &args.lags)?,
             Named::Logs(input, window) => {
                 let mut input = logs::read(input, window, 0, export, context)?;
+                input.expect_calls(&args.input)?;
                 logs::tell(&input, export, 0, context)?;
                 thresholds = Some(input.data.edges()?);
                 of_logs(&mut input, concurrency, args)?

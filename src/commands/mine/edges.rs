@@ -114,7 +114,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     lags.dedup();
     let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns.into())?;
     if sums.ends.is_empty() && !args.input.allow_empty {
-        return Err(logs::no_calls());
+        return Err(input.nothing_in_window("tool calls"));
     }
     let thresholds = input.data.edges()?;
     // What is left out is tested all the same: the rate of false discoveries is that of all edges.

@@ -7,7 +7,7 @@ use crate::commands::input::Input;
 use crate::commands::mine::export::ExportArgs;
 use crate::commands::window;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::history::History;
 use crate::model::names::Names;
 use crate::report::numbers::counted;
@@ -23,9 +23,7 @@ pub fn read(
     context: &mut Context<'_>,
 ) -> Result<Input> {
     let input = Input::read(args, window::of(of, context.now_ms)?, tier, &export.shared(), context)?;
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_records(args)?;
     Ok(input)
 }
 
@@ -72,9 +70,4 @@ pub fn fields(input: &Input, left_out: u64) -> Value {
         "data_quality": quality::json(&quality::of(&input.sources)),
         "left_out": left_out,
     })
-}
-
-/// Nothing to sum up.
-pub fn no_calls() -> Error {
-    Error::failed("no tool calls in the window").hint("widen --since, --until or --days, or pass --allow-empty")
 }

@@ -53,7 +53,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         })
     })?;
     if counted.calls == 0 && !args.input.allow_empty {
-        return Err(logs::no_calls());
+        return Err(input.nothing_in_window("tool calls"));
     }
     // A pattern that nobody has tells nothing about anybody.
     let sessions = |row: &PatternCount| if row.matches == 0 { u64::MAX } else { row.sessions };

@@ -8,7 +8,7 @@ use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::mine::logs;
 use crate::commands::window;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frames;
 use crate::mine::projections::{self, Thresholds};
 use crate::model::history::History;
@@ -43,9 +43,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let output = args.export.shared();
     let window = window::of(&args.window, context.now_ms)?;
     let mut input = Input::read(&args.input, window, 0, &output, context)?;
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_calls(&args.input)?;
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     input.tell(&output, context)?;
@@ -88,10 +86,7 @@ fn mine(input: &mut Input) -> Result<Vec<MinedProjection>> {
 
 /// Mines a history of the input; `names` are those of its tools.
 pub fn of_history(input: &mut Input, history: &History, names: &Names) -> Result<Vec<MinedProjection>> {
-    let thresholds: Thresholds = toml_edit::de::from_str(&input.data.text(SHEET)?).map_err(|cause| {
-        Error::failed(format!("{}: {cause}", input.data.place(SHEET)))
-            .hint("compare it with the sheet that devboy ships")
-    })?;
+    let thresholds: Thresholds = input.data.parsed(SHEET)?;
     let values = input.values(history);
     Ok(projections::mine(history, &values, names, &thresholds))
 }

@@ -34,7 +34,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Ok(sessions::sessions(&history, &names, &input.vocabulary.read_class_tools))
     })?;
     if rows.is_empty() && !args.input.allow_empty {
-        return Err(logs::no_calls());
+        return Err(input.nothing_in_window("tool calls"));
     }
     let classed = rows.into_iter().map(|row| {
         let read_share = row.read_calls as f64 / row.calls.max(1) as f64;

@@ -59,7 +59,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         input.pool.install(|| tools::uses(&calls, &servers, &names))
     })?;
     if uses.tools.is_empty() && !args.input.allow_empty {
-        return Err(logs::no_calls());
+        return Err(input.nothing_in_window("tool calls"));
     }
     let sum = |of: fn(&ToolUse) -> u64| uses.tools.iter().map(of).sum::<u64>();
     let (all_tokens, counted, ran) = (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.ran));

@@ -11,12 +11,12 @@ use crate::content::inner_formats::InnerFormats;
 use crate::context::Context;
 use crate::error::Result;
 use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog, NO_STEP};
+use crate::model::event::{Event, EventLog, NO_ORDER, NO_STEP, What};
 use crate::model::savings::LayerId;
 use crate::replay::Scenario;
 use crate::report::numbers::counted;
 use crate::settings::{create_private, write_private};
-use crate::telemetry::{PipelineEvent, SummaryLine, anonymous_tool};
+use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine, anonymous_tool};
 use crate::visible::Shown as _;
 
 /// Writes the events of the first configuration, with the published formats.
@@ -34,8 +34,15 @@ pub fn scenario(scenarios: &Scenarios, laid: &Laid) -> Scenario {
 pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
     create_private(dir)?;
     let mut behind = Behind::new(log);
-    let (mut files, mut at) = (0, 0);
-    for session in log.events.chunk_by(|a, b| a.session == b.session) {
+    let (mut files, mut at, mut after) = (0, 0, 0);
+    for (number, session_hash) in (0..).zip(&log.sessions) {
+        let of_session = |events: &[Event]| events.iter().take_while(|event| event.session == number).count();
+        let session = &log.events[at..][..of_session(&log.events[at..])];
+        let beside = &log.beside[after..][..of_session(&log.beside[after..])];
+        after += beside.len();
+        if session.is_empty() && beside.is_empty() {
+            continue;
+        }
         let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid)).collect();
         // Nobody asked for what the planner fetched, so that it is not summed up.
         let summary =
@@ -46,8 +53,12 @@ pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: 
             behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid)));
             at += 1;
         }
+        for event in beside {
+            let line = ContextLine::of(recorded(event, log, laid));
+            text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
+        }
         summary.into_iter().for_each(|summary| text += &(summary + "\n"));
-        write_private(&dir.join(format!("{}.jsonl", events[0].session_hash)), &text)?;
+        write_private(&dir.join(format!("{session_hash}.jsonl")), &text)?;
         files += 1;
     }
     if !args.output.quiet {
@@ -95,7 +106,8 @@ impl<'l> Behind<'l> {
 
 /// The name of the content; empty where nobody knows what the planner would have got.
 fn content(event: &Event) -> String {
-    if event.is_planned() && !event.body.is_some() { String::new() } else { event.body.to_string() }
+    let is_response = !event.is_planned() && event.stand.what == What::Response;
+    if !is_response && !event.body.is_some() { String::new() } else { event.body.to_string() }
 }
 
 /// The event as it stands in a file.
@@ -139,5 +151,7 @@ fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
         enricher_predicted_cost_tokens: event.plan.predicted,
         enricher_decline_reason: event.plan.declined.map(|reason| reason.key().to_owned()),
         cited_in_next_n_turns: event.plan.cited,
+        call_order: (event.stand.order != NO_ORDER).then_some(event.stand.order),
+        what: (event.stand.what != What::Response).then(|| event.stand.what.key().to_owned()),
     }
 }

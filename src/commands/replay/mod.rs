@@ -105,9 +105,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let scenarios = Scenarios::load(args, context)?;
     let window = window::of(&args.window, context.now_ms)?;
     let mut input = Input::read(&args.input, window, scenarios.tier(), &args.output, context)?;
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_calls(&args.input)?;
     if scenarios.is_sweep() {
         return compare::sweep(args, &scenarios, &mut input, context);
     }

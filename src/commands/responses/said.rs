@@ -32,17 +32,17 @@ impl Responses {
                 found.map(|place| format!("{} ({})", place.path.shown(), place.origin)).collect()
             }
             Origin::Logs(origin) => {
-                let roots = origin.0.roots.iter();
+                let roots = origin.roots.iter();
                 roots.map(|root| format!("{} ({})", root.path.shown(), root.origin)).collect()
             }
         }
     }
 
     /// The error that says where was looked.
-    pub fn nothing_found(&self) -> Error {
-        let Origin::Telemetry(telemetry) = &self.origin else {
-            return Error::failed("no answers of tools in the window")
-                .hint("widen --since, --until or --days, or pass --allow-empty");
+    pub fn nothing_found(&mut self) -> Error {
+        let telemetry = match &mut self.origin {
+            Origin::Logs(origin) => return origin.nothing_in_window("answers of tools"),
+            Origin::Telemetry(telemetry) => telemetry,
         };
         let looked = telemetry.places.iter().map(|place| {
             let state = if place.found { "holds no event" } else { "does not exist" };
@@ -53,7 +53,12 @@ impl Responses {
         let skipped: u64 = telemetry.files.iter().map(|file| file.counts.skipped).sum();
         if telemetry.files_outside_window + outside > 0 {
             let files = counted(telemetry.files_outside_window, "file");
-            hints.push(format!("{files} and {} outside the window", counted(outside, "event")));
+            let asked = window::words(&self.window);
+            hints.push(format!("{files} and {} outside the window {asked}", counted(outside, "event")));
+            let spans = || telemetry.files.iter().filter_map(|file| file.counts.outside_span_ms);
+            let span = spans().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            hints.extend(span.map(|span| window::there("these events", Some(span))));
+            hints.push(window::WIDEN.to_owned());
         }
         if skipped > 0 {
             hints.push(format!("{} could not be read as an event", counted(skipped, "line")));
@@ -68,7 +73,7 @@ impl Responses {
     /// Tells the user what is worth knowing about the input.
     pub fn tell(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
         let telemetry = match &self.origin {
-            Origin::Logs(origin) => return origin.0.tell(output, context),
+            Origin::Logs(origin) => return origin.tell(output, context),
             Origin::Telemetry(telemetry) => telemetry,
         };
         if output.quiet {
@@ -102,7 +107,7 @@ impl Responses {
 
     fn damage(&self) -> BTreeMap<Reason, Quality> {
         match &self.origin {
-            Origin::Logs(origin) => quality::of(&origin.0.sources),
+            Origin::Logs(origin) => quality::of(&origin.sources),
             Origin::Telemetry(telemetry) => {
                 let files = telemetry.files.iter().map(|file| (file.path.shown(), &file.counts.damage));
                 quality::of_files(files)
@@ -118,7 +123,7 @@ impl Responses {
     /// Fields of every JSON report about the input.
     pub fn json(&self) -> Value {
         match &self.origin {
-            Origin::Logs(origin) => origin.0.json(),
+            Origin::Logs(origin) => origin.json(),
             Origin::Telemetry(telemetry) => {
                 let sum = |of: fn(&telemetry::Counts) -> u64| {
                     telemetry.files.iter().map(|file| of(&file.counts)).sum::<u64>()

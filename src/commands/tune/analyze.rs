@@ -7,6 +7,7 @@ use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::gate::Gate;
+use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{self, Settled, WriteArgs};
@@ -97,7 +98,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     let asked: &[Speaks] =
         if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
-    let found = settle(&view, judge_all(&facts, &responses.data, asked)?);
+    let seen_until = responses.observed.profile.span_ms.map(|(_, last)| last);
+    let precedence = Precedence::load(&responses.data, &file, seen_until)?;
+    let found = settle(&view, &precedence, judge_all(&facts, &responses.data, asked)?);
     let (gate, found) = Gate::pass(&file, &effective.settings, &responses, found)?;
     let proposal = Proposal::new(&file, found)?;
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal };
@@ -165,7 +168,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
         writeln!(err, "#   {}", line.trim_end())?;
     }
     writeln!(err, "#   dedup% and total% are of the tokens as they are, encoder% of those that missed L0")?;
-    let effectiveness = responses.effectiveness();
+    let effectiveness = responses.effectiveness()?;
     if effectiveness.is_active() {
         writeln!(err, "# enrichment: {effectiveness}")?;
     }

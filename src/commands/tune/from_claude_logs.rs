@@ -7,6 +7,7 @@ use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::mine::projections;
+use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing::{self, Settled, WriteArgs};
@@ -84,17 +85,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         true => Input::read_for_timeline(&args.input, window, 0, &args.report, context)?,
         false => Input::read(&args.input, window, 0, &args.report, context)?,
     };
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_records(&args.input)?;
     let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
     let words = &input.vocabulary;
     let sheet = projections::about(&input.data, &input)?;
     let question = format!("mined {lags:?} {:?} {sheet}", words.read_class_tools);
     let mut mined = input.remember(&question, |input| mine(input, &lags))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
-        return Err(Error::failed("no tool calls and no API messages in the window")
-            .hint("widen --since, --until or --days, or pass --allow-empty"));
+        return Err(input.nothing_in_window("tool calls and no API messages"));
     }
     classify(&mut mined.sessions);
     mined.calibration = args.calibrate.then(|| measure(&mut input)).transpose()?;
@@ -116,7 +114,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
     let asked: Vec<Speaks> = std::iter::once(Speaks::Logs).chain(more).collect();
     let found = judge_all(&facts, &input.data, &asked)?;
-    let proposal = Proposal::new(&file, settle(&view, found))?;
+    let precedence = Precedence::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
+    let proposal = Proposal::new(&file, settle(&view, &precedence, found))?;
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
@@ -148,7 +147,7 @@ fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
 
 /// Tokenizers held against the bill, over all text of the logs.
 fn measure(input: &mut Input) -> Result<Calibration> {
-    let rules = SizeRules::parse(&input.data.text(SIZES)?, &input.data.place(SIZES))?;
+    let rules = input.data.read(SIZES, SizeRules::parse)?;
     Ok(calibrate(&input.timeline(true)?, &rules))
 }
 

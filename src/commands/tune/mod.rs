@@ -4,6 +4,7 @@ mod analyze;
 mod from_claude_logs;
 mod gate;
 pub mod history;
+pub mod precedence;
 pub mod proposal;
 mod realised;
 mod rules;

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 
+use crate::commands::tune::precedence::Precedence;
 use crate::error::Result;
 use crate::model::current::Current;
 use crate::model::finding::{Basis, Delta, Finding, Verdict};
+use crate::model::journal::JournalChange;
 use crate::model::key_path::KeyPath;
-use crate::settings::{Change, Effective, NewValue, Origin, SettingsFile, apply, unified_diff};
+use crate::settings::{Change, Effective, NewValue, Origin, SettingsFile, apply, journal_entry, unified_diff};
 use crate::visible::{Shown as _, is_written_out};
 
 /// The configuration as rules see it.
@@ -53,6 +55,7 @@ pub struct Proposal {
     pub text: String,
     /// The unified diff; empty when nothing changes.
     pub diff: String,
+    changed: usize,
 }
 
 impl Proposal {
@@ -61,7 +64,9 @@ impl Proposal {
         let deltas: Vec<&Delta> = findings.iter().filter_map(proposed).collect();
         let text = apply(file, &changes(file, &deltas))?;
         let diff = unified_diff(&file.text, &text, &file.path.shown());
-        Ok(Self { findings, text, diff })
+        let listed = findings.iter().filter_map(JournalChange::of).collect();
+        let changed = journal_entry(0, "", file, &text, listed)?.changes.len();
+        Ok(Self { findings, text, diff, changed })
     }
 
     /// Whether anything would change.
@@ -69,18 +74,19 @@ impl Proposal {
         !self.diff.is_empty()
     }
 
-    /// Number of keys that would change.
+    /// Number of keys that would change, as the journal counts them.
     pub fn count(&self) -> usize {
-        self.findings.iter().filter_map(proposed).count()
+        self.changed
     }
 }
 
-/// Holds proposals that may not be made: about names that no API allows, of pinned keys, and of keys that two rules want.
-pub fn settle(view: &View<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
+/// Holds proposals that may not be made: about names that no API allows, of pinned keys, and of keys that belong to
+/// another rule.
+pub fn settle(view: &View<'_>, precedence: &Precedence, mut findings: Vec<Finding>) -> Vec<Finding> {
     drop_fillers(&mut findings);
     hold_unspeakable(&mut findings);
     hold_pinned(&mut findings, view);
-    hold_conflicts(&mut findings);
+    hold_conflicts(&mut findings, precedence);
     findings
 }
 
@@ -124,8 +130,9 @@ fn hold_pinned(findings: &mut [Finding], view: &View<'_>) {
     }
 }
 
-/// Two rules that want the same key are reported by name, and neither gets it.
-fn hold_conflicts(findings: &mut [Finding]) {
+/// Of two rules that want the same key, now or one after the other, the one gets it to which it belongs. Where nobody
+/// settled that, they are reported by name and neither gets it.
+fn hold_conflicts(findings: &mut [Finding], precedence: &Precedence) {
     let mut wanted: BTreeMap<KeyPath, BTreeSet<&'static str>> = BTreeMap::new();
     for finding in findings.iter() {
         if let Some(delta) = proposed(finding) {
@@ -134,8 +141,13 @@ fn hold_conflicts(findings: &mut [Finding]) {
     }
     for finding in findings {
         let Some(key) = proposed(finding).map(|delta| delta.key.clone()) else { continue };
-        if wanted[&key].len() > 1 {
-            let rules: Vec<&str> = wanted[&key].iter().copied().collect();
+        let rules: Vec<&str> = wanted[&key].iter().copied().collect();
+        let settled = precedence.kept(finding.rule, &key).or_else(|| precedence.lost(finding.rule, &rules, &key));
+        let gives_way = |rule: &&str| precedence.lost(rule, &[finding.rule], &key).is_some();
+        let disputed = || rules.iter().filter(|rule| **rule != finding.rule).any(|rule| !gives_way(&rule));
+        if let Some(reason) = settled {
+            finding.verdict = Verdict::Hold(reason);
+        } else if disputed() {
             finding.verdict = Verdict::Hold(format!("rules {} both want `{key}`", rules.join(" and ")));
         }
     }

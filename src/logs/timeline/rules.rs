@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 
 /// The shipped rules.
+#[cfg(test)]
 pub const SHIPPED: &str = include_str!("../../../rules/timeline.toml");
 
 /// `rules/timeline.toml`.
@@ -102,6 +103,7 @@ impl TimelineRules {
     }
 
     /// The rules compiled into this program.
+    #[cfg(test)]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/timeline.toml").expect("the shipped rules/timeline.toml parses; a test reads it")
     }

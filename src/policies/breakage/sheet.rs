@@ -1,11 +1,13 @@
 //! The numbers of `rules/policies/breakage.toml` as types.
 
+#[cfg(test)]
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
+#[cfg(test)]
 static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
     let text = include_str!("../../../rules/policies/breakage.toml");
     Sheet::parse(text, "rules/policies/breakage.toml").expect("the shipped sheet fits its type; a test reads it")
@@ -75,6 +77,7 @@ pub struct Bars {
 
 impl Sheet {
     /// The compiled-in numbers.
+    #[cfg(test)]
     pub fn shipped() -> &'static Self {
         &SHIPPED
     }

@@ -1,5 +1,6 @@
 //! The numbers of `rules/policies/compaction.toml` as types.
 
+#[cfg(test)]
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -9,6 +10,7 @@ use crate::model::trace::compare_versions;
 
 use super::knobs::Knobs;
 
+#[cfg(test)]
 static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
     let text = include_str!("../../../rules/policies/compaction.toml");
     Sheet::parse(text, "rules/policies/compaction.toml").expect("the shipped sheet fits its type; a test reads it")
@@ -124,6 +126,7 @@ pub struct Bars {
 
 impl Sheet {
     /// The compiled-in numbers.
+    #[cfg(test)]
     pub fn shipped() -> &'static Self {
         &SHIPPED
     }

@@ -33,8 +33,6 @@ fn arm(arm: &Arm) -> Value {
         "arm": arm.name,
         "about": arm.about,
         "metrics": arm.metrics.iter().map(metric).collect::<Vec<_>>(),
-        "calls_saved": arm.calls_saved(),
-        "calls_added": arm.calls_added(),
         "net": net(&arm.net()),
         "total": tally(&arm.total),
         "random_arguments": { "sent": arm.control.sent(), "near": asked(&arm.control.near) },
@@ -49,6 +47,8 @@ fn net(net: &Net) -> Value {
     json!({
         "calls_off": net.calls_off,
         "calls_on": net.calls_on,
+        "saved": net.saved,
+        "added": net.added,
         "calls_net": net.saved as i64 - net.added as i64,
         "tokens_net": -((net.unused_tokens + net.hint_tokens) as i64),
     })
@@ -134,8 +134,8 @@ pub fn sweep_json(keys: &[String], rows: &[SweepRow]) -> Value {
         let values: Map<String, Value> =
             keys.iter().cloned().zip(row.values.iter().map(|value| json!(value))).collect();
         json!({ "values": values, "arm": row.arm, "books": tally(&row.tally),
-                "calls_saved": calls_saved(&row.tally, row.always_runs),
-                "calls_added": calls_added(&row.tally, row.always_runs) })
+                "saved": calls_saved(&row.tally, row.always_runs),
+                "added": calls_added(&row.tally, row.always_runs) })
     };
     rows.iter().map(row).collect()
 }

@@ -68,8 +68,9 @@ pub struct Arm {
     pub sessions: Vec<(String, Tally)>,
 }
 
-/// Key of the hit rate, by which planners are told apart.
-pub const HIT: &str = "prefetch_hit";
+/// Key of the hit rate, by which planners are told apart. `prefetch_hit` is the published figure, which goes by the name of
+/// the tool.
+pub const HIT: &str = "exact_hit";
 
 /// A metric with what it should reach.
 #[derive(Clone, Debug, PartialEq)]

@@ -58,12 +58,12 @@ fn told_table(out: &mut dyn Write, title: &str, table: &Table, form: Format, wid
 }
 
 /// Records behind the examples of breaks, if they were asked for.
-fn examples(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+pub fn examples(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
     section(out, form, "examples of breaks", &report.shown)
 }
 
 /// Formulas of a report and where its approximations lean.
-fn explained(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+pub fn explained(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
     section(out, form, "how it is computed", &report.formulas)?;
     section(out, form, "where approximations lean", &report.leanings)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner, SELECTIVE};
+use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{View, settle};
 use crate::error::Result;
 use crate::model::finding::Verdict;
@@ -199,7 +200,7 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
     let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
         (HIT, "hit", Some(Target::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
         (
-            "decline_recall_loss",
+            "exact_recall_loss",
             "recall loss",
             Some(Target::AtMost(targets.recall_loss_max)),
             Box::new(|tally| (tally.declined_needed(), tally.declined())),
@@ -210,7 +211,7 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
             Some(Target::AtMost(targets.overrun_max)),
             Box::new(|tally| (tally.overruns, tally.answers_known)),
         ),
-        ("calls_saved", "calls saved", None, Box::new(saved)),
+        ("calls_not_run", "calls not run", None, Box::new(saved)),
     ];
     wanted
         .into_iter()
@@ -260,7 +261,7 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         observed: &observed,
         current: &view,
     };
-    let found = settle(&view, judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let found = settle(&view, &Precedence::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
     let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
     let mut lines = r7_speculation::lines(&found);
     lines.extend(tighten(&facts, data)?);

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use crate::commands::replay::planner::Stage;
+use crate::commands::tune::precedence;
 use crate::commands::tune::proposal::{Proposal, View, settle};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frames::calls::CallFrame;
 use crate::mine::projections::{self, Thresholds};
 use crate::model::fingerprint::Observed;
@@ -67,7 +68,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
         mined.resolve(Precedence::ByField)
     };
     let selective = with_mined()?;
-    let numbers = SelectivityNumbers::parse(&data.text(SHEET)?, &data.place(SHEET))?;
+    let numbers = data.read(SHEET, SelectivityNumbers::parse)?;
     let learned = selectivity(stage, &selective, &numbers);
     Ok(vec![
         Planner {
@@ -99,7 +100,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
 pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
-    let numbers = SelectivityNumbers::parse(&data.text(SHEET)?, &data.place(SHEET))?;
+    let numbers = data.read(SHEET, SelectivityNumbers::parse)?;
     let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.shown(), &numbers)?;
     let by_link = table == Selectivity::default();
     Ok(Planner {
@@ -128,9 +129,7 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
     if history.calls.is_empty() {
         return Ok(empty);
     }
-    let sheet = "mined_projections.toml";
-    let thresholds: Thresholds = toml_edit::de::from_str(&data.text(sheet)?)
-        .map_err(|cause| Error::failed(format!("{}: {cause}", data.place(sheet))))?;
+    let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
     let frame = CallFrame::new(&history)?;
     let effective = Effective::resolve(&empty)?;
     let view = View::new(&empty, &effective);
@@ -148,7 +147,7 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
         current: &view,
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    let proposal = Proposal::new(&empty, settle(&view, found))?;
+    let proposal = Proposal::new(&empty, settle(&view, &precedence::Precedence::default(), found))?;
     SettingsFile::parse(place, &proposal.text)
 }
 

@@ -54,7 +54,7 @@ struct Stage {
 impl Stage {
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
-        let numbers = Numbers::parse(&input.data.text(NUMBERS)?, &input.data.place(NUMBERS))?;
+        let numbers = input.data.read(NUMBERS, Numbers::parse)?;
         let mut history = input.history();
         let mut tools = input.corpus().names.clone();
         input.rename_aliases(&mut history, &mut tools);
@@ -82,9 +82,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // Events tell what answers cost, so that bodies have to be counted.
     let tier = if args.emit_telemetry.is_some() { Scenarios::load(args, context)?.tier() } else { 0 };
     let mut input = Input::read(&args.input, window, tier, &args.output, context)?;
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !args.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_calls(&args.input)?;
     let until = args.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
     let mut stage = Stage::new(file, &mut input, until)?;

@@ -10,7 +10,7 @@ use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::judged::trail;
 use crate::commands::replay::planner::learned::Planner;
 use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog, NO_FORMAT, Plan};
+use crate::model::event::{Event, EventLog, NO_FORMAT, Plan, Stand};
 use crate::model::id::Id;
 use crate::model::names::Names;
 use crate::model::prefetches::Trace;
@@ -106,6 +106,7 @@ fn unknown(names: &mut Names, trace: &Trace) -> Event {
         sent: 0,
         weight: 1.0,
         mixed: false,
+        stand: Stand::default(),
         handle_tokens: 0,
         plan: Plan::default(),
         encodings: (0, 0),

@@ -162,9 +162,8 @@ pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<Row>> {
 }
 
 fn all(data: &Data) -> Result<Vec<Row>> {
-    let (file, place) = ("policies/all.toml", data.place("policies/all.toml"));
-    let listed: AllRows =
-        toml_edit::de::from_str(&data.text(file)?).map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+    let file = data.file("policies/all.toml")?;
+    let (listed, place): (AllRows, String) = (file.parsed()?, file.place);
     let row = |row: AllRow| {
         let stack = Stack::parse(&row.policy)?;
         let settings = row.set.iter().map(|text| Setting::parse(text, place.clone())).collect::<Result<_>>()?;
@@ -191,8 +190,8 @@ impl Sheets {
     /// If one is no TOML.
     pub fn load(data: &Data) -> Result<Self> {
         let sheet = |policy: Policy| {
-            let name = policy.sheet();
-            Ok((policy, Sheet::parse(policy.name(), &data.text(name)?, &data.place(name))?))
+            let parse = |text: &str, place: &str| Sheet::parse(policy.name(), text, place);
+            Ok((policy, data.read(policy.sheet(), parse)?))
         };
         Policy::ALL.into_iter().map(sheet).collect::<Result<_>>().map(Self)
     }

@@ -34,7 +34,7 @@ fn check_summarizer(knobs: &Knobs, prices: &Prices) -> Result<()> {
         return Ok(());
     }
     Err(Error::usage(format!("summarizer_model: no price is known for `{model}`"))
-        .hint("name a model of rules/prices.toml, or add a row to it (--rules-dir)"))
+        .hint(format!("name a model of {}, or add a row to it (--rules-dir)", prices.place)))
 }
 
 /// Makes the policy ready.

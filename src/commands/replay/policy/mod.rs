@@ -76,9 +76,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let settings = layered.then(|| settings(context)).transpose()?;
     let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
     let mut input = Input::read_for_timeline(flags.input, window, tier, flags.output, context)?;
-    if input.sources.iter().all(|source| source.counters.known_records == 0) && !flags.input.allow_empty {
-        return Err(input.no_records());
-    }
+    input.expect_records(flags.input)?;
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
@@ -90,7 +88,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     // Arguments can be checked without any usage.
     let checks_whole_logs = input.window == window::ALL && rows.iter().any(|row| checks_arguments(flags, row));
     if timeline.requests.is_empty() && !checks_whole_logs && !flags.input.allow_empty {
-        return Err(no_requests(&timeline, input.window == window::ALL));
+        return Err(no_requests(&timeline, &mut input));
     }
     if let Some(path) = &flags.policy.per_request {
         check_output(path, &input)?;
@@ -210,15 +208,11 @@ fn check_prices<'r>(flags: &Flags<'_>, reports: impl Iterator<Item = &'r PolicyR
     Ok(())
 }
 
-fn no_requests(timeline: &Timeline, whole: bool) -> Error {
+fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
     match timeline.skipped.get(NO_USAGE) {
         Some(count) => Error::failed(format!("none of the {} in the window has usage", counted_noun(*count, "answer")))
             .hint("nothing can be priced without it; arg-check needs none; --allow-empty makes this no error"),
-        None if whole => Error::failed("no request to a model in these logs")
-            .hint("`devboy ingest` says what they hold; --allow-empty makes this no error"),
-        None => {
-            Error::failed("no requests in the window").hint("widen --since, --until or --days, or pass --allow-empty")
-        }
+        None => input.nothing_in_window("requests to a model"),
     }
 }
 

@@ -147,9 +147,9 @@ fn in_words(
 
 /// What a report of several adds where it is asked for.
 fn besides(flags: &Flags<'_>, one: &PolicyReport, form: Format, context: &mut Context<'_>) -> Result<()> {
-    report::examples(context.out, one)?;
+    report::examples(context.out, form, one)?;
     if flags.policy.explain {
-        report::explained(context.out, one)?;
+        report::explained(context.out, form, one)?;
     }
     if flags.policy.per_session {
         writeln!(context.out, "\n{BY_SESSION}")?;

@@ -23,7 +23,7 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
     let settings = settings(context)?;
     let window = window::of(flags.window, context.now_ms)?;
     let wanted = Wanted { input: flags.input, window, settings: &settings, output: flags.output, planner: None };
-    let responses = Responses::from_telemetry(&wanted, context)?;
+    let mut responses = Responses::from_telemetry(&wanted, context)?;
     if responses.log.is_empty() && !flags.input.allow_empty {
         return Err(responses.nothing_found());
     }

@@ -55,12 +55,9 @@ impl Tools {
         Ok(Self {
             catalog: if specs.is_empty() { None } else { Some((Catalog::read(given)?, Source::Given)) },
             provider: None,
-            shipped: Catalog::shipped(
-                &data.text("catalogs/claude_code.toml")?,
-                &data.place("catalogs/claude_code.toml"),
-            )?,
-            rules: CatalogRules::parse(&data.text("policies/catalog.toml")?, &data.place("policies/catalog.toml"))?,
-            stop: StopWords::parse(&data.text("policies/stop_words.toml")?, &data.place("policies/stop_words.toml"))?,
+            shipped: data.read("catalogs/claude_code.toml", Catalog::shipped)?,
+            rules: data.read("policies/catalog.toml", CatalogRules::parse)?,
+            stop: data.read("policies/stop_words.toml", StopWords::parse)?,
         })
     }
 

@@ -59,23 +59,20 @@ impl World {
         strict: bool,
         is_billed: bool,
     ) -> Result<Self> {
-        let rules = SizeRules::parse(&data.text("policies/sizes.toml")?, &data.place("policies/sizes.toml"))?;
-        let prices = Prices::parse(&data.text("prices.toml")?, &data.place("prices.toml"))?;
+        let rules = data.read("policies/sizes.toml", SizeRules::parse)?;
+        let prices = data.read("prices.toml", Prices::parse)?;
         let mut timeline = timeline;
         leave_out_of_range(&mut timeline);
         // A policy may ask another model than the log does.
         prices.models().for_each(|model| _ = timeline.names.intern(model));
-        let (cache, place) = (data.text("policies/prompt_cache.toml")?, data.place("policies/prompt_cache.toml"));
-        let CacheSheet { compare, bars, .. } = CacheSheet::parse(&cache, &place)?;
-        let cells = CellRules::parse(&data.text("policies/cells.toml")?, &data.place("policies/cells.toml"))?;
-        let breakage =
-            BreakageSheet::parse(&data.text("policies/breakage.toml")?, &data.place("policies/breakage.toml"))?;
-        let leanings = Leanings::parse(&data.text("policies/leanings.toml")?, &data.place("policies/leanings.toml"))?;
+        let CacheSheet { compare, bars, .. } = data.read("policies/prompt_cache.toml", CacheSheet::parse)?;
+        let cells = data.read("policies/cells.toml", CellRules::parse)?;
+        let breakage = data.read("policies/breakage.toml", BreakageSheet::parse)?;
+        let leanings = data.read("policies/leanings.toml", Leanings::parse)?;
         let unpriced = unpriced_models(&timeline, &prices);
         if strict && !unpriced.is_empty() {
             let names: Vec<&str> = unpriced.iter().copied().collect();
-            let hint =
-                format!("add them to {} (--rules-dir), or leave --strict-pricing out", data.place("prices.toml"));
+            let hint = format!("add them to {} (--rules-dir), or leave --strict-pricing out", prices.place);
             return Err(Error::failed(format!("no price is known for {}", names.join(", "))).hint(hint));
         }
         let estimator = estimator.map_or(Ok(Estimator::default()), estimator_of)?;

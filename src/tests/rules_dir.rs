@@ -1,0 +1,127 @@
+//! `--rules-dir`: what is read from there, and that it is cited by the path that it was read from.
+
+use std::path::{Path, PathBuf};
+
+use super::harness::{Home, session};
+use crate::cli::Exit;
+use crate::rules::data::Data;
+
+fn home() -> Home {
+    let home = Home::new();
+    for name in ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"] {
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), session(name, 20));
+    }
+    home
+}
+
+/// A command that needs the file.
+fn reader_of(file: &str) -> Vec<&'static str> {
+    let tune = || vec!["tune", "from-claude-logs", "--tools", "--calibrate", "--dry-run"];
+    let analyze = || vec!["tune", "analyze", "--from-claude-logs", "--auto-enrichment", "--dry-run"];
+    let policy = |name: &'static str| vec!["replay", "--policy", name];
+    match file {
+        "p1_model.toml" | "p2_agent.toml" | "p3_data.toml" | "p4_tokenizer.toml" | "t1_tools.toml" => tune(),
+        "precedence.toml" | "models.toml" | "mined_projections.toml" => tune(),
+        name if name.starts_with("annotations/") => tune(),
+        "r1_dedup_enable.toml" | "r2_template.toml" | "r3_lru_size.toml" | "r4_recursion_depth.toml" => analyze(),
+        "r5_min_body.toml" | "r6_cost_models.toml" | "r7_speculation.toml" | "telemetry.toml" => analyze(),
+        "edges.toml" => vec!["mine", "edges"],
+        "tool_use.toml" => vec!["mine", "tools"],
+        "patterns.toml" => vec!["mine", "patterns"],
+        "planner.toml" | "selectivity.toml" => vec!["replay", "--planner"],
+        "claims.toml" | "formats.toml" | "endpoints.toml" | "logs.toml" | "projections.toml" => vec!["replay"],
+        "timeline.toml" | "prices.toml" | "policies/sizes.toml" | "policies/leanings.toml" => policy("prompt-cache"),
+        "policies/prompt_cache.toml" | "policies/breakage.toml" => policy("prompt-cache"),
+        "policies/all.toml" => policy("all"),
+        "policies/compaction.toml" => policy("compaction"),
+        "policies/history_trim.toml" => policy("history-trim"),
+        "policies/pick_tools.toml" => policy("pick-tools"),
+        "policies/pipeline.toml" => policy("pipeline"),
+        "policies/arg_check.toml" => policy("arg-check"),
+        "policies/tool_filter.toml" | "policies/catalog.toml" | "policies/stop_words.toml" => policy("tool-filter"),
+        "catalogs/claude_code.toml" => policy("tool-filter"),
+        other => panic!("no command is known to read {other}: add one"),
+    }
+}
+
+#[test]
+fn every_data_file_is_read_from_the_directory_and_faults_cite_that_path() {
+    let home = home();
+    for file in Data::names() {
+        let dir = format!("own-{}", file.replace('/', "-"));
+        let path = home.write(&format!("{dir}/{file}"), "no_such_key = 1\n");
+        let dir = home.path(&dir);
+        let outcome = home.run(&[reader_of(file), vec!["--rules-dir", dir.to_str().unwrap()]].concat());
+        assert_eq!(outcome.exit, Exit::Failed, "{file}: nobody read it\n{}", outcome.err);
+        assert!(outcome.err.contains(path.to_str().unwrap()), "{file}: {}", outcome.err);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if path.is_dir() { copy(&path, &to.join(name)) } else { std::fs::copy(&path, to.join(name)).map(drop).unwrap() }
+    }
+}
+
+#[test]
+fn no_report_cites_a_shipped_file_when_all_of_them_are_overridden() {
+    let home = home();
+    let (shipped, own) = (PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("rules"), home.path("sheets"));
+    copy(&shipped, &own);
+    let mut cited = 0;
+    for command in [
+        &["tune", "from-claude-logs", "--tools", "--calibrate", "--dry-run", "--explain"][..],
+        &["tune", "analyze", "--from-claude-logs", "--auto-enrichment", "--dry-run", "--explain"],
+        &["replay", "--planner"],
+        &["replay", "--policy", "all"],
+        &["replay", "--policy", "compaction", "--set", "compaction.summarizer_model=\"nobody\""],
+        &["mine", "projections", "--explain"],
+    ] {
+        let outcome = home.run(&[command, &["--rules-dir", own.to_str().unwrap()]].concat());
+        let text = outcome.out + &outcome.err;
+        cited += text.matches(own.to_str().unwrap()).count();
+        for file in Data::names() {
+            assert!(!text.contains(&format!("rules/{file}")), "{command:?} cites the shipped {file}\n{text}");
+        }
+    }
+    assert!(cited > 20, "{cited} places were cited");
+}
+
+#[test]
+fn what_cannot_be_overridden_is_refused_unless_it_is_the_same() {
+    let home = home();
+    let run = |text: &str| {
+        home.write("own/r1_dedup_enable.toml", include_str!("../../rules/r1_dedup_enable.toml"));
+        home.write("own/settings/defaults.toml", text);
+        home.run(&["replay", "--rules-dir", home.path("own").to_str().unwrap()])
+    };
+    assert_eq!(run(include_str!("../../rules/settings/defaults.toml")).exit, Exit::Done);
+    let refused = run("schema_version = 4\n");
+    assert_eq!(refused.exit, Exit::Failed);
+    assert!(refused.err.contains("settings/defaults.toml cannot be overridden"), "{}", refused.err);
+}
+
+/// The text of the program's sources, without tests.
+fn sources(dir: &Path) -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| match path.is_dir() {
+        true if path.ends_with("tests") => Vec::new(),
+        true => sources(&path),
+        false => vec![(path.clone(), std::fs::read_to_string(path).unwrap())],
+    };
+    entries.flat_map(of).collect()
+}
+
+#[test]
+fn only_the_loader_has_data_files_compiled_in() {
+    let src = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (path, text) in sources(&src) {
+        let is_loader = path.ends_with("rules/data.rs") || path.starts_with(src.join("settings"));
+        let compiled = text.lines().any(|line| line.contains("include_str!") && line.contains("rules/"));
+        // Elsewhere for tests alone.
+        let for_tests = text.contains("#[cfg(test)]");
+        assert!(is_loader || !compiled || for_tests, "{} reads a data file past --rules-dir", path.display());
+    }
+}

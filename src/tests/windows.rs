@@ -1,0 +1,93 @@
+//! A window in which nothing happened is an error everywhere, which names that window and the one that is there.
+
+use clap::CommandFactory;
+
+use super::harness::{Home, session};
+use crate::cli::{Cli, Exit};
+
+/// Every way in which a command can be asked about a window.
+const COMMANDS: &[&[&str]] = &[
+    &["tune", "from-claude-logs", "--dry-run"],
+    &["tune", "analyze", "--from-claude-logs", "--dry-run"],
+    &["tune", "analyze", "--dry-run", "--input-dir", "TELEMETRY"],
+    &["replay"],
+    &["replay", "--sweep", "dedup.lru_size=1,5"],
+    &["replay", "--planner"],
+    &["replay", "--policy", "prompt-cache"],
+    &["replay", "--policy", "history-trim", "--from-telemetry", "--input-dir", "TELEMETRY"],
+    &["mine", "edges"],
+    &["mine", "tools"],
+    &["mine", "patterns"],
+    &["mine", "sessions"],
+    &["mine", "fingerprints"],
+    &["mine", "fingerprints", "--from-telemetry", "--input-dir", "TELEMETRY"],
+    &["mine", "projections"],
+];
+
+/// Takes a window and says what lies in it and what does not.
+const EXAMINES: &[&str] = &["doctor"];
+
+fn home() -> (Home, String) {
+    let home = Home::new();
+    home.write(".claude/projects/-home-u-p/s1.jsonl", session("s1", 20));
+    let telemetry = home.path("telemetry").to_str().unwrap().to_owned();
+    assert_eq!(home.run(&["replay", "--emit-telemetry", &telemetry]).exit, Exit::Done);
+    (home, telemetry)
+}
+
+fn leaves(command: &clap::Command, path: &[String], out: &mut Vec<(Vec<String>, bool)>) {
+    let takes = command.get_arguments().any(|argument| argument.get_long() == Some("since"));
+    out.push((path.to_vec(), takes));
+    for below in command.get_subcommands() {
+        leaves(below, &[path, &[below.get_name().to_owned()]].concat(), out);
+    }
+}
+
+#[test]
+fn every_command_that_takes_a_window_is_asked_about_an_empty_one() {
+    let mut all = Vec::new();
+    leaves(&Cli::command(), &[], &mut all);
+    let taking: Vec<String> = all.into_iter().filter(|(_, takes)| *takes).map(|(path, _)| path.join(" ")).collect();
+    assert!(taking.len() > 8, "{taking:?}");
+    for path in taking {
+        let asked = COMMANDS.iter().any(|command| command.join(" ").starts_with(&path));
+        assert!(asked || EXAMINES.contains(&path.as_str()), "`{path}` takes a window: add it to COMMANDS");
+    }
+}
+
+#[test]
+fn an_empty_window_is_an_error_that_names_it_and_what_is_there() {
+    let (home, telemetry) = home();
+    for command in COMMANDS {
+        let command: Vec<&str> =
+            command.iter().map(|part| if *part == "TELEMETRY" { &telemetry } else { *part }).collect();
+        let is_logs = !command.contains(&telemetry.as_str());
+        for (since, until) in [("2020-01-01", "2020-01-02"), ("2099-01-01", "2099-01-02")] {
+            for lake in [&[][..], &["--no-lake"]] {
+                let asked = [&command[..], &["--since", since, "--until", until], lake].concat();
+                let outcome = home.run(&asked);
+                assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Failed, ""), "{asked:?}\n{}", outcome.err);
+                assert!(outcome.err.contains(since), "{asked:?}: {}", outcome.err);
+                // Without a lake, files that are older than the window are not opened.
+                let unread = !lake.is_empty() && since == "2099-01-01" || !is_logs && since == "2099-01-01";
+                let there = if unread { "older than the window" } else { "2026-10-30" };
+                let told = outcome.err.contains(there) || unread && outcome.err.contains("outside the window");
+                assert!(told, "{asked:?} does not say {there}: {}", outcome.err);
+                assert!(outcome.err.contains("--allow-empty"), "{asked:?}: {}", outcome.err);
+                let allowed = home.run(&[&asked[..], &["--allow-empty"]].concat());
+                assert_eq!(allowed.exit, Exit::Done, "{asked:?}: {}", allowed.err);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_comparison_of_empty_windows_names_them() {
+    let (home, _) = home();
+    let empty = ["mine", "compare", "2020-01-01..2020-01-02", "2020-02-01..2020-02-02"];
+    let outcome = home.run(&empty);
+    assert_eq!(outcome.exit, Exit::Failed);
+    assert!(outcome.err.contains("2020-01-01") && outcome.err.contains("2026-10-30"), "{}", outcome.err);
+    assert!(!outcome.err.contains("in common"), "{}", outcome.err);
+    assert_eq!(home.run(&[&empty[..], &["--allow-empty"]].concat()).exit, Exit::Done);
+}
