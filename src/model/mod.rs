@@ -2,6 +2,7 @@
 
 pub mod body_facts;
 pub mod body_shape;
+pub mod bootstrap;
 pub mod change;
 pub mod corpus;
 pub mod current;

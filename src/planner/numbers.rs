@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::model::bootstrap::Resampling;
 use crate::model::tool_model::ValueClass;
-use crate::planner::selectivity::bootstrap::Resampling;
 
 #[cfg(test)]
 static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {

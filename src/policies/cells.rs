@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::model::bootstrap::{Resampling, below};
 use crate::model::names::Sym;
 use crate::model::policy::cells::Cell;
 use crate::model::policy::cost::Cost;
@@ -19,7 +20,6 @@ use crate::model::policy::outcome::Sides;
 use crate::model::policy::prompt_cache::Verdict;
 use crate::model::significance::benjamini_hochberg;
 use crate::model::timeline::Timeline;
-use crate::planner::selectivity::bootstrap::{Resampling, below};
 
 /// The sheet `rules/policies/cells.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

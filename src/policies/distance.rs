@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::bootstrap::{Resampling, interval};
 use crate::model::names::Sym;
 use crate::model::policy::cost::Spent;
 use crate::model::policy::distance::{Apart, Distance, Losses, Part};
 use crate::model::policy::prompt_cache::{Cause, Count};
 use crate::model::stats::Share;
-use crate::planner::selectivity::bootstrap::{Resampling, interval};
 use crate::policies::bill;
 use crate::policies::causes;
 use crate::policies::drive::{Ground, Priced, Run};

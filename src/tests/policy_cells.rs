@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::timeline_builder::Story;
+use crate::model::bootstrap::next;
 use crate::model::policy::cells::Cell;
 use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
 use crate::model::policy::distance::Apart;
 use crate::model::policy::outcome::{Bill, Sides};
 use crate::model::policy::prompt_cache::Verdict;
 use crate::model::timeline::Timeline;
-use crate::planner::selectivity::bootstrap::next;
 use crate::policies::cells::{CellRules, cells, correct};
 
 const PROJECTS: u64 = 4;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
+use crate::model::bootstrap::{Resampling, interval, next};
 use crate::planner::selectivity::backtest::{Backtest, backtest};
-use crate::planner::selectivity::bootstrap::{Resampling, interval, next};
 use crate::planner::selectivity::curve::{Point, Scored, curve, operating_point, point, thresholds};
 use crate::planner::selectivity::features::{Cell, Feature, Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;

@@ -1,11 +1,11 @@
 //! Selectivity learned from the moments of a history: the table, the threshold, and how they do on other sessions.
 
+use crate::model::bootstrap::Resampling;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::moments::Moment;
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::backtest::{Backtest, backtest, judged_by};
-use crate::planner::selectivity::bootstrap::Resampling;
 use crate::planner::selectivity::curve::{Point, point};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::odds::{Named, Window, examples};

@@ -6,7 +6,6 @@
 //! candidate is worth fetching is read off a curve over the training sessions ([`curve`]).
 
 pub mod backtest;
-pub mod bootstrap;
 pub mod curve;
 pub mod features;
 pub mod file;

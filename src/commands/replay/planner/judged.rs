@@ -7,6 +7,7 @@ use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner
 use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{View, settle};
 use crate::error::Result;
+use crate::model::bootstrap::interval;
 use crate::model::finding::Verdict;
 use crate::model::fingerprint::{Observed, ToolCosts};
 use crate::model::history::Call;
@@ -18,7 +19,6 @@ use crate::planner::known_tools::KnownTools;
 use crate::planner::latencies::Latencies;
 use crate::planner::moments::moments;
 use crate::planner::plan::Scoring;
-use crate::planner::selectivity::bootstrap::interval;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::value_models::ValueModels;

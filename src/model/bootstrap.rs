@@ -1,6 +1,6 @@
 //! Intervals over sessions: what would have come out had other sessions of the same kind been recorded.
 //!
-//! Prefetches of one session are not independent, so a binomial interval over prefetches is too narrow. The bootstrap
+//! Calls of one session are not independent, so a binomial interval over calls is too narrow. The bootstrap
 //! draws whole sessions (Efron 1979, percentile interval). It is deterministic: the generator is SplitMix64 (Steele, Lea
 //! and Flood 2014) with a given seed, and sessions stand in a fixed order.
 
