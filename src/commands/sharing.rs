@@ -149,7 +149,10 @@ pub fn hide_places(fields: &mut Value) {
             inputs.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().for_each(|row| hide(row, "path"));
         }
         hide(inputs, "lake");
-        hide(inputs, "notes");
+        // What could not be read has to be said all the same.
+        for note in inputs.get_mut("notes").and_then(Value::as_array_mut).into_iter().flatten() {
+            *note = note.as_str().map(|note| Value::from(without_paths(note))).unwrap_or_default();
+        }
     }
     let reasons = fields.get_mut("data_quality").and_then(Value::as_object_mut).into_iter().flatten();
     reasons.for_each(|(_, row)| hide(row, "first"));
