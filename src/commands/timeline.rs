@@ -27,6 +27,7 @@ use crate::model::tokenizer::{Tokens, VOCABULARIES};
 use crate::model::trace::FileTrace;
 use crate::progress::Progress;
 use crate::report::numbers;
+use crate::visible::Shown as _;
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
@@ -157,7 +158,7 @@ impl Input {
             self.note([format!("{logs} left no timeline: no policy was replayed while they were there")]);
         }
         for (path, why) in unreadable {
-            self.note([format!("{} is missing from this report: {why}", path.display())]);
+            self.note([format!("{} is missing from this report: {why}", path.shown())]);
             self.listing.unreadable.push((path, why));
         }
         self.without_timeline = gone;

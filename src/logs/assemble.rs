@@ -93,6 +93,9 @@ fn facts(file: &SourceRows, names: &Names) -> Facts {
         // Copies of a message differ in what they know of it.
         facts.add(None, &[b"m", &row.id.0, &reader(row.chain), if row.id.is_some() { &[] } else { &all }]);
     }
+    if rows.calls.iter().any(|row| row.asked.is_some()) || !rows.messages.is_empty() {
+        facts.asks();
+    }
     for mark in &rows.marks {
         facts.add(Some(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
     }

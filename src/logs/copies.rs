@@ -12,12 +12,19 @@ pub struct Facts {
     said: Vec<(Id, Option<u32>)>,
     /// The sessions that the file speaks of. A fork says the same in the name of another session.
     sessions: Vec<Id>,
+    /// Whether the model was asked for anything in it.
+    asks: bool,
 }
 
 impl Facts {
     /// Adds a fact in these words.
     pub fn add(&mut self, record: Option<u32>, words: &[&[u8]]) {
         self.said.push((Id::of(&words.concat()), record));
+    }
+
+    /// Says that the model was asked for something.
+    pub fn asks(&mut self) {
+        self.asks = true;
     }
 
     /// Adds a session.
@@ -88,7 +95,7 @@ pub fn standings(mut files: Vec<Facts>) -> Vec<Standing> {
 type Places = IdMap<Id, Option<u32>>;
 
 /// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
-/// one was forked off, so between sessions only a part with something left out is a copy.
+/// one was forked off, so between sessions only a part with something left out is a copy, or one that asks for nothing.
 fn says_all(part: &Facts, whole: &Facts, places: &Places) -> bool {
     let mut furthest = None;
     for (id, _) in &part.said {
@@ -98,5 +105,5 @@ fn says_all(part: &Facts, whole: &Facts, places: &Places) -> bool {
     let up_to = |facts: &Facts, record| facts.said.partition_point(|&(_, at)| at <= record);
     let placed = |facts: &Facts, record| up_to(facts, record) - up_to(facts, None);
     let is_of_it = part.sessions.iter().all(|session| whole.sessions.binary_search(session).is_ok());
-    is_of_it || placed(part, Some(u32::MAX)) < placed(whole, furthest)
+    is_of_it || !part.asks || placed(part, Some(u32::MAX)) < placed(whole, furthest)
 }

@@ -1692,7 +1692,7 @@ fn calls_of_subagents_that_only_their_parent_repeats_are_checked_too() {
 fn nothing_at_all_is_no_saving() {
     let home = Home::new();
     home.write(".claude/projects/-p/a.jsonl", "{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"u\"}\n");
-    fails(&home, &words("all", &[]), Exit::Failed, &["no request to a model", "devboy ingest"]);
+    fails(&home, &words("all", &[]), Exit::Failed, &["no requests to a model", "devboy ingest"]);
     let out = home.run(&words("prompt-cache", &["--allow-empty"])).out;
     assert!(out.starts_with("prompt-cache: the log was billed nothing") && !out.contains("100.0 %"), "{out}");
 }

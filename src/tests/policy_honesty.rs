@@ -161,7 +161,9 @@ proptest! {
 #[test]
 fn usage_that_nobody_was_billed_is_refused_by_name() {
     let home = Home::new();
-    let usage = json!({ "input_tokens": 5_000_000_000_000_000_u64, "output_tokens": 9 });
+    // Each number may be one; a prompt of both is none.
+    let usage =
+        json!({ "input_tokens": 3_000_000_000_u64, "cache_read_input_tokens": 3_000_000_000_u64, "output_tokens": 9 });
     home.write(".claude/projects/-home-user-lantern/one.jsonl", log_with("s-one", &usage, &json!(5)));
     for policy in ["compaction", "history-trim", "prompt-cache"] {
         let document = home.json(&["replay", "--policy", policy]);

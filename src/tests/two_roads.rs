@@ -83,7 +83,7 @@ fn records(steps: &[Step], name: &str, agent: Option<&str>) -> Vec<Record> {
                 match way {
                     Way::Answers => add(answers(&call, body(*text)), &mut out),
                     Way::Fails => {
-                        add(fails(&call, "it could not be done, since the text to replace is not there"), &mut out)
+                        add(fails(&call, "it could not be done, since the text to replace is not there"), &mut out);
                     }
                     Way::Empty => add(answers(&call, ""), &mut out),
                     Way::Image => add(answers(&call, vec![image.clone()]), &mut out),

@@ -144,7 +144,7 @@ fn hold_conflicts(findings: &mut [Finding], precedence: &Precedence) {
         let rules: Vec<&str> = wanted[&key].iter().copied().collect();
         let settled = precedence.kept(finding.rule, &key).or_else(|| precedence.lost(finding.rule, &rules, &key));
         let gives_way = |rule: &&str| precedence.lost(rule, &[finding.rule], &key).is_some();
-        let disputed = || rules.iter().filter(|rule| **rule != finding.rule).any(|rule| !gives_way(&rule));
+        let disputed = || rules.iter().filter(|rule| **rule != finding.rule).any(|rule| !gives_way(rule));
         if let Some(reason) = settled {
             finding.verdict = Verdict::Hold(reason);
         } else if disputed() {

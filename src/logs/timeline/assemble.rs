@@ -60,7 +60,10 @@ fn facts(file: &FileTimeline) -> Facts {
         let agent = if place == Place::Inline { Id::NONE } else { agent };
         let (kind, message) = match &row.kind {
             RecordKind::Said => (0, Id::NONE),
-            RecordKind::Answered(answer) => (1, answer.message),
+            RecordKind::Answered(answer) => {
+                facts.asks();
+                (1, answer.message)
+            }
             RecordKind::Compacted { .. } => (2, Id::NONE),
             RecordKind::Cleared { .. } => (3, Id::NONE),
             RecordKind::Noted => (4, Id::NONE),
@@ -86,20 +89,18 @@ pub(super) struct File<'a> {
     pub(super) rows: &'a FileTimeline,
     /// Whether another file says all that this one does: then only the usage in it may say more.
     pub(super) is_repeated: bool,
-    /// Decides between copies: a file with requests, the one that began first, then the one that ended first; where
-    /// times do not tell, what the file says, never its name.
-    age: ([bool; 2], Millis, Millis, Id),
+    /// Decides between copies: the file that began first, then the one that ended first; where times do not tell, what
+    /// the file says, never its name.
+    age: (bool, Millis, Millis, Id),
     /// Where its symbols went.
     pub(super) symbols: Vec<Sym>,
 }
 
 impl<'a> File<'a> {
     fn new(source: &SourceTimeline<'a>, Standing { is_repeated, digest }: Standing) -> Self {
-        let is_request = |row: &RecordRow| matches!(row.kind, RecordKind::Answered(answer) if answer.is_request);
-        let is_silent = !source.file.rows.records.iter().any(is_request);
         let times = || source.file.rows.records.iter().map(|row| row.ts);
         let (first, last) = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME));
-        let age = ([is_repeated, is_silent], first, last, digest);
+        let age = (is_repeated, first, last, digest);
         Self { key: source.key, rows: source.file, is_repeated, age, symbols: Vec::new() }
     }
 

@@ -31,7 +31,10 @@ pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: 
     layers(report).write(out, format, width)?;
     heading(out, "who could do this")?;
     reaches(&report.reaches).write(out, format, width)?;
-    writeln!(out, "{REACHES_NOTE}")?;
+    if format == Format::Md {
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", format.sentence(REACHES_NOTE))?;
     for (what, groups) in [
         ("by endpoint", Arm::endpoints as fn(&Arm) -> &Vec<Group>),
         ("by shape", Arm::shapes),
