@@ -9,6 +9,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::visible::Shown as _;
+
 /// How long another program's lock is waited for.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 400 } else { 10_000 });
 /// How often to look whether it is gone.
@@ -261,7 +263,7 @@ pub fn has_ended(_: i32) -> bool {
 /// What speaks against keeping private files in a directory: somebody else could put files or links there.
 pub fn is_exposed(directory: &Path) -> Option<String> {
     let meta = fs::metadata(directory).ok()?;
-    exposed(&meta).map(|why| format!("{} {why}", directory.display()))
+    exposed(&meta).map(|why| format!("{} {why}", directory.shown()))
 }
 
 #[cfg(unix)]

@@ -240,11 +240,11 @@ fn compactions(file: &SourceRows) -> BTreeMap<u32, Vec<(u32, Id)>> {
 /// Each session once. The file in which it begins names its project.
 fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
     let mut rows: BTreeMap<Id, SessionRow> = BTreeMap::new();
-    let mut projects: BTreeMap<Id, (Millis, Id, Id)> = BTreeMap::new();
+    let mut projects: BTreeMap<Id, (bool, Millis, Id, Id)> = BTreeMap::new();
     for file in files {
         for row in &file.rows.rows.sessions {
-            if row.project.is_some() && !file.is_repeated {
-                let named = (row.ts_first, row.project, row.project_name);
+            if row.project.is_some() {
+                let named = (file.is_repeated, row.ts_first, row.project, row.project_name);
                 projects.entry(row.session).and_modify(|first| *first = named.min(*first)).or_insert(named);
             }
             rows.entry(row.session).and_modify(|known| known.merge(row, names)).or_insert(*row);
@@ -257,7 +257,7 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
         }
     }
     let session = |row: SessionRow| {
-        let (_, project, project_name) = projects.get(&row.session).copied().unwrap_or_default();
+        let (_, _, project, project_name) = projects.get(&row.session).copied().unwrap_or_default();
         let SessionRow { session: id, version, ts_first, ts_last, .. } = row;
         Session { id, project, project_name, version, ts_first, ts_last }
     };
