@@ -18,6 +18,7 @@ use crate::files;
 use crate::model::id::Id;
 use crate::model::journal::{Entry, Journal, JournalChange, Restore, Settled};
 use crate::model::trace::Millis;
+use crate::visible::Shown as _;
 
 /// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;
@@ -95,7 +96,7 @@ fn append(path: &Path, line: &impl Serialize) -> Result<()> {
     create_private(directory)?;
     if let Some(why) = files::is_exposed(directory) {
         let told = format!("{why}: the journal of changes has to be yours alone");
-        return Err(Error::failed(told).hint(format!("chmod go-w {}", directory.display())));
+        return Err(Error::failed(told).hint(format!("chmod go-w {}", directory.shown())));
     }
     // The journal is its own lock: it is never replaced.
     let mut file = lock(path)?;
