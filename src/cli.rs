@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{ArgMatches, Args, Parser, Subcommand};
 
 use crate::commands::sharing::Shared;
-use crate::commands::{annotate, completions, doctor, encode, ingest, man, mine, replay, tune};
+use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, replay, tune};
 use crate::context::Context;
 use crate::error::Kind;
 use crate::model::trace::Millis;
@@ -43,6 +43,7 @@ enum Command {
     Mine(mine::Args),
     Annotate(annotate::Args),
     Encode(encode::Args),
+    Decode(decode::Args),
     Ingest(ingest::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -197,6 +198,7 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
         Command::Mine(args) => mine::run(&args, context),
         Command::Annotate(args) => annotate::run(&args, context),
         Command::Encode(args) => encode::run(&args, context),
+        Command::Decode(args) => decode::run(&args, context),
         Command::Ingest(args) => ingest::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Completions(args) => completions::run(&args, context),

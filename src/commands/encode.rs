@@ -9,11 +9,14 @@ use crate::content::budget::{self, Request, Unfit};
 use crate::content::encode::{self, Attempt, Family, Knobs};
 use crate::content::inner_formats::{self, InnerFormat};
 use crate::content::knapsack;
+use crate::content::quotable::Quotable;
 use crate::content::rules::FormatRules;
 use crate::content::shape;
 use crate::content::subject::Subject;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::logs::endpoint::{Endpoints, Input};
+use crate::model::showing::{Kept, Showing};
 use crate::report::envelope;
 use crate::report::numbers::thousands;
 use crate::report::table::{Format, Table};
@@ -23,7 +26,9 @@ use crate::tokens::{Counter, Vocabulary};
 /// Write one body in every way and show what each costs.
 ///
 /// The body comes on standard input. Every encoding is read back: one that does not say what the body says is refused.
-/// With --print the winner itself goes to stdout; with --budget the body is cut to fit, and what is left out is said.
+/// With --print the winner itself goes to stdout, with --as any format; with --budget the body is cut to fit, and what is
+/// left out is said. If the body shows the text of files, only formats are chosen from which all of it can be quoted: --tool
+/// and --command tell what call answered with it, else its look decides.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Count tokens with this vocabulary.
@@ -38,6 +43,15 @@ pub struct Args {
     /// Print the winning text instead of the table.
     #[arg(long)]
     print: bool,
+    /// Print the body in this format, whatever it costs.
+    #[arg(long = "as", value_name = "FORMAT", conflicts_with_all = ["print", "budget"])]
+    as_format: Option<String>,
+    /// The tool that answered with the body.
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// The command that it ran.
+    #[arg(long, value_name = "TEXT")]
+    command: Option<String>,
     /// Cut the body to this many tokens and print what fits.
     #[arg(long, value_name = "TOKENS", requires = "fetch_rest", conflicts_with = "print")]
     budget: Option<u64>,
@@ -57,6 +71,10 @@ struct Candidate {
     family: Family,
     outcome: Attempt,
     tokens: Option<u64>,
+    /// What can be quoted from it.
+    kept: Kept,
+    /// Whether that is enough for this body.
+    is_quotable: bool,
 }
 
 /// Reads, encodes, proves, shows.
@@ -71,7 +89,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return fit(args, &text, (budget, call), knobs, &mut counter, context);
     }
     let subject = Subject::new(&text, shape::classify(text.as_bytes()));
-    let candidates = candidates(&subject, knobs, &mut counter);
+    if let Some(name) = &args.as_format {
+        context.out.write_all(encoded(format_named(name)?, &subject, knobs)?.as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    let endpoints = data.read("endpoints.toml", Endpoints::parse)?;
+    let input = Input { command: args.command.as_deref(), ..Input::default() };
+    let called = endpoints.file_text.showing(args.tool.as_deref().unwrap_or_default(), input);
+    let quotable = Quotable::of(&text);
+    let showing = called.min(quotable.look());
+    let candidates = candidates(&subject, knobs, (&quotable, showing), &mut counter);
     let baseline = counter.count(&text);
     let winner = winner(&candidates, args.extended_formats, baseline);
     if args.print {
@@ -104,6 +131,7 @@ impl Candidate {
         match (&self.outcome, self.family) {
             (Attempt::Refused, _) => "does not apply",
             (Attempt::Unproven, _) => "does not give the body back: not used",
+            (Attempt::Proven(_), _) if !self.is_quotable => "proven, but not quotable: not used",
             (Attempt::Proven(_), Family::Baseline) => "proven (a baseline, never chosen)",
             (Attempt::Proven(_), Family::Extended) => "proven (extended)",
             (Attempt::Proven(_), Family::Published) => "proven",
@@ -174,7 +202,33 @@ fn is_allowed(family: Family, extended: bool) -> bool {
     }
 }
 
-fn read_body(context: &mut Context<'_>) -> Result<String> {
+/// The format with this name.
+///
+/// # Errors
+/// If there is none.
+pub fn format_named(name: &str) -> Result<&'static encode::Format> {
+    let known = || {
+        Error::usage(format!("there is no format \"{name}\"")).hint(format!("formats: {}", encode::ids().join(", ")))
+    };
+    encode::find(name).map(|(_, format)| format).ok_or_else(known)
+}
+
+/// The body in one format.
+fn encoded(format: &encode::Format, subject: &Subject<'_>, knobs: Knobs) -> Result<String> {
+    match encode::attempt(format, subject, knobs) {
+        Attempt::Proven(text) => Ok(text),
+        Attempt::Refused => Err(Error::failed(format!("{} does not apply to this body", format.id))
+            .hint("`devboy encode` shows which formats do")),
+        Attempt::Unproven => Err(Error::failed(format!("{} does not give this body back", format.id))
+            .hint("such a format is never used; `devboy encode` shows the others")),
+    }
+}
+
+/// The text on standard input.
+///
+/// # Errors
+/// If there is none, or it is not UTF-8.
+pub fn read_body(context: &mut Context<'_>) -> Result<String> {
     let mut bytes = Vec::new();
     context.input.read_to_end(&mut bytes).map_err(|cause| Error::failed(format!("reading standard input: {cause}")))?;
     if bytes.is_empty() {
@@ -187,17 +241,26 @@ fn read_body(context: &mut Context<'_>) -> Result<String> {
     })
 }
 
-fn candidates(subject: &Subject<'_>, knobs: Knobs, counter: &mut Counter) -> Vec<Candidate> {
+fn candidates(
+    subject: &Subject<'_>,
+    knobs: Knobs,
+    (quotable, showing): (&Quotable<'_>, Showing),
+    counter: &mut Counter,
+) -> Vec<Candidate> {
     let candidate = |format: &encode::Format| {
         let outcome = encode::attempt(format, subject, knobs);
-        let tokens = if let Attempt::Proven(text) = &outcome { Some(counter.count(text)) } else { None };
-        Candidate { id: format.id, family: format.family, outcome, tokens }
+        let (tokens, kept) = match &outcome {
+            Attempt::Proven(text) => (Some(counter.count(text)), quotable.kept(text)),
+            Attempt::Refused | Attempt::Unproven => (None, Kept::Nothing),
+        };
+        let is_quotable = kept.suits(showing);
+        Candidate { id: format.id, family: format.family, outcome, tokens, kept, is_quotable }
     };
     encode::REGISTER.iter().map(candidate).collect()
 }
 
 fn winner(candidates: &[Candidate], extended: bool, baseline: u64) -> Option<&Candidate> {
-    let allowed = candidates.iter().filter(|candidate| is_allowed(candidate.family, extended));
+    let allowed = candidates.iter().filter(|candidate| is_allowed(candidate.family, extended) && candidate.is_quotable);
     let cheaper = allowed.filter(|candidate| candidate.tokens.is_some_and(|t| t < baseline));
     cheaper.min_by_key(|candidate| candidate.tokens)
 }
@@ -219,7 +282,7 @@ fn inner_words(subject: &Subject<'_>) -> String {
 }
 
 fn table(candidates: &[Candidate], baseline: u64, winner: Option<&Candidate>) -> Table {
-    let mut table = Table::new(&["format", "#tokens", "#saved", "", "proof"]);
+    let mut table = Table::new(&["format", "#tokens", "#saved", "", "quotable", "proof"]);
     for candidate in candidates {
         let saved = candidate.tokens.map(|tokens| {
             let share = if baseline == 0 { 0.0 } else { 100.0 * (1.0 - tokens as f64 / baseline as f64) };
@@ -230,6 +293,7 @@ fn table(candidates: &[Candidate], baseline: u64, winner: Option<&Candidate>) ->
             candidate.tokens.map(thousands).unwrap_or_default(),
             saved.unwrap_or_default(),
             if winner.is_some_and(|winner| winner.id == candidate.id) { "chosen".to_owned() } else { String::new() },
+            candidate.text().map_or("", |_| candidate.kept.key()).to_owned(),
             candidate.state().to_owned(),
         ]);
     }
@@ -250,6 +314,8 @@ fn write_json(
             "family": format!("{:?}", candidate.family).to_lowercase(),
             "proven": candidate.text().is_some(),
             "state": candidate.state(),
+            "quotable": candidate.text().map(|_| candidate.kept.key()),
+            "eligible": candidate.text().is_some() && candidate.is_quotable,
             "tokens": candidate.tokens,
             "bytes": candidate.text().map(str::len),
         })

@@ -5,6 +5,7 @@ use crate::content::encode::{self, Family};
 use crate::error::Result;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{contexts, totals, uses};
+use crate::model::body_facts::Encoding;
 use crate::model::body_shape::BodyShape;
 use crate::model::event::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan, Stand, What as Kind};
 use crate::model::history::History;
@@ -206,7 +207,9 @@ impl Laid {
         let response = &self.tape.responses[index as usize];
         let counting = scenario.sessions[response.session as usize].counting;
         let published = |format: u8| encode::REGISTER[format as usize].family == Family::Published;
-        let rows = self.tape.encodings_of(response).iter().filter(|row| published(row.format)).take(u8::MAX.into());
+        let showing = response.body_at_hand.showing;
+        let eligible = |row: &&Encoding| published(row.format) && row.kept.suits(showing);
+        let rows = self.tape.encodings_of(response).iter().filter(eligible).take(u8::MAX.into());
         rows.map(|row| EncodedTokens {
             format: row.format,
             depth: row.depth,

@@ -4,6 +4,7 @@
 pub mod annotate;
 pub mod completions;
 pub mod config;
+pub mod decode;
 pub mod doctor;
 pub mod encode;
 pub mod ingest;

@@ -13,6 +13,7 @@ pub mod markdown;
 pub mod near_ref;
 pub mod numbered;
 pub mod outline;
+pub mod quotable;
 pub mod range_ref;
 pub mod rules;
 pub mod shape;

@@ -1,6 +1,7 @@
 //! The facts about one body, all of them made while its text is there.
 
 use crate::content::encode::{self, Attempt, Format, Knobs};
+use crate::content::quotable::Quotable;
 use crate::content::stretches::{Stretch, stretches};
 use crate::content::subject::Subject;
 use crate::content::{inner_formats, legacy, near_ref, shape};
@@ -8,6 +9,7 @@ use crate::logs::timeline::Gauge;
 use crate::model::body_facts::{BodyFacts, Encoding, Line, Size, Tokens};
 use crate::model::body_shape::BodyShape;
 use crate::model::id::Id;
+use crate::model::showing::Kept;
 use crate::model::tokenizer::{Bpe, VOCABULARIES};
 use crate::tokens::{Counter, Vocabulary};
 
@@ -77,15 +79,27 @@ impl Desk {
 
     fn add_encodings(&mut self, text: &str, shape: BodyShape, facts: &mut BodyFacts) {
         let subject = Subject::new(text, shape);
+        let quotable = Quotable::of(text);
+        let mut lossy = Vec::new();
         for (number, format) in encode::REGISTER.iter().enumerate() {
-            self.add_format(number as u8, format, &subject, facts);
+            self.add_format(number as u8, format, (&subject, &quotable), facts, &mut lossy);
         }
+        facts.look = quotable.look();
+        facts.texts = quotable.texts(&lossy);
         facts.published = legacy::published_output(text, shape).map(|(_, text)| self.measure(&text));
         facts.near = near_ref::signature(text, &mut |piece| self.measure(piece));
         facts.lines = self.lines(text);
     }
 
-    fn add_format(&mut self, number: u8, format: &Format, subject: &Subject<'_>, facts: &mut BodyFacts) {
+    /// Adds what a format makes of the body; texts from which not all of it can be quoted are added to `lossy`.
+    fn add_format(
+        &mut self,
+        number: u8,
+        format: &Format,
+        (subject, quotable): (&Subject<'_>, &Quotable<'_>),
+        facts: &mut BodyFacts,
+        lossy: &mut Vec<(u8, String)>,
+    ) {
         let mut last = None;
         for depth in 0..=if format.by_depth { DEPTH_MAX } else { 0 } {
             let knobs = Knobs { recursion_depth: depth.into(), ..self.knobs };
@@ -94,7 +108,11 @@ impl Desk {
                 Attempt::Unproven => facts.unproven += 1,
                 Attempt::Proven(text) if last.as_ref() == Some(&text) => {}
                 Attempt::Proven(text) => {
-                    facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text) });
+                    let kept = quotable.kept(&text);
+                    facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });
+                    if kept == Kept::Nothing {
+                        lossy.push((number, text.clone()));
+                    }
                     last = Some(text);
                 }
             }

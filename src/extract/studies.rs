@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use crate::content::encode::Knobs;
-use crate::content::hints;
+use crate::content::{hints, quotable};
 use crate::extract::body::Desk;
 use crate::logs::body::Study;
 use crate::model::body_facts::BodyFacts;
@@ -68,6 +68,13 @@ impl Study for Student<'_> {
     fn body(&mut self, id: Id, text: &[u8]) {
         if let Some(desk) = self.desk.as_mut().filter(|_| self.studies.is_new(id)) {
             self.found.push(desk.facts(id, text));
+        }
+    }
+
+    fn quote(&mut self, call: Id, text: &str) {
+        if self.studies.is_new(BodyFacts::quoted_by(call)) {
+            let facts = BodyFacts::quote(call, self.studies.vocabularies, quotable::quoted_texts(text));
+            self.found.push(facts);
         }
     }
 

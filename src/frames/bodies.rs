@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use arrow_array::RecordBatch;
 
 use crate::frames::columns::{Column, Columns, Outcome, blobs, bools, f32s, ids, texts, u8s, u16s, u32s};
-use crate::model::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Size};
+use crate::model::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Size, Text};
 use crate::model::id::{Id, IdMap};
 use crate::model::names::Names;
+use crate::model::showing::{Kept, Showing};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 2] = [("bodies", 1), ("encodings", 1)];
+pub const VERSIONS: [(&str, u32); 2] = [("bodies", 2), ("encodings", 2)];
 
 /// The batch of one of [`TABLES`]; `formats` are the names of the formats by number.
 pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<RecordBatch> {
@@ -62,6 +63,8 @@ fn body_columns(facts: &[&BodyFacts]) -> Vec<Column> {
         ("published_cl100k", u32s(each().map(|row| row.published.unwrap_or_default().tokens[1])), false),
         ("near_witness", blobs(each().map(|row| row.near.as_ref().map(pack_near).unwrap_or_default())), false),
         ("line_witnesses", blobs(each().map(|row| pack_lines(&row.lines))), false),
+        ("look", u8s(each().map(|row| row.look as u8)), false),
+        ("texts", blobs(each().map(|row| pack_texts(&row.texts))), false),
     ]
 }
 
@@ -79,6 +82,7 @@ fn read_bodies(columns: &Columns<'_>, facts: &mut Vec<BodyFacts>) -> Outcome<()>
     let (published_o200k, published_cl100k) = (columns.u32("published_o200k")?, columns.u32("published_cl100k")?);
     let unproven = columns.u16("unproven")?;
     let (near, lines) = (columns.blobs("near_witness")?, columns.blobs("line_witnesses")?);
+    let (look, texts) = (columns.u8("look")?, columns.blobs("texts")?);
     facts.extend((0..columns.0.num_rows()).map(|row| BodyFacts {
         body: body.at(row),
         sha: sha.at(row),
@@ -103,12 +107,15 @@ fn read_bodies(columns: &Columns<'_>, facts: &mut Vec<BodyFacts>) -> Outcome<()>
         encodings: Vec::new(),
         near: unpack_near(near.value(row)),
         lines: unpack_lines(lines.value(row)),
+        look: Showing::from_number(look.value(row)),
+        texts: unpack_texts(texts.value(row)),
     }));
     Ok(())
 }
 
 fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
-    let each = || facts.iter().flat_map(|row| row.encodings.iter().map(move |encoding| (row.body, encoding)));
+    let of_body = || facts.iter().flat_map(|row| row.encodings.iter().map(move |encoding| (row, encoding)));
+    let each = || of_body().map(|(body, encoding)| (body.body, encoding));
     let mut names = Names::default();
     let symbols: Vec<_> = formats.iter().map(|id| names.intern(id)).collect();
     vec![
@@ -118,6 +125,8 @@ fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
         ("bytes", u32s(each().map(|(_, row)| row.size.bytes)), false),
         ("tokens_o200k", u32s(each().map(|(_, row)| row.size.tokens[0])), false),
         ("tokens_cl100k", u32s(each().map(|(_, row)| row.size.tokens[1])), false),
+        ("kept", u8s(each().map(|(_, row)| row.kept as u8)), false),
+        ("lost", blobs(of_body().map(|(body, row)| pack_lost(&body.texts, row.format))), false),
     ]
 }
 
@@ -132,11 +141,14 @@ fn read_encodings(
     let (body, format) = (columns.ids("body")?, columns.syms("format", &mut names)?);
     let (depth, bytes) = (columns.u8("depth")?, columns.u32("bytes")?);
     let (o200k, cl100k) = (columns.u32("tokens_o200k")?, columns.u32("tokens_cl100k")?);
+    let (kept, lost) = (columns.u8("kept")?, columns.blobs("lost")?);
     for (row, format) in format.into_iter().enumerate() {
         let known = numbers.get(names.text(format)).zip(place.get(&body.at(row)));
         let Some((&format, &place)) = known else { continue };
         let size = Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] };
-        facts[place].encodings.push(Encoding { format, depth: depth.value(row), size });
+        let kept = Kept::from_number(kept.value(row));
+        facts[place].encodings.push(Encoding { format, depth: depth.value(row), size, kept });
+        unpack_lost(lost.value(row), format, &mut facts[place].texts);
     }
     Ok(())
 }
@@ -183,6 +195,34 @@ fn unpack_lines(bytes: &[u8]) -> Vec<Line> {
     let mut packed = Packed(bytes);
     let next = || Some(Line { number: packed.u32()?, text: packed.id()?, size: packed.size()? });
     std::iter::from_fn(next).collect()
+}
+
+/// Hashes of lines.
+fn pack_texts(texts: &[Text]) -> Vec<u8> {
+    texts.iter().flat_map(|text| text.hash.to_le_bytes()).collect()
+}
+
+fn unpack_texts(bytes: &[u8]) -> Vec<Text> {
+    let mut packed = Packed(bytes);
+    std::iter::from_fn(|| Some(Text { hash: packed.u32()?, lost_in: 0 })).collect()
+}
+
+/// One bit per line that a format loses; nothing if it loses none.
+fn pack_lost(texts: &[Text], format: u8) -> Vec<u8> {
+    let is_lost = |text: &Text| text.lost_in >> format & 1 == 1;
+    if !texts.iter().any(is_lost) {
+        return Vec::new();
+    }
+    let byte = |texts: &[Text]| (0..).zip(texts).fold(0, |byte, (bit, text)| byte | u8::from(is_lost(text)) << bit);
+    texts.chunks(8).map(byte).collect()
+}
+
+fn unpack_lost(bytes: &[u8], format: u8, texts: &mut [Text]) {
+    for (texts, byte) in texts.chunks_mut(8).zip(bytes) {
+        for (bit, text) in texts.iter_mut().enumerate() {
+            text.lost_in |= u32::from(byte >> bit & 1) << format;
+        }
+    }
 }
 
 /// The skeleton, then per field: value, whether it is plain, both sizes.

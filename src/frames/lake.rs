@@ -49,7 +49,7 @@ const BATCH_ROWS: usize = 1 << 16;
 /// Rows per group when writing.
 const GROUP_ROWS: usize = 1 << 20;
 /// Columns of hashes: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 13] = [
+const HASH_COLUMNS: [&str; 14] = [
     "call",
     "message",
     "body",
@@ -59,6 +59,7 @@ const HASH_COLUMNS: [&str; 13] = [
     "path",
     "near_witness",
     "line_witnesses",
+    "texts",
     "value",
     "values",
     "words",

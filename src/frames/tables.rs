@@ -10,6 +10,7 @@ use crate::frames::columns::{
 };
 use crate::model::id::Id;
 use crate::model::names::{Names, Sym};
+use crate::model::showing::Showing;
 use crate::model::trace::{
     Answered, Asked, CallRow, ChainKey, Handle, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow,
     Status, Usage,
@@ -22,7 +23,7 @@ pub const SCHEMA_VERSION: u32 = 4;
 pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 1), ("messages", 1), ("marks", 1), ("sessions", 1)];
+pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 2), ("messages", 1), ("marks", 1), ("sessions", 1)];
 
 /// Rows of several files, each with the number of its source.
 pub type Tagged<'a> = [(u32, &'a Rows)];
@@ -130,6 +131,7 @@ fn call_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
         ("handle_bytes", u8s(each(files, of, move |row| asked(row).handle.bytes)), false),
         ("handle_o200k", u8s(each(files, of, move |row| asked(row).handle.tokens[0])), false),
         ("handle_cl100k", u8s(each(files, of, move |row| asked(row).handle.tokens[1])), false),
+        ("showing", u8s(each(files, of, move |row| asked(row).showing as u8)), false),
         ("answered_record", optional_u32s(each(files, of, |row| row.answered.map(|half| half.record))), true),
         ("answered_block", u32s(each(files, of, move |row| answered(row).block)), false),
         ("answered_ts", i64s(each(files, of, move |row| answered(row).ts)), false),
@@ -153,6 +155,7 @@ const NEVER_ASKED: Asked = Asked {
     endpoint: Sym(0),
     path: Id::NONE,
     handle: Handle { short: 0, bytes: 0, tokens: [0; 2] },
+    showing: Showing::Lines,
 };
 const NEVER_ANSWERED: Answered = Answered {
     record: 0,
@@ -239,6 +242,7 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
     let (endpoint, path) = (columns.syms("endpoint", names)?, columns.ids("path")?);
     let (short, handle_bytes) = (columns.u32("handle_short")?, columns.u8("handle_bytes")?);
     let (o200k, cl100k) = (columns.u8("handle_o200k")?, columns.u8("handle_cl100k")?);
+    let showing = columns.u8("showing")?;
     let (answered_record, answered_block) = (columns.u32("answered_record")?, columns.u32("answered_block")?);
     let (answered_ts, chars, bytes) = (columns.i64("answered_ts")?, columns.u32("chars")?, columns.u32("bytes")?);
     let body = columns.ids("body")?;
@@ -263,6 +267,7 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
                 bytes: handle_bytes.value(row),
                 tokens: [o200k.value(row), cl100k.value(row)],
             },
+            showing: Showing::from_number(showing.value(row)),
         }),
         answered: answered_record.is_valid(row).then(|| Answered {
             record: answered_record.value(row),

@@ -558,6 +558,7 @@ fn unplaced(call: &Canonical) -> Call {
         endpoint: asked.endpoint,
         path: asked.path,
         handle: asked.handle,
+        showing: asked.showing,
     }
 }
 

@@ -15,6 +15,8 @@ pub trait Study {
     fn body(&mut self, id: Id, text: &[u8]);
     /// The `tool_use` id of a call.
     fn call(&mut self, id: &[u8]) -> Handle;
+    /// What the call quotes of earlier results.
+    fn quote(&mut self, call: Id, text: &str);
 }
 
 /// How much of a body is held as text.

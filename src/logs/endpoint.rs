@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::logs::shell::Commands;
+use crate::logs::showing::FileText;
 
 /// The shipped list of words.
 #[cfg(test)]
@@ -25,6 +26,8 @@ pub struct Input<'a> {
     pub command: Option<&'a str>,
     /// What is to be fetched.
     pub url: Option<&'a str>,
+    /// In what form a search is to answer.
+    pub output_mode: Option<&'a str>,
 }
 
 /// `rules/endpoints.toml` as it is written.
@@ -38,6 +41,7 @@ struct Lists {
     git_options_with_value: BTreeSet<String>,
     git_commands: Vec<String>,
     hosts: Vec<String>,
+    file_text: FileText,
 }
 
 /// How a program is called that runs another one.
@@ -62,6 +66,8 @@ pub struct Endpoints {
     git_commands: BTreeMap<String, String>,
     /// Class by the last two labels of a host.
     hosts: BTreeMap<String, String>,
+    /// Who shows the text of files.
+    pub file_text: FileText,
 }
 
 impl Endpoints {
@@ -93,6 +99,7 @@ impl Endpoints {
             git_options_with_value: lists.git_options_with_value,
             git_commands: prefixed("git", lists.git_commands),
             hosts: prefixed("web", lists.hosts),
+            file_text: lists.file_text,
         })
     }
 
@@ -202,7 +209,7 @@ fn without_options<'w>(mut arguments: &'w [String], with_value: &BTreeSet<String
 }
 
 /// A program by its first word, as it is listed.
-fn program_of(word: &str) -> Cow<'_, str> {
+pub(super) fn program_of(word: &str) -> Cow<'_, str> {
     let word =
         if word.bytes().any(|byte| byte.is_ascii_uppercase()) { word.to_lowercase().into() } else { Cow::from(word) };
     match word.strip_suffix(".exe") {

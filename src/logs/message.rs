@@ -10,12 +10,14 @@ use memchr::memmem;
 use crate::json::{self, Cursor, Fault, RawStr, Shape};
 use crate::logs::body::{Body, Measured, Study, WINDOW_BYTES};
 use crate::logs::endpoint::{Endpoints, Input};
+use crate::logs::quoted::quoted;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::model::body_shape::BodyShape;
 use crate::model::damage::Reason;
 use crate::model::id::{Id, IdSet};
+use crate::model::showing::Showing;
 use crate::model::trace::{Answered, Handle, NO_TIME, ResultKind, Status, Usage};
 
 /// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
@@ -53,6 +55,8 @@ pub struct Ask {
     pub path: Option<Vec<u8>>,
     /// Its name in telemetry and hints.
     pub handle: Handle,
+    /// How its result shows the text of files.
+    pub showing: Showing,
 }
 
 /// What the `message` of the record at hand contributes.
@@ -250,16 +254,23 @@ impl<'v> Draft<'v> {
         let fields = InputFields::of(input);
         let command = fields.command.and_then(text_of);
         let url = fields.url.and_then(text_of);
-        let class = self.guide.endpoints.class(&tool, Input { command: command.as_deref(), url: url.as_deref() });
-        let endpoint = class.into_owned();
+        let output_mode = fields.output_mode.and_then(text_of);
+        let words = Input { command: command.as_deref(), url: url.as_deref(), output_mode: output_mode.as_deref() };
+        let endpoint = self.guide.endpoints.class(&tool, words).into_owned();
+        let showing = self.guide.endpoints.file_text.showing(&tool, words);
         let path = fields.path().and_then(RawStr::decode).filter(|path| !path.is_empty());
         let handle = match (&mut self.study, id) {
             (Some(study), Some(id)) => study.call(&id.decode().unwrap_or_default()),
             _ => Handle::default(),
         };
         let call = id.map(id_of).unwrap_or_default();
+        if let Some(study) = &mut self.study
+            && let Some(text) = quoted(input, &self.guide.vocabulary.quoting_arguments)
+        {
+            study.quote(call, &text);
+        }
         self.values.input(self.asked.len(), input);
-        self.asked.push(Ask { call, tool, input_bytes: saturate(input.len() as u64), endpoint, path, handle });
+        self.asked.push(Ask { call, tool, input_bytes: saturate(input.len() as u64), endpoint, path, handle, showing });
     }
 
     fn draft_answered(&mut self, id: Option<RawStr<'_>>, failed: bool, kind: ResultKind) {
@@ -422,6 +433,7 @@ fn read_tokens(cursor: &mut Cursor<'_>, damage: &mut Vec<Reason>) -> Outcome<u64
 pub struct InputFields<'a> {
     command: Option<RawStr<'a>>,
     url: Option<RawStr<'a>>,
+    output_mode: Option<RawStr<'a>>,
     /// By rank: `file_path`, `path`, `notebook_path`.
     paths: [Option<RawStr<'a>>; 3],
 }
@@ -446,6 +458,7 @@ impl<'a> InputFields<'a> {
             let field = match key.0 {
                 b"command" => &mut self.command,
                 b"url" => &mut self.url,
+                b"output_mode" => &mut self.output_mode,
                 b"file_path" => &mut self.paths[0],
                 b"path" => &mut self.paths[1],
                 b"notebook_path" => &mut self.paths[2],

@@ -255,7 +255,7 @@ impl<'v> Extractor<'v> {
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
         for ask in std::mem::take(&mut self.draft.asked) {
-            let Ask { call, tool, input_bytes, endpoint, path, handle } = ask;
+            let Ask { call, tool, input_bytes, endpoint, path, handle, showing } = ask;
             if !tool.starts_with("mcp__") {
                 self.draft.builtin_calls.insert(call);
             }
@@ -264,7 +264,7 @@ impl<'v> Extractor<'v> {
             let tool = self.trace.names.intern(&tool);
             let endpoint = self.trace.names.intern(&endpoint);
             let path = path.map_or(Id::NONE, |path| path_id(&path, envelope));
-            let asked = Asked { record, block, message, tool, chain, ts, input_bytes, endpoint, path, handle };
+            let asked = Asked { record, block, message, tool, chain, ts, input_bytes, endpoint, path, handle, showing };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
             blocks.push(block);
         }

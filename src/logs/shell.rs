@@ -21,6 +21,10 @@ pub struct Commands<'a> {
     end_marks: Vec<Vec<u8>>,
     /// Whether a comment was met so far.
     pub has_comment: bool,
+    /// Whether the last command reads what the one before writes.
+    pub is_piped: bool,
+    /// The same for the next one.
+    pipes: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,12 +38,15 @@ impl Iterator for Commands<'_> {
 
     fn next(&mut self) -> Option<Vec<String>> {
         while let Some(byte) = self.take() {
+            let is_pipe = byte == b'|' && self.rest.first() != Some(&b'|');
             let ends = self.step(byte);
             if ends && !self.words.is_empty() {
+                self.is_piped = std::mem::replace(&mut self.pipes, is_pipe);
                 return Some(std::mem::take(&mut self.words));
             }
         }
         self.end_word();
+        self.is_piped = self.pipes;
         (!self.words.is_empty()).then(|| std::mem::take(&mut self.words))
     }
 }
@@ -54,6 +61,8 @@ impl<'a> Commands<'a> {
             target: None,
             end_marks: Vec::new(),
             has_comment: false,
+            is_piped: false,
+            pipes: false,
         }
     }
 

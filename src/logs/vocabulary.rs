@@ -22,6 +22,8 @@ pub struct Vocabulary {
     pub file_read_tools: BTreeSet<String>,
     /// Tools that change a file (published list).
     pub file_mutate_tools: BTreeSet<String>,
+    /// Arguments by which an edit quotes the text that it replaces.
+    pub quoting_arguments: BTreeSet<String>,
     /// Older names of tools, and the names that they go by now.
     pub tool_aliases: BTreeMap<String, String>,
     /// Starts of an error result that mean "the user said no".

@@ -3,6 +3,7 @@
 //! Facts follow from the text alone, so a body that many calls return is looked at once.
 
 use crate::model::id::Id;
+use crate::model::showing::{Kept, Showing};
 pub use crate::model::tokenizer::{Size, Tokens};
 
 /// One proven way to write the body.
@@ -14,6 +15,17 @@ pub struct Encoding {
     pub depth: u8,
     /// Size of the encoded text.
     pub size: Size,
+    /// What of the body can be quoted from it.
+    pub kept: Kept,
+}
+
+/// A line that can be quoted from the body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Text {
+    /// Hash of the line, white space around it left out. For counting: two lines may share one.
+    pub hash: u32,
+    /// The formats whose encoding does not show the line as it is, one bit each by number in the register.
+    pub lost_in: u32,
 }
 
 /// A top-level field of a JSON object, as far as a near-reference needs it.
@@ -92,4 +104,20 @@ pub struct BodyFacts {
     pub near: Option<NearSignature>,
     /// For numbered lines: the lines.
     pub lines: Vec<Line>,
+    /// How the body shows the text of files, by its look alone.
+    pub look: Showing,
+    /// The lines that can be quoted, by hash.
+    pub texts: Vec<Text>,
+}
+
+impl BodyFacts {
+    /// Facts about what a call quotes: they are no facts about a body, but kept like them under a name of their own.
+    pub fn quote(call: Id, counted: u8, texts: Vec<Text>) -> Self {
+        Self { body: Self::quoted_by(call), counted, texts, ..Self::default() }
+    }
+
+    /// The name under which is kept what a call quotes.
+    pub fn quoted_by(call: Id) -> Id {
+        Id::of(&[b"quoted by ", call.0.as_slice()].concat())
+    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::Id;
 use crate::model::names::Sym;
+use crate::model::showing::Showing;
 use crate::model::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, is_within};
 
 /// One tool call.
@@ -47,6 +48,8 @@ pub struct Call {
     pub path: Id,
     /// Its name in telemetry and hints.
     pub handle: Handle,
+    /// How the result shows the text of files, as far as the input tells.
+    pub showing: Showing,
 }
 
 impl Call {

@@ -25,6 +25,7 @@ pub mod prefetches;
 pub mod projection;
 pub mod reach;
 pub mod savings;
+pub mod showing;
 pub mod significance;
 pub mod stats;
 pub mod timeline;

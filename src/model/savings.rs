@@ -139,6 +139,25 @@ pub fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+/// Edits that quote what a result of their context showed before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Quotes {
+    /// Edits of which every line was shown, the first and the last perhaps in part.
+    pub edits: u64,
+    /// Of these, edits with a line that was sent only in an encoding that does not hold it as it stood.
+    pub at_risk: u64,
+}
+
+impl Quotes {
+    /// Adds an edit: for each of its lines whether it was shown, and then whether it was sent as it stood.
+    pub fn add(&mut self, lines: &[Option<bool>]) {
+        let inner = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
+        let quotes = inner.iter().all(Option::is_some) && lines.iter().any(Option::is_some);
+        self.edits += u64::from(quotes);
+        self.at_risk += u64::from(quotes && lines.contains(&Some(false)));
+    }
+}
+
 /// Tokens that exact references alone would save.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Bounds {

@@ -10,6 +10,7 @@ use crate::model::body_facts::Size;
 use crate::model::damage::Damage;
 use crate::model::id::{Id, IdMap};
 use crate::model::names::{Names, Sym};
+use crate::model::showing::Showing;
 use crate::model::tokenizer::VOCABULARIES;
 use crate::model::values::Values;
 
@@ -137,6 +138,8 @@ pub struct Asked {
     pub path: Id,
     /// The handle by which a hint can name the call; not made by a light reading.
     pub handle: Handle,
+    /// How its result shows the text of files, as far as the input tells.
+    pub showing: Showing,
 }
 
 /// The name of a call in telemetry and in hints.

@@ -12,6 +12,7 @@ use crate::model::event::{Event, EventLog, NO_FORMAT, What};
 use crate::model::id::{Id, IdHasher, IdMap};
 use crate::model::names::Sym;
 use crate::model::savings::LayerId;
+use crate::model::showing::{Kept, Showing};
 use crate::model::tokenizer::VOCABULARIES;
 use crate::model::trace::Handle;
 use crate::replay::runs::Windows;
@@ -74,6 +75,7 @@ impl<'l> Recorded<'l> {
             range_lines_min: usize::MAX,
             encodings: Vec::new(),
             windows: Windows::default(),
+            quotes: Vec::new(),
         };
         let (bodies, encoded) = self.bodies(events, &mut tape);
         let mut fresh = tape.facts.len() as u32;
@@ -137,9 +139,12 @@ impl<'l> Recorded<'l> {
             outcome,
             ran,
             handle: Handle { short: event.call, bytes: 0, tokens: [tokens; VOCABULARIES.len()] },
+            showing: Showing::Nothing,
             body_at_hand: BodyAtHand {
                 raw: raw(event),
                 shape: event.shape,
+                // What was recorded was eligible.
+                showing: Showing::Nothing,
                 shares_lines: false,
                 preview: false,
                 encodings,
@@ -152,13 +157,14 @@ impl<'l> Recorded<'l> {
         let listed = self.log.encodings_of(event).iter();
         let mut encodings: Vec<Encoding> = listed
             .filter(|row| usize::from(row.format) < encode::REGISTER.len())
-            .map(|row| Encoding { format: row.format, depth: row.depth, size: size(row.tokens) })
+            .map(|row| Encoding { format: row.format, depth: row.depth, size: size(row.tokens), kept: Kept::Nothing })
             .collect();
         if encodings.is_empty() && matches!(event.layer, LayerId::L1 | LayerId::L2) {
             encodings.extend(recorded_format(event).map(|format| Encoding {
                 format,
                 depth: 0,
                 size: size(event.sent),
+                kept: Kept::Nothing,
             }));
         }
         encodings.sort_by_key(|row| (row.format, row.depth));

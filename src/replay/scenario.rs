@@ -168,7 +168,7 @@ impl Scenario {
         let format = self.endpoints[response.endpoint as usize].template?;
         let depth = self.sessions[response.session as usize].depth;
         let rows = tape.encodings_of(response).iter().filter(|row| row.format == format && row.depth <= depth);
-        rows.max_by_key(|row| row.depth)
+        rows.max_by_key(|row| row.depth).filter(|row| row.kept.suits(response.body_at_hand.showing))
     }
 
     /// The cheapest encoding that the router may choose for a body, with its tokens.
@@ -185,7 +185,8 @@ impl Scenario {
             // Of a format that depends on the depth, the deepest row that is not too deep holds; rows stand in order.
             let next = encodings.get(place + 1);
             let deeper = |next: &Encoding| next.format == encoding.format && next.depth <= policy.depth;
-            if !allowed || encoding.depth > policy.depth || next.is_some_and(deeper) {
+            let quotable = encoding.kept.suits(response.body_at_hand.showing);
+            if !allowed || !quotable || encoding.depth > policy.depth || next.is_some_and(deeper) {
                 continue;
             }
             let tokens = policy.counting.tokens(&encoding.size);

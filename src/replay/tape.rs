@@ -6,6 +6,7 @@ use crate::model::body_facts::{BodyFacts, Encoding, Size};
 use crate::model::history::{Call, History};
 use crate::model::id::{Id, IdMap};
 use crate::model::names::Names;
+use crate::model::showing::Showing;
 use crate::model::trace::{Handle, ResultKind, Status};
 use crate::replay::runs::Windows;
 
@@ -73,6 +74,8 @@ pub struct Response {
     pub ran: bool,
     /// Name in hints.
     pub handle: Handle,
+    /// How the result shows the text of files, as far as the call tells.
+    pub showing: Showing,
     /// What every decision asks about the body, at hand; see [`Tape::derive`].
     pub body_at_hand: BodyAtHand,
 }
@@ -91,6 +94,8 @@ pub struct BodyAtHand {
     pub raw: Size,
     /// Number of the shape.
     pub shape: u8,
+    /// How the text of files stands in it, by call and look: only encodings that suit it are sent.
+    pub showing: Showing,
     /// Whether another response of its context shows a window of lines that it shows. To all others references to lines
     /// cannot come, nor go from them: they are passed over, which changes nothing but the time.
     pub shares_lines: bool,
@@ -151,6 +156,8 @@ pub struct Tape {
     pub encodings: Vec<Encoding>,
     /// Runs of lines of all bodies; see [`Tape::derive`].
     pub windows: Windows,
+    /// What calls quote of earlier results: index of the response of the call, hashes of the lines; in order.
+    pub quotes: Vec<(u32, Vec<u32>)>,
 }
 
 impl Tape {
@@ -163,6 +170,7 @@ impl Tape {
         kind_of: &dyn Fn(&str) -> ToolKind,
         range_lines_min: usize,
     ) -> Self {
+        let quotes = quotes(history, &facts);
         let (facts, place) = in_order_of_use(history, facts);
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut known = std::collections::BTreeMap::new();
@@ -185,6 +193,7 @@ impl Tape {
                 outcome: outcome(call, body.is_some()),
                 ran: call.ran(),
                 handle: call.handle,
+                showing: call.showing,
                 body_at_hand: BodyAtHand::default(),
             });
         }
@@ -192,7 +201,8 @@ impl Tape {
             history.evictions.iter().map(|eviction| (eviction.before as u32, eviction.call as u32)).collect();
         evictions.sort_unstable();
         let (encodings, windows) = (Vec::new(), Windows::default());
-        let mut tape = Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows };
+        let mut tape =
+            Self { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows, quotes };
         tape.derive();
         tape
     }
@@ -210,8 +220,9 @@ impl Tape {
         for (response, shares_lines) in self.responses.iter_mut().zip(shares) {
             if let Some(facts) = self.facts.get(response.body as usize) {
                 let encodings = place[response.body as usize];
-                let BodyFacts { raw, shape, preview, .. } = *facts;
-                response.body_at_hand = BodyAtHand { raw, shape, shares_lines, preview, encodings };
+                let BodyFacts { raw, shape, preview, look, .. } = *facts;
+                let showing = response.showing.min(look);
+                response.body_at_hand = BodyAtHand { raw, shape, showing, shares_lines, preview, encodings };
             }
         }
     }
@@ -248,6 +259,15 @@ impl Tape {
     pub fn facts_of(&self, response: &Response) -> &BodyFacts {
         self.facts.get(response.body as usize).unwrap_or(&NOTHING)
     }
+}
+
+/// What the calls of a history quote.
+fn quotes(history: &History, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
+    let is_quote = |facts: &&BodyFacts| facts.raw == Size::default() && !facts.texts.is_empty();
+    let quotes: IdMap<Id, &BodyFacts> = facts.iter().filter(is_quote).map(|facts| (facts.body, facts)).collect();
+    let quoted_by = |call: &Call| quotes.get(&BodyFacts::quoted_by(call.id));
+    let hashes = |facts: &BodyFacts| facts.texts.iter().map(|text| text.hash).collect();
+    (0..).zip(&history.calls).filter_map(|(index, call)| Some((index, hashes(quoted_by(call)?)))).collect()
 }
 
 /// The facts in the order in which calls first need them, so that a replay walks through memory instead of jumping about

@@ -129,7 +129,7 @@ fn numbers_are_written_where_they_do_not_follow() {
     let body = "     8→fn main() {\n     9→    work();\n    10→}\n    11→\n    12→// x\n    20→a\n    21→b";
     assert_written("numbered_compact", body, "     8→fn main() {\n    work();\n10→}\n\n// x\n20→a\nb");
     let tabs = "98\tx\n99\t\ty\n100\tz\n101\tw\n";
-    assert_written("numbered_compact", tabs, "98\tx\n\ty\n100\tz\nw\n");
+    assert_written("numbered_compact", tabs, "[→ stands for a tab]\n98→x\n\ty\n100→z\nw\n");
 }
 
 #[test]
@@ -168,19 +168,19 @@ fn numbered_lines_know_where_they_are() {
 fn hits_stand_below_their_path() {
     let body =
         "src/a.rs:1:use x;\nsrc/a.rs-2-\nsrc/a.rs-3-fn f() {\n--\nsrc/a.rs:7:x()\nb.rs:1:x\nc.rs:1:x\nc.rs:2:x\nend";
-    let expected = "src/a.rs:\n1:use x;\n \n fn f() {\n--\n7:x()\nb.rs:1:x\nc.rs:\n1:x\n2:x\nend";
+    let expected = "src/a.rs:\n1:use x;\n\nfn f() {\n--\n7:x()\n[end]\nb.rs:1:x\nc.rs:\n1:x\n2:x\n[end]\nend";
     assert_written("grouped_paths", body, expected);
 }
 
 #[test]
 fn hits_in_one_file_need_no_heading() {
-    assert_written("grouped_paths", "7:a\n8-b\n9- c\n10-d\n11-e\n--\n20-x", "7:a\n b\n  c\n10-d\n e\n--\n20-x");
+    assert_written("grouped_paths", "7:a\n8-b\n9- c\n10-d\n11-e\n--\n20-x", "7:a\nb\n c\n10-d\ne\n--\n20-x");
 }
 
 #[test]
 fn context_lines_may_have_a_directory_of_their_own() {
     let body = "a/b.rs:7:x\n/w/a/b.rs-8-y\na/b.rs-9-z: w\n/w/a/b.rs-10-y\n";
-    assert_written("grouped_paths", body, "[context lines without ':' are from /w/]\na/b.rs:\n7:x\n y\n z: w\n10-y\n");
+    assert_written("grouped_paths", body, "[context lines without ':' are from /w/]\na/b.rs:\n7:x\ny\nz: w\n10-y\n");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn paths_stand_below_their_directory() {
 #[test]
 fn lines_that_look_like_part_of_a_group_end_it() {
     let body = "a.rs:1:x\na.rs:2:y\n 3 z\n7:pathless\nb.rs:\n8:more\nd/:\n9:x";
-    let expected = "a.rs:\n1:x\n2:y\n[end]\n 3 z\n7:pathless\nb.rs:\n[end]\n8:more\nd/:\n[end]\n9:x";
+    let expected = "a.rs:\n1:x\n2:y\n[end]\n 3 z\n7:pathless\n[end]\nb.rs:\n[end]\n8:more\n[end]\nd/:\n[end]\n9:x";
     assert_written("grouped_paths", body, expected);
     assert_written("grouped_paths", "a.rs:7:x\na.rs-08-y", "a.rs:\n7:x\n08-y");
     let names = "/w/src/main/a.rs\n/w/src/main/b.rs\n/w/src/main/[end]";

@@ -18,6 +18,7 @@ use crate::model::body_shape::BodyShape;
 use crate::model::id::Id;
 use crate::model::reach::Reach;
 use crate::model::savings::{LayerId, Tally};
+use crate::model::showing::{Kept, Showing};
 use crate::model::trace::Handle;
 use crate::replay::{
     BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Piece, Response, Scenario, SessionProfile, Tape,
@@ -44,7 +45,12 @@ pub(super) fn prose(name: u8, tokens: u32) -> BodyFacts {
 pub(super) fn encoded(mut facts: BodyFacts, shape: BodyShape, format: &str, tokens: u32) -> BodyFacts {
     facts.shape = shape as u8;
     (facts.columns, facts.items, facts.fields, facts.key_stability) = (4, 40, 40, 1.0);
-    facts.encodings.push(Encoding { format: encode::find(format).unwrap().0, depth: 0, size: size(tokens) });
+    facts.encodings.push(Encoding {
+        format: encode::find(format).unwrap().0,
+        depth: 0,
+        size: size(tokens),
+        kept: Kept::Lines,
+    });
     facts
 }
 
@@ -65,7 +71,17 @@ impl Story {
         let sessions = vec![SessionProfile { model: String::new(), class: AgentClass::Default }; 2];
         let (responses, evictions, encodings) = (Vec::new(), Vec::new(), Vec::new());
         let (windows, range_lines_min) = (Windows::default(), RANGE_LINES_MIN);
-        let tape = Tape { responses, evictions, facts, endpoints, sessions, range_lines_min, encodings, windows };
+        let tape = Tape {
+            responses,
+            evictions,
+            facts,
+            endpoints,
+            sessions,
+            range_lines_min,
+            encodings,
+            windows,
+            quotes: Vec::new(),
+        };
         Self { tape, settings: Effective::built_in().settings }
     }
 
@@ -79,6 +95,7 @@ impl Story {
     pub(super) fn show(mut self, body: u32, with: impl FnOnce(&mut Response)) -> Self {
         let handle = Handle { short: 0, bytes: 8, tokens: [4, 4] };
         let mut response = Response {
+            showing: Showing::Nothing,
             body,
             endpoint: 0,
             session: 0,
@@ -344,7 +361,7 @@ fn templates_act_only_where_they_are_active_known_and_cheaper() {
 fn the_depth_of_the_session_decides_which_deep_encoding_holds() {
     let deep = encode::find("pipeline_deep_mckp").unwrap().0;
     let mut facts = encoded(prose(1, 500), BodyShape::NestedObject, "json_compact", 450);
-    let row = |depth, tokens| Encoding { format: deep, depth, size: size(tokens) };
+    let row = |depth, tokens| Encoding { format: deep, depth, size: size(tokens), kept: Kept::Lines };
     facts.encodings.extend([row(0, 440), row(2, 430), row(6, 100)]);
     let at = |profile: &str| {
         let story = Story::new(vec![facts.clone()]).set("profiles.agent.active", &format!("\"{profile}\""));

@@ -11,6 +11,7 @@ use crate::extract::Desk;
 use crate::model::body_facts::BodyFacts;
 use crate::model::id::Id;
 use crate::model::savings::Expanded;
+use crate::model::showing::Showing;
 use crate::model::trace::Handle;
 use crate::replay::{
     BodyAtHand, Decision, Endpoint, Options, Outcome, Response, Run, Scenario, SessionProfile, Tape, ToolKind, What,
@@ -53,6 +54,7 @@ impl Read {
                 outcome: Outcome::Answer,
                 ran: true,
                 handle,
+                showing: Showing::Rows,
                 body_at_hand: BodyAtHand::default(),
             });
         }
@@ -66,6 +68,7 @@ impl Read {
             range_lines_min: RANGE_LINES_MIN,
             encodings: Vec::new(),
             windows: Windows::default(),
+            quotes: Vec::new(),
         };
         let mut read = Self { texts: shown.iter().map(|(text, _)| text.clone()).collect(), tape };
         read.tape.derive();

@@ -11,10 +11,10 @@ use crate::model::body_shape::BodyShape;
 use crate::model::history::Call;
 use crate::model::id::Id;
 use crate::model::reach::Reach;
-use crate::model::savings::{Expanded, LayerId, Tally};
+use crate::model::savings::{Expanded, LayerId, Quotes, Tally};
 use crate::model::trace::Millis;
 use crate::replay::{
-    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay, replay_expanded,
+    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, quotes, replay, replay_expanded,
 };
 use crate::report::replay::{self as report, Arm, Distribution, Group, JsonBaselines, ReplayReport};
 use crate::settings::Settings;
@@ -64,7 +64,10 @@ pub fn report(laid: &Laid, settings: &Settings, reaches: &Reaches) -> ReplayRepo
         claim: published_claim(tape, &everything[0], &answered),
         paper: laid.paper.clone(),
         json,
-        arms: vec![arm(PUBLISHED, laid, &ledger, hints), arm(EXTENDED, laid, &extended_ledger, extended_hints)],
+        arms: vec![
+            arm(PUBLISHED, laid, &ledger, hints, quotes(tape, &published)),
+            arm(EXTENDED, laid, &extended_ledger, extended_hints, quotes(tape, &extended)),
+        ],
         reach: reaches.chosen().id.clone(),
         reaches: reaches.all.iter().map(|reach| reached(laid, reach, &everything)).collect(),
     }
@@ -110,7 +113,7 @@ fn summary(laid: &Laid, scenario: &Scenario) -> report::Input {
     }
 }
 
-fn arm(name: &str, laid: &Laid, ledger: &Ledger, expanded: Expanded) -> Arm {
+fn arm(name: &str, laid: &Laid, ledger: &Ledger, expanded: Expanded, quotes: Quotes) -> Arm {
     let groups = |tallies: BTreeMap<String, Tally>| {
         let some = tallies.into_iter().filter(|(_, tally)| tally.count() > 0);
         some.map(|(name, tally)| Group { name, tally }).collect::<Vec<_>>()
@@ -129,6 +132,7 @@ fn arm(name: &str, laid: &Laid, ledger: &Ledger, expanded: Expanded) -> Arm {
     Arm {
         name: name.to_owned(),
         total: ledger.total,
+        quotes,
         hints: [ledger.references, ledger.near_refs, ledger.range_refs],
         expanded,
         endpoints: groups(endpoints),

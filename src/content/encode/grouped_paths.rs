@@ -4,22 +4,22 @@
 //! src/a.rs-11-fn main() {          src/a.rs:
 //! src/a.rs:12:    work();          11-fn main() {
 //! src/a.rs-13-    more();          12:    work();
-//! src/a.rs-14-}               =>        more();
-//! src/b/c.rs                        }
+//! src/a.rs-14-}               =>       more();
+//! src/b/c.rs                       }
 //! src/b/d.rs                       src/b/:
 //! src/b/e.rs                       c.rs
 //!                                  d.rs
 //!                                  e.rs
 //! ```
 //!
-//! Under the heading `path:` stand rows `12:hit` and `13-context`; a row that begins with a blank is the context line
-//! with the next number. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put where
-//! lines of the body could be taken for part of a group. Some search tools write paths relative to the working
+//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next
+//! number, as it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put
+//! where lines of the body could be taken for part of a group. Some search tools write paths relative to the working
 //! directory only where a colon follows, so that context lines without one have a directory more; the first line then
 //! names it.
 
 mod directories;
-mod lines;
+pub mod lines;
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ use lines::{Hits, Item, Row, has_candidates, row_number};
 pub const FORMAT: Format = Format { id: "grouped_paths", family: Family::Extended, by_depth: false, encode, decode };
 
 /// Ends a group in front of text that could be taken for part of it.
-const END: &str = "[end]";
+pub const END: &str = "[end]";
 /// Separates groups of search hits that are not adjacent.
 const GAP: &str = "--";
 /// The first line, if context lines without a colon have a directory of their own; it and `]` follow.
@@ -64,8 +64,8 @@ fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
     let mut at = 0;
     while at < items.len() {
         at += match items[at] {
-            Item::Row(row) => writer.row(row, lines[at], repeats(&items[at + 1..], row.path)),
-            Item::Text(line) => writer.text(line),
+            Item::Row(row) => writer.row(row, lines[at], &items[at + 1..]),
+            Item::Text(line) => writer.text(line, at + 1 == items.len()),
             Item::Path => writer.paths(&lines[at..at + paths(&items[at..])]),
         };
     }
@@ -128,12 +128,11 @@ impl<'a> Writer<'a> {
     }
 
     /// A line as it stands.
-    fn text(&mut self, line: &'a str) -> usize {
+    fn text(&mut self, line: &'a str, ends_body: bool) -> usize {
         let gap = line == GAP && !matches!(self.group, Group::Directory(_));
         let taken = match self.group {
-            Group::None => self.continues(line),
-            Group::File(_) => self.continues(line) || row_number(line).is_some(),
             Group::Directory(_) => !line.is_empty(),
+            group => continues(group, self.previous, line, ends_body),
         };
         if taken && !gap {
             self.end();
@@ -142,18 +141,13 @@ impl<'a> Writer<'a> {
         if !gap {
             self.group = Group::None;
         }
-        self.previous = row_number(line).map(|(number, _)| number);
-        self.colon = line.ends_with(':').then_some(line).filter(|line| row_number(line).is_none());
+        self.previous = None;
+        self.colon = line.ends_with(':').then_some(line);
         1
     }
 
-    /// Whether a line would be read as the next context line.
-    fn continues(&self, line: &str) -> bool {
-        line.starts_with(' ') && self.previous.is_some()
-    }
-
-    /// A row of a search result, under a heading if there are `more` of its file.
-    fn row(&mut self, row: Row<'a>, line: &'a str, more: bool) -> usize {
+    /// A row of a search result with the items that follow it, under a heading if the next one is of the same file.
+    fn row(&mut self, row: Row<'a>, line: &'a str, rest: &[Item<'_>]) -> usize {
         let inside = match self.group {
             Group::File(path) => path == row.path,
             Group::None => row.path.is_empty(),
@@ -162,15 +156,16 @@ impl<'a> Writer<'a> {
         if row.path.is_empty() && !inside {
             self.end();
         } else if !inside {
-            if !more {
-                return self.text(line);
+            if !repeats(rest, row.path) {
+                return self.text(line, rest.is_empty());
             }
             self.line(&format!("{}:", row.path));
             (self.group, self.previous, self.saved) = (Group::File(row.path), None, true);
         }
-        match row.text_after(self.previous, self.every) {
+        let text = row.text_after(self.previous, self.every);
+        match text.filter(|text| continues(self.group, self.previous, text, rest.is_empty())) {
             Some(text) => {
-                self.line(&format!(" {text}"));
+                self.line(text);
                 self.saved = true;
             }
             None => self.line(row.shown),
@@ -183,16 +178,23 @@ impl<'a> Writer<'a> {
     fn paths(&mut self, lines: &[&'a str]) -> usize {
         let mut at = 0;
         for (start, end, length) in directories(lines) {
-            lines[at..start].iter().for_each(|line| _ = self.text(line));
+            lines[at..start].iter().for_each(|line| _ = self.text(line, false));
             let directory = &lines[start][..length];
             self.line(&format!("{directory}:"));
             (self.group, self.previous, self.saved) = (Group::Directory(directory), None, true);
             lines[start..end].iter().for_each(|line| self.line(&line[length..]));
             at = end;
         }
-        lines[at..].iter().for_each(|line| _ = self.text(line));
+        lines[at..].iter().for_each(|line| _ = self.text(line, false));
         lines.len()
     }
+}
+
+/// Whether a line that is no row, heading or mark is the context line behind the line `previous`. An empty line ends a
+/// list of hits without paths, and the last line of a body only ends the one before.
+fn continues(group: Group<'_>, previous: Option<u32>, line: &str, ends_body: bool) -> bool {
+    let in_file = matches!(group, Group::File(_));
+    previous.is_some() && (!line.is_empty() || in_file && !ends_body)
 }
 
 fn decode(text: &str) -> Option<Meaning> {
@@ -213,9 +215,7 @@ fn decode(text: &str) -> Option<Meaning> {
         }
         let in_directory = matches!(group, Group::Directory(_));
         let row = row_number(line).filter(|_| !in_directory);
-        let follows = previous.and_then(|previous| previous.checked_add(1)).filter(|_| line.starts_with(' '));
         if row.is_none()
-            && follows.is_none()
             && let Some(heading) = read_heading(line, lines.peek().copied())
         {
             (group, previous) = (heading, None);
@@ -224,12 +224,14 @@ fn decode(text: &str) -> Option<Meaning> {
         if !std::mem::take(&mut first) {
             out.push('\n');
         }
-        let shown = follows.map_or(Cow::Borrowed(line), |number| Cow::Owned(format!("{number}-{}", &line[1..])));
-        let number = row.map(|(number, _)| number).or(follows);
+        let is_next = row.is_none() && line != GAP && continues(group, previous, line, lines.peek().is_none());
+        let next = previous.filter(|_| is_next).and_then(|previous| previous.checked_add(1));
+        let shown = next.map_or(Cow::Borrowed(line), |number| Cow::Owned(format!("{number}-{line}")));
+        let number = row.map(|(number, _)| number).or(next);
         match group {
             Group::File(path) if number.is_some() => {
                 let is_hit = shown.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(':');
-                out.extend(if is_hit { ["", path, ":"] } else { [context_of(line), path, "-"] });
+                out.extend(if is_hit { ["", path, ":"] } else { [context_of(&shown), path, "-"] });
             }
             Group::Directory(directory) if !line.is_empty() => out.push_str(directory),
             Group::File(_) if line == GAP => {}

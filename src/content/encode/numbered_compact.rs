@@ -11,6 +11,11 @@
 //!                                [end]
 //! (12 lines)                     (12 lines)
 //! ```
+//!
+//! Behind a tab, a line of the file that begins with a tab would look like the number left out and a line that begins with
+//! none. If there is such a line, numbers are written with `→` in place of the tab, and the first line says so.
+
+use std::borrow::Cow;
 
 use crate::content::encode::{Family, Format, Knobs};
 use crate::content::numbered::{self, Head};
@@ -21,6 +26,8 @@ pub const FORMAT: Format = Format { id: "numbered_compact", family: Family::Exte
 
 /// Ends a sequence in front of text that is not numbered.
 const END: &str = "[end]";
+/// The first line, if numbers are written with `→` that have a tab in the body.
+const TABS: &str = "[→ stands for a tab]";
 
 /// The last numbered line, from which the next one follows.
 #[derive(Clone, Copy)]
@@ -61,9 +68,32 @@ impl Sequence {
 
 fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
     let text = subject.text;
-    if !numbered::has_sequence(text) {
+    if !numbered::has_sequence(text) || text.starts_with(TABS) {
         return None;
     }
+    if !has_shifted(text) {
+        return Some(write(text, knobs));
+    }
+    let arrows = replaced(text, "\t", "→")?;
+    Some(format!("{TABS}\n{}", write(&arrows, knobs)))
+}
+
+/// Whether a line behind a tab begins with one.
+fn has_shifted(text: &str) -> bool {
+    let shifted = |(head, line): (Head<'_>, &str)| head.separator == "\t" && line.starts_with('\t');
+    text.split('\n').filter_map(numbered::split).any(shifted)
+}
+
+/// The text with another separator behind its numbers; none if some number has that one already.
+fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
+    let line = |line| {
+        let Some((head, rest)) = numbered::split(line) else { return Some(Cow::Borrowed(line)) };
+        (head.separator == from).then(|| Cow::Owned([&line[..head.width()], to, rest].concat()))
+    };
+    text.split('\n').map(line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
+}
+
+fn write(text: &str, knobs: Knobs) -> String {
     let every = u32::try_from(knobs.numbered_every).unwrap_or(u32::MAX);
     let last = text.len() - text.rsplit('\n').next().map_or(0, str::len);
     let mut out = String::with_capacity(text.len());
@@ -106,7 +136,7 @@ fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
             }
         });
     }
-    Some(out)
+    out
 }
 
 /// Whether a line of a sequence that is written without its number is taken for nothing else.
@@ -115,6 +145,13 @@ fn reads_as_text(line: &str, ends_body: bool) -> bool {
 }
 
 fn decode(text: &str) -> Option<Meaning> {
+    match text.strip_prefix(TABS).and_then(|rest| rest.strip_prefix('\n')) {
+        Some(rest) => replaced(&read(rest)?, "→", "\t").map(Meaning::Text),
+        None => read(text).map(Meaning::Text),
+    }
+}
+
+fn read(text: &str) -> Option<String> {
     let last = text.len() - text.rsplit('\n').next().map_or(0, str::len);
     let mut out = String::with_capacity(text.len() * 3 / 2);
     let mut sequence: Option<Sequence> = None;
@@ -152,7 +189,7 @@ fn decode(text: &str) -> Option<Meaning> {
             out.push('\n');
         }
     }
-    numbered.then_some(Meaning::Text(out))
+    numbered.then_some(out)
 }
 
 fn push_blanks(out: &mut String, blanks: usize) {

@@ -63,6 +63,7 @@ pub fn json(report: &ReplayReport) -> Value {
             "savings": tally_json(&arm.total),
             "hints": { "exact": exact, "near": near, "lines": lines },
             "hints_expanded": arm.expanded,
+            "later_edits": { "quoting": arm.quotes.edits, "at_risk": arm.quotes.at_risk },
             "endpoints": groups(&arm.endpoints),
             "shapes": groups(&arm.shapes),
             "projects": groups(&arm.projects),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Tally};
+use crate::model::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Quotes, Tally};
 use crate::report::numbers::thousands;
 
 pub use json::{json, reaches_json, tally_json};
@@ -77,6 +77,8 @@ pub struct Arm {
     pub name: String,
     /// All responses.
     pub total: Tally,
+    /// Later edits that quote what was shown.
+    pub quotes: Quotes,
     /// Answers by exact references, near-references, references to lines.
     pub hints: [u64; 3],
     /// What expanding them gave.

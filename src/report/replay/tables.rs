@@ -170,6 +170,14 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
             thousands(different)
         ));
     }
+    for arm in &report.arms {
+        lines.push(format!(
+            "{}: of {} later edits that quote lines of a result, {} quote a line that was not sent as it stood",
+            arm.name,
+            thousands(arm.quotes.edits),
+            thousands(arm.quotes.at_risk)
+        ));
+    }
     for (count, what) in [
         (input.failures, "failed, refused or cancelled calls are shown as they are"),
         (input.mixed, "answers with images are shown as they are"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::END;
+use super::{END, GAP};
 
 /// Longest path, in bytes.
 const PATH_BYTES_MAX: usize = 512;
@@ -15,27 +15,38 @@ const DIGITS_MAX: usize = 9;
 
 /// A line of a search result.
 #[derive(Clone, Copy)]
-pub(super) struct Row<'a> {
+pub struct Row<'a> {
     /// The file as hits spell it; empty where only one file was searched.
-    pub(super) path: &'a str,
-    pub(super) number: u32,
+    pub path: &'a str,
+    /// The number of the line.
+    pub number: u32,
     /// The number, what separates it, and the text.
-    pub(super) shown: &'a str,
+    pub shown: &'a str,
 }
 
 impl<'a> Row<'a> {
-    /// The text of a context line that follows the line `previous`, if its number can be left out.
+    /// What stands behind the number and its separator: the line of the file.
+    pub fn text(&self) -> &'a str {
+        let text = self.shown.trim_start_matches(|c: char| c.is_ascii_digit());
+        text.get(1..).unwrap_or_default()
+    }
+
+    /// The text of a context line that follows the line `previous`, if it can stand there without its number: it is
+    /// taken for no row, heading or mark.
     pub(super) fn text_after(&self, previous: Option<u32>, every: u32) -> Option<&'a str> {
         let follows = previous.is_some_and(|previous| previous.checked_add(1) == Some(self.number));
         let canonical = !self.shown.starts_with('0') && !self.number.is_multiple_of(every);
-        let text = self.shown.trim_start_matches(|c: char| c.is_ascii_digit());
-        (follows && canonical).then(|| text.strip_prefix('-'))?
+        let is_context = self.shown.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('-');
+        let text = self.text();
+        let plain = !text.ends_with(':') && text != END && text != GAP && row_number(text).is_none();
+        (follows && canonical && is_context && plain).then_some(text)
     }
 }
 
 /// What a line of a body is.
 #[derive(Clone, Copy)]
-pub(super) enum Item<'a> {
+pub enum Item<'a> {
+    /// Any other line.
     Text(&'a str),
     /// A hit or a line of its context.
     Row(Row<'a>),
@@ -84,15 +95,15 @@ fn is_path(line: &str) -> bool {
 }
 
 /// The search hits of a body: what its other lines are read against.
-pub(super) struct Hits<'a> {
+pub struct Hits<'a> {
     paths: HashSet<&'a str>,
     /// What context lines without a colon write in front of the path.
-    pub(super) context: &'a str,
+    pub context: &'a str,
 }
 
 impl<'a> Hits<'a> {
     /// Looks for hits in a body.
-    pub(super) fn find(text: &'a str) -> Self {
+    pub fn find(text: &'a str) -> Self {
         let paths: HashSet<&str> = text.split('\n').filter_map(hit).map(|row| row.path).collect();
         let mut hits = Self { paths, context: "" };
         if !hits.paths.is_empty() {
@@ -103,6 +114,11 @@ impl<'a> Hits<'a> {
         hits
     }
 
+    /// Whether there is any.
+    pub fn is_some(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
     /// What stands before the path of a hit at the end of this path; empty if it is one as it stands.
     fn directory_before(&self, path: &'a str) -> Option<&'a str> {
         let starts = std::iter::once(0).chain(memchr::memchr_iter(b'/', path.as_bytes()).map(|slash| slash + 1));
@@ -110,7 +126,7 @@ impl<'a> Hits<'a> {
     }
 
     /// What a line of the body is.
-    pub(super) fn read(&self, line: &'a str) -> Item<'a> {
+    pub fn read(&self, line: &'a str) -> Item<'a> {
         if let Some((number, _)) = row_number(line) {
             return Item::Row(Row { path: "", number, shown: line });
         }

@@ -1,0 +1,35 @@
+//! `devboy decode`: an encoded text on standard input, read back to the body that it stands for.
+
+use crate::cli::Exit;
+use crate::commands::encode::{format_named, read_body};
+use crate::content::subject::Meaning;
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// Read an encoded text back to the body that it stands for.
+///
+/// The text comes on standard input, the body goes to stdout: byte for byte for formats of text, as compact JSON for formats of
+/// JSON, with tables drawn tight for csv_from_md.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The format in which it is written.
+    #[arg(long = "as", value_name = "FORMAT")]
+    format: String,
+}
+
+/// Reads, decodes, writes.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let format = format_named(&args.format)?;
+    let text = read_body(context)?;
+    let meaning = (format.decode)(&text).ok_or_else(|| {
+        Error::failed(format!("the text on standard input is no {}", format.id))
+            .hint(format!("`devboy encode --as {}` writes one", format.id))
+    })?;
+    let body = match meaning {
+        Meaning::Json(json) => json.compact(),
+        Meaning::Markdown(document) => document.tight(),
+        Meaning::Text(text) => text,
+    };
+    context.out.write_all(body.as_bytes())?;
+    Ok(Exit::Done)
+}
