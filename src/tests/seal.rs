@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::frames::seal::Seal;
+use super::harness::{Home, session};
+use crate::frames::lake::Lake;
+use crate::frames::seal::{Seal, secret_file};
 use crate::model::id::Id;
 use crate::model::words;
 
@@ -56,4 +58,68 @@ fn without_the_secret_no_word_is_found() {
     let on_disk: Vec<u64> = words.iter().map(|word| seal.seal_u64(words::hash(word))).collect();
     assert_eq!(on_disk.iter().filter(|hash| guessed.contains(hash)).count(), 0);
     assert_eq!(on_disk.iter().filter(|hash| guessed.contains(&seal.open_u64(**hash))).count(), words.len());
+}
+
+const LOG: &str = ".claude/projects/-home-u-p/one.jsonl";
+const QUESTIONS: [&[&str]; 3] = [&["mine", "tools"], &["mine", "edges"], &["replay", "--policy", "prompt-cache"]];
+
+/// What a command answers, without what it says about its input.
+fn answer(home: &Home, question: &[&str]) -> (serde_json::Value, String) {
+    let mut report = home.json(&[question, &["--reproducible"]].concat());
+    let inputs = report.as_object_mut().unwrap().remove("inputs").unwrap_or_default();
+    (report, inputs["notes"].to_string())
+}
+
+fn move_lake(from: &Home, to: &Home) {
+    std::fs::create_dir_all(to.lake()).unwrap();
+    for entry in std::fs::read_dir(from.lake()).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), to.lake().join(entry.file_name())).unwrap();
+    }
+}
+
+/// The same logs under two secrets: every answer is the same, and no bytes on disk are.
+#[test]
+fn answers_do_not_depend_on_the_secret() {
+    let homes = [Home::new(), Home::new()];
+    for home in &homes {
+        home.write(LOG, session("one", 12));
+    }
+    for question in QUESTIONS {
+        let [one, other] = homes.each_ref().map(|home| answer(home, question).0);
+        assert_eq!(one, other, "{question:?}");
+    }
+    let [one, other] = homes.each_ref().map(|home| std::fs::read(secret_file(&home.lake())).unwrap());
+    assert!(one.len() == 32 && one != other);
+    let ids = homes.each_ref().map(|home| Lake::open(&home.lake()).unwrap().manifest().sources.len());
+    assert_eq!(ids, [1, 1]);
+}
+
+/// A lake that is carried off without its secret still counts, and knows nothing by name.
+#[test]
+fn without_its_secret_a_lake_still_counts() {
+    let home = Home::new();
+    home.write(LOG, session("one", 12));
+    let known: Vec<_> = QUESTIONS.iter().map(|question| answer(&home, question).0).collect();
+    let sources = |home: &Home| Lake::open(&home.lake()).unwrap().manifest().sources.clone();
+    let thief = Home::new();
+    std::fs::create_dir_all(thief.path(".claude/projects")).unwrap();
+    move_lake(&home, &thief);
+    let stolen = answer(&thief, QUESTIONS[0]).0;
+    assert_eq!(stolen, known[0]);
+    assert!(sources(&home).keys().all(|key| !sources(&thief).contains_key(key)));
+}
+
+/// A secret that is gone costs a reading of the logs, and that is said.
+#[test]
+fn a_lost_secret_is_told_and_the_logs_are_read_anew() {
+    let home = Home::new();
+    home.write(LOG, session("one", 12));
+    let known: Vec<_> = QUESTIONS.iter().map(|question| answer(&home, question).0).collect();
+    std::fs::remove_file(secret_file(&home.lake())).unwrap();
+    let (again, notes) = answer(&home, QUESTIONS[0]);
+    assert!(again == known[0] && notes.contains("sealed by another secret"), "{notes}");
+    for (question, known) in QUESTIONS.iter().zip(&known) {
+        let (again, notes) = answer(&home, question);
+        assert!(again == *known && !notes.contains("sealed"), "{question:?}: {notes}");
+    }
 }
