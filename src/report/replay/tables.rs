@@ -170,7 +170,7 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
             thousands(different)
         ));
     }
-    for arm in &report.arms {
+    for arm in report.arms.iter().filter(|arm| arm.quotes.edits > 0) {
         lines.push(format!(
             "{}: of {} later edits that quote lines of a result, {} quote a line that was not sent as it stood",
             arm.name,
