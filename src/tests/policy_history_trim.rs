@@ -491,7 +491,7 @@ proptest! {
 
     /// What is remembered from request to request changes nothing.
     #[test]
-    fn a_plan_on_what_is_remembered_is_the_plan((letters, tokens) in conversations(), keep_recent in 0..5_u32, budget in 0..9_000_u32) {
+    fn a_plan_on_what_is_remembered_is_the_plan((letters, tokens) in conversations(), keep_recent in 0..5_u32, budget in 1..9_000_u32) {
         let mut messages = told(&letters);
         for (message, tokens) in messages.iter_mut().zip(tokens) {
             (message.text_tokens, message.text_chars) = (tokens, 3 * tokens);
