@@ -10,11 +10,10 @@ use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::judged::trail;
 use crate::commands::replay::planner::learned::Planner;
 use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog, NO_FORMAT, Plan, Stand};
+use crate::model::event::{Event, EventLog, Plan};
 use crate::model::id::Id;
 use crate::model::names::Names;
 use crate::model::prefetches::Trace;
-use crate::model::savings::LayerId;
 use crate::model::trace::{NO_TIME, Status};
 use crate::replay::Scenario;
 
@@ -91,24 +90,7 @@ fn unknown(names: &mut Names, trace: &Trace) -> Event {
         tool,
         endpoint: tool,
         path: if trace.is_path { trace.input as u32 } else { 0 },
-        body: Id::NONE,
-        bytes: 0,
         shape: BodyShape::Unknown as u8,
-        inner_formats: 0,
-        depth: 0,
-        columns: 0,
-        rows: 0,
-        items: 0,
-        key_stability: f32::NAN,
-        layer: LayerId::L3,
-        format: NO_FORMAT,
-        baseline: 0,
-        sent: 0,
-        weight: 1.0,
-        mixed: false,
-        stand: Stand::default(),
-        handle_tokens: 0,
-        plan: Plan::default(),
-        encodings: (0, 0),
+        ..Event::default()
     }
 }
