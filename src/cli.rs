@@ -1,6 +1,7 @@
 //! The command line: which commands there are, the flags they share, and the way from arguments to an exit code.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Parser, Subcommand};
 
@@ -9,6 +10,7 @@ use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man
 use crate::context::Context;
 use crate::error::Kind;
 use crate::model::trace::Millis;
+use crate::pseudonyms::Pseudonyms;
 use crate::report::table::{Color, Format};
 use crate::visible::Visible;
 
@@ -58,7 +60,7 @@ pub struct InputArgs {
     /// Directory, log file or `-`; repeatable. Default: the projects of CLAUDE_CONFIG_DIR (a comma list), else of
     /// ~/.config/claude and ~/.claude.
     #[arg(long, value_name = "PATH", alias = "from")]
-    pub input_dir: Vec<std::path::PathBuf>,
+    pub input_dir: Vec<PathBuf>,
     /// Only projects whose directory name contains this.
     #[arg(short, long, value_name = "TEXT")]
     pub project: Option<String>,
@@ -70,13 +72,13 @@ pub struct InputArgs {
     pub no_lake: bool,
     /// Where the lake is. Default: $XDG_CACHE_HOME/devboy/lake.
     #[arg(long, value_name = "DIR", conflicts_with = "no_lake")]
-    pub lake: Option<std::path::PathBuf>,
+    pub lake: Option<PathBuf>,
     /// Finding nothing is no error.
     #[arg(long)]
     pub allow_empty: bool,
     /// Take data files (thresholds, annotations) from here instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
-    pub rules_dir: Option<std::path::PathBuf>,
+    pub rules_dir: Option<PathBuf>,
 }
 
 /// Which part of the logs counts.
@@ -142,26 +144,41 @@ pub fn command() -> clap::Command {
 pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<'_>) -> Exit {
     let parsed = command().try_get_matches_from(arguments).and_then(|matches| {
         let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches)?;
-        Ok((cli.command, Kept::of(&matches)))
+        Ok((cli.command, Kept::of(&matches), lake_of(&matches)))
     });
     let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
     let (input, env, mut err) = (&mut *context.input, context.env.clone(), Visible(&mut *context.err));
-    let kept = parsed.as_ref().map_or(Kept::Text, |(_, kept)| *kept);
+    let kept = parsed.as_ref().map_or(Kept::Text, |(_, kept, _)| *kept);
+    let pseudonyms = match (&env.team_secret, &parsed) {
+        (Some(secret), _) => Pseudonyms::of_secret(secret),
+        (None, Ok((_, _, Some(lake)))) => Pseudonyms::of_lake(Some(lake.clone())),
+        (None, _) => Pseudonyms::of_lake(env.lake_dir()),
+    };
     let mut text = Visible(&mut *context.out);
     let mut shared;
     let out: &mut dyn std::io::Write = match kept {
         Kept::Data if !out_is_terminal => &mut *text.0,
         Kept::Text | Kept::Data => &mut text,
         Kept::Shared { has_pseudonyms } => {
-            shared = Shared::new(&mut text, !has_pseudonyms);
+            shared = Shared::new(&mut text, (!has_pseudonyms).then_some(&pseudonyms));
             &mut shared
         }
     };
-    let mut context = Context { out, err: &mut err, input, env, now_ms, width, out_is_terminal, err_is_terminal };
-    match parsed {
-        Ok((command, _)) => execute(command, &mut context),
+    let named = pseudonyms.clone();
+    let mut context =
+        Context { out, err: &mut err, input, env, pseudonyms: named, now_ms, width, out_is_terminal, err_is_terminal };
+    let exit = match parsed {
+        Ok((command, ..)) => execute(command, &mut context),
         Err(refusal) => refuse(&refusal, &mut context),
+    };
+    if let Some(cause) = pseudonyms.passing() {
+        // Nobody is left to tell when stderr is gone as well.
+        let _unheard = writeln!(
+            context.err,
+            "# pseudonyms will be others next time: no secret could be kept ({cause}); DEVBOY_TEAM_SECRET gives one"
+        );
     }
+    exit
 }
 
 /// What becomes of the bytes that a command prints.
@@ -175,12 +192,23 @@ enum Kept {
     Shared { has_pseudonyms: bool },
 }
 
+/// The arguments of the innermost command.
+fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    matches
+}
+
+/// `--lake`.
+fn lake_of(matches: &ArgMatches) -> Option<PathBuf> {
+    innermost(matches).try_get_one::<PathBuf>("lake").ok().flatten().cloned()
+}
+
 impl Kept {
     fn of(matches: &ArgMatches) -> Self {
-        let Some((command, mut matches)) = matches.subcommand() else { return Self::Text };
-        while let Some((_, inner)) = matches.subcommand() {
-            matches = inner;
-        }
+        let Some((command, matches)) = matches.subcommand() else { return Self::Text };
+        let matches = innermost(matches);
         let form = matches.try_get_raw("format").ok().flatten().and_then(|mut words| words.next());
         let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
         match (command, form.and_then(OsStr::to_str)) {

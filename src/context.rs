@@ -1,10 +1,12 @@
 //! The world around a command, handed in from outside: streams, environment, clock. Tests hand in their own.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use crate::logs::discover::Places;
 use crate::model::trace::Millis;
+use crate::pseudonyms::Pseudonyms;
 use crate::report::table::Color;
 
 /// What a command may touch.
@@ -17,6 +19,8 @@ pub struct Context<'io> {
     pub input: &'io mut dyn Read,
     /// Variables that matter.
     pub env: Env,
+    /// Names for what is shared.
+    pub pseudonyms: Pseudonyms,
     /// Now.
     pub now_ms: Millis,
     /// Width of the terminal, if `out` is one.
@@ -49,6 +53,8 @@ pub struct Env {
     pub devboy_config: Option<PathBuf>,
     /// `DEVBOY_TELEMETRY_DIR`: where the live pipeline records.
     pub telemetry_dir: Option<PathBuf>,
+    /// `DEVBOY_TEAM_SECRET`: people who share it have the same pseudonyms.
+    pub team_secret: Option<Vec<u8>>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
     /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
@@ -70,6 +76,7 @@ impl Env {
             xdg_cache_home: path("XDG_CACHE_HOME"),
             devboy_config: path("DEVBOY_CONFIG"),
             telemetry_dir: path("DEVBOY_TELEMETRY_DIR"),
+            team_secret: text("DEVBOY_TEAM_SECRET").map(OsString::into_encoded_bytes),
             no_color: text("NO_COLOR").is_some(),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }

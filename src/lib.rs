@@ -9,6 +9,8 @@ pub mod files;
 pub mod json;
 pub mod lines;
 pub mod model;
+pub mod pseudonyms;
+pub mod seal;
 pub mod visible;
 
 // Logs to rows, rows to history, rows to disk and back.

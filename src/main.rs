@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use devboy::cli;
 use devboy::context::{Context, Env};
+use devboy::pseudonyms::Pseudonyms;
 
 fn main() -> ExitCode {
     let env = Env::from_process();
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
         err: &mut stderr(),
         input: &mut stdin(),
         env,
+        pseudonyms: Pseudonyms::default(),
         now_ms: i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
         width: out_is_terminal.then(devboy::report::table::terminal_width).flatten(),
         out_is_terminal,

@@ -33,10 +33,11 @@ use crate::model::stats::SessionUse;
 use crate::model::tokenizer::Counting;
 use crate::model::trace::Millis;
 use crate::planner::numbers::Numbers;
+use crate::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
 use crate::rules::data::{Data, TelemetryRules};
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
-use crate::telemetry::{self, Listing, Request, Surroundings, Telemetry, anonymous_tool, is_anonymous_tool};
+use crate::telemetry::{self, Listing, Request, Surroundings, Telemetry};
 
 /// Responses are replayed in pieces of whole sessions with at least this many, so that memory stays bounded.
 const PIECE_EVENTS: usize = 20_000;
@@ -103,7 +104,7 @@ impl Responses {
         let mut telemetry = listing.read(&request, &pool, &|_| {});
         let mut log = std::mem::take(&mut telemetry.log);
         let lake = wanted.input.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !wanted.input.no_lake);
-        live_names::restore(&mut log, wanted.settings, lake.as_deref());
+        live_names::restore(&mut log, wanted.settings, &context.pseudonyms, lake.as_deref());
         log.set_aside();
         let words = data.read("logs.toml", Vocabulary::parse)?;
         Ok(Self {
@@ -154,12 +155,12 @@ impl Responses {
     ///
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
-    pub fn observe(&mut self, lags: &[u32]) -> Result<()> {
+    pub fn observe(&mut self, names: &Pseudonyms, lags: &[u32]) -> Result<()> {
         let is_recorded = matches!(self.origin, Origin::Telemetry(_));
         let guide = Guide {
             inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
-            pseudonym: &anonymous_tool,
-            is_pseudonym: &|name| is_recorded && is_anonymous_tool(name),
+            pseudonym: &|name| names.tool(name),
+            is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions: &self.sessions,
             classify: &|session| class_of(session).variant(),
             lags,

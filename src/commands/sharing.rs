@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
+use crate::pseudonyms::Pseudonyms;
 use crate::report::escape;
-use crate::telemetry::anonymous_tool;
 
 /// What stands for a path.
 const PATH: &str = "(path)";
@@ -19,19 +19,20 @@ const MARKS: [&str; 2] = [MCP, "data.variants."];
 /// absolute paths.
 pub struct Shared<'w> {
     out: &'w mut dyn Write,
-    hides_servers: bool,
+    /// None: the text has pseudonyms already.
+    servers: Option<&'w Pseudonyms>,
     line: Vec<u8>,
 }
 
 impl<'w> Shared<'w> {
     /// A stream into another one.
-    pub fn new(out: &'w mut dyn Write, hides_servers: bool) -> Self {
-        Self { out, hides_servers, line: Vec::new() }
+    pub fn new(out: &'w mut dyn Write, servers: Option<&'w Pseudonyms>) -> Self {
+        Self { out, servers, line: Vec::new() }
     }
 
     fn send(&mut self) -> io::Result<()> {
         let line = String::from_utf8_lossy(&self.line);
-        let line = if self.hides_servers { without_servers(&line) } else { line };
+        let line = self.servers.map_or(line.clone(), |names| without_servers(&line, names).into_owned().into());
         let sent = self.out.write_all(without_paths(&line).as_bytes());
         self.line.clear();
         sent
@@ -57,7 +58,7 @@ impl Write for Shared<'_> {
 
 /// A line of Markdown with pseudonyms for the names of MCP servers: in the names of tools, and in those of data profiles,
 /// which are the same without the first word.
-fn without_servers(line: &str) -> Cow<'_, str> {
+fn without_servers<'l>(line: &'l str, names: &Pseudonyms) -> Cow<'l, str> {
     if !MARKS.iter().any(|mark| line.contains(mark)) {
         return line.into();
     }
@@ -70,7 +71,7 @@ fn without_servers(line: &str) -> Cow<'_, str> {
         let (name, behind) = name.split_at(name_length(name));
         let tool = format!("{MCP}{}", escape::plain(name));
         // A profile of no tool has no verb.
-        let shown = if mark == MCP || tool[MCP.len()..].contains("__") { anonymous_tool(&tool) } else { tool };
+        let shown = if mark == MCP || tool[MCP.len()..].contains("__") { names.tool(&tool) } else { tool };
         out += before;
         out += &escape::markdown(&shown[MCP.len()..]);
         rest = behind;

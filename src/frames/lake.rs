@@ -25,7 +25,6 @@ use crate::files;
 use crate::frames::bodies;
 use crate::frames::columns::Outcome;
 use crate::frames::manifest::{self, Manifest, Segment, StoredSource, Unusable};
-use crate::frames::seal::{Seal, secret_file};
 use crate::frames::sealed::{self, Way};
 use crate::frames::tables::{self, TABLES, Tagged};
 use crate::frames::timelines::{self, PackedTimeline};
@@ -35,6 +34,7 @@ use crate::model::id::{Id, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::trace::Rows;
 use crate::model::values::Values;
+use crate::seal::{Seal, secret_file};
 
 /// Held by whoever writes.
 const WRITER_LOCK: &str = "lock";

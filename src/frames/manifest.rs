@@ -89,7 +89,7 @@ pub struct Segment {
 /// The table of contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// [`crate::frames::seal::Seal::check`] of the secret that sealed the lake.
+    /// [`crate::seal::Seal::check`] of the secret that sealed the lake.
     pub sealed_by: u64,
     /// Next number of a source.
     pub next_source: u32,

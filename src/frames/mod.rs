@@ -14,7 +14,6 @@ pub mod listing;
 pub mod manifest;
 pub mod packed;
 pub mod projections;
-pub mod seal;
 mod sealed;
 pub mod tables;
 pub mod timelines;

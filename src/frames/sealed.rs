@@ -9,8 +9,8 @@ use arrow_schema::{ArrowError, DataType};
 
 use crate::frames::columns::Outcome;
 use crate::frames::packed;
-use crate::frames::seal::Seal;
 use crate::model::id::Id;
+use crate::seal::Seal;
 
 /// Columns of 64-bit hashes.
 const HASHES_64: [&str; 1] = ["value"];

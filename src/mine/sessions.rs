@@ -7,9 +7,6 @@ use crate::model::names::{Names, Sym};
 use crate::model::tool_use::SessionSummary;
 use crate::model::trace::{Millis, NO_TIME, Place};
 
-/// Hex digits of a session's pseudonym (published length of `session_hash`).
-const DIGITS: usize = 16;
-
 /// One row per session, by its first time, then by pseudonym; `read_class` lists the tools that only read.
 pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionSummary> {
     let time = |ts: Millis| (ts != NO_TIME).then_some(ts);
@@ -17,8 +14,8 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
         .sessions
         .iter()
         .map(|session| SessionSummary {
-            session: session.id.to_string()[..DIGITS].to_owned(),
-            project: session.project.to_string()[..DIGITS].to_owned(),
+            session: session.id.to_string(),
+            project: session.project.to_string(),
             first_ms: time(session.ts_first),
             last_ms: time(session.ts_last),
             ..SessionSummary::default()

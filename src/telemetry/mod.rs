@@ -7,7 +7,6 @@ mod field;
 mod gather;
 mod parse;
 mod places;
-mod pseudonym;
 mod read;
 mod retention;
 mod runs;
@@ -18,7 +17,6 @@ pub use annotate::{Annotated, Citations, Definition, Pass, annotate, annotated_p
 pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent};
 pub use parse::{Counts, Vocabulary};
 pub use places::{Place, Surroundings, places};
-pub use pseudonym::{anonymous_project, anonymous_tool, is_anonymous_tool};
 pub use read::{FileRead, Listing, Request, Telemetry};
 pub use retention::{Limits, Sifted, StoredFile, sift, stored_files};
 pub use summary::{SessionSummary, SummaryLine};

@@ -5,6 +5,15 @@ use std::path::{Path, PathBuf};
 use crate::cli::{self, Exit};
 use crate::context::{Context, Env};
 use crate::logs::discover::Places;
+use crate::pseudonyms::Pseudonyms;
+
+/// What the pseudonyms of tests are made with, so that they are the same in every run.
+const SECRET: &[u8] = b"a secret of tests";
+
+/// The pseudonym of a tool in tests.
+pub fn hidden(tool: &str) -> String {
+    Pseudonyms::of_secret(SECRET).tool(tool)
+}
 
 /// 2026-11-01T00:00:00Z
 pub const NOW_MS: i64 = 1_793_491_200_000;
@@ -12,6 +21,7 @@ pub const NOW_MS: i64 = 1_793_491_200_000;
 /// A home directory that goes away with the test.
 pub struct Home {
     dir: tempfile::TempDir,
+    team_secret: Option<Vec<u8>>,
 }
 
 /// What a command printed and how it ended.
@@ -23,7 +33,12 @@ pub struct Outcome {
 
 impl Home {
     pub fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self { dir: tempfile::tempdir().unwrap(), team_secret: Some(SECRET.to_vec()) }
+    }
+
+    /// A home of somebody who shares this secret with others, or none.
+    pub fn of_team(secret: Option<&str>) -> Self {
+        Self { team_secret: secret.map(|secret| secret.as_bytes().to_vec()), ..Self::new() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -88,8 +103,10 @@ impl Home {
             env: Env {
                 places: Places { home: Some(home.clone()), ..Places::default() },
                 xdg_cache_home: Some(home.join("cache")),
+                team_secret: self.team_secret.clone(),
                 ..Env::default()
             },
+            pseudonyms: Pseudonyms::default(),
             now_ms: NOW_MS,
             width,
             out_is_terminal: false,

@@ -151,6 +151,7 @@ fn history_with(home: &Home, recorded: &dyn Fn(i64, i64) -> Option<Realised>) ->
         err: &mut err,
         input: &mut std::io::empty(),
         env: Env::default(),
+        pseudonyms: crate::pseudonyms::Pseudonyms::default(),
         now_ms: NOW_MS,
         width: None,
         out_is_terminal: false,

@@ -66,6 +66,7 @@ mod policy_tool_reports;
 mod privacy;
 mod projections;
 mod promises;
+mod pseudonyms;
 mod quotable;
 mod readme;
 mod reconciled;

@@ -20,12 +20,13 @@ use crate::model::reach::Reach;
 use crate::model::savings::{LayerId, Tally};
 use crate::model::showing::{Kept, Showing};
 use crate::model::trace::Handle;
+use crate::pseudonyms::published_tool;
 use crate::replay::{
     BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Piece, Response, Scenario, SessionProfile, Tape,
     ToolKind, What, Windows, bounds, effects, replay, replay_each,
 };
 use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, what_if};
-use crate::telemetry::{PipelineEvent, anonymous_tool};
+use crate::telemetry::PipelineEvent;
 use crate::tokens::{Counter, Vocabulary};
 
 pub(super) const OPTIONS: Options = Options { extended: false, invalidate: true, counting: None };
@@ -474,10 +475,10 @@ fn names_and_fingerprints_are_the_published_ones() {
     assert_eq!(facts.len(), 1, "a body is studied once");
     assert_eq!(facts[0].sha.to_string(), "c38c2bf3055c516a98ac5d97f30e7c36");
     assert_eq!(Id::pseudonym(b"/src/main.rs").to_string()[..8], *"6ee21a7d");
-    assert_eq!(anonymous_tool("mcp__gitlab__get_issue"), "mcp__p9d96d9__get_issue");
-    assert_eq!(anonymous_tool("mcp__gitlab"), "mcp__p9d96d9");
-    assert_ne!(anonymous_tool("mcp__p9d96d9__get_issue"), "mcp__p9d96d9__get_issue");
-    assert_eq!(anonymous_tool("Bash"), "Bash");
+    assert_eq!(published_tool("mcp__gitlab__get_issue"), "mcp__p9d96d9__get_issue");
+    assert_eq!(published_tool("mcp__gitlab"), "mcp__p9d96d9");
+    assert_ne!(published_tool("mcp__p9d96d9__get_issue"), "mcp__p9d96d9__get_issue");
+    assert_eq!(published_tool("Bash"), "Bash");
 }
 
 #[test]

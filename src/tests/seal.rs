@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::harness::{Home, session};
 use crate::frames::lake::Lake;
-use crate::frames::seal::{Seal, secret_file};
 use crate::model::id::Id;
 use crate::model::words;
+use crate::seal::{Seal, secret_file};
 
 proptest! {
     #[test]

@@ -36,6 +36,7 @@ pub(super) fn input(logs: &str, lake: Option<&str>) -> Input {
         err: &mut err,
         input: &mut &b""[..],
         env: Env::default(),
+        pseudonyms: crate::pseudonyms::Pseudonyms::default(),
         now_ms: super::harness::NOW_MS,
         width: None,
         out_is_terminal: false,

@@ -45,6 +45,7 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
         err: &mut err,
         input: &mut stdin.as_bytes(),
         env: Env::default(),
+        pseudonyms: crate::pseudonyms::Pseudonyms::default(),
         now_ms: NOW_MS,
         width: None,
         out_is_terminal: false,

@@ -17,6 +17,7 @@ use crate::mine::{compare, tools};
 use crate::model::change::{Change, Side, SizeSide};
 use crate::model::edge::{Concurrency, Turns};
 use crate::model::trace::ResultKind;
+use crate::pseudonyms::Pseudonyms;
 use crate::report::mined;
 
 /// Hold two sides against each other: which follow-ups and answer sizes changed beyond chance.
@@ -89,7 +90,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 input.expect_calls(&args.input)?;
                 logs::tell(&input, export, 0, context)?;
                 thresholds = Some(input.data.edges()?);
-                of_logs(&mut input, concurrency, args)?
+                of_logs(&mut input, concurrency, args, &context.pseudonyms)?
             }
         });
     }
@@ -133,8 +134,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// A side from logs.
-fn of_logs(input: &mut Input, concurrency: Concurrency, args: &Args) -> Result<Side> {
-    let shown = |tool: &str| logs::shown(&args.export, tool);
+fn of_logs(input: &mut Input, concurrency: Concurrency, args: &Args, names: &Pseudonyms) -> Result<Side> {
+    let shown = |tool: &str| logs::shown(&args.export, names, tool);
     let sums = sums(input, concurrency, &args.lags, false, Turns::All)?;
     let name = |tool: crate::model::names::Sym| shown(&sums.names[tool.0 as usize]);
     let edges = sums

@@ -120,11 +120,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // What is left out is tested all the same: the rate of false discoveries is that of all edges.
     let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
     let named = all.map(|edge| {
-        let (from, to) = (logs::shown(&export, &edge.from), logs::shown(&export, &edge.to));
+        let (from, to) = (
+            logs::shown(&export, &context.pseudonyms, &edge.from),
+            logs::shown(&export, &context.pseudonyms, &edge.to),
+        );
         Edge { from, to, ..edge }
     });
     let (rows, mut left_out) = logs::keep_k(named.collect(), &export, |edge: &Edge| edge.sum.sessions);
-    let named = |end: &EndSum| (logs::shown(&export, &sums.names[end.tool.0 as usize]), *end);
+    let named = |end: &EndSum| (logs::shown(&export, &context.pseudonyms, &sums.names[end.tool.0 as usize]), *end);
     let (ends, ends_left_out) =
         logs::keep_k(by_calls(sums.ends.iter().map(named).collect()), &export, |(_, end)| end.sessions);
     if args.ends {

@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::model::history::History;
 use crate::model::names::Names;
+use crate::pseudonyms::Pseudonyms;
 use crate::report::numbers::counted;
 use crate::report::quality;
-use crate::telemetry::anonymous_tool;
 
 /// Finds the logs and brings them up to date; `tier` as in [`Input::read`].
 pub fn read(
@@ -40,8 +40,8 @@ pub fn history(input: &mut Input) -> (History, Names) {
 }
 
 /// The name under which a tool is shown.
-pub fn shown(export: &ExportArgs, tool: &str) -> String {
-    if export.names { tool.to_owned() } else { anonymous_tool(tool) }
+pub fn shown(export: &ExportArgs, names: &Pseudonyms, tool: &str) -> String {
+    if export.names { tool.to_owned() } else { names.tool(tool) }
 }
 
 /// Keeps what at least k sessions have done; says how many rows are left out.

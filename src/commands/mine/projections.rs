@@ -14,6 +14,7 @@ use crate::mine::projections::{self, Thresholds};
 use crate::model::history::History;
 use crate::model::names::Names;
 use crate::model::projection::{Hold, MinedProjection};
+use crate::pseudonyms::Pseudonyms;
 use crate::report::table::Format;
 use crate::report::{envelope, projections as shown};
 use crate::rules::data::Data;
@@ -47,7 +48,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     input.tell(&output, context)?;
-    let (rows, left_out) = chosen(args, mined);
+    let (rows, left_out) = chosen(args, &context.pseudonyms, mined);
     if left_out > 0 && !output.quiet {
         writeln!(context.err, "# {left_out} left out: fewer than {} sessions", args.export.k_anonymity)?;
     }
@@ -92,14 +93,14 @@ pub fn of_history(input: &mut Input, history: &History, names: &Names) -> Result
 }
 
 /// The rows to show, under the names to show, and how many are left out for being of too few sessions.
-fn chosen(args: &Args, mined: Vec<MinedProjection>) -> (Vec<MinedProjection>, usize) {
+fn chosen(args: &Args, names: &Pseudonyms, mined: Vec<MinedProjection>) -> (Vec<MinedProjection>, usize) {
     // Keys that only few sessions have may be data: they are not shown to anybody.
     let is_known = |row: &MinedProjection| {
         row.held != Some(Hold::Sessions) || !(row.extractor.starts_with('$') || row.to.starts_with("mcp__"))
     };
     let wanted = mined.into_iter().filter(|row| row.held.is_none() || args.explain && is_known(row));
     let (rows, few): (Vec<_>, Vec<_>) = wanted.partition(|row| row.sessions >= args.export.k_anonymity);
-    let name = |tool: &str| logs::shown(&args.export, tool);
+    let name = |tool: &str| logs::shown(&args.export, names, tool);
     let named = |row: MinedProjection| MinedProjection { from: name(&row.from), to: name(&row.to), ..row };
     (rows.into_iter().map(named).collect(), few.len())
 }

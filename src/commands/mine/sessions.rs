@@ -6,6 +6,7 @@ use crate::commands::mine::logs;
 use crate::context::Context;
 use crate::error::Result;
 use crate::mine::sessions;
+use crate::model::id::Id;
 use crate::model::tool_use::SessionSummary;
 use crate::report::mined;
 use crate::settings::classify_agent;
@@ -23,6 +24,9 @@ pub struct Args {
     window: WindowArgs,
 }
 
+/// Hex digits that tell the sessions of one person apart.
+const DIGITS: usize = 16;
+
 /// Reads, sums up, prints.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = &args.export;
@@ -39,7 +43,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let classed = rows.into_iter().map(|row| {
         let read_share = row.read_calls as f64 / row.calls.max(1) as f64;
         let class = classify_agent(row.calls as f64, row.compactions as f64, read_share).variant().to_owned();
-        SessionSummary { class, ..row }
+        let hidden = |text: String| {
+            let id = Id::from_hex(&text).unwrap_or_default();
+            let shown = if export.names { id } else { context.pseudonyms.id(id) };
+            shown.to_string()[..DIGITS].to_owned()
+        };
+        SessionSummary { class, session: hidden(row.session), project: hidden(row.project), ..row }
     });
     let (rows, left_out) = logs::keep_k(classed.collect(), export, |_| 1);
     logs::tell(&input, export, left_out, context)?;

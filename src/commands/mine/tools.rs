@@ -13,6 +13,7 @@ use crate::model::history::History;
 use crate::model::id::{Id, IdMap};
 use crate::model::names::Names;
 use crate::model::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
+use crate::pseudonyms::Pseudonyms;
 use crate::report::{listing, mined};
 
 /// The vocabulary in which `--exact` counts, as a tier: `o200k_base`.
@@ -63,8 +64,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let sum = |of: fn(&ToolUse) -> u64| uses.tools.iter().map(of).sum::<u64>();
     let (all_tokens, counted, ran) = (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.ran));
-    let by_tool = |row: ToolUse| ToolUse { name: logs::shown(&export, &row.name), ..row };
-    let by_server = |row: ToolUse| ToolUse { name: server_shown(&export, &row.name), ..row };
+    let by_tool = |row: ToolUse| ToolUse { name: logs::shown(&export, &context.pseudonyms, &row.name), ..row };
+    let by_server = |row: ToolUse| ToolUse { name: server_shown(&export, &context.pseudonyms, &row.name), ..row };
     let (tools, tools_out) = logs::keep_k(uses.tools.into_iter().map(by_tool).collect(), &export, |row| row.sessions);
     let (servers, servers_out) =
         logs::keep_k(uses.servers.into_iter().map(by_server).collect(), &export, |row| row.sessions);
@@ -130,11 +131,11 @@ pub fn called(input: &mut Input, exact: bool, bytes_per_token: f64) -> Called {
 }
 
 /// The name under which a server is shown.
-fn server_shown(export: &ExportArgs, server: &str) -> String {
+fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String {
     if server == BUILT_IN {
         return server.to_owned();
     }
-    let shown = logs::shown(export, &format!("mcp__{server}__tool"));
+    let shown = logs::shown(export, names, &format!("mcp__{server}__tool"));
     tools::server(&shown).unwrap_or_default().to_owned()
 }
 
@@ -142,7 +143,7 @@ fn server_shown(export: &ExportArgs, server: &str) -> String {
 fn published(input: &mut Input, export: &ExportArgs, context: &mut Context<'_>) -> Result<Exit> {
     let window = input.window.clone();
     let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.corpus(), &window)))?;
-    let shown = |row: Volume| Volume { tool: logs::shown(export, &row.tool), ..row };
+    let shown = |row: Volume| Volume { tool: logs::shown(export, &context.pseudonyms, &row.tool), ..row };
     let (rows, left_out) = logs::keep_k(rows.into_iter().map(shown).collect(), export, |row| row.sessions);
     logs::tell(input, export, left_out, context)?;
     export.send_mined(context, Mined::listed("mine tools", "tools", mined::volumes(&rows)))?;

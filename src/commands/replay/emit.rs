@@ -13,10 +13,11 @@ use crate::error::Result;
 use crate::model::body_shape::BodyShape;
 use crate::model::event::{Event, EventLog, NO_ORDER, NO_STEP, What};
 use crate::model::savings::LayerId;
+use crate::pseudonyms::Pseudonyms;
 use crate::replay::Scenario;
 use crate::report::numbers::counted;
 use crate::settings::{create_private, write_private};
-use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine, anonymous_tool};
+use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 use crate::visible::Shown as _;
 
 /// Writes the events of the first configuration, with the published formats.
@@ -33,6 +34,7 @@ pub fn scenario(scenarios: &Scenarios, laid: &Laid) -> Scenario {
 /// Writes a log, one file per session. What the planner did stands behind the step that set it off.
 pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
     create_private(dir)?;
+    let names = context.pseudonyms.clone();
     let mut behind = Behind::new(log);
     let (mut files, mut at, mut after) = (0, 0, 0);
     for (number, session_hash) in (0..).zip(&log.sessions) {
@@ -43,18 +45,18 @@ pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: 
         if session.is_empty() && beside.is_empty() {
             continue;
         }
-        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid)).collect();
+        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid, &names)).collect();
         // Nobody asked for what the planner fetched, so that it is not summed up.
         let summary =
             SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
         let mut text = String::new();
         for event in &events {
             text += &line(event);
-            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid)));
+            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid, &names)));
             at += 1;
         }
         for event in beside {
-            let line = ContextLine::of(recorded(event, log, laid));
+            let line = ContextLine::of(recorded(event, log, laid, &names));
             text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
         }
         summary.into_iter().for_each(|summary| text += &(summary + "\n"));
@@ -105,13 +107,13 @@ impl<'l> Behind<'l> {
 }
 
 /// The name of the content; empty where nobody knows what the planner would have got.
-fn content(event: &Event) -> String {
+fn content(event: &Event, names: &Pseudonyms) -> String {
     let is_response = !event.is_planned() && event.stand.what == What::Response;
-    if !is_response && !event.body.is_some() { String::new() } else { event.body.to_string() }
+    if !is_response && !event.body.is_some() { String::new() } else { names.id(event.body).to_string() }
 }
 
 /// The event as it stands in a file.
-fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
+fn recorded(event: &Event, log: &EventLog, laid: &Laid, names: &Pseudonyms) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);
@@ -119,13 +121,13 @@ fn recorded(event: &Event, log: &EventLog, laid: &Laid) -> PipelineEvent {
     PipelineEvent {
         session_hash: log.sessions[event.session as usize].clone(),
         tool_call_id_hash: format!("{:08x}", event.call),
-        tool_name_anon: anonymous_tool(log.names.text(event.tool)),
-        endpoint_class: anonymous_tool(log.names.text(event.endpoint)),
+        tool_name_anon: names.tool(log.names.text(event.tool)),
+        endpoint_class: names.tool(log.names.text(event.endpoint)),
         response_chars: event.bytes.into(),
         shape: BodyShape::from_number(event.shape).key().to_owned(),
         inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.key().to_owned()).collect(),
-        content_sha_prefix_hex: content(event),
-        file_path_hash: (event.path > 0).then(|| format!("{:08x}", event.path)),
+        content_sha_prefix_hex: content(event, names),
+        file_path_hash: (event.path > 0).then(|| format!("{:08x}", names.short(event.path))),
         is_dedup_hit: event.layer == LayerId::L0,
         layer_used: event.layer.key().to_owned(),
         template_id: format(event.format).filter(|_| event.layer == LayerId::L1),

@@ -11,10 +11,10 @@ use crate::cli::{Exit, OutputArgs};
 use crate::commands::replay::Args;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::pseudonyms::{Pseudonyms, published_tool};
 use crate::report::replay::{Arm, ReplayReport};
 use crate::report::table::{Format, Table};
 use crate::settings::write_private;
-use crate::telemetry::anonymous_tool;
 use crate::visible::{Shown as _, visible};
 
 /// Version of the baseline file.
@@ -29,6 +29,9 @@ struct Baseline {
     /// Whether endpoints carry the names of MCP servers, as they always did in older files.
     #[serde(default = "yes")]
     names: bool,
+    /// Whose pseudonyms they are ([`Pseudonyms::check`]); none in files from before pseudonyms had a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pseudonyms: Option<String>,
     /// How tokens were counted.
     tokens: String,
     /// Who runs the pipeline.
@@ -46,9 +49,25 @@ struct ArmBaseline {
     endpoints: BTreeMap<String, [u64; 2]>,
 }
 
-/// What a baseline file calls an endpoint.
-fn called(endpoint: &str, names: bool) -> String {
-    if names { endpoint.to_owned() } else { anonymous_tool(endpoint) }
+/// What a baseline file calls endpoints.
+#[derive(Clone, Copy)]
+enum Naming<'p> {
+    /// By their names.
+    Real,
+    /// As older files do.
+    Published,
+    /// By pseudonyms.
+    Hidden(&'p Pseudonyms),
+}
+
+impl Naming<'_> {
+    fn of(self, endpoint: &str) -> String {
+        match self {
+            Self::Real => endpoint.to_owned(),
+            Self::Published => published_tool(endpoint),
+            Self::Hidden(names) => names.tool(endpoint),
+        }
+    }
 }
 
 fn yes() -> bool {
@@ -75,7 +94,7 @@ pub struct Gate {
 
 impl Gate {
     /// Compares with the baseline file, or writes it if it is not there; none if nobody asked for a gate.
-    pub fn of(args: &Args, report: &ReplayReport) -> Result<Option<Self>> {
+    pub fn of(args: &Args, report: &ReplayReport, names: &Pseudonyms) -> Result<Option<Self>> {
         let Some(path) = &args.baseline else { return Ok(None) };
         if !(0.0..=100.0).contains(&args.max_regression) {
             return Err(Error::usage("--max-regression is a number of percentage points from 0 to 100"));
@@ -89,12 +108,12 @@ impl Gate {
         };
         let known = crate::files::read_to_string(path);
         match known {
-            Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, report),
+            Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, report, names),
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("reading", path, &cause));
             }
             _ => {
-                let now = Baseline::of(report, args.output.names);
+                let now = Baseline::of(report, if args.output.names { Naming::Real } else { Naming::Hidden(names) });
                 let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
                 write_private(path, &text)?;
                 gate.written = true;
@@ -104,11 +123,22 @@ impl Gate {
     }
 
     /// Both sides call endpoints by what the file calls them; people are told the names of this replay.
-    fn compare(&mut self, before: &Baseline, report: &ReplayReport) {
-        let now = Baseline::of(report, before.names);
+    fn compare(&mut self, before: &Baseline, report: &ReplayReport, names: &Pseudonyms) {
+        let naming = match &before.pseudonyms {
+            _ if before.names => Naming::Real,
+            None => Naming::Published,
+            Some(_) => Naming::Hidden(names),
+        };
+        let now = Baseline::of(report, naming);
+        if before.pseudonyms.is_some() && before.pseudonyms != now.pseudonyms {
+            self.notes.push(
+                "MCP servers in the baseline are named by another secret, and are not compared one by one; \
+                 DEVBOY_TEAM_SECRET gives all who run this gate the same"
+                    .to_owned(),
+            );
+        }
         let groups = report.arms.iter().flat_map(|arm| &arm.endpoints);
-        let shown: BTreeMap<String, &String> =
-            groups.map(|group| (called(&group.name, before.names), &group.name)).collect();
+        let shown: BTreeMap<String, &String> = groups.map(|group| (naming.of(&group.name), &group.name)).collect();
         if before.tokens != now.tokens {
             self.notes.push(format!("tokens were counted by {}, now by {}", before.tokens, now.tokens));
         }
@@ -209,10 +239,18 @@ impl Gate {
 }
 
 impl Baseline {
-    fn of(report: &ReplayReport, names: bool) -> Self {
-        let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm, names))).collect();
+    fn of(report: &ReplayReport, naming: Naming<'_>) -> Self {
+        let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm, naming))).collect();
         let reach = Some(report.reach.clone());
-        Self { schema_version: SCHEMA_VERSION, names, tokens: report.counters(), reach, arms }
+        let pseudonyms = if let Naming::Hidden(names) = naming { Some(names.check()) } else { None };
+        Self {
+            schema_version: SCHEMA_VERSION,
+            names: matches!(naming, Naming::Real),
+            pseudonyms,
+            tokens: report.counters(),
+            reach,
+            arms,
+        }
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self> {
@@ -234,12 +272,12 @@ impl Baseline {
 }
 
 impl ArmBaseline {
-    fn of(arm: &Arm, names: bool) -> Self {
+    fn of(arm: &Arm, naming: Naming<'_>) -> Self {
         let whole = arm.total.baseline();
         let mut endpoints: BTreeMap<String, [u64; 2]> = BTreeMap::new();
         for group in &arm.endpoints {
             // Two names may have one pseudonym.
-            let [baseline, sent] = endpoints.entry(called(&group.name, names)).or_default();
+            let [baseline, sent] = endpoints.entry(naming.of(&group.name)).or_default();
             *baseline += group.tally.baseline();
             *sent += group.tally.sent();
         }

@@ -18,9 +18,9 @@ use crate::commands::laid::Laid;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
+use crate::pseudonyms::Pseudonyms;
 use crate::report::table::Format;
 use crate::report::{envelope, quality, replay as report};
-use crate::telemetry::anonymous_project;
 use scenarios::Scenarios;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.
@@ -122,7 +122,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let report = &reports[0];
-    let gate = gate::Gate::of(args, report)?;
+    let gate = gate::Gate::of(args, report, &context.pseudonyms)?;
     show(args, report, gate.as_ref(), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| gate.conclude(&args.output, context))
 }
@@ -157,7 +157,7 @@ fn show(
                 gate.write(context.out, form, context.width)?;
             }
             if form == Format::Md && !args.output.names {
-                return report::write(context.out, &without_projects(report), form, context.width);
+                return report::write(context.out, &without_projects(report, &context.pseudonyms), form, context.width);
             }
             report::write(context.out, report, form, context.width)
         }
@@ -165,10 +165,10 @@ fn show(
 }
 
 /// The report as it may be shared; MCP servers and paths are taken out of all Markdown (`commands::sharing`).
-fn without_projects(report: &report::ReplayReport) -> report::ReplayReport {
+fn without_projects(report: &report::ReplayReport, names: &Pseudonyms) -> report::ReplayReport {
     let mut report = report.clone();
     for group in report.arms.iter_mut().flat_map(|arm| &mut arm.projects) {
-        group.name = anonymous_project(&group.name);
+        group.name = names.project(&group.name);
     }
     report
 }

@@ -6,23 +6,22 @@ use std::path::Path;
 
 use crate::frames::manifest::Manifest;
 use crate::model::event::EventLog;
+use crate::pseudonyms::{Pseudonyms, is_pseudonym, published_tool};
 use crate::settings::Settings;
-use crate::telemetry::{anonymous_tool, is_anonymous_tool};
 
 /// Gives tools and endpoints their names back, as far as somebody knows them.
-pub fn restore(log: &mut EventLog, settings: &Settings, lake: Option<&Path>) {
-    if !log.names.texts().iter().any(|name| is_anonymous_tool(name)) {
+pub fn restore(log: &mut EventLog, settings: &Settings, pseudonyms: &Pseudonyms, lake: Option<&Path>) {
+    if !log.names.texts().iter().any(|name| is_pseudonym(name)) {
         return;
     }
     // What cannot be read is simply not known.
     let of_lake = lake.and_then(|dir| Manifest::load(dir).ok()).map(|manifest| manifest.mcp_tools).unwrap_or_default();
-    let recorded =
-        log.names.texts().iter().filter(|name| name.starts_with("mcp__") && !is_anonymous_tool(name)).cloned();
+    let recorded = log.names.texts().iter().filter(|name| name.starts_with("mcp__") && !is_pseudonym(name)).cloned();
     let known: BTreeMap<String, String> = recorded
         .chain(of_lake)
         .chain(of_settings(settings))
         .filter(|name| name.starts_with("mcp__"))
-        .map(|name| (anonymous_tool(&name), name))
+        .flat_map(|name| [published_tool(&name), pseudonyms.tool(&name)].map(|hidden| (hidden, name.clone())))
         .collect();
     log.rename(|name| known.get(name).cloned().unwrap_or_else(|| name.to_owned()));
 }

@@ -78,7 +78,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     } else {
         Responses::from_telemetry(&wanted, context)?
     };
-    responses.observe(&t1_tools::lags(&responses.data)?)?;
+    responses.observe(&context.pseudonyms, &t1_tools::lags(&responses.data)?)?;
     if responses.log.is_empty() && !args.input.allow_empty {
         return Err(responses.nothing_found());
     }

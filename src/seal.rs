@@ -15,6 +15,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::files;
 use crate::model::id::Id;
+use crate::visible::Shown as _;
 
 /// Bytes of a secret.
 pub const SECRET_BYTES: usize = 32;
@@ -38,25 +39,12 @@ pub fn secret_file(lake: &Path) -> PathBuf {
 }
 
 impl Seal {
-    /// The seal of a lake, by the secret beside it. A lake without a secret is given one, drawn by the system.
+    /// The seal of a lake, by the secret beside it; see [`kept_secret`].
     ///
     /// # Errors
     /// Whatever the disk says, or that the file holds something else.
     pub fn of_lake(lake: &Path) -> Result<Self> {
-        let path = secret_file(lake);
-        let stored = match files::read_own(&path) {
-            Err(cause) if cause.kind() == ErrorKind::NotFound => {
-                let (secret, name) = (drawn::<SECRET_BYTES>()?, Id(drawn()?));
-                // Of several that begin at once one makes the file, and all read it.
-                files::keep_first(&path, &lake.join(format!("{name}.tmp")), &secret)?;
-                files::read_own(&path)?
-            }
-            other => other?,
-        };
-        let secret: [u8; SECRET_BYTES] = stored.try_into().map_err(|_| {
-            Error::new(ErrorKind::InvalidData, format!("{} holds no secret of {SECRET_BYTES} bytes", path.display()))
-        })?;
-        Ok(Self::new(&secret))
+        Ok(Self::new(&kept_secret(lake)?))
     }
 
     /// The permutations that a secret stands for.
@@ -129,6 +117,35 @@ impl Seal {
         }
         u128::from(left) << width | u128::from(right)
     }
+}
+
+/// The secret beside a lake. A lake without a secret is given one, drawn by the system.
+///
+/// # Errors
+/// Whatever the disk says, or that the file holds something else.
+pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
+    let path = secret_file(lake);
+    let stored = match files::read_own(&path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            let (secret, name) = (random_secret()?, Id(drawn()?));
+            files::make_dir(lake)?;
+            // Of several that begin at once one makes the file, and all read it.
+            files::keep_first(&path, &lake.join(format!("{name}.tmp")), &secret)?;
+            files::read_own(&path)?
+        }
+        other => other?,
+    };
+    stored.try_into().map_err(|_| {
+        Error::new(ErrorKind::InvalidData, format!("{} holds no secret of {SECRET_BYTES} bytes", path.shown()))
+    })
+}
+
+/// A new secret, drawn by the system.
+///
+/// # Errors
+/// If the system has no source of chance.
+pub fn random_secret() -> Result<[u8; SECRET_BYTES]> {
+    drawn()
 }
 
 /// Bytes drawn by the system.
