@@ -26,7 +26,7 @@ use crate::logs::discover::{self, Listing, LogFile, Root};
 use crate::logs::endpoint::Endpoints;
 use crate::logs::gather::gather;
 use crate::logs::message::Guide;
-use crate::logs::read::{self, Job};
+use crate::logs::read::{self, Failure, Job};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::overview::Overview;
@@ -39,7 +39,7 @@ use crate::model::timeline_rows::FileTimeline;
 use crate::model::trace::{FileTrace, Millis};
 use crate::model::values::{CallValues, Values};
 use crate::progress;
-use crate::report::numbers;
+use crate::report::{numbers, quality};
 use crate::rules::data::Data;
 use crate::visible::{Shown as _, visible};
 
@@ -239,6 +239,12 @@ impl Input {
         self.select(known);
     }
 
+    /// Takes down which files a second reading lacks.
+    pub(super) fn leave_out(&mut self, failures: Vec<Failure>) {
+        self.note(failures.iter().map(missing));
+        self.listing.unreadable.extend(failures);
+    }
+
     /// Takes down things to tell, each once.
     pub(super) fn note(&mut self, words: impl IntoIterator<Item = String>) {
         for words in words {
@@ -272,6 +278,7 @@ impl Input {
             })
             .unzip();
         self.sources.extend(self.piped_source.clone());
+        self.note(quality::cut_short(&self.sources));
         if let Some(loaded) = known.loaded {
             self.take(loaded);
         }
@@ -588,6 +595,11 @@ impl Input {
         }
         Error::failed("no Claude Code logs found").hint(hints.join("\n"))
     }
+}
+
+/// Says that a report lacks a file.
+pub(crate) fn missing((path, why): &Failure) -> String {
+    format!("{} is missing from this report: {why}", path.shown())
 }
 
 /// What makes rows and facts: the data files that decide about them.

@@ -12,7 +12,7 @@ use crate::extract::Studies;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::digest::{Digest, digest};
-use crate::logs::discover::{Listing, LogFile, Packing};
+use crate::logs::discover::{Listing, LogFile};
 use crate::logs::message::Guide;
 use crate::logs::read::{self, Job, Reading};
 use crate::model::body_facts::BodyFacts;
@@ -23,6 +23,7 @@ use crate::model::trace::{Millis, Rows};
 use crate::model::values::Values;
 use crate::progress::Progress;
 use crate::report::numbers;
+use crate::unpack::Packing;
 
 /// How often a run starts again because another one has changed the lake meanwhile.
 const OVERTAKEN_MAX: u32 = 3;

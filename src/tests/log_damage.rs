@@ -6,12 +6,12 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::lines::LINE_BYTES_MAX;
-use crate::logs::discover::Packing;
 use crate::logs::read::{self, Job, PIECE_BYTES, Reading};
 use crate::model::damage::Reason::{self, *};
 use crate::model::id::Id;
 use crate::model::trace::{Answered, FileTrace, ResultKind, Status};
 use crate::tests::log_builder::*;
+use crate::unpack::Packing;
 
 /// What a log must give: lines, records, bad fragments, bare values; calls as (asked, answered); damage as reason,
 /// count and first line.
