@@ -408,6 +408,16 @@ pub mod faults {
             Self(plan)
         }
 
+        /// Counts the steps of a kind below `under` and lets none fail.
+        pub fn none(under: &Path, step: Step) -> Self {
+            Self::new(under, step, usize::MAX - 1, false, 0)
+        }
+
+        /// Steps that did not fail.
+        pub fn passed(&self) -> usize {
+            usize::MAX - 1 - *self.0.left.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
         /// Whether the step was reached.
         pub fn has_struck(&self) -> bool {
             *self.0.left.lock().unwrap_or_else(PoisonError::into_inner) == usize::MAX

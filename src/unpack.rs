@@ -11,8 +11,8 @@ use crate::model::damage::Reason;
 /// Bytes that any file may unpack to: what a plain file of this size costs, however little was packed. A piece of a plain
 /// file is as large.
 const FREE_BYTES: u64 = 16 << 20;
-/// Bytes beyond these that each packed byte may unpack to. Logs and telemetry packed as tightly as zstd can come to 5 to
-/// 60; a file of one repeated byte to 1,000 (gzip) or 30,000 (zstd).
+/// Bytes beyond these that each packed byte may unpack to. Logs of work come to 3 to 10, generated ones without any
+/// variety to 80; a file of one repeated byte to 1,000 (gzip) or 30,000 (zstd).
 const RATIO: u64 = 200;
 /// Bytes that one file may unpack to at all: all logs of a machine that devboy is made for.
 const BYTES_MAX: u64 = 10_000_000_000;

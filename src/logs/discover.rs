@@ -1,6 +1,6 @@
 //! Where logs are: the roots, every log file below them once, and what could not be opened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -98,7 +98,7 @@ pub fn list(roots: &[Root]) -> Listing {
 struct Walk {
     listing: Listing,
     directories: BTreeSet<PathBuf>,
-    files: BTreeSet<PathBuf>,
+    files: HashSet<PathBuf>,
 }
 
 impl Walk {

@@ -20,6 +20,10 @@ use crate::unpack::{Packing, unpack};
 /// Size of the pieces into which a large file is cut.
 pub const PIECE_BYTES: u64 = 16 << 20;
 
+/// Files whose readings are held at once: enough that no worker waits long for the others, few enough that what a reading
+/// needs besides its rows does not add up.
+pub const BATCH_FILES: usize = 2048;
+
 /// A file to read, from an offset on.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
@@ -65,8 +69,21 @@ struct Piece {
     end: u64,
 }
 
-/// Reads all jobs; the results stand in the order of the jobs. `advance` is told of bytes as they are done.
+/// Reads all jobs and hands what each gave to `take`, in their order. `advance` is told of bytes as they are done. Never
+/// are more than [`BATCH_FILES`] read that were not taken.
 pub fn read_all(
+    jobs: &[Job<'_>],
+    guide: Guide<'_>,
+    pool: &rayon::ThreadPool,
+    advance: &(dyn Fn(u64) + Sync),
+    take: &mut dyn FnMut(Reading),
+) {
+    for batch in jobs.chunks(BATCH_FILES) {
+        read_batch(batch, guide, pool, advance).into_iter().for_each(&mut *take);
+    }
+}
+
+fn read_batch(
     jobs: &[Job<'_>],
     guide: Guide<'_>,
     pool: &rayon::ThreadPool,
@@ -263,6 +280,9 @@ fn join(mut pieces: Vec<(u64, Reading)>, guide: Guide<'_>) -> Reading {
         return pieces.swap_remove(0).1;
     }
     let mut whole = Reading::default();
+    // Doubling as they grow would take half as much again.
+    whole.trace.rows.calls.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.calls.len()).sum());
+    whole.trace.rows.messages.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.messages.len()).sum());
     for (_, piece) in pieces {
         whole.open_tail |= piece.open_tail;
         whole.failure = whole.failure.or(piece.failure);

@@ -212,7 +212,8 @@ fn the_number_of_threads_does_not_matter() {
             .iter()
             .map(|(_, path, log)| Job { path, packing: Packing::Plain, from: 0, to: log.len() as u64 })
             .collect();
-        let readings = read::read_all(&jobs, guide(), &pool, &|_| {});
+        let mut readings = Vec::new();
+        read::read_all(&jobs, guide(), &pool, &|_| {}, &mut |reading| readings.push(reading));
         let traces = files.iter().zip(readings).map(|((name, ..), reading)| (*name, reading.trace));
         assert_eq!(Told::from_traces(traces).lines(), expected, "{threads} threads");
     }

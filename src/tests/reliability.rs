@@ -221,7 +221,9 @@ fn a_read_that_fails_in_the_middle_is_no_fact_about_a_log() {
     for nth in 1..4 {
         let _absent = fs::remove_dir_all(home.lake());
         let fault = Fault::new(&home.path(LOG), Step::Read, nth, true, EIO);
-        let report = home.json(&["ingest"]);
+        let failed = home.run(&["ingest"]);
+        assert!(failed.exit == Exit::Failed && failed.err.contains("one.jsonl could not be read"), "{}", failed.err);
+        let report = home.json(&["ingest", "--allow-empty"]);
         assert!(fault.has_struck());
         drop(fault);
         assert_eq!(report["totals"]["tool_uses"], 0);
