@@ -4,7 +4,7 @@
 //! is never reached through a symbolic link, and is replaced as a whole. In tests any step can be made to fail.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +21,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub enum Step {
     /// Opening a file to read it.
     Open,
+    /// Reading bytes.
+    Read,
     /// Making a file, or opening one to write.
     Create,
     /// Writing bytes.
@@ -38,13 +40,48 @@ pub enum Step {
 ///
 /// # Errors
 /// Whatever the disk says, or that it is no regular file.
-pub fn open(path: &Path) -> Result<File> {
+pub fn open(path: &Path) -> Result<Source> {
     step(Step::Open, path)?;
     if path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") {
-        return File::open(path);
+        return Ok(Source::new(File::open(path)?, path));
     }
     let file = without_waiting(OpenOptions::new().read(true), true).open(path)?;
-    regular(file)
+    Ok(Source::new(regular(file)?, path))
+}
+
+/// A file that is read.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    /// For whoever lets reading fail.
+    #[cfg(test)]
+    path: std::path::PathBuf,
+}
+
+impl Source {
+    #[cfg(test)]
+    fn new(file: File, path: &Path) -> Self {
+        Self { file, path: path.to_owned() }
+    }
+
+    #[cfg(not(test))]
+    fn new(file: File, _: &Path) -> Self {
+        Self { file }
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        #[cfg(test)]
+        step(Step::Read, &self.path)?;
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for Source {
+    fn seek(&mut self, to: SeekFrom) -> Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 /// The content of a regular file; see [`open`].
@@ -70,10 +107,10 @@ pub fn read_to_string(path: &Path) -> Result<String> {
 pub fn read_own(path: &Path) -> Result<Vec<u8>> {
     step(Step::Open, path)?;
     let file = without_waiting(OpenOptions::new().read(true), false).open(path);
-    whole(regular(file.map_err(|cause| or_link(path, cause))?)?)
+    whole(Source::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
 }
 
-fn whole(mut file: File) -> Result<Vec<u8>> {
+fn whole(mut file: Source) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -369,6 +406,16 @@ pub mod faults {
             let plan = Arc::new(Plan { under: under.to_owned(), step, left: Mutex::new(nth), lasts, error });
             PLANS.lock().unwrap_or_else(PoisonError::into_inner).push(plan.clone());
             Self(plan)
+        }
+
+        /// Counts the steps of a kind below `under` and lets none fail.
+        pub fn none(under: &Path, step: Step) -> Self {
+            Self::new(under, step, usize::MAX - 1, false, 0)
+        }
+
+        /// Steps that did not fail.
+        pub fn passed(&self) -> usize {
+            usize::MAX - 1 - *self.0.left.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
         /// Whether the step was reached.

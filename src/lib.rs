@@ -11,6 +11,7 @@ pub mod lines;
 pub mod model;
 pub mod pseudonyms;
 pub mod seal;
+pub mod unpack;
 pub mod visible;
 
 // Logs to rows, rows to history, rows to disk and back.

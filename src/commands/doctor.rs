@@ -11,7 +11,7 @@ use crate::commands::responses::surroundings;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
-use crate::logs::discover::{self, Packing, Root};
+use crate::logs::discover::{self, Root};
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::overview::Overview;
 use crate::report::numbers::{bytes, counted, date, thousands};
@@ -19,6 +19,7 @@ use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
 use crate::settings::{Effective, SettingsFile};
 use crate::telemetry::{Place, places as places_of_telemetry, stored_files};
+use crate::unpack::Packing;
 use crate::visible::{Shown as _, visible};
 
 const DAY_MS: i64 = 86_400_000;

@@ -1,9 +1,10 @@
 //! The input of a command: which logs, what is known of them, and the rows behind it, loaded only when somebody needs
 //! them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +27,7 @@ use crate::logs::discover::{self, Listing, LogFile, Root};
 use crate::logs::endpoint::Endpoints;
 use crate::logs::gather::gather;
 use crate::logs::message::Guide;
-use crate::logs::read::{self, Job};
+use crate::logs::read::{self, Failure, Job};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::overview::Overview;
@@ -39,9 +40,12 @@ use crate::model::timeline_rows::FileTimeline;
 use crate::model::trace::{FileTrace, Millis};
 use crate::model::values::{CallValues, Values};
 use crate::progress;
-use crate::report::numbers;
+use crate::report::{numbers, quality};
 use crate::rules::data::Data;
 use crate::visible::{Shown as _, visible};
+
+/// Files that an error names; a note is written for each of them where a report is.
+const HINTS_MAX: usize = 10;
 
 /// What a command works on.
 pub struct Input {
@@ -193,7 +197,7 @@ impl Input {
             read::read_stream(source, guide).trace
         };
         let counters = trace.counters.clone();
-        let source = Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters };
+        let source = Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters: counters.into() };
         self.sources.push(source.clone());
         self.piped_source = Some(source);
         self.piped = Some((trace, studies.finish()));
@@ -231,28 +235,29 @@ impl Input {
         let mut known = bring_up_to_date(&scope, lake, Want { rows: want_rows, tier: self.tier });
         self.lake = known.lake.take();
         self.note(std::mem::take(&mut known.notes));
-        for (path, why) in std::mem::take(&mut known.unreadable) {
-            if self.listing.unreadable.iter().all(|(told, _)| *told != path) {
-                self.listing.unreadable.push((path, why));
-            }
-        }
+        let told: HashSet<PathBuf> = self.listing.unreadable.iter().map(|(path, _)| path.clone()).collect();
+        let news = std::mem::take(&mut known.unreadable).into_iter().filter(|(path, _)| !told.contains(path));
+        self.listing.unreadable.extend(news);
         self.select(known);
+    }
+
+    /// Takes down which files a second reading lacks.
+    pub(super) fn leave_out(&mut self, failures: Vec<Failure>) {
+        self.note(failures.iter().map(missing));
+        self.listing.unreadable.extend(failures);
     }
 
     /// Takes down things to tell, each once.
     pub(super) fn note(&mut self, words: impl IntoIterator<Item = String>) {
-        for words in words {
-            if !self.notes.contains(&words) {
-                self.notes.push(words);
-            }
-        }
+        let mut known: HashSet<String> = self.notes.iter().cloned().collect();
+        self.notes.extend(words.into_iter().filter(|words| known.insert(words.clone())));
     }
 
     /// Picks the files of the project asked for.
     fn select(&mut self, known: Known) {
         let wanted = self.project.as_deref().map(slug);
         let directories = self.listing.files.iter().map(|file| (&file.path, slug(&directory_of(file, &self.listing))));
-        let inside: BTreeSet<&PathBuf> = directories
+        let inside: HashSet<&PathBuf> = directories
             .filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str())))
             .map(|(path, _)| path)
             .collect();
@@ -267,11 +272,12 @@ impl Input {
         let all = on_disk.chain(kept.map(|stored| (None, stored)));
         (self.sources, self.selected) = all
             .map(|(path, stored)| {
-                let counters = stored.counters.clone();
+                let counters = Arc::clone(&stored.counters);
                 (Source { key: stored.key, path, bytes: stored.bytes, counters }, stored)
             })
             .unzip();
         self.sources.extend(self.piped_source.clone());
+        self.note(quality::cut_short(&self.sources));
         if let Some(loaded) = known.loaded {
             self.take(loaded);
         }
@@ -376,11 +382,14 @@ impl Input {
         history.sessions.iter().map(|session| known.get(&session.id).copied().unwrap_or(session.project)).collect()
     }
 
-    /// The name of a project directory, if it is on disk; else the start of its pseudonym.
-    pub fn project_name(&self, directory: Id) -> String {
-        let names = self.listing.files.iter().map(|file| directory_of(file, &self.listing));
-        let mut named = names.filter(|name| Id::pseudonym(slug(name).as_bytes()) == directory);
-        named.next().map_or_else(|| directory.to_string()[..8].to_owned(), |name| visible(&name).into_owned())
+    /// The names of project directories that are on disk, by pseudonym.
+    pub fn project_names(&self) -> IdMap<Id, String> {
+        let names: BTreeSet<String> = self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
+        let mut known = IdMap::default();
+        for name in names {
+            known.entry(Id::pseudonym(slug(&name).as_bytes())).or_insert_with(|| visible(&name).into_owned());
+        }
+        known
     }
 
     /// What happened in the logs within the window, whatever copies they hold.
@@ -515,8 +524,13 @@ impl Input {
             return Ok(());
         }
         let files = numbers::counted(self.sources.len() as u64, "file");
-        Err(Error::failed(format!("{files} read, but no session record in them"))
-            .hint("`devboy doctor` says what they hold instead; --allow-empty makes this no error"))
+        let unreadable = self.listing.unreadable.iter();
+        let mut hints: Vec<String> = unreadable
+            .map(|(path, why)| format!("{} could not be read: {why}", path.shown()))
+            .take(HINTS_MAX)
+            .collect();
+        hints.push("`devboy doctor` says what they hold instead; --allow-empty makes this no error".to_owned());
+        Err(Error::failed(format!("{files} read, but no session record in them")).hint(hints.join("\n")))
     }
 
     /// Whether there is a tool call in the window.
@@ -588,6 +602,11 @@ impl Input {
         }
         Error::failed("no Claude Code logs found").hint(hints.join("\n"))
     }
+}
+
+/// Says that a report lacks a file.
+pub(crate) fn missing((path, why): &Failure) -> String {
+    format!("{} is missing from this report: {why}", path.shown())
 }
 
 /// What makes rows and facts: the data files that decide about them.

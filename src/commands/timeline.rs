@@ -27,7 +27,6 @@ use crate::model::tokenizer::{Tokens, VOCABULARIES};
 use crate::model::trace::FileTrace;
 use crate::progress::Progress;
 use crate::report::numbers;
-use crate::visible::Shown as _;
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
@@ -157,10 +156,7 @@ impl Input {
             let logs = numbers::counted(gone.len() as u64, "deleted log");
             self.note([format!("{logs} left no timeline: no policy was replayed while they were there")]);
         }
-        for (path, why) in unreadable {
-            self.note([format!("{} is missing from this report: {why}", path.shown())]);
-            self.listing.unreadable.push((path, why));
-        }
+        self.leave_out(unreadable);
         self.without_timeline = gone;
         files
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -12,7 +13,7 @@ use crate::extract::Studies;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::digest::{Digest, digest};
-use crate::logs::discover::{Listing, LogFile, Packing};
+use crate::logs::discover::{Listing, LogFile};
 use crate::logs::message::Guide;
 use crate::logs::read::{self, Job, Reading};
 use crate::model::body_facts::BodyFacts;
@@ -23,6 +24,7 @@ use crate::model::trace::{Millis, Rows};
 use crate::model::values::Values;
 use crate::progress::Progress;
 use crate::report::numbers;
+use crate::unpack::Packing;
 
 /// How often a run starts again because another one has changed the lake meanwhile.
 const OVERTAKEN_MAX: u32 = 3;
@@ -426,6 +428,9 @@ pub fn slug(text: &str) -> String {
     text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }
 
+/// New rows of a source; none if all rows that are known of it are new.
+type Added = (u32, Option<Rows>);
+
 /// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
 fn read_into(
     scope: &Scope<'_>,
@@ -434,23 +439,18 @@ fn read_into(
     stored: &mut Stored,
     loaded: &mut Loaded,
     known: &mut Known,
-) -> Vec<(u32, Rows)> {
+) -> Vec<Added> {
     let jobs: Vec<Job<'_>> = plans.iter().filter_map(Plan::job).collect();
     let progress = Progress::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
     let begin = || studies.begin();
     let guide = Guide { study: if tier == 0 { None } else { Some(&begin) }, ..scope.guide };
-    let readings = read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes));
-    drop(progress);
-    let mut readings = readings.into_iter();
     let mut delta = Vec::new();
-    for plan in plans {
-        let reading = plan.job().and_then(|_| readings.next());
-        let failed = reading.as_ref().filter(|reading| reading.trace.counters.damage.count(Reason::Unreadable) > 0);
-        let failed = failed.map(|reading| reading.failure.clone().unwrap_or_else(|| "reading it failed".to_owned()));
+    let mut settle = |plan: &Plan<'_>, reading: Option<Reading>| {
+        let failed = reading.as_ref().and_then(|reading| reading.failure.clone());
         if let Some(why) = plan.failure.clone().or(failed) {
             known.files.push(unreadable(plan, stored));
             known.unreadable.push((plan.file.path.clone(), why));
-            continue;
+            return;
         }
         let mut source = match (&plan.known, plan.fate) {
             (Some(known), Fate::Unchanged | Fate::Grown) => known.clone(),
@@ -480,7 +480,20 @@ fn read_into(
             bytes_read: plan.job().map_or(0, |job| job.to - job.from),
         });
         stored.sources.insert(plan.key, source);
-    }
+    };
+    let mut left = plans.iter();
+    let mut take = |reading: Reading| {
+        let mut reading = Some(reading);
+        // Files that are not read stand between those that are.
+        for plan in left.by_ref() {
+            settle(plan, plan.job().and_then(|_| reading.take()));
+            if reading.is_none() {
+                break;
+            }
+        }
+    };
+    read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
+    left.for_each(|plan| settle(plan, None));
     delta
 }
 
@@ -493,29 +506,31 @@ fn unreadable(plan: &Plan<'_>, stored: &mut Stored) -> KnownFile {
         }
         None => (StoredSource { key: plan.key, ..stored.fresh() }, Fate::New),
     };
-    source.counters.damage.add(Reason::Unreadable, 0);
+    Arc::make_mut(&mut source.counters).damage.add(Reason::Unreadable, 0);
     KnownFile { path: plan.file.path.clone(), stored: source, fate, bytes_read: 0 }
 }
 
-/// Joins a reading to the rows of its source; returns what is new.
+/// Joins a reading to the rows of its source; returns what is new of them, if not all is.
 fn take_over(
     reading: Reading,
     source: &mut StoredSource,
     plan: &Plan<'_>,
     loaded: &mut Loaded,
     guide: Guide<'_>,
-) -> Rows {
+) -> Option<Rows> {
     let symbols = loaded.names.absorb(&reading.trace.names);
     let rows = loaded.rows.entry(source.number).or_default();
-    let known_chains = rows.chains.len();
-    let mut added = Rows { chains: rows.chains.clone(), ..Rows::default() };
-    added.append(reading.trace.rows, &symbols, &source.counters);
-    added.chains.drain(..known_chains);
-    rows.chains.extend_from_slice(&added.chains);
-    rows.calls.extend_from_slice(&added.calls);
-    rows.messages.extend_from_slice(&added.messages);
-    rows.marks.extend_from_slice(&added.marks);
-    rows.sessions.extend_from_slice(&added.sessions);
+    let added = if source.readings == 0 {
+        rows.append(reading.trace.rows, &symbols, &source.counters);
+        None
+    } else {
+        let known_chains = rows.chains.len();
+        let mut added = Rows { chains: rows.chains.clone(), ..Rows::default() };
+        added.append(reading.trace.rows, &symbols, &source.counters);
+        added.chains.drain(..known_chains);
+        rows.extend(&added);
+        Some(added)
+    };
     let symbols = loaded.value_names.absorb(&reading.trace.value_names);
     let values = loaded.values.entry(source.number).or_default();
     values.append(reading.trace.values, &symbols, source.counters.blocks);
@@ -524,7 +539,7 @@ fn take_over(
         let is_data = |tool| guide.values.data_tools.iter().any(|name| name == loaded.names.text(tool));
         values.drop_data_keys(&rows.calls, is_data);
     }
-    source.counters.append(reading.trace.counters);
+    Arc::make_mut(&mut source.counters).append(reading.trace.counters);
     source.open_tail = reading.open_tail;
     source.readings += 1;
     source.bytes = plan.file.bytes;
@@ -536,12 +551,14 @@ fn commit(
     lake: &Lake,
     scope: &Scope<'_>,
     stored: &Stored,
-    delta: &[(u32, Rows)],
+    delta: &[Added],
     loaded: &Loaded,
     facts: &[BodyFacts],
 ) -> std::result::Result<Lake, Trouble> {
     let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
-    let delta: Vec<(u32, &Rows)> = delta.iter().map(|(number, rows)| (*number, rows)).collect();
+    let known = |number: &u32| loaded.rows.get(number);
+    let delta = delta.iter().filter_map(|(number, rows)| Some((*number, rows.as_ref().or_else(|| known(number))?)));
+    let delta: Vec<(u32, &Rows)> = delta.collect();
     let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
     let all: Vec<(u32, &Rows)> = all.map(|(number, rows)| (*number, rows)).collect();
     let formats = encode::ids();

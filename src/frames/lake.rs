@@ -139,7 +139,7 @@ pub struct News<'a> {
 #[derive(Clone, Debug)]
 pub struct Lake {
     dir: PathBuf,
-    manifest: Manifest,
+    manifest: Arc<Manifest>,
     /// Names the manifest on disk; [`Id::NONE`] if there is none that can be used.
     stamp: Id,
     /// Whether the manifest differs from that on disk.
@@ -175,10 +175,7 @@ impl Lake {
         let place = dir.display();
         let anew = || empty(dir, &seal);
         let (manifest, stamp, note) = match Manifest::load(dir) {
-            Ok(manifest) => {
-                let stamp = Id::of(&manifest.to_json());
-                (manifest, stamp, None)
-            }
+            Ok((manifest, stamp)) => (manifest, stamp, None),
             Err(Unusable::Absent) => (anew(), Id::NONE, None),
             Err(Unusable::Newer) => return Err(format!("{place} was written by a later devboy")),
             Err(Unusable::Unreadable(why)) => return Err(format!("{place} cannot be read ({why})")),
@@ -192,7 +189,7 @@ impl Lake {
             }
         };
         let is_foreign = manifest.sealed_by != seal.check();
-        let manifest = manifest.renamed(|id| seal.open_id(id));
+        let manifest = Arc::new(manifest.renamed(|id| seal.open_id(id)));
         Ok(Self { dir: dir.to_owned(), manifest, stamp, is_mended: false, seal, is_foreign, share, note })
     }
 
@@ -208,7 +205,10 @@ impl Lake {
             "the lake was sealed by another secret than {}: logs are read anew, deleted ones are lost",
             secret_file(&self.dir).display()
         );
-        (Self { manifest: empty(&self.dir, &self.seal), is_mended: true, is_foreign: false, ..self.clone() }, note)
+        (
+            Self { manifest: empty(&self.dir, &self.seal).into(), is_mended: true, is_foreign: false, ..self.clone() },
+            note,
+        )
     }
 
     /// Where it is.
@@ -231,7 +231,7 @@ impl Lake {
     #[must_use]
     pub fn without(&self, damage: &[Damage]) -> Self {
         let mut mended = Self { is_mended: true, ..self.clone() };
-        let Manifest { segments, body_segments, timeline_segments, sources, .. } = &mut mended.manifest;
+        let Manifest { segments, body_segments, timeline_segments, sources, .. } = Arc::make_mut(&mut mended.manifest);
         for Damage { segment: number, table, .. } in damage {
             let table = table.as_str();
             let hit = segments.iter_mut().find(|segment| segment.number == *number);
@@ -438,7 +438,7 @@ impl Lake {
         // What a killed run left behind may be all that the disk has room for.
         let left_over = base.manifest.next_segment;
         self.remove_from(left_over);
-        let mut manifest = base.manifest.clone();
+        let mut manifest = Manifest::clone(&base.manifest);
         let text = change(base, &mut manifest).and_then(|()| {
             let text = manifest.renamed(|id| self.seal.seal_id(id)).to_json();
             let path = self.dir.join(manifest::FILE_NAME);
@@ -451,7 +451,7 @@ impl Lake {
             // Numbers of sources that the caller knows belong to the lake that it knows.
             return Ok(self.clone());
         }
-        let lake = Self { manifest, stamp: Id::of(&text), is_mended: false, ..self.clone() };
+        let lake = Self { manifest: manifest.into(), stamp: Id::of(&text), is_mended: false, ..self.clone() };
         lake.sweep();
         Ok(lake)
     }

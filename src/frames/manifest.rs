@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -67,8 +68,8 @@ pub struct StoredSource {
     pub readings: u32,
     /// Vocabularies in which its bodies were counted, one bit each; 0 after a light reading.
     pub tier: u8,
-    /// What was counted.
-    pub counters: Counters,
+    /// What was counted; shared by all who know the file.
+    pub counters: Arc<Counters>,
 }
 
 /// The Parquet files of one writing run.
@@ -128,13 +129,13 @@ impl Manifest {
         Self { next_source: 1, next_segment: 1, ..Self::default() }
     }
 
-    /// Reads the manifest of a lake.
+    /// Reads the manifest of a lake, and names it as it stands there.
     ///
     /// # Errors
     /// See [`Unusable`].
-    pub fn load(dir: &Path) -> Result<Self, Unusable> {
+    pub fn load(dir: &Path) -> Result<(Self, Id), Unusable> {
         match files::read_own(&dir.join(FILE_NAME)) {
-            Ok(text) => Self::parse(&text),
+            Ok(text) => Ok((Self::parse(&text)?, Id::of(&text))),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Err(Unusable::Absent),
             Err(cause) => Err(Unusable::Unreadable(format!("{FILE_NAME} {cause}"))),
         }
@@ -334,7 +335,7 @@ impl StoredEntry {
             open_tail: self.open_tail,
             readings: self.readings,
             tier: self.tier,
-            counters: Counters {
+            counters: Arc::new(Counters {
                 lines: self.lines,
                 items: self.items,
                 blocks: self.blocks,
@@ -344,7 +345,7 @@ impl StoredEntry {
                 known_records: self.known_records,
                 types: self.types,
                 damage: Damage(self.damage.into_iter().map(spot).collect::<Option<_>>()?),
-            },
+            }),
         })
     }
 }

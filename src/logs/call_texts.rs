@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::json::{Cursor, Fault, RawStr, Shape};
 use crate::logs::message::id_of;
-use crate::logs::read::{self, Job};
+use crate::logs::read::{self, Failure, Job};
 use crate::logs::take::TakeRecords;
 use crate::model::id::Id;
 use crate::model::trace::Counters;
@@ -26,14 +26,14 @@ pub struct Calls<T> {
 }
 
 /// Reads all jobs, one worker a file. `check` is asked about each call: tool, client version, arguments as JSON. Of
-/// copies the one in the first file counts.
+/// copies the one in the first file counts. Tells, too, which files are not all in it.
 pub fn read_all<T: Send>(
     jobs: &[Job<'_>],
     answer_chars: usize,
     pool: &rayon::ThreadPool,
     check: &Check<'_, T>,
-) -> Calls<T> {
-    let files = read::read_each(jobs, pool, &|_| Reader::new(check, answer_chars), &|reader| reader.calls);
+) -> (Calls<T>, Vec<Failure>) {
+    let (files, failures) = read::read_each(jobs, pool, &|_| Reader::new(check, answer_chars), &|reader| reader.calls);
     let mut calls = Calls { asked: BTreeMap::new(), answered: BTreeMap::new() };
     for file in files {
         for (id, checked) in file.asked {
@@ -43,7 +43,7 @@ pub fn read_all<T: Send>(
             calls.answered.entry(id).or_insert(answer);
         }
     }
-    calls
+    (calls, failures)
 }
 
 /// Reads one stream.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::json::{Cursor, Fault, Shape};
 use crate::logs::message::{id_of, span};
-use crate::logs::read::{self, Job};
+use crate::logs::read::{self, Failure, Job};
 use crate::logs::take::TakeRecords;
 use crate::model::id::{Id, IdSet};
 use crate::model::trace::Counters;
@@ -23,17 +23,23 @@ pub struct Cited {
     pub start: String,
 }
 
-/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given.
-pub fn find(jobs: &[Job<'_>], wanted: &IdSet<Id>, chars: usize, pool: &rayon::ThreadPool) -> BTreeMap<Id, Cited> {
+/// Looks for records in all jobs, one worker a file. Of copies the one in the first file is given. Tells, too, which files
+/// could not be searched.
+pub fn find(
+    jobs: &[Job<'_>],
+    wanted: &IdSet<Id>,
+    chars: usize,
+    pool: &rayon::ThreadPool,
+) -> (BTreeMap<Id, Cited>, Vec<Failure>) {
     let begin = |job| Reader { wanted, chars, job, counters: Counters::default(), found: Vec::new() };
-    let found = read::read_each(jobs, pool, &begin, &|reader| reader.found);
+    let (found, failures) = read::read_each(jobs, pool, &begin, &|reader| reader.found);
     let mut all: Vec<(Id, Cited)> = found.into_iter().flatten().collect();
     all.sort_by(|a, b| a.1.cmp(&b.1));
     let mut first = BTreeMap::new();
     for (id, cited) in all {
         first.entry(id).or_insert(cited);
     }
-    first
+    (first, failures)
 }
 
 struct Reader<'w> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::json::{Cursor, Fault};
 use crate::logs::message::span;
-use crate::logs::read::{self, Job};
+use crate::logs::read::{self, Failure, Job};
 use crate::logs::take::TakeRecords;
 use crate::model::trace::Counters;
 
@@ -25,15 +25,15 @@ pub enum Quote<'a> {
 pub type Take<'t, T> = dyn Fn(Quote<'_>) -> Vec<T> + Sync + 't;
 
 /// Reads all jobs, one worker a file. `searches` are the tools that search for tools. What `take` finds comes in the order
-/// of jobs and lines.
+/// of jobs and lines. Tells, too, which files are not all in it.
 pub fn read_all<T: Send>(
     jobs: &[Job<'_>],
     searches: &[String],
     pool: &rayon::ThreadPool,
     take: &Take<'_, T>,
-) -> Vec<T> {
-    let found = read::read_each(jobs, pool, &|_| Reader::new(searches, take), &|reader| reader.found);
-    found.into_iter().flatten().collect()
+) -> (Vec<T>, Vec<Failure>) {
+    let (found, failures) = read::read_each(jobs, pool, &|_| Reader::new(searches, take), &|reader| reader.found);
+    (found.into_iter().flatten().collect(), failures)
 }
 
 struct Reader<'t, T> {

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::files;
 use crate::model::id::Id;
 
-/// Bytes that are read at once.
+/// Bytes that are read at once, of a file that has as many.
 const STEP_BYTES: usize = 256 << 10;
 
 /// Hashes of a file as it is.
@@ -26,13 +26,13 @@ pub struct Digest {
 /// Whatever the disk says.
 pub fn digest(path: &Path, start: u64, bytes: u64) -> Result<Digest> {
     let mut file = files::open(path)?.take(bytes);
-    let (mut hasher, mut buffer, mut done) = (Xxh3::new(), vec![0; STEP_BYTES], 0);
+    let (mut hasher, mut buffer, mut done) = (Xxh3::new(), vec![0; step_bytes(bytes)], 0);
     let mut digest = Digest::default();
     loop {
         if done == start {
             digest.start = named(&hasher);
         }
-        let room = if done < start { (start - done).min(STEP_BYTES as u64) as usize } else { STEP_BYTES };
+        let room = if done < start { buffer.len().min((start - done) as usize) } else { buffer.len() };
         let read = file.read(&mut buffer[..room])?;
         if read == 0 {
             break;
@@ -42,6 +42,11 @@ pub fn digest(path: &Path, start: u64, bytes: u64) -> Result<Digest> {
     }
     digest.whole = named(&hasher);
     Ok(digest)
+}
+
+/// How much of a file is read at once: most files are small, and there may be many.
+fn step_bytes(bytes: u64) -> usize {
+    bytes.clamp(1, STEP_BYTES as u64) as usize
 }
 
 fn named(hasher: &Xxh3) -> Id {

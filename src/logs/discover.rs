@@ -1,10 +1,11 @@
 //! Where logs are: the roots, every log file below them once, and what could not be opened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::files;
+use crate::unpack::Packing;
 
 /// A place to look for logs, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,17 +46,6 @@ pub fn roots(given: &[PathBuf], places: &Places) -> Vec<Root> {
 /// Whether a root stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-") || path == Path::new("/dev/stdin")
-}
-
-/// How a log file is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
-    /// Plain JSONL.
-    Plain,
-    /// gzip.
-    Gzip,
-    /// Zstandard.
-    Zstd,
 }
 
 /// One log file.
@@ -108,7 +98,7 @@ pub fn list(roots: &[Root]) -> Listing {
 struct Walk {
     listing: Listing,
     directories: BTreeSet<PathBuf>,
-    files: BTreeSet<PathBuf>,
+    files: HashSet<PathBuf>,
 }
 
 impl Walk {
@@ -126,7 +116,7 @@ impl Walk {
                 if canonical.is_dir() {
                     self.directory(index, &root.path, canonical);
                 } else {
-                    let packing = packing_of(&root.path).unwrap_or(Packing::Plain);
+                    let packing = Packing::of(&root.path).unwrap_or(Packing::Plain);
                     self.file(index, &root.path, canonical, packing);
                 }
             }
@@ -155,8 +145,11 @@ impl Walk {
 
     fn entry(&mut self, root: usize, entry: &std::fs::DirEntry, parent: &Path, open: &mut Vec<(PathBuf, PathBuf)>) {
         let path = entry.path();
-        let packing = packing_of(&path);
-        let Ok(kind) = entry.file_type() else { return };
+        let packing = Packing::of(&path);
+        let kind = match entry.file_type() {
+            Ok(kind) => kind,
+            Err(cause) => return self.listing.unreadable.push((path, cause.to_string())),
+        };
         let is_directory = kind.is_dir() || (kind.is_symlink() && path.is_dir());
         if !is_directory && packing.is_none() {
             return;
@@ -217,17 +210,4 @@ fn inode(meta: &std::fs::Metadata) -> u64 {
 #[cfg(not(unix))]
 fn inode(_meta: &std::fs::Metadata) -> u64 {
     0
-}
-
-fn packing_of(path: &Path) -> Option<Packing> {
-    let name = path.file_name()?.to_str()?;
-    if name.ends_with(".jsonl") {
-        Some(Packing::Plain)
-    } else if name.ends_with(".jsonl.gz") {
-        Some(Packing::Gzip)
-    } else if name.ends_with(".jsonl.zst") {
-        Some(Packing::Zstd)
-    } else {
-        None
-    }
 }

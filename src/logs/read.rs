@@ -3,22 +3,26 @@
 
 use std::cmp::Reverse;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
 use crate::files;
 use crate::lines::{Line, LineBuffer, Lines};
-use crate::logs::discover::Packing;
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
 use crate::logs::take::{Both, TakeLines};
 use crate::model::damage::Reason;
 use crate::model::trace::FileTrace;
+use crate::unpack::{Packing, unpack};
 
 /// Size of the pieces into which a large file is cut.
 pub const PIECE_BYTES: u64 = 16 << 20;
+
+/// Files whose readings are held at once: enough that no worker waits long for the others, few enough that what a reading
+/// needs besides its rows does not add up.
+pub const BATCH_FILES: usize = 2048;
 
 /// A file to read, from an offset on.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +44,23 @@ pub struct Reading {
     pub trace: FileTrace,
     /// Whether the file ends without a line feed: its last line may still be growing.
     pub open_tail: bool,
-    /// Why the file could not be opened, if it could not.
+    /// Why the system did not let it be read to its end, if it did not. What was read is no fact about the file then.
     pub failure: Option<String>,
+}
+
+/// How reading a stream ended.
+#[derive(Debug, Default)]
+pub struct End {
+    /// See [`Reading::open_tail`].
+    pub open_tail: bool,
+    /// See [`Reading::failure`].
+    pub failure: Option<String>,
+}
+
+impl End {
+    fn reading(self, extractor: Extractor<'_>) -> Reading {
+        Reading { trace: extractor.finish(), open_tail: self.open_tail, failure: self.failure }
+    }
 }
 
 struct Piece {
@@ -50,8 +69,21 @@ struct Piece {
     end: u64,
 }
 
-/// Reads all jobs; the results stand in the order of the jobs. `advance` is told of bytes as they are done.
+/// Reads all jobs and hands what each gave to `take`, in their order. `advance` is told of bytes as they are done. Never
+/// are more than [`BATCH_FILES`] read that were not taken.
 pub fn read_all(
+    jobs: &[Job<'_>],
+    guide: Guide<'_>,
+    pool: &rayon::ThreadPool,
+    advance: &(dyn Fn(u64) + Sync),
+    take: &mut dyn FnMut(Reading),
+) {
+    for batch in jobs.chunks(BATCH_FILES) {
+        read_batch(batch, guide, pool, advance).into_iter().for_each(&mut *take);
+    }
+}
+
+fn read_batch(
     jobs: &[Job<'_>],
     guide: Guide<'_>,
     pool: &rayon::ThreadPool,
@@ -81,42 +113,37 @@ pub fn read_all(
 /// Reads one stream to its end, for instance standard input; how it is packed is told by its first bytes.
 pub fn read_stream(source: impl Read, guide: Guide<'_>) -> Reading {
     let mut extractor = Extractor::new(guide);
-    let open_tail = read_stream_into(source, &mut extractor);
-    Reading { trace: extractor.finish(), open_tail, failure: None }
+    let end = read_stream_into(source, &mut extractor);
+    end.reading(extractor)
 }
 
 /// The same, while another reader takes the lines as well.
 pub fn read_stream_with(source: impl Read, guide: Guide<'_>, other: &mut impl TakeLines) -> Reading {
     let mut extractor = Extractor::new(guide);
-    let open_tail = read_stream_into(source, &mut Both(&mut extractor, other));
-    Reading { trace: extractor.finish(), open_tail, failure: None }
+    let end = read_stream_into(source, &mut Both(&mut extractor, other));
+    end.reading(extractor)
 }
 
-/// The same for any reader; true if the stream ends without a line feed.
-pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> bool {
+/// The same for any reader.
+pub fn read_stream_into(source: impl Read, reader: &mut impl TakeLines) -> End {
     match unpacked(source) {
-        Ok((source, on_error)) => {
+        Ok((source, packing)) => {
             let mut buffer = LineBuffer::default();
-            take_lines(Lines::new(source, &mut buffer), u64::MAX, on_error, reader)
+            take_lines(Lines::new(source, &mut buffer), u64::MAX, packing, reader)
         }
-        Err(_) => {
+        Err(cause) => {
             reader.file_damage(Reason::Unreadable);
-            false
+            End { open_tail: false, failure: Some(cause.to_string()) }
         }
     }
 }
 
-/// A stream unpacked, and what a failure of it means.
-fn unpacked<'s>(mut source: impl Read + 's) -> std::io::Result<(Box<dyn Read + 's>, Reason)> {
+/// A stream unpacked, and how it was packed.
+fn unpacked<'s>(mut source: impl Read + 's) -> std::io::Result<(Box<dyn Read + 's>, Packing)> {
     let mut head = Vec::new();
     source.by_ref().take(4).read_to_end(&mut head)?;
-    let magic = head.clone();
-    let whole = std::io::Cursor::new(head).chain(source);
-    Ok(match magic.as_slice() {
-        [0x1F, 0x8B, ..] => (Box::new(flate2::read::MultiGzDecoder::new(whole)), Reason::BrokenCompression),
-        [0x28, 0xB5, 0x2F, 0xFD] => (Box::new(zstd::stream::read::Decoder::new(whole)?), Reason::BrokenCompression),
-        _ => (Box::new(whole), Reason::Unreadable),
-    })
+    let packing = Packing::of_start(&head);
+    Ok((unpack(packing, std::io::Cursor::new(head).chain(source))?, packing))
 }
 
 fn unreadable(cause: &std::io::Error) -> Reading {
@@ -146,7 +173,7 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
     let opened = open(job, piece).and_then(|source| {
         let mut lines = Lines::new(source, buffer);
         if job.packing != Packing::Plain {
-            return Ok(read_lines(lines, u64::MAX, guide, Reason::BrokenCompression));
+            return Ok(read_lines(lines, u64::MAX, guide, job.packing));
         }
         // One byte before the piece tells whether its first byte begins a line.
         let mut owned = piece.end - piece.start;
@@ -156,88 +183,94 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
                 return Ok(Reading::default());
             }
         }
-        Ok(read_lines(lines, owned, guide, Reason::Unreadable))
+        Ok(read_lines(lines, owned, guide, job.packing))
     });
     opened.unwrap_or_else(|cause| unreadable(&cause))
 }
 
 fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
     let mut file = files::open(job.path)?;
-    Ok(match job.packing {
-        Packing::Plain => {
-            let start = if piece.start > job.from { piece.start - 1 } else { piece.start };
-            file.seek(SeekFrom::Start(start))?;
-            Box::new(file.take(job.to - start))
-        }
-        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file))),
-        Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(file)?),
-    })
+    let start = if piece.start > job.from { piece.start - 1 } else { piece.start };
+    file.seek(SeekFrom::Start(start))?;
+    unpack(job.packing, file.take(job.to - start))
 }
 
-/// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted as `on_error`.
-fn read_lines<R: Read>(lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, on_error: Reason) -> Reading {
+/// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted.
+fn read_lines<R: Read>(lines: Lines<'_, R>, owned: u64, guide: Guide<'_>, packing: Packing) -> Reading {
     let mut extractor = Extractor::new(guide);
-    let open_tail = take_lines(lines, owned, on_error, &mut extractor);
-    Reading { trace: extractor.finish(), open_tail, failure: None }
+    let end = take_lines(lines, owned, packing, &mut extractor);
+    end.reading(extractor)
 }
 
-/// Hands the lines that begin before the offset `owned` to `reader`; true if the last one has no line feed.
-fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, on_error: Reason, reader: &mut impl TakeLines) -> bool {
-    let mut open_tail = false;
+/// Hands the lines that begin before the offset `owned` to `reader`.
+fn take_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, packing: Packing, reader: &mut impl TakeLines) -> End {
+    let mut end = End::default();
     while lines.offset() < owned {
         match lines.next_line() {
             Ok(None) => break,
             Ok(Some(Line::Text { bytes, terminated })) => {
                 reader.line(bytes, !terminated);
-                open_tail = !terminated;
+                end.open_tail = !terminated;
             }
             Ok(Some(Line::Oversize { terminated })) => {
                 reader.oversize_line();
-                open_tail = !terminated;
+                end.open_tail = !terminated;
             }
             Err(cause) => {
-                // What the system says is no fact about the content.
-                let is_system = cause.raw_os_error().is_some();
-                reader.file_damage(if is_system { Reason::Unreadable } else { on_error });
+                let damage = packing.damage(&cause);
+                reader.file_damage(damage);
+                end.failure = (damage == Reason::Unreadable).then(|| cause.to_string());
                 break;
             }
         }
     }
-    open_tail
+    end
 }
 
-/// Hands all lines of a file to `reader`, in their order.
-pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) {
-    let on_error = if job.packing == Packing::Plain { Reason::Unreadable } else { Reason::BrokenCompression };
+/// Hands all lines of a file to `reader`, in their order. Says why the system did not let it be read to its end, if it did
+/// not.
+pub fn read_whole(job: &Job<'_>, buffer: &mut LineBuffer, reader: &mut impl TakeLines) -> Option<String> {
     match open(job, &Piece { job: 0, start: job.from, end: job.to }) {
-        Ok(source) => drop(take_lines(Lines::new(source, buffer), u64::MAX, on_error, reader)),
-        Err(_) => reader.file_damage(Reason::Unreadable),
+        Ok(source) => take_lines(Lines::new(source, buffer), u64::MAX, job.packing, reader).failure,
+        Err(cause) => {
+            reader.file_damage(Reason::Unreadable);
+            Some(cause.to_string())
+        }
     }
 }
 
-/// Reads each file as a whole with a reader of its own, one worker a file, the largest first. Tells what came of them, in the order of the jobs.
+/// A file of which a reader did not see all, and why.
+pub type Failure = (PathBuf, String);
+
+/// Reads each file as a whole with a reader of its own, one worker a file, the largest first. Tells what came of them, in
+/// the order of the jobs, and which of them are not or not all in it.
 pub fn read_each<R: TakeLines, T: Send>(
     jobs: &[Job<'_>],
     pool: &rayon::ThreadPool,
     begin: &(dyn Fn(usize) -> R + Sync),
     end: &(dyn Fn(R) -> T + Sync),
-) -> Vec<T> {
+) -> (Vec<T>, Vec<Failure>) {
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|&job| (Reverse(jobs[job].to), job));
     let next = AtomicUsize::new(0);
-    let read: Vec<Vec<(usize, T)>> = pool.broadcast(|_| {
+    let read: Vec<Vec<(usize, T, Option<String>)>> = pool.broadcast(|_| {
         let mut buffer = LineBuffer::default();
         let mut done = Vec::new();
         while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mut reader = begin(job);
-            read_whole(&jobs[job], &mut buffer, &mut reader);
-            done.push((job, end(reader)));
+            let failure = read_whole(&jobs[job], &mut buffer, &mut reader);
+            done.push((job, end(reader), failure));
         }
         done
     });
-    let mut files: Vec<(usize, T)> = read.into_iter().flatten().collect();
-    files.sort_by_key(|(job, _)| *job);
-    files.into_iter().map(|(_, made)| made).collect()
+    let mut files: Vec<_> = read.into_iter().flatten().collect();
+    files.sort_by_key(|(job, ..)| *job);
+    let mut failures = Vec::new();
+    let made = files.into_iter().map(|(job, made, failure)| {
+        failures.extend(failure.map(|why| (jobs[job].path.to_owned(), why)));
+        made
+    });
+    (made.collect(), failures)
 }
 
 /// Joins the pieces of one file in their order.
@@ -247,6 +280,9 @@ fn join(mut pieces: Vec<(u64, Reading)>, guide: Guide<'_>) -> Reading {
         return pieces.swap_remove(0).1;
     }
     let mut whole = Reading::default();
+    // Doubling as they grow would take half as much again.
+    whole.trace.rows.calls.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.calls.len()).sum());
+    whole.trace.rows.messages.reserve_exact(pieces.iter().map(|(_, piece)| piece.trace.rows.messages.len()).sum());
     for (_, piece) in pieces {
         whole.open_tail |= piece.open_tail;
         whole.failure = whole.failure.or(piece.failure);

@@ -1,6 +1,7 @@
 //! All that was read: the rows of every file, with one table of names.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::model::id::Id;
 use crate::model::names::Names;
@@ -16,7 +17,7 @@ pub struct Source {
     /// Size in bytes when it was last read.
     pub bytes: u64,
     /// What was counted.
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
 }
 
 impl Source {

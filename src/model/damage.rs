@@ -47,13 +47,15 @@ pub enum Reason {
     OddToolName,
     /// A compressed file that breaks off or is damaged; what came before is used.
     BrokenCompression,
+    /// A compressed file that unpacks to far more than a log would; what came before the limit is used.
+    UnpacksTooLarge,
     /// A file or directory that could not be opened or read.
     Unreadable,
 }
 
 impl Reason {
     /// All reasons, in the order of reports.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Glued,
         Self::TornTail,
         Self::TornRecord,
@@ -75,6 +77,7 @@ impl Reason {
         Self::TooDeep,
         Self::OddToolName,
         Self::BrokenCompression,
+        Self::UnpacksTooLarge,
         Self::Unreadable,
     ];
 
@@ -102,6 +105,7 @@ impl Reason {
             Self::TooDeep => "too_deep",
             Self::OddToolName => "odd_tool_name",
             Self::BrokenCompression => "broken_compression",
+            Self::UnpacksTooLarge => "unpacks_too_large",
             Self::Unreadable => "unreadable",
         }
     }
@@ -135,6 +139,7 @@ impl Reason {
             Self::TooDeep => "nested too deep; skipped",
             Self::OddToolName => "a tool name that is no name",
             Self::BrokenCompression => "compressed data breaks off",
+            Self::UnpacksTooLarge => "unpacks to too much; the rest skipped",
             Self::Unreadable => "could not be read",
         }
     }

@@ -411,6 +411,15 @@ impl Rows {
         }));
     }
 
+    /// Adds rows that know these chains already.
+    pub fn extend(&mut self, more: &Self) {
+        self.chains.extend_from_slice(&more.chains);
+        self.calls.extend_from_slice(&more.calls);
+        self.messages.extend_from_slice(&more.messages);
+        self.marks.extend_from_slice(&more.marks);
+        self.sessions.extend_from_slice(&more.sessions);
+    }
+
     /// Brings together what belongs together: the halves of each call, the copies of each message, the rows of each
     /// session.
     pub fn fold(&mut self, names: &Names) {
@@ -519,28 +528,26 @@ pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
 /// The result is a function of the halves alone, however they were joined before.
 fn join_halves(rows: Vec<CallRow>) -> Vec<CallRow> {
     let mut out: Vec<CallRow> = Vec::with_capacity(rows.len());
-    let mut answers: Vec<CallRow> = Vec::with_capacity(rows.len());
+    let mut answers = Vec::with_capacity(rows.len());
     for row in rows {
         if row.asked.is_some() {
             out.push(CallRow { answered: None, ..row });
         }
-        if row.answered.is_some() {
-            answers.push(CallRow { asked: None, ..row });
-        }
+        answers.extend(row.answered.map(|answered| (row.call, row.progress, answered)));
     }
     let block = |row: &CallRow| row.asked.map(|half| half.block).or(row.answered.map(|half| half.block));
     out.sort_by_key(block);
-    answers.sort_by_key(block);
+    answers.sort_by_key(|(.., answered)| answered.block);
     let mut open: IdMap<(Id, bool), usize> = IdMap::with_capacity_and_hasher(out.len(), Default::default());
     for (index, row) in out.iter().enumerate() {
         open.entry((row.call, row.progress)).or_insert(index);
     }
-    for answer in answers {
-        match open.get(&(answer.call, answer.progress)) {
-            Some(&index) if out[index].answered.is_none() && block(&out[index]) < block(&answer) => {
-                out[index].answered = answer.answered;
+    for (call, progress, answered) in answers {
+        match open.get(&(call, progress)) {
+            Some(&index) if out[index].answered.is_none() && block(&out[index]) < Some(answered.block) => {
+                out[index].answered = Some(answered);
             }
-            _ => out.push(answer),
+            _ => out.push(CallRow { call, asked: None, answered: Some(answered), progress }),
         }
     }
     out.sort_by_key(block);

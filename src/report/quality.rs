@@ -9,6 +9,7 @@ use crate::model::corpus::Source;
 use crate::model::damage::{Damage, Reason};
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
+use crate::unpack;
 use crate::visible::Shown as _;
 
 /// One reason over all files.
@@ -47,6 +48,12 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
         }
     }
     out
+}
+
+/// Says which packed files unpack to too much: the rest of them is in no report.
+pub fn cut_short(sources: &[Source]) -> Vec<String> {
+    let is_cut = |source: &&Source| source.counters.damage.count(Reason::UnpacksTooLarge) > 0;
+    sources.iter().filter(is_cut).map(|source| format!("{} {}", name(source), unpack::TOO_LARGE)).collect()
 }
 
 /// How a file is called in reports; one that was deleted has no name any more.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::json::{Cursor, Fault, RawStr, Shape};
 use crate::model::stats::Share;
 use crate::telemetry::field::{Field, Fields, Value};
-use crate::telemetry::places::split_name;
+use crate::unpack::Packing;
 
 /// What the name of an annotated file ends in, before `.jsonl`.
 pub(super) const ANNOTATED: &str = ".annotated";
@@ -136,7 +136,7 @@ pub fn annotated_path(original: &Path) -> PathBuf {
 
 /// Whether this is an annotated file, by its name.
 pub fn is_annotated(path: &Path) -> bool {
-    split_name(path).is_some_and(|(name, _)| name.ends_with(ANNOTATED.as_bytes()))
+    Packing::split_name(path).is_some_and(|(name, _)| name.ends_with(ANNOTATED.as_bytes()))
 }
 
 /// Judges the prefetches of one file and sets the field. Windows end with the file.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::model::trace::{Millis, NO_TIME};
+use crate::unpack::Packing;
 use crate::visible::Shown as _;
 
 /// A place to look for telemetry.
@@ -45,14 +46,6 @@ pub fn places(given: &[PathBuf], around: &Surroundings) -> Vec<Place> {
     places.extend(around.telemetry_dir.clone().map(|path| place(path, "DEVBOY_TELEMETRY_DIR")));
     places.extend(around.configured.clone().map(|path| place(path, "telemetry.path")));
     places
-}
-
-/// How a file is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
-    Plain,
-    Gzip,
-    Zstd,
 }
 
 /// One file of telemetry.
@@ -113,7 +106,7 @@ impl Walk {
             self.directory(path, canonical);
         } else {
             // A file that is named is meant, whatever it is called.
-            self.file(path, canonical, packing_of(path).unwrap_or(Packing::Plain));
+            self.file(path, canonical, Packing::of(path).unwrap_or(Packing::Plain));
         }
     }
 
@@ -131,7 +124,7 @@ impl Walk {
     }
 
     fn entry(&mut self, path: PathBuf, open: &mut Vec<(PathBuf, PathBuf)>) {
-        let packing = packing_of(&path);
+        let packing = Packing::of(&path);
         let is_directory = path.is_dir();
         if !is_directory && packing.is_none() {
             return;
@@ -169,17 +162,4 @@ fn entries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
         std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
     paths.sort();
     Ok(paths)
-}
-
-const ENDINGS: [(&str, Packing); 3] =
-    [(".jsonl", Packing::Plain), (".jsonl.gz", Packing::Gzip), (".jsonl.zst", Packing::Zstd)];
-
-fn packing_of(path: &Path) -> Option<Packing> {
-    split_name(path).map(|(_, packing)| packing)
-}
-
-/// The name of a file of events without its ending, as bytes, and how it is packed.
-pub(super) fn split_name(path: &Path) -> Option<(&[u8], Packing)> {
-    let name = path.file_name()?.as_encoded_bytes();
-    ENDINGS.iter().find_map(|(ending, packing)| Some((name.strip_suffix(ending.as_bytes())?, *packing)))
 }

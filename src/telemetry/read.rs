@@ -16,8 +16,10 @@ use crate::model::trace::Millis;
 use crate::telemetry::SessionSummary;
 use crate::telemetry::gather::{Gathered, Routes};
 use crate::telemetry::parse::{Counts, Parser, Vocabulary};
-use crate::telemetry::places::{EventFile, Packing, Place, find};
+use crate::telemetry::places::{EventFile, Place, find};
 use crate::telemetry::select::{Selection, select};
+use crate::unpack::{self, Packing, unpack};
+use crate::visible::Shown as _;
 
 /// Size of the pieces into which a large file is cut.
 const PIECE_BYTES: u64 = 16 << 20;
@@ -99,7 +101,7 @@ impl Listing {
         advance: &(dyn Fn(u64) + Sync),
         piece_bytes: u64,
     ) -> Telemetry {
-        let Self { places, selection: Selection { files, copies, outside_window, notes } } = self;
+        let Self { places, selection: Selection { files, copies, outside_window, mut notes } } = self;
         let pieces = cut(&files, piece_bytes);
         let gathered = Mutex::new(Gathered::default());
         let next = AtomicUsize::new(0);
@@ -115,7 +117,9 @@ impl Listing {
             counts[done.file].absorb(&done.counts);
             summaries.extend(done.summaries);
         }
-        let files = files.into_iter().zip(counts).map(|(file, counts)| file_read(file, counts)).collect();
+        let files: Vec<FileRead> =
+            files.into_iter().zip(counts).map(|(file, counts)| file_read(file, counts)).collect();
+        notes.extend(files.iter().flat_map(lacking));
         Telemetry { log, summaries, files, places, copies, files_outside_window: outside_window, notes }
     }
 }
@@ -126,6 +130,15 @@ fn file_read(file: EventFile, mut counts: Counts) -> FileRead {
         spot.count = 1;
     }
     FileRead { path: file.path, bytes: file.bytes, modified_ms: file.modified_ms, counts }
+}
+
+/// Says what of a file is in no report.
+fn lacking(file: &FileRead) -> Vec<String> {
+    let of = |reason: Reason, what: &str| {
+        (file.counts.damage.count(reason) > 0).then(|| format!("{} {what}", file.path.shown()))
+    };
+    let unread = of(Reason::Unreadable, "could not be read to its end: what was read of it counts");
+    unread.into_iter().chain(of(Reason::UnpacksTooLarge, unpack::TOO_LARGE)).collect()
 }
 
 struct Piece {
@@ -189,18 +202,17 @@ fn work(
 }
 
 fn read_piece(file: &EventFile, piece: &Piece, parser: &mut Parser<'_>, buffer: &mut LineBuffer) {
-    let on_error = if file.packing == Packing::Plain { Reason::Unreadable } else { Reason::BrokenCompression };
     let opened = open(file, piece).and_then(|source| {
         let mut lines = Lines::new(source, buffer);
         if file.packing != Packing::Plain {
-            read_lines(lines, u64::MAX, parser, on_error);
+            read_lines(lines, u64::MAX, parser, file.packing);
             return Ok(());
         }
         // One byte before the piece tells whether its first byte begins a line.
         let behind = u64::from(piece.start > 0);
         let owned = piece.end - piece.start + behind;
         if behind == 0 || lines.pass_over(owned)? {
-            read_lines(lines, owned, parser, on_error);
+            read_lines(lines, owned, parser, file.packing);
         }
         Ok(())
     });
@@ -211,27 +223,21 @@ fn read_piece(file: &EventFile, piece: &Piece, parser: &mut Parser<'_>, buffer: 
 
 fn open(file: &EventFile, piece: &Piece) -> std::io::Result<Box<dyn Read>> {
     let mut source = files::open(&file.path)?;
-    Ok(match file.packing {
-        Packing::Plain => {
-            let start = piece.start.saturating_sub(1);
-            source.seek(SeekFrom::Start(start))?;
-            // What is appended later waits for the next run.
-            Box::new(source.take(file.bytes - start))
-        }
-        Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(source))),
-        Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(source)?),
-    })
+    let start = piece.start.saturating_sub(1);
+    source.seek(SeekFrom::Start(start))?;
+    // What is appended later waits for the next run.
+    unpack(file.packing, source.take(file.bytes - start))
 }
 
-/// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted as `on_error`.
-fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, parser: &mut Parser<'_>, on_error: Reason) {
+/// Takes all lines that begin before the offset `owned` of the stream; a failing stream is counted.
+fn read_lines<R: Read>(mut lines: Lines<'_, R>, owned: u64, parser: &mut Parser<'_>, packing: Packing) {
     while lines.offset() < owned {
         match lines.next_line() {
             Ok(None) => break,
             Ok(Some(Line::Text { bytes, terminated })) => parser.line(bytes, !terminated),
             Ok(Some(Line::Oversize { .. })) => parser.oversize_line(),
-            Err(_) => {
-                parser.file_damage(on_error);
+            Err(cause) => {
+                parser.file_damage(packing.damage(&cause));
                 break;
             }
         }

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::trace::Millis;
-use crate::telemetry::places::{Packing, Place, find};
+use crate::telemetry::places::{Place, find};
+use crate::unpack::Packing;
 
 /// A file that may be sifted.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use std::path::Path;
 use crate::files;
 use crate::model::trace::{Millis, NO_TIME};
 use crate::telemetry::annotate::ANNOTATED;
-use crate::telemetry::places::{EventFile, split_name};
+use crate::telemetry::places::EventFile;
+use crate::unpack::Packing;
 use crate::visible::Shown as _;
 
 /// Bytes at the start of a file by which most pairs are told apart without a second look.
@@ -38,14 +39,15 @@ pub(super) fn select(mut files: Vec<EventFile>, since: Millis) -> Selection {
     let annotated_by = annotated_by(&files);
     let (annotated, plain): (Vec<usize>, Vec<usize>) =
         (0..files.len()).partition(|&place| original_name(&files[place]).is_some());
-    let mut unread = copies(&files, plain, &annotated_by);
+    let mut notes = Vec::new();
+    let mut unread = copies(&files, plain, &annotated_by, &mut notes);
     // An annotated file stands for its original, also where that is a copy.
     unread.extend(unread.clone().iter().flat_map(|original| annotated_by.get(original).into_iter().flatten()));
     let annotated = annotated.into_iter().filter(|place| !unread.contains(place)).collect();
-    unread.extend(copies(&files, annotated, &annotated_by));
+    unread.extend(copies(&files, annotated, &annotated_by, &mut notes));
     unread.retain(|place| !annotated_by.contains_key(place));
     let copies = unread.len() as u64;
-    let notes = note(&files, &annotated_by, &unread).into_iter().collect();
+    notes.extend(note(&files, &annotated_by, &unread));
     unread.extend(annotated_by.into_keys());
 
     let files = files.into_iter().enumerate().filter(|(place, _)| !unread.contains(place)).map(|(_, file)| file);
@@ -57,7 +59,7 @@ type Annotated = BTreeMap<usize, Vec<usize>>;
 
 /// The name of the original, without its ending, if this is an annotated file.
 fn original_name(file: &EventFile) -> Option<&[u8]> {
-    split_name(&file.path)?.0.strip_suffix(ANNOTATED.as_bytes())
+    Packing::split_name(&file.path)?.0.strip_suffix(ANNOTATED.as_bytes())
 }
 
 fn annotated_by(files: &[EventFile]) -> Annotated {
@@ -68,7 +70,7 @@ fn annotated_by(files: &[EventFile]) -> Annotated {
         }
     }
     let annotated_of = |file: &EventFile| {
-        let (name, _) = split_name(&file.path)?;
+        let (name, _) = Packing::split_name(&file.path)?;
         by_original.get(&(file.path.parent(), name)).cloned()
     };
     files.iter().enumerate().filter_map(|(place, file)| Some((place, annotated_of(file)?))).collect()
@@ -96,8 +98,13 @@ fn note(files: &[EventFile], annotated_by: &Annotated, unread: &BTreeSet<usize>)
 }
 
 /// Which of some files have nothing but the beginning of another one with the same name, or all of it. Of equal ones
-/// that with an annotation stays, or else the first by path.
-fn copies(files: &[EventFile], among: Vec<usize>, annotated_by: &Annotated) -> BTreeSet<usize> {
+/// that with an annotation stays, or else the first by path. Files that cannot be compared are noted.
+fn copies(
+    files: &[EventFile],
+    among: Vec<usize>,
+    annotated_by: &Annotated,
+    notes: &mut Vec<String>,
+) -> BTreeSet<usize> {
     let mut by_name: BTreeMap<Option<&OsStr>, Vec<usize>> = BTreeMap::new();
     for place in among {
         by_name.entry(files[place].path.file_name()).or_default().push(place);
@@ -107,25 +114,32 @@ fn copies(files: &[EventFile], among: Vec<usize>, annotated_by: &Annotated) -> B
         group.sort_by_key(|&place| (std::cmp::Reverse(files[place].bytes), !annotated_by.contains_key(&place), place));
         let mut kept: Vec<(usize, Vec<u8>)> = Vec::new();
         for place in group {
-            let Some(head) = head(&files[place]) else { continue };
-            let begins = |other: &(usize, Vec<u8>)| {
-                other.1.starts_with(&head) && is_beginning(&files[place], &files[other.0]).unwrap_or(false)
-            };
-            if kept.iter().any(begins) {
-                copies.insert(place);
-            } else {
-                kept.push((place, head));
+            let file = &files[place];
+            let head = head(file).and_then(|head| {
+                let mut others = kept.iter().filter(|(_, other)| other.starts_with(&head));
+                let is_copy = others.try_fold(false, |is_copy, (other, _)| {
+                    Ok::<_, std::io::Error>(is_copy || is_beginning(file, &files[*other])?)
+                })?;
+                Ok((!is_copy).then_some(head))
+            });
+            match head {
+                Ok(None) => drop(copies.insert(place)),
+                Ok(Some(head)) => kept.push((place, head)),
+                Err(cause) => notes.push(format!(
+                    "{} could not be compared with files of the same name ({cause}): what stands in both counts twice",
+                    file.path.shown()
+                )),
             }
         }
     }
     copies
 }
 
-/// The first bytes of a file; none if it cannot be read, which its reader will say.
-fn head(file: &EventFile) -> Option<Vec<u8>> {
+/// The first bytes of a file.
+fn head(file: &EventFile) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    files::open(&file.path).ok()?.take(file.bytes.min(HEAD_BYTES)).read_to_end(&mut head).ok()?;
-    Some(head)
+    files::open(&file.path)?.take(file.bytes.min(HEAD_BYTES)).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// Whether all of `short` stands at the beginning of `long`, as both were when they were listed.

@@ -38,6 +38,21 @@ fn told(names: [&str; 3]) -> Vec<String> {
     out.map(|text| text.replace(dir.trim_end_matches('/'), "HOME")).collect()
 }
 
+/// A name is bytes; some of them are no text.
+#[cfg(unix)]
+#[test]
+fn a_log_whose_name_is_no_utf_8_is_read() {
+    use std::os::unix::ffi::OsStrExt;
+    let home = Home::new();
+    home.write(".claude/projects/p/one.jsonl", session("one", 3));
+    let name = std::ffi::OsStr::from_bytes(b"tw\xFF\xFEo.jsonl");
+    std::fs::write(home.logs().join("p").join(name), session("two", 4)).unwrap();
+    for lake in [&[][..], &["--no-lake"], &[]] {
+        let report = home.json(&[&["ingest"], lake].concat());
+        assert_eq!((&report["inputs"]["files"], &report["totals"]["tool_uses"]), (&2.into(), &7.into()));
+    }
+}
+
 #[test]
 fn what_files_are_called_changes_no_table() {
     let expected = told(["a", "b", "c"]);

@@ -259,7 +259,7 @@ impl Told {
                 key: Id::pseudonym(name.as_bytes()),
                 path: Some(name.into()),
                 bytes: 0,
-                counters: trace.counters.clone(),
+                counters: trace.counters.clone().into(),
             };
             corpus.push(source, trace);
         }

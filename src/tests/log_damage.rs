@@ -6,12 +6,12 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::lines::LINE_BYTES_MAX;
-use crate::logs::discover::Packing;
 use crate::logs::read::{self, Job, PIECE_BYTES, Reading};
 use crate::model::damage::Reason::{self, *};
 use crate::model::id::Id;
 use crate::model::trace::{Answered, FileTrace, ResultKind, Status};
 use crate::tests::log_builder::*;
+use crate::unpack::Packing;
 
 /// What a log must give: lines, records, bad fragments, bare values; calls as (asked, answered); damage as reason,
 /// count and first line.
@@ -462,7 +462,13 @@ fn read_file(path: &Path, packing: Packing, threads: usize) -> Reading {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let to = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let jobs = [Job { path, packing, from: 0, to }];
-    read::read_all(&jobs, guide(), &pool, &|_| {}).remove(0)
+    read_job(&jobs[0], &pool)
+}
+
+fn read_job(job: &Job<'_>, pool: &rayon::ThreadPool) -> Reading {
+    let mut readings = Vec::new();
+    read::read_all(std::slice::from_ref(job), guide(), pool, &|_| {}, &mut |reading| readings.push(reading));
+    readings.remove(0)
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {
@@ -586,7 +592,7 @@ fn a_reading_that_goes_on_from_an_offset_sees_only_what_was_appended() {
     let from = old.len() as u64;
     let read = |to: usize| {
         let job = Job { path: &path, packing: Packing::Plain, from, to: to as u64 };
-        read::read_all(&[job], guide(), &pool, &|_| {}).remove(0)
+        read_job(&job, &pool)
     };
     let expected = Expected { lines: 2, records: 2, calls: vec![ORPHAN, UNANSWERED], ..Default::default() };
     let reading = read(old.len() + new.len());

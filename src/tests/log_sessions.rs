@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::logs::discover::Packing;
 use crate::logs::read::{self, Job};
 use crate::model::body_shape::BodyShape;
 use crate::model::history::Eviction;
 use crate::model::id::Id;
 use crate::model::trace::{FileTrace, NO_TIME, Place, Status};
 use crate::tests::log_builder::*;
+use crate::unpack::Packing;
 
 /// All orders of some things.
 fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
@@ -212,7 +212,8 @@ fn the_number_of_threads_does_not_matter() {
             .iter()
             .map(|(_, path, log)| Job { path, packing: Packing::Plain, from: 0, to: log.len() as u64 })
             .collect();
-        let readings = read::read_all(&jobs, guide(), &pool, &|_| {});
+        let mut readings = Vec::new();
+        read::read_all(&jobs, guide(), &pool, &|_| {}, &mut |reading| readings.push(reading));
         let traces = files.iter().zip(readings).map(|((name, ..), reading)| (*name, reading.trace));
         assert_eq!(Told::from_traces(traces).lines(), expected, "{threads} threads");
     }

@@ -1,13 +1,73 @@
 //! Work grows with the size of the logs and no faster: counted in comparisons and look-ups of ids, not timed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::files::Step;
+use crate::files::faults::Fault;
 use crate::logs::assemble::assemble;
+use crate::logs::read::{BATCH_FILES, Job, read_all};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timeline};
 use crate::mine::sessions::sessions;
 use crate::mine::totals::totals;
 use crate::model::corpus::{Corpus, Source};
 use crate::model::id::{Id, work};
+use crate::tests::harness::{Home, session};
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{rows, timeline_guide};
+use crate::unpack::Packing;
+
+/// A reading is more than its rows: thousands of them wait for nobody.
+#[test]
+fn readings_of_many_files_are_not_held_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("one.jsonl");
+    let text = log(&call(1));
+    std::fs::write(&path, &text).unwrap();
+    let job = Job { path: &path, packing: Packing::Plain, from: 0, to: text.len() as u64 };
+    let jobs = vec![job; 3 * BATCH_FILES + 1];
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let (read, mut taken, mut most) = (AtomicUsize::new(0), 0, 0);
+    let count = |_| {
+        read.fetch_add(1, Ordering::Relaxed);
+    };
+    read_all(&jobs, guide(), &pool, &count, &mut |reading| {
+        assert_eq!(reading.trace.rows.calls.len(), 1);
+        most = most.max(read.load(Ordering::Relaxed) - taken);
+        taken += 1;
+    });
+    println!("{most} readings of {taken} at once");
+    assert!(taken == jobs.len() && most <= BATCH_FILES, "{most} readings of {taken} at once");
+}
+
+/// What bringing a lake up to date costs: files opened, reads, steps of ids, for new, known and grown logs.
+fn upkeep(files: usize) -> [[u64; 3]; 3] {
+    let home = Home::new();
+    let name = |number: usize| format!(".claude/projects/p{}/{number}.jsonl", number % 7);
+    let write = |number: usize, calls: usize| drop(home.write(&name(number), session(&format!("s{number}"), calls)));
+    (0..files).for_each(|number| write(number, 1));
+    let steps = || {
+        let logs = home.logs();
+        let (open, read) = (Fault::none(&logs, Step::Open), Fault::none(&logs, Step::Read));
+        let ids = work::of(|| drop(home.json(&["ingest", "--threads", "1"])));
+        [open.passed() as u64, read.passed() as u64, ids]
+    };
+    let (new, known) = (steps(), steps());
+    (0..files).for_each(|number| write(number, 2));
+    [new, known, steps()]
+}
+
+#[test]
+fn a_lake_costs_the_same_for_each_file_however_many_there_are() {
+    let [few, many] = [200, 400].map(upkeep);
+    for (run, (few, many)) in ["new", "known", "grown"].iter().zip(few.iter().zip(&many)) {
+        println!("{run}: {few:?} {many:?}");
+        for (few, many) in few.iter().zip(many) {
+            assert!(*many as f64 <= 2.3 * *few as f64, "{run}: {few} steps for 200 files, {many} for 400");
+        }
+    }
+    // Once for the hash of all of it and once for its rows; a known file not at all.
+    assert_eq!([few[0][0], few[1][0], few[2][0]], [400, 0, 400]);
+}
 
 /// Files of one kind, of a size.
 type Shape = (&'static str, fn(usize) -> Vec<String>);
@@ -76,7 +136,7 @@ fn steps(texts: &[String]) -> [u64; 3] {
     let reading = work::of(|| {
         for (number, text) in texts.iter().enumerate() {
             let trace = trace(text);
-            let counters = trace.counters.clone();
+            let counters = trace.counters.clone().into();
             let key = Id::pseudonym(&number.to_le_bytes());
             corpus.push(Source { key, path: None, bytes: 0, counters }, trace);
         }

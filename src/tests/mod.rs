@@ -93,6 +93,7 @@ mod tokenizer_rule;
 mod tokens;
 mod tune;
 mod two_roads;
+mod unpacking;
 mod values;
 mod windows;
 mod words;

@@ -36,7 +36,7 @@ fn mined(files: impl IntoIterator<Item = (String, FileTrace)>) -> Vec<MinedProje
         own.append(std::mem::take(&mut trace.values), &symbols, 0);
         values.push(own);
         let key = Id::pseudonym(name.as_bytes());
-        let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone() };
+        let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
         corpus.push(source, trace);
     }
     let history = assemble(&corpus);

@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use crate::cli::Exit;
@@ -29,7 +29,40 @@ fn answer(home: &Home, arguments: &[&str]) -> (Option<Value>, bool) {
     let mut report: Value = serde_json::from_str(&outcome.out).unwrap();
     let inputs = report.as_object_mut().unwrap().remove("inputs").unwrap_or_default();
     let told = |field: &str| inputs[field].as_array().is_some_and(|list| !list.is_empty());
-    (Some(report), told("notes") || told("unreadable") || outcome.err.contains("# note:"))
+    let lacks = outcome.out.contains("is missing from this report");
+    (Some(report), told("notes") || told("unreadable") || outcome.err.contains("# note:") || lacks)
+}
+
+/// What came of faults.
+#[derive(Default)]
+struct Faults {
+    equal: usize,
+    told: usize,
+    /// Where an answer differed without a message.
+    silent: Vec<String>,
+}
+
+impl Faults {
+    fn count(&self) -> usize {
+        self.equal + self.told + self.silent.len()
+    }
+
+    /// Books what a command answered at a fault.
+    fn book(&mut self, is_equal: bool, is_told: bool, place: &str) {
+        match (is_equal, is_told) {
+            (true, _) => self.equal += 1,
+            (false, true) => self.told += 1,
+            (false, false) => self.silent.push(place.to_owned()),
+        }
+    }
+
+    /// Prints the line that `scripts/reliability` looks for.
+    fn expect(&self, count_min: usize) {
+        let Self { equal, told, silent } = self;
+        println!("{} faults, {equal} equal, {told} told, {} silent", self.count(), silent.len());
+        assert!(silent.is_empty(), "another answer without a message: {silent:#?}");
+        assert!(self.count() > count_min, "{} faults", self.count());
+    }
 }
 
 fn append(home: &Home, text: &str) {
@@ -55,8 +88,8 @@ fn segments(dir: &Path) -> BTreeSet<PathBuf> {
 
 // --- Faults ----------------------------------------------------------------------------------------------------------
 
-/// Lets each step of a command fail in turn, with a lake that has something to add to; says how many did.
-fn sweep(arguments: &[&str]) -> usize {
+/// Lets each step of a command fail in turn, with a lake that has something to add to.
+fn sweep(arguments: &[&str]) -> Faults {
     let home = Home::new();
     home.write(LOG, session("one", 8));
     home.write(".claude/projects/-home-u-p/two.jsonl", session("two", 4));
@@ -65,9 +98,11 @@ fn sweep(arguments: &[&str]) -> usize {
     append(&home, &session("three", 6));
     let expected = answer(&home, &[arguments, &["--no-lake"]].concat());
     assert!(expected.0.is_some(), "{arguments:?}");
-    let mut count = 0;
+    let mut faults = Faults::default();
     let kinds = [
         (Step::Open, false, EIO),
+        (Step::Read, false, EIO),
+        (Step::Read, true, EIO),
         (Step::Create, false, EACCES),
         (Step::Create, true, EACCES),
         (Step::Write, false, ENOSPC),
@@ -85,7 +120,6 @@ fn sweep(arguments: &[&str]) -> usize {
             let has_struck = fault.has_struck();
             drop(fault);
             let place = format!("{arguments:?}: {step:?} {nth}, lasting {lasts}");
-            assert!(found == expected.0 || is_told, "{place}: another answer without a message");
             if lasts && has_struck && step == Step::Write {
                 let more = &segments(&home.lake()) - &kept;
                 let manifest = fs::read_to_string(home.lake().join("manifest.json")).unwrap();
@@ -99,30 +133,104 @@ fn sweep(arguments: &[&str]) -> usize {
             if !has_struck {
                 break;
             }
-            count += 1;
+            faults.book(found == expected.0, is_told, &place);
         }
     }
-    count
+    faults
 }
 
 #[test]
 fn any_fault_while_logs_are_read_leaves_the_right_answer_or_a_message() {
-    assert!(sweep(&["ingest"]) > 50);
+    sweep(&["ingest"]).expect(50);
 }
 
 #[test]
 fn any_fault_while_links_are_mined_leaves_the_right_answer_or_a_message() {
-    assert!(sweep(&["mine", "projections"]) > 50);
+    sweep(&["mine", "projections"]).expect(50);
 }
 
 #[test]
 fn any_fault_while_bodies_are_studied_leaves_the_right_answer_or_a_message() {
-    assert!(sweep(&["replay"]) > 50);
+    sweep(&["replay"]).expect(50);
 }
 
 #[test]
 fn any_fault_while_timelines_are_read_leaves_the_right_answer_or_a_message() {
-    assert!(sweep(&["replay", "--policy", "prompt-cache"]) > 50);
+    sweep(&["replay", "--policy", "prompt-cache"]).expect(50);
+}
+
+/// Arguments are kept nowhere: logs are read for them each time.
+#[test]
+fn any_fault_while_arguments_are_checked_leaves_the_right_answer_or_a_message() {
+    sweep(&["replay", "--policy", "arg-check"]).expect(50);
+}
+
+/// Events of a session as the live pipeline records them, from the logs of another home.
+fn recorded() -> Home {
+    let other = Home::new();
+    other.write(LOG, session("one", 40));
+    let home = Home::new();
+    let dir = home.path(".devboy/telemetry");
+    let outcome = other.run(&["replay", "--emit-telemetry", dir.to_str().unwrap()]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    home
+}
+
+#[test]
+fn any_fault_while_telemetry_is_read_leaves_the_right_answer_or_a_message() {
+    let home = recorded();
+    // Two files of one name are compared before they are read.
+    let events: Vec<PathBuf> = below(&home.path(".devboy/telemetry"));
+    let copy = home.path(".config/devboy/telemetry/events");
+    fs::create_dir_all(&copy).unwrap();
+    for path in &events {
+        fs::copy(path, copy.join(path.file_name().unwrap())).unwrap();
+    }
+    let arguments = ["mine", "fingerprints", "--from-telemetry"];
+    let expected = answer(&home, &arguments).0;
+    assert!(expected.is_some());
+    let mut faults = Faults::default();
+    for (step, lasts) in [(Step::Open, false), (Step::Open, true), (Step::Read, false), (Step::Read, true)] {
+        for nth in 0.. {
+            let fault = Fault::new(&home.path(""), step, nth, lasts, EIO);
+            let (found, is_told) = answer(&home, &arguments);
+            if !fault.has_struck() {
+                break;
+            }
+            drop(fault);
+            faults.book(found == expected, is_told, &format!("{step:?} {nth}, lasting {lasts}"));
+            assert_eq!(answer(&home, &arguments).0, expected, "the next run");
+        }
+    }
+    faults.expect(10);
+}
+
+/// All files below a directory.
+fn below(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
+}
+
+/// The file opens, and breaks off where the disk does.
+#[test]
+fn a_read_that_fails_in_the_middle_is_no_fact_about_a_log() {
+    let home = Home::new();
+    let text = (0..60).map(|number| session(&format!("s{number}"), 40)).collect::<String>();
+    assert!(text.len() > 2 << 20, "{} bytes are read in several steps", text.len());
+    home.write(LOG, text);
+    for nth in 1..4 {
+        let _absent = fs::remove_dir_all(home.lake());
+        let fault = Fault::new(&home.path(LOG), Step::Read, nth, true, EIO);
+        let failed = home.run(&["ingest"]);
+        assert!(failed.exit == Exit::Failed && failed.err.contains("one.jsonl could not be read"), "{}", failed.err);
+        let report = home.json(&["ingest", "--allow-empty"]);
+        assert!(fault.has_struck());
+        drop(fault);
+        assert_eq!(report["totals"]["tool_uses"], 0);
+        assert!(report["inputs"]["unreadable"].to_string().contains("one.jsonl"), "{}", report["inputs"]);
+        let report = home.json(&["ingest"]);
+        assert_eq!((&report["totals"]["tool_uses"], &report["inputs"]["new"]), (&json!(2400), &json!(1)));
+    }
 }
 
 const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
@@ -144,7 +252,7 @@ fn history(home: &Home) -> usize {
 fn any_fault_while_a_configuration_is_written_leaves_old_or_new_and_one_entry_in_the_end() {
     let (home, expected) = tuned();
     let dir = home.config().parent().unwrap().to_owned();
-    let mut count = 0;
+    let mut faults = Faults::default();
     for step in [Step::Open, Step::Create, Step::Write, Step::Sync, Step::Rename, Step::MakeDir] {
         for (nth, lasts) in (0..20).flat_map(|nth| [(nth, false), (nth, true)]) {
             let _absent = fs::remove_dir_all(&dir);
@@ -153,6 +261,7 @@ fn any_fault_while_a_configuration_is_written_leaves_old_or_new_and_one_entry_in
             let has_struck = fault.has_struck();
             drop(fault);
             let place = format!("{step:?} {nth}, lasting {lasts}");
+            let is_written = home.config().exists();
             match fs::read_to_string(home.config()) {
                 Ok(text) => assert_eq!(text, expected, "{place}"),
                 Err(_) => assert!(outcome.exit == Exit::Failed && !outcome.err.is_empty(), "{place}: {}", outcome.err),
@@ -161,10 +270,12 @@ fn any_fault_while_a_configuration_is_written_leaves_old_or_new_and_one_entry_in
             assert_eq!(fs::read_to_string(home.config()).unwrap(), expected, "{place}");
             assert_eq!(history(&home), 1, "{place}");
             assert!(files_of(&dir).iter().all(|(path, _)| path.extension().is_none_or(|end| end != "tmp")), "{place}");
-            count += usize::from(has_struck);
+            if has_struck {
+                faults.book(is_written, true, &place);
+            }
         }
     }
-    assert!(count > 10, "{count}");
+    faults.expect(10);
 }
 
 /// As if the run was killed at either side of replacing the configuration.

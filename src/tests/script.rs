@@ -116,7 +116,7 @@ impl Scene {
             own.append(std::mem::take(&mut trace.values), &symbols, 0);
             values.push(own);
             let (key, name) = (Id::pseudonym(script.session.as_bytes()), format!("{}.jsonl", script.session));
-            let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone() };
+            let source = Source { key, path: Some(name.into()), bytes: 0, counters: trace.counters.clone().into() };
             corpus.push(source, trace);
         }
         let history = assemble(&corpus);

@@ -34,10 +34,13 @@ pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>
         let laid = laid.insert(Laid::new(model.as_deref(), input)?);
         Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings, reaches)).collect()))
     })?;
-    // The lake holds no names of directories.
+    // The lake holds no names of directories. One that is gone keeps the start of its pseudonym.
+    let names = input.project_names();
     for arm in reports.iter_mut().flat_map(|report| &mut report.arms) {
         for group in &mut arm.projects {
-            group.name = Id::from_hex(&group.name).map_or_else(String::new, |id| input.project_name(id));
+            let name =
+                Id::from_hex(&group.name).map(|id| names.get(&id).cloned().unwrap_or(id.to_string()[..8].to_owned()));
+            group.name = name.unwrap_or_default();
         }
     }
     Ok(reports)

@@ -15,7 +15,8 @@ pub fn restore(log: &mut EventLog, settings: &Settings, pseudonyms: &Pseudonyms,
         return;
     }
     // What cannot be read is simply not known.
-    let of_lake = lake.and_then(|dir| Manifest::load(dir).ok()).map(|manifest| manifest.mcp_tools).unwrap_or_default();
+    let of_lake =
+        lake.and_then(|dir| Manifest::load(dir).ok()).map(|(manifest, _)| manifest.mcp_tools).unwrap_or_default();
     let recorded = log.names.texts().iter().filter(|name| name.starts_with("mcp__") && !is_pseudonym(name)).cloned();
     let known: BTreeMap<String, String> = recorded
         .chain(of_lake)

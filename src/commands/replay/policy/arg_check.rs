@@ -3,16 +3,16 @@
 
 use serde_json::json;
 
-use crate::commands::input::Input;
+use crate::commands::input::{Input, missing};
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::World;
 use crate::commands::window;
 use crate::error::Result;
-use crate::logs::call_texts::{self, Calls, Check};
+use crate::logs::call_texts;
 use crate::model::id::{Id, IdSet};
 use crate::model::policy::arg_check::{ArgCheck, Truth};
-use crate::policies::arg_check::{Checker, Knobs, Rules, Verdict, tally};
+use crate::policies::arg_check::{Checker, Knobs, Rules, tally};
 use crate::policies::catalog::Source;
 use crate::report::policy::arg_check as report;
 use crate::report::policy::{Fidelity, PolicyReport};
@@ -42,7 +42,8 @@ pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> R
     };
     let checker = Checker::new(&catalog, &knobs, &rules)?;
     let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
-    let (calls, unread) = read(input, &rules, &check);
+    let unread = input.sources.iter().filter(|source| source.path.is_none() && !source.is_sidecar()).count();
+    let (calls, failures) = call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, &check);
     let mut found = ArgCheck::default();
     // A window is one of requests: calls count with the request that made them.
     let within: Option<IdSet<Id>> =
@@ -64,6 +65,7 @@ pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> R
     }
     tables.retain(|(_, table)| !table.is_empty());
     let mut notes = Vec::from_iter(tools.provider_note());
+    notes.extend(failures.iter().map(missing));
     if unread > 0 {
         notes.push(format!("{unread} deleted logs live on in the lake only, which holds no arguments: not checked"));
     }
@@ -94,10 +96,4 @@ pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> R
         withheld: Some(withheld.to_owned()),
         ..PolicyReport::default()
     })
-}
-
-/// All calls, and how many logs there are no longer.
-fn read(input: &Input, rules: &Rules, check: &Check<'_, Verdict>) -> (Calls<Verdict>, u64) {
-    let gone = input.sources.iter().filter(|source| source.path.is_none() && !source.is_sidecar()).count();
-    (call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, check), gone as u64)
 }

@@ -10,7 +10,7 @@ use crate::visible::Shown as _;
 const CHARS: usize = 240;
 
 /// Adds the records behind the examples to each report.
-pub fn add(reports: &mut [PolicyReport], input: &Input) {
+pub fn add(reports: &mut [PolicyReport], input: &mut Input) {
     let examples = |report: &PolicyReport| -> Vec<(&'static str, Id)> {
         let classes = report.breakage.iter().flat_map(|breakage| &breakage.classes);
         let cited =
@@ -19,7 +19,7 @@ pub fn add(reports: &mut [PolicyReport], input: &Input) {
     };
     let wanted: IdSet<Id> = reports.iter().flat_map(examples).map(|(_, id)| id).collect();
     let jobs = input.jobs();
-    let found = cited::find(&jobs, &wanted, CHARS, &input.pool);
+    let (found, failures) = cited::find(&jobs, &wanted, CHARS, &input.pool);
     for report in reports {
         let lines = examples(report).into_iter().filter_map(|(word, id)| {
             let cited = found.get(&id)?;
@@ -28,4 +28,5 @@ pub fn add(reports: &mut [PolicyReport], input: &Input) {
         });
         report.shown = lines.collect();
     }
+    input.leave_out(failures);
 }

@@ -82,7 +82,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
     tools.provider = flags.policy.provider;
     if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
-        tools.look_in(&input);
+        tools.look_in(&mut input);
     }
     let timeline = input.timeline(needs_tokens(flags, &rows)?)?;
     // Arguments can be checked without any usage.
@@ -124,7 +124,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     correct(reports.iter_mut().flat_map(|report| &mut report.cells), &world.cells);
     check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
-        content::add(&mut reports, &input);
+        content::add(&mut reports, &mut input);
     }
     if let Some(path) = &flags.policy.per_request {
         requests::write(path, &scene, &sheets, rows.iter().zip(&reports))?;

@@ -62,7 +62,7 @@ impl Tools {
     }
 
     /// Without files of the user, takes the definitions that the logs quote. The lake has none, so logs are read.
-    pub fn look_in(&mut self, input: &Input) {
+    pub fn look_in(&mut self, input: &mut Input) {
         if self.catalog.is_some() {
             return;
         }
@@ -70,7 +70,9 @@ impl Tools {
             Quote::Searched(text) => seen::quoted(text),
             Quote::Attached(value) => seen::attached(value),
         };
-        let found = definitions::read_all(&input.jobs(), &self.rules.logged.search_tools, &input.pool, &take);
+        let (found, failures) =
+            definitions::read_all(&input.jobs(), &self.rules.logged.search_tools, &input.pool, &take);
+        input.leave_out(failures);
         self.catalog = Catalog::logged(found).map(|catalog| {
             let source = if catalog.has_sizes() { Source::Logged } else { Source::Names };
             (catalog, source)
