@@ -430,7 +430,7 @@ impl Input {
             let StoredSource { key, number, bytes, readings, content, .. } = stored;
             text += &format!(" {key} {number} {bytes} {readings} {content}");
         }
-        Some(Id::pseudonym(text.as_bytes()))
+        Some(answer_name(env!("DEVBOY_BUILD"), &text))
     }
 
     /// The logs on disk, each as a whole, in the order of `sources`: for whoever has to read text again.
@@ -600,4 +600,9 @@ fn maker(data: &Data) -> Result<Maker> {
 /// Says that another run keeps this one from writing to the lake.
 pub(super) fn tell_waiting(is_shown: bool) {
     progress::announce("devboy: another run is writing to the lake; waiting for it", is_shown);
+}
+
+/// The name under which a build of devboy remembers its answer to a question.
+pub fn answer_name(build: &str, question: &str) -> Id {
+    Id::pseudonym(format!("{build} {question}").as_bytes())
 }
