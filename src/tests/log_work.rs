@@ -1,6 +1,7 @@
 //! Work grows with the size of the logs and no faster: counted in comparisons and look-ups of ids, not timed.
 
 use crate::logs::assemble::assemble;
+use crate::logs::assemble::standings_of;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timeline};
 use crate::mine::sessions::sessions;
 use crate::mine::totals::totals;
@@ -87,10 +88,13 @@ fn steps(texts: &[String]) -> [u64; 3] {
         sessions(&history, &corpus.names, &Default::default());
     });
     let timeline = work::of(|| {
+        let standings = standings_of(&corpus);
         let files: Vec<_> = texts.iter().map(rows).collect();
-        let sources = files.iter().enumerate();
-        let sources: Vec<_> =
-            sources.map(|(number, file)| SourceTimeline { key: Id::pseudonym(&number.to_le_bytes()), file }).collect();
+        let source = |(number, file): (usize, _)| {
+            let key = Id::pseudonym(&number.to_le_bytes());
+            SourceTimeline { key, file, standing: standings[&key] }
+        };
+        let sources: Vec<_> = files.iter().enumerate().map(source).collect();
         assemble_timeline(&sources, timeline_guide().rules.shrink_tokens_min);
     });
     [reading, history, timeline]
