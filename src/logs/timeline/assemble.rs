@@ -1,8 +1,9 @@
 //! Rows of many files to one [`Timeline`]: every request once, chain by chain, with what it added to its context.
 //!
 //! Which copy counts is decided by what the rows say (place, time, ids), never by the order in which files were read:
-//! records of their own before progress records of a parent, and the same file that owns them in the history. What stands before a
-//! request is told by the order of the log, and by the parents of records where the conversation went back.
+//! records of their own before progress records of a parent, older files before younger ones; and the same files are copies
+//! as in the history. What stands before a request is told by the order of the log, and by the parents of records where
+//! the conversation went back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::{Names, Sym};
 use crate::model::timeline::{BlockKind, Marks, NONE, SegmentCause, Timeline};
 use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
-use crate::model::trace::{ChainKey, Millis, NO_TIME, Place, Usage};
+use crate::model::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
@@ -25,7 +26,7 @@ pub struct SourceTimeline<'a> {
     pub key: Id,
     /// Its rows.
     pub file: &'a FileTimeline,
-    /// Decides between copies, as in the history ([`crate::logs::assemble::standings_of`]).
+    /// Whether another file says all that it says, as in the history ([`crate::logs::assemble::standings_of`]).
     pub standing: Standing,
 }
 
@@ -52,16 +53,21 @@ pub(super) struct File<'a> {
     pub(super) rows: &'a FileTimeline,
     /// Whether another file says all that this one does: then only the usage in it may say more.
     pub(super) is_repeated: bool,
-    /// Decides between copies.
-    age: Standing,
+    /// The file that began first, then the one that ended first: what stands before what. Whose every record is a copy
+    /// comes last.
+    age: (bool, Millis, Millis, Id),
     /// Where its symbols went.
     pub(super) symbols: Vec<Sym>,
 }
 
 impl<'a> File<'a> {
     fn new(source: &SourceTimeline<'a>) -> Self {
-        let SourceTimeline { key, file: rows, standing: age } = *source;
-        Self { key, rows, is_repeated: age.is_repeated, age, symbols: Vec::new() }
+        let SourceTimeline { key, file: rows, standing: Standing { is_repeated, digest, .. } } = *source;
+        // Also a file that asks for nothing may hold what an answer in another one goes back to: all its records count.
+        let times = || rows.rows.records.iter().map(|row| row.ts);
+        let (first, last) = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME));
+        let age = (is_repeated, first, last, digest);
+        Self { key, rows, is_repeated, age, symbols: Vec::new() }
     }
 
     pub(super) fn session(&self, session: Id) -> Id {
