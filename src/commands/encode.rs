@@ -85,9 +85,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let vocabulary = if args.tokenizer == "cl100k_base" { Vocabulary::Cl100kBase } else { Vocabulary::O200kBase };
     let mut counter = Counter::new(vocabulary);
     let knobs = Knobs { recursion_depth: args.recursion_depth.into(), ..rules.knobs() };
-    if let (Some(budget), Some(call)) = (args.budget, &args.fetch_rest) {
-        return fit(args, &text, (budget, call), knobs, &mut counter, context);
-    }
     let subject = Subject::new(&text, shape::classify(text.as_bytes()));
     if let Some(name) = &args.as_format {
         context.out.write_all(encoded(format_named(name)?, &subject, knobs)?.as_bytes())?;
@@ -98,6 +95,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let called = endpoints.file_text.showing(args.tool.as_deref().unwrap_or_default(), input);
     let quotable = Quotable::of(&text);
     let showing = called.min(quotable.look());
+    if let (Some(budget), Some(call)) = (args.budget, &args.fetch_rest) {
+        let formats: Vec<&encode::Format> =
+            encode::REGISTER.iter().filter(|format| is_allowed(format.family, args.extended_formats)).collect();
+        let (text, shape, signature) = (&*text, subject.shape, Some(call.as_str()));
+        let request = Request { text, shape, showing, budget, signature, formats: &formats, knobs };
+        return fit(args, &request, &mut counter, context);
+    }
     let candidates = candidates(&subject, knobs, (&quotable, showing), &mut counter);
     let baseline = counter.count(&text);
     let winner = winner(&candidates, args.extended_formats, baseline);
@@ -140,19 +144,9 @@ impl Candidate {
 }
 
 /// Cuts the body to a budget.
-fn fit(
-    args: &Args,
-    text: &str,
-    (budget, call): (u64, &str),
-    knobs: Knobs,
-    counter: &mut Counter,
-    context: &mut Context<'_>,
-) -> Result<Exit> {
-    let formats: Vec<&encode::Format> =
-        encode::REGISTER.iter().filter(|format| is_allowed(format.family, args.extended_formats)).collect();
-    let shape = shape::classify(text.as_bytes());
-    let request = Request { text, shape, budget, signature: Some(call), formats: &formats, knobs };
-    let fitted = budget::fit(&request, &mut |text| counter.count(text)).map_err(|unfit| match unfit {
+fn fit(args: &Args, request: &Request<'_>, counter: &mut Counter, context: &mut Context<'_>) -> Result<Exit> {
+    let Request { text, shape, budget, .. } = *request;
+    let fitted = budget::fit(request, &mut |text| counter.count(text)).map_err(|unfit| match unfit {
         Unfit::NoCall => Error::usage("--fetch-rest names no call in one line"),
         Unfit::TooSmall(least) => Error::failed(format!("{budget} tokens are too few for this body"))
             .hint(format!("what has to be said takes {} tokens", thousands(least))),
@@ -171,7 +165,7 @@ fn fit(
     }
     context.out.write_all(fitted.text.as_bytes())?;
     if args.output.verbose {
-        let classes = budget::knapsack_of(&request, &mut |text| counter.count(text));
+        let classes = budget::knapsack_of(request, &mut |text| counter.count(text));
         let start = Instant::now();
         if let Ok(solution) = knapsack::solve(&classes, Some(budget)) {
             let (micros, gap) = (start.elapsed().as_micros(), 100.0 * solution.gap());

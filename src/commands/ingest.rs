@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::mine::overview::Overview;
 use crate::mine::totals::{Totals, totals};
 use crate::model::trace::Status;
+use crate::report::in_progress::Holds;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
 use crate::report::{envelope, quality};
@@ -46,6 +47,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let mut input = Input::read(&args.input, window::ALL, 0, &args.output, context)?;
     input.expect_records(&args.input)?;
+    input.report_holds(Holds::Calls)?;
     let said = input.remember("said", |input| {
         let overview = Overview::of(&input.history());
         Ok(Said { totals: totals(input.corpus()), overview })

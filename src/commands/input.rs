@@ -37,9 +37,10 @@ use crate::model::history::History;
 use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::names::Names;
 use crate::model::timeline_rows::FileTimeline;
-use crate::model::trace::{FileTrace, Millis};
+use crate::model::trace::{FileTrace, Millis, Place};
 use crate::model::values::{CallValues, Values};
 use crate::progress;
+use crate::report::in_progress::{Holds, InProgress};
 use crate::report::{numbers, quality};
 use crate::rules::data::Data;
 use crate::visible::{Shown as _, visible};
@@ -98,6 +99,8 @@ pub struct Input {
     pub(super) piped_timeline: Option<FileTimeline>,
     /// Logs that are gone and left no timeline, once one was asked for.
     pub(super) without_timeline: IdSet<Id>,
+    /// Subagents known from progress records only, once a report says what it holds of them.
+    in_progress: Option<InProgress>,
     pub(super) progress: bool,
 }
 
@@ -167,6 +170,7 @@ impl Input {
             piped: None,
             piped_timeline: None,
             without_timeline: IdSet::default(),
+            in_progress: None,
             progress: context.err_is_terminal && !output.quiet,
         };
         input.open_lake(args, context);
@@ -399,6 +403,19 @@ impl Input {
         self.pool.install(|| assemble(corpus)).within(&self.window)
     }
 
+    /// Notes what the report holds of subagents that are known from progress records only.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub fn report_holds(&mut self, holds: Holds) -> Result<()> {
+        let subagents = self.remember("in progress only", |input| {
+            let chains = input.history().chains;
+            Ok(chains.iter().filter(|chain| chain.place == Place::Progress).count() as u64)
+        })?;
+        self.in_progress = Some(InProgress { subagents, holds });
+        Ok(())
+    }
+
     /// Gives tools that were renamed their present names.
     pub fn rename_aliases(&self, history: &mut History, names: &mut Names) {
         for (old, new) in &self.vocabulary.tool_aliases {
@@ -434,12 +451,12 @@ impl Input {
             return None;
         }
         let Self { tier, overrides, window, maker, .. } = self;
-        let mut text = format!("{} {overrides} {maker:?} {tier} {about} {window:?}", env!("DEVBOY_BUILD"));
+        let mut text = format!("{overrides} {maker:?} {tier} {about} {window:?}");
         for stored in &self.selected {
             let StoredSource { key, number, bytes, readings, content, .. } = stored;
             text += &format!(" {key} {number} {bytes} {readings} {content}");
         }
-        Some(Id::pseudonym(text.as_bytes()))
+        Some(answer_name(env!("DEVBOY_BUILD"), &text))
     }
 
     /// The logs on disk, each as a whole, in the order of `sources`: for whoever has to read text again.
@@ -485,6 +502,7 @@ impl Input {
                 "path": path.shown(), "reason": why,
             })).collect::<Vec<_>>(),
             "lake": self.lake_dir(),
+            "subagents_in_progress_only": self.in_progress.as_ref().map(InProgress::json),
             "notes": self.notes,
         })
     }
@@ -499,7 +517,7 @@ impl Input {
         if output.quiet {
             return Ok(());
         }
-        for note in &self.notes {
+        for note in self.notes.iter().chain(&self.in_progress.and_then(|known| known.sentence())) {
             writeln!(context.err, "# note: {note}")?;
         }
         for (path, why) in &self.listing.unreadable {
@@ -619,4 +637,9 @@ fn maker(data: &Data) -> Result<Maker> {
 /// Says that another run keeps this one from writing to the lake.
 pub(super) fn tell_waiting(is_shown: bool) {
     progress::announce("devboy: another run is writing to the lake; waiting for it", is_shown);
+}
+
+/// The name under which a build of devboy remembers its answer to a question.
+pub fn answer_name(build: &str, question: &str) -> Id {
+    Id::pseudonym(format!("{build} {question}").as_bytes())
 }

@@ -8,7 +8,7 @@ use crate::commands::mine::tools::called;
 use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
-use crate::logs::assemble::repeated_files;
+use crate::logs::assemble::standings_of;
 use crate::mine::reconcile::{Books, Sum, reconcile};
 use crate::mine::totals::totals;
 use crate::mine::{sessions, tools};
@@ -32,7 +32,7 @@ pub fn run(args: &InputArgs, output: &OutputArgs, context: &mut Context<'_>) -> 
     let corpus = input.corpus();
     let sums = reconcile(&Books {
         corpus,
-        repeated: &repeated_files(corpus),
+        standings: &standings_of(corpus),
         totals: &totals(corpus),
         history: &called.history,
         tools: &tools,

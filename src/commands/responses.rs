@@ -35,6 +35,7 @@ use crate::model::trace::Millis;
 use crate::planner::numbers::Numbers;
 use crate::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
+use crate::report::in_progress::Holds;
 use crate::rules::data::{Data, TelemetryRules};
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
 use crate::telemetry::{self, Listing, Request, Surroundings, Telemetry};
@@ -128,6 +129,7 @@ impl Responses {
         let tier = vocabularies(wanted.settings, None);
         let mut input = Input::read(wanted.input, wanted.window.clone(), tier, wanted.output, context)?;
         input.expect_records(wanted.input)?;
+        input.report_holds(Holds::Calls)?;
         let laid = Laid::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());

@@ -13,6 +13,7 @@ use crate::extract::Desk;
 use crate::frames::lake::Trouble;
 use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines::{self as timelines_table, PackedTimeline};
+use crate::logs::assemble::standings_of;
 use crate::logs::discover::LogFile;
 use crate::logs::message::Guide;
 use crate::logs::read::{self, Job};
@@ -60,9 +61,12 @@ impl Input {
         let news = self.read_timelines(&rules, &known, counted);
         self.store_timelines(if counted { full } else { plain }, &news);
         known.extend(news);
-        let keys = self.sources.iter().map(|source| source.key);
-        let piped = self.piped_timeline.as_ref().map(|file| SourceTimeline { key: Id::NONE, file });
-        let named = keys.enumerate().filter_map(|(index, key)| Some(SourceTimeline { key, file: known.get(&index)? }));
+        let standings = standings_of(self.corpus());
+        let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
+        let keys = self.sources.iter().map(|source| source.key).enumerate();
+        let source = |key, file| SourceTimeline { key, file, standing: standing(&key) };
+        let piped = self.piped_timeline.as_ref().map(|file| source(Id::NONE, file));
+        let named = keys.filter_map(|(index, key)| Some(source(key, known.get(&index)?)));
         let files = named.chain(piped).collect::<Vec<_>>();
         let timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
         Ok(timeline.within(&self.window))

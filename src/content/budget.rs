@@ -15,8 +15,10 @@ use crate::content::budget::selection::{Selection, select};
 use crate::content::encode::{Format, Knobs, prove};
 use crate::content::knapsack::Choice;
 use crate::content::outline::{Cut, Outline, Part};
+use crate::content::quotable::Quotable;
 use crate::content::subject::Subject;
 use crate::model::body_shape::BodyShape;
+use crate::model::showing::Showing;
 
 /// How many nodes a budget should hold at least, to be used well.
 const NODES_MIN: u64 = 8;
@@ -31,6 +33,8 @@ pub struct Request<'a> {
     pub text: &'a str,
     /// Its shape.
     pub shape: BodyShape,
+    /// How it shows the text of files: that is kept line by line, in formats from which it can be quoted.
+    pub showing: Showing,
     /// Tokens that the result may take, hints included.
     pub budget: u64,
     /// The call that returns what is left out, such as `get_issues(page=2)`. Without one nothing can be left out: a
@@ -88,7 +92,7 @@ pub fn overflow(nodes: usize, signature: &str) -> String {
 /// If not even a hint fits, or nodes must be left out and no call is given.
 pub fn fit(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<Fitted, Unfit> {
     let (text, tokens) = request.cheapest(count);
-    let outline = Outline::of(request.text, request.shape, &request.cut(), count);
+    let outline = request.outline(count);
     if tokens <= request.budget {
         let values: Vec<u64> = outline.parts.iter().filter_map(value).collect();
         let value = values.iter().sum();
@@ -119,7 +123,7 @@ pub fn fit(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<
 
 /// The knapsack of a body by itself, without what hints and heads cost: the forms of every node, and nothing.
 pub fn knapsack_of(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Vec<Vec<Choice>> {
-    Graph::of(&Outline::of(request.text, request.shape, &request.cut(), count), 0, count).classes
+    Graph::of(&request.outline(count), 0, count).classes
 }
 
 impl Request<'_> {
@@ -127,16 +131,21 @@ impl Request<'_> {
     fn cheapest(&self, count: &mut dyn FnMut(&str) -> u64) -> (String, u64) {
         let subject = Subject::new(self.text, self.shape);
         let as_is = (self.text.to_owned(), count(self.text));
+        let quotable = Quotable::of(self.text);
         let others = self.formats.iter().filter_map(|format| prove(format, &subject, self.knobs));
-        others.fold(as_is, |best, text| {
+        others.filter(|text| quotable.kept(text).suits(self.showing)).fold(as_is, |best, text| {
             let tokens = count(&text);
             if tokens < best.1 { (text, tokens) } else { best }
         })
     }
 
-    fn cut(&self) -> Cut<'_> {
+    /// The parts that can be left out. The nodes of JSON are written anew, so that a file of it is cut by its lines.
+    fn outline(&self, count: &mut dyn FnMut(&str) -> u64) -> Outline {
         let node_bytes_max = (self.budget.saturating_mul(TOKEN_BYTES) / NODES_MIN) as usize;
-        Cut { node_bytes_max, formats: self.formats, knobs: self.knobs }
+        let cut = Cut { node_bytes_max, formats: self.formats, knobs: self.knobs };
+        let by_lines = self.showing != Showing::Nothing && self.shape.is_json();
+        let shape = if by_lines { BodyShape::NumberedList } else { self.shape };
+        Outline::of(self.text, shape, &cut, count)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::logs::copies::{Facts, Standing, standings};
+use crate::logs::copies::{At, Facts, Standing, standings};
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::model::id::{Id, IdMap, IdSet};
@@ -21,9 +21,7 @@ use crate::model::trace::{
 
 /// Builds the history of all session logs of a corpus.
 pub fn assemble(corpus: &Corpus) -> History {
-    let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
-    let standings = standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
-    let mut files: Vec<File<'_>> = logs.into_iter().zip(standings).map(|(rows, at)| File::new(rows, at)).collect();
+    let mut files: Vec<File<'_>> = ranked(corpus).map(|(rows, standing)| File::new(rows, standing)).collect();
     let sessions = sessions(&files, &corpus.names);
     let session_index: IdMap<Id, u32> =
         sessions.iter().enumerate().map(|(index, session)| (session.id, index as u32)).collect();
@@ -46,15 +44,17 @@ pub fn assemble(corpus: &Corpus) -> History {
     History { sessions, messages, ..laid_out }
 }
 
-/// The logs of which another file says all.
-pub fn repeated_files(corpus: &Corpus) -> IdSet<Id> {
-    let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
-    let standings = standings(logs.iter().map(|file| facts(file, &corpus.names)).collect());
-    logs.iter().zip(standings).filter(|(_, at)| at.is_repeated).map(|(file, _)| file.source.key).collect()
+/// Which log owns what several of them say, by the pseudonym of the file.
+pub fn standings_of(corpus: &Corpus) -> IdMap<Id, Standing> {
+    ranked(corpus).map(|(file, standing)| (file.source.key, standing)).collect()
 }
 
-/// Orders files; what a file says decides where times do not, never its name.
-type Age = ([bool; 2], Millis, Millis, Id);
+/// The session logs, each with its rank.
+fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, Standing)> {
+    let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
+    let standings = standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
+    logs.into_iter().zip(standings)
+}
 
 /// What a file says: nothing that depends on its name, or on what else stands in it.
 fn facts(file: &SourceRows, names: &Names) -> Facts {
@@ -77,27 +77,29 @@ fn facts(file: &SourceRows, names: &Names) -> Facts {
             let numbers = [ts.to_le_bytes(), i64::from(input_bytes).to_le_bytes()];
             let ids = [row.call.0, message.0, path.0];
             let tool = names.text(tool).as_bytes();
-            facts.add(Some(record), &[&kind, ids.as_flattened(), &reader(chain), numbers.as_flattened(), tool]);
+            facts.asked(ts);
+            facts.add(At::Record(record), &[&kind, ids.as_flattened(), &reader(chain), numbers.as_flattened(), tool]);
         }
         if let Some(answered) = &row.answered {
             let Answered { record, ts, chars, body, kind: content, status, .. } = *answered;
             let (ids, numbers) = ([row.call.0, body.0], [ts.to_le_bytes(), i64::from(chars).to_le_bytes()]);
             let end = [content as u8, status as u8];
-            facts.add(Some(record), &[&kind, ids.as_flattened(), numbers.as_flattened(), &end]);
+            facts.add(At::Record(record), &[&kind, ids.as_flattened(), numbers.as_flattened(), &end]);
         }
     }
-    for row in &rows.messages {
+    for (number, row) in (0..).zip(&rows.messages) {
         let Usage { input, output, cache_creation, cache_read, .. } = row.usage;
         let numbers = [input, output, cache_creation, cache_read].map(u64::to_le_bytes);
         let all = [&row.ts.to_le_bytes(), numbers.as_flattened(), names.text(row.model).as_bytes()].concat();
+        facts.asked(row.ts);
         // Copies of a message differ in what they know of it.
-        facts.add(None, &[b"m", &row.id.0, &reader(row.chain), if row.id.is_some() { &[] } else { &all }]);
-    }
-    if rows.calls.iter().any(|row| row.asked.is_some()) || !rows.messages.is_empty() {
-        facts.asks();
+        facts.add(
+            At::Message(number),
+            &[b"m", &row.id.0, &reader(row.chain), if row.id.is_some() { &[] } else { &all }],
+        );
     }
     for mark in &rows.marks {
-        facts.add(Some(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
+        facts.add(At::Record(mark.record), &[&[mark.kind as u8], &mark.id.0, &mark.other.0, &reader(mark.chain)]);
     }
     facts
 }
@@ -107,8 +109,8 @@ struct File<'a> {
     rows: &'a SourceRows,
     /// Whether another file says all that this one does: then it is asked for nothing but what may grow.
     is_repeated: bool,
-    /// Decides between copies: a file with calls, the one that began first, then the one that ended first.
-    age: Age,
+    /// Decides between copies.
+    age: Standing,
     /// Root record of each inline side-chain record, by record number.
     roots: BTreeMap<u32, Id>,
     /// Compactions by chain of the file: record number and identity, in order.
@@ -120,13 +122,9 @@ struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    fn new(rows: &'a SourceRows, Standing { is_repeated, digest }: Standing) -> Self {
-        let asked = || rows.rows.calls.iter().filter_map(|row| row.asked);
-        let first = asked().map(|asked| asked.ts).fold(NO_TIME, earlier);
-        let last = asked().map(|asked| asked.ts).max().unwrap_or(NO_TIME);
-        let age = ([is_repeated, asked().next().is_none()], first, last, digest);
+    fn new(rows: &'a SourceRows, age: Standing) -> Self {
         let (roots, compactions, prompts) = (side_chain_roots(rows), compactions(rows), prompts(rows));
-        Self { rows, is_repeated, age, roots, compactions, prompts, chains: Vec::new() }
+        Self { rows, is_repeated: age.is_repeated, age, roots, compactions, prompts, chains: Vec::new() }
     }
 
     /// Looks up the sessions of the file's chains.
@@ -272,8 +270,8 @@ fn nameless_session(file: &File<'_>) -> SessionRow {
         project_name: Id::NONE,
         project_record: u32::MAX,
         version: Sym(0),
-        ts_first: file.age.1,
-        ts_last: file.age.2,
+        ts_first: file.age.first,
+        ts_last: file.age.last,
         records: 0,
     }
 }
@@ -311,7 +309,7 @@ struct Canonical {
 
 /// A record of its own before a progress record, the file of the call before others, older files before younger ones,
 /// the last of several in a file.
-type AnswerRank = (bool, bool, Age, Reverse<u32>);
+type AnswerRank = (bool, bool, Standing, Reverse<u32>);
 
 /// An answer that does not stand with the copy of the call that counts.
 struct Loose {
@@ -446,7 +444,7 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
 
 /// Where a compaction counts.
 struct Opened {
-    age: Age,
+    age: Standing,
     chain: u32,
     partition: u32,
 }

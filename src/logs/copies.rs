@@ -1,30 +1,41 @@
 //! Which files say nothing that another file does not say as well: whole copies of a log, and parts of copies.
 //!
 //! They must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
-//! older than the whole because it ends earlier.
+//! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
 
 use crate::model::id::{Id, IdMap, IdSet};
+use crate::model::trace::{Millis, NO_TIME, earlier};
+
+/// Where a fact stands in its file. Records and messages are numbered each by themselves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum At {
+    /// In the message of this number.
+    Message(u32),
+    /// In the record of this number.
+    Record(u32),
+}
 
 /// What a file says, as names of facts.
 #[derive(Default)]
 pub struct Facts {
-    /// Each fact with the record it stands in, where that is known; a fact that is said twice is there twice.
-    said: Vec<(Id, Option<u32>)>,
+    /// Each fact with its place; a fact that is said twice is there twice.
+    said: Vec<(Id, At)>,
     /// The sessions that the file speaks of. A fork says the same in the name of another session.
     sessions: Vec<Id>,
-    /// Whether the model was asked for anything in it.
-    asks: bool,
+    /// When the model was asked for something; none if it was not.
+    asked: Option<(Millis, Millis)>,
 }
 
 impl Facts {
     /// Adds a fact in these words.
-    pub fn add(&mut self, record: Option<u32>, words: &[&[u8]]) {
-        self.said.push((Id::of(&words.concat()), record));
+    pub fn add(&mut self, at: At, words: &[&[u8]]) {
+        self.said.push((Id::of(&words.concat()), at));
     }
 
-    /// Says that the model was asked for something.
-    pub fn asks(&mut self) {
-        self.asks = true;
+    /// Says that the model was asked for something, or answered, at a time.
+    pub fn asked(&mut self, ts: Millis) {
+        let (first, last) = self.asked.unwrap_or((ts, ts));
+        self.asked = Some((earlier(first, ts), last.max(ts)));
     }
 
     /// Adds a session.
@@ -36,7 +47,7 @@ impl Facts {
     fn settle(&mut self) {
         self.sessions.sort_unstable();
         self.sessions.dedup();
-        self.said.sort_unstable_by_key(|&(id, record)| (record, id));
+        self.said.sort_unstable_by_key(|&(id, at)| (at, id));
         let mut times: IdMap<Id, u32> = IdMap::default();
         for (id, _) in &mut self.said {
             let times = times.entry(*id).or_default();
@@ -54,20 +65,34 @@ impl Facts {
     }
 }
 
-/// What is known of a file once all files were looked at.
+/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that
+/// says something of its own, that asks the model for something, that began first, that ended first; where times do not
+/// tell, what the files say decides, never their names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Standing {
     /// Whether another file says all of it.
     pub is_repeated: bool,
-    /// Names what it says.
+    /// Whether the model was asked for nothing in it.
+    pub asks_nothing: bool,
+    /// When the model was first asked for something.
+    pub first: Millis,
+    /// When it was last asked for something.
+    pub last: Millis,
+    /// Names what the file says.
     pub digest: Id,
+}
+
+impl Standing {
+    fn of(facts: &Facts) -> Self {
+        let (first, last) = facts.asked.unwrap_or((NO_TIME, NO_TIME));
+        Self { is_repeated: false, asks_nothing: facts.asked.is_none(), first, last, digest: facts.digest() }
+    }
 }
 
 /// Looks for the files that say nothing of their own. Of files that say the same the first one stays.
 pub fn standings(mut files: Vec<Facts>) -> Vec<Standing> {
     files.iter_mut().for_each(Facts::settle);
-    let mut out: Vec<Standing> =
-        files.iter().map(|facts| Standing { is_repeated: false, digest: facts.digest() }).collect();
+    let mut out: Vec<Standing> = files.iter().map(Standing::of).collect();
     // Whoever says all that a file says, says its last fact: most files have nobody to be compared with.
     let last = |facts: &Facts| facts.said.last().map(|&(id, _)| id);
     let probes: IdSet<Id> = files.iter().filter_map(last).collect();
@@ -79,9 +104,14 @@ pub fn standings(mut files: Vec<Facts>) -> Vec<Standing> {
     }
     // The largest first, since it says the most; whoever comes before a file itself says at least as much.
     witnesses.values_mut().for_each(|files_of| files_of.sort_by_key(|&file| std::cmp::Reverse(files[file].said.len())));
+    let speaking = speaking_of(&files);
     let mut known: IdMap<usize, Places> = IdMap::default();
     for (index, facts) in files.iter().enumerate() {
-        let Some(last) = last(facts) else { continue };
+        let Some(last) = last(facts) else {
+            let others = facts.sessions.first().and_then(|session| speaking.get(session));
+            out[index].is_repeated = others.into_iter().flatten().any(|&other| is_of(facts, &files[other]));
+            continue;
+        };
         let mut others = witnesses[&last].iter().take_while(|&&other| other != index);
         out[index].is_repeated = others.any(|&other| {
             let places = known.entry(other).or_insert_with(|| files[other].said.iter().copied().collect());
@@ -91,19 +121,46 @@ pub fn standings(mut files: Vec<Facts>) -> Vec<Standing> {
     out
 }
 
-/// The record of each fact.
-type Places = IdMap<Id, Option<u32>>;
+/// The files with facts, by the first session of those without any: these say no more than that their sessions took place.
+fn speaking_of(files: &[Facts]) -> IdMap<Id, Vec<usize>> {
+    let silent = files.iter().filter(|facts| facts.said.is_empty()).filter_map(|facts| facts.sessions.first());
+    let mut speaking: IdMap<Id, Vec<usize>> = silent.map(|session| (*session, Vec::new())).collect();
+    for (index, facts) in files.iter().enumerate().filter(|(_, facts)| !facts.said.is_empty()) {
+        for session in &facts.sessions {
+            speaking.get_mut(session).into_iter().for_each(|files| files.push(index));
+        }
+    }
+    speaking
+}
+
+/// Whether a file speaks of no session that the other does not speak of.
+fn is_of(part: &Facts, whole: &Facts) -> bool {
+    part.sessions.iter().all(|session| whole.sessions.binary_search(session).is_ok())
+}
+
+/// The place of each fact.
+type Places = IdMap<Id, At>;
 
 /// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
 /// one was forked off, so between sessions only a part with something left out is a copy, or one that asks for nothing.
 fn says_all(part: &Facts, whole: &Facts, places: &Places) -> bool {
-    let mut furthest = None;
+    // The last message and the last record of the whole that the part has.
+    let (mut message, mut record) = (None, None);
     for (id, _) in &part.said {
-        let Some(&record) = places.get(id) else { return false };
-        furthest = furthest.max(record);
+        match places.get(id) {
+            Some(&at @ At::Message(_)) => message = message.max(Some(at)),
+            Some(&at @ At::Record(_)) => record = record.max(Some(at)),
+            None => return false,
+        }
     }
-    let up_to = |facts: &Facts, record| facts.said.partition_point(|&(_, at)| at <= record);
-    let placed = |facts: &Facts, record| up_to(facts, record) - up_to(facts, None);
-    let is_of_it = part.sessions.iter().all(|session| whole.sessions.binary_search(session).is_ok());
-    is_of_it || !part.asks || placed(part, Some(u32::MAX)) < placed(whole, furthest)
+    let up_to = |facts: &Facts, end: At| facts.said.partition_point(|&(_, at)| at <= end);
+    let messages = |facts: &Facts| up_to(facts, At::Message(u32::MAX));
+    let records = |facts: &Facts| facts.said.len() - messages(facts);
+    let lacks_messages = message.is_some_and(|end| messages(part) < up_to(whole, end));
+    // A conversation begins with what somebody says, so that answers alone are no beginning.
+    let lacks_records = match record {
+        Some(end) => records(part) < up_to(whole, end) - messages(whole),
+        None => records(whole) > 0,
+    };
+    is_of(part, whole) || part.asked.is_none() || lacks_messages || lacks_records
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::logs::copies::Standing;
 use crate::mine::totals::Totals;
 use crate::model::corpus::{Corpus, SourceRows};
 use crate::model::history::History;
-use crate::model::id::{Id, IdSet};
+use crate::model::id::{Id, IdMap, IdSet};
 use crate::model::timeline::Timeline;
 use crate::model::tool_use::{SessionSummary, ToolUses};
 use crate::model::trace::{Place, ResultKind, Status};
@@ -17,8 +18,8 @@ use crate::model::trace::{Place, ResultKind, Status};
 pub struct Books<'a> {
     /// The rows of all files.
     pub corpus: &'a Corpus,
-    /// Files of which another one says all ([`crate::logs::assemble::repeated_files`]).
-    pub repeated: &'a IdSet<Id>,
+    /// Which files another one says all of ([`crate::logs::assemble::standings_of`]).
+    pub standings: &'a IdMap<Id, Standing>,
     /// `ingest`, the input.
     pub totals: &'a Totals,
     /// `ingest`, what happened.
@@ -124,7 +125,7 @@ fn calls(books: &Books<'_>) -> Vec<Sum> {
         books.corpus.files.iter().filter(|file| file.source.is_sidecar()).map(|file| asked(file).len()).sum();
     let recorded: Vec<Id> = books.logs().flat_map(asked).filter(|id| id.is_some()).collect();
     let distinct: IdSet<Id> = recorded.iter().copied().collect();
-    let repeated = books.logs().filter(|file| books.repeated.contains(&file.source.key));
+    let repeated = books.logs().filter(|file| books.standings[&file.source.key].is_repeated);
     let nameless = repeated.flat_map(asked).filter(|id| !id.is_some()).count();
     let history = &books.history.calls;
     let in_progress = history.iter().filter(|call| {

@@ -6,6 +6,7 @@ pub mod escape;
 pub mod findings;
 pub mod fingerprints;
 pub mod graph;
+pub mod in_progress;
 pub mod listing;
 pub mod mined;
 pub mod numbers;

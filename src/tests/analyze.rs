@@ -81,6 +81,29 @@ fn a_proposal_that_loses_tokens_is_held_with_what_it_would_lose() {
 }
 
 #[test]
+fn what_loses_by_itself_is_made_where_it_gains_beside_the_others() {
+    let home = Home::new();
+    // Between two showings of a Poll lie five others and six Others: too many for the largest cache, unless Other, whose
+    // one repeat is answered by a hint, is switched off.
+    let bodies: Vec<usize> = (0..5).flat_map(|block| (0..12).map(move |place| block * 6 + place % 6)).collect();
+    let mut events = Vec::new();
+    for (number, body) in bodies.into_iter().enumerate() {
+        events.push(event("Poll", 2 * number, 1 + body, 300, 300, "L3"));
+        let (body, sent, layer) = if number == 1 { (1000, 13, "L0") } else { (1000 + number, 300, "L3") };
+        events.push(event("Other", 2 * number + 1, body, 300, sent, layer));
+    }
+    home.write(EVENTS, lines(&events));
+    let first = home.json(&["tune", "analyze"]);
+    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
+    assert_eq!(tree["endpoint_overrides"]["Poll"]["lru_size"].as_integer(), Some(10));
+    assert_eq!(tree["dedup"]["enabled_per_endpoint"]["Other"].as_bool(), Some(false), "{first:#}");
+    // Thirty repeats are answered by hints instead of one.
+    assert!(first["gate"]["saved_after"].as_f64().unwrap() > 25.0 * first["gate"]["saved_before"].as_f64().unwrap());
+    let second = home.run(&["tune", "analyze"]);
+    assert_eq!((second.exit, second.out.as_str()), (Exit::Done, ""), "{}", second.err);
+}
+
+#[test]
 fn the_three_figures_are_those_of_the_reporting_rule() {
     let home = Home::new();
     // The published example: 100 to 10 by L0, 100 to 70 by L2, 100 as it is.

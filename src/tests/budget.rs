@@ -7,6 +7,7 @@ use crate::content::budget::{Fitted, Request, Unfit, fit, overflow};
 use crate::content::encode::{Family, Format, Knobs, REGISTER};
 use crate::content::outline::{Cut, Outline, Part};
 use crate::content::shape::classify;
+use crate::model::showing::Showing;
 use crate::tests::log_builder::cases;
 
 const CALL: &str = "get(page=2)";
@@ -32,11 +33,14 @@ fn words(text: &str) -> u64 {
 }
 
 fn fit_by(text: &str, budget: u64, count: fn(&str) -> u64) -> Result<Fitted, Unfit> {
+    fit_shown(text, Showing::Nothing, budget, count)
+}
+
+fn fit_shown(text: &str, showing: Showing, budget: u64, count: fn(&str) -> u64) -> Result<Fitted, Unfit> {
     let formats = published();
     let shape = classify(text.as_bytes());
-    fit(&Request { text, shape, budget, signature: Some(CALL), formats: &formats, knobs: knobs() }, &mut |text| {
-        count(text)
-    })
+    let request = Request { text, shape, showing, budget, signature: Some(CALL), formats: &formats, knobs: knobs() };
+    fit(&request, &mut |text| count(text))
 }
 
 /// Checks everything that a fitted text claims about itself, and returns it.
@@ -167,6 +171,7 @@ fn nothing_is_left_out_without_a_call_or_without_a_hint() {
     let request = |signature, budget| Request {
         text: &text,
         shape: classify(text.as_bytes()),
+        showing: Showing::Nothing,
         budget,
         signature,
         formats: &formats,
@@ -294,6 +299,17 @@ fn any_json() -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(cases(96))]
+
+    #[test]
+    fn text_of_files_is_kept_as_it_stands(body in prop_oneof![any_text(), any_json()], budget in 4_u64..400) {
+        let Ok(fitted) = fit_shown(&body, Showing::Lines, budget, bytes) else { return Ok(()) };
+        let mut rest = body.as_str();
+        for line in fitted.text.split('\n').filter(|line| is_hint(line).is_none()) {
+            let at = rest.find(line);
+            prop_assert!(at.is_some(), "{:?} of {:?} in {:?}", line, body, fitted.text);
+            rest = &rest[at.unwrap_or_default() + line.len()..];
+        }
+    }
 
     #[test]
     fn a_text_is_its_nodes_and_heads(text in any_text(), node_bytes_max in 0_usize..80) {

@@ -6,6 +6,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes, session};
+use crate::commands::input::answer_name;
 use crate::model::id::Id;
 
 const SECRETS: [&str; 8] = [
@@ -274,6 +275,27 @@ fn a_remembered_answer_is_the_answer_that_would_be_made_again() {
     let without = home.run(&[&args[..], &["--no-lake"]].concat());
     assert_eq!(fresh.out, remembered.out);
     assert_eq!(fresh.out, without.out);
+}
+
+#[test]
+fn an_answer_that_was_made_by_other_rules_is_made_again() {
+    let home = home_with(60);
+    let count = |more: &[&str]| home.json(&[&["ingest"], more].concat())["totals"]["tool_uses"].clone();
+    assert_eq!(count(&[]), 60);
+    for entry in std::fs::read_dir(home.lake()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "memo") {
+            let answer = String::from_utf8(std::fs::read(&path).unwrap()[16..].to_vec()).unwrap();
+            let answer = answer.replace("\"tool_uses\":60", "\"tool_uses\":61");
+            std::fs::write(&path, [&Id::of(answer.as_bytes()).0[..], answer.as_bytes()].concat()).unwrap();
+        }
+    }
+    assert_eq!(count(&[]), 61, "nobody remembers");
+    let sheet = include_str!("../../rules/edges.toml");
+    home.write("own/edges.toml", format!("{sheet}# another text\n"));
+    assert_eq!(count(&["--rules-dir", home.path("own").to_str().unwrap()]), 60);
+    let names = ["one build", "another build"].map(|build| answer_name(build, "the same question"));
+    assert_ne!(names[0], names[1]);
 }
 
 #[test]

@@ -317,5 +317,5 @@ fn sym(sym: crate::model::names::Sym) -> String {
 
 /// A property with this many cases and no files of its own.
 pub fn cases(cases: u32) -> Config {
-    Config { cases, failure_persistence: None, ..Config::default() }
+    Config { cases, failure_persistence: None, max_global_rejects: 100_000, ..Config::default() }
 }

@@ -2,13 +2,11 @@
 
 use proptest::prelude::*;
 
-use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::model::id::Id;
 use crate::model::timeline::Timeline;
-use crate::model::timeline_rows::FileTimeline;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Folder, any_folder, texts};
-use crate::tests::timeline::{self, rows, timeline_guide};
+use crate::tests::timeline;
 
 /// Which lines of a file a copy has.
 #[derive(Clone, Debug)]
@@ -51,10 +49,9 @@ fn facts(folder: &Folder) -> Vec<String> {
 }
 
 fn timeline(folder: &Folder) -> Timeline {
-    let named = |(name, log): &(String, String)| (Id::pseudonym(name.as_bytes()), rows(log));
-    let read: Vec<(Id, FileTimeline)> = texts(folder).iter().map(named).collect();
-    let sources: Vec<_> = read.iter().map(|(key, file)| SourceTimeline { key: *key, file }).collect();
-    let timeline = assemble(&sources, timeline_guide().rules.shrink_tokens_min);
+    let texts = texts(folder);
+    let files: Vec<_> = texts.iter().map(|(name, log)| (name.as_str(), log.as_str())).collect();
+    let timeline = timeline::timeline_of(&files);
     Timeline { skipped: Default::default(), ..timeline }
 }
 
@@ -83,6 +80,10 @@ fn sums(folder: &Folder, with_compactions: bool) -> Vec<String> {
 fn named(folder: &Folder) -> bool {
     let is_whole = |record: &Record| {
         let text = record.to_string();
+        // A micro-compaction that clears nothing is nothing that anyone can tell of.
+        if text.contains("\"compactedToolIds\":[]") {
+            return false;
+        }
         ["\"uuid\"", "\"sessionId\"", "\"timestamp\""].iter().all(|field| text.contains(field))
     };
     folder.iter().flat_map(|(_, records)| records).all(is_whole)
@@ -132,6 +133,21 @@ proptest! {
             (timeline.requests.len(), timeline.calls.len(), is_later.then_some(marks))
         };
         prop_assert_eq!(counts(&forked), counts(&folder));
+    }
+}
+
+#[test]
+fn a_fork_of_answers_alone_takes_nothing_from_where_they_were_given() {
+    let says = |message: &str| assistant(message, &[serde_json::json!({ "type": "text", "text": "well" })]);
+    let start = [user("p", "go on").at(1), boundary("b1").at(2), compact_summary("s1", Some("b1")).at(3)];
+    let end = [says("m1").link("a1", Some("s1")).at(4)];
+    let fork: Vec<Record> = end.iter().map(|record| record.clone().session("s-fork")).collect();
+    let (main, fork) = (log(&[&start[..], &end].concat()), log(&fork));
+    // Where times do not tell, the names of what is said would.
+    for name in ["a", "b", "c", "d"] {
+        let timeline = timeline::timeline_of(&[("main", &main), (name, &fork)]);
+        assert_eq!((timeline.requests.len(), timeline.boundaries.len()), (1, 1));
+        assert_eq!(timeline.sessions[0].id, Id::pseudonym(b"s-main"));
     }
 }
 

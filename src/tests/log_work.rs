@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::files::Step;
 use crate::files::faults::Fault;
 use crate::logs::assemble::assemble;
+use crate::logs::assemble::standings_of;
 use crate::logs::read::{BATCH_FILES, Job, read_all};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timeline};
 use crate::mine::sessions::sessions;
@@ -147,10 +148,13 @@ fn steps(texts: &[String]) -> [u64; 3] {
         sessions(&history, &corpus.names, &Default::default());
     });
     let timeline = work::of(|| {
+        let standings = standings_of(&corpus);
         let files: Vec<_> = texts.iter().map(rows).collect();
-        let sources = files.iter().enumerate();
-        let sources: Vec<_> =
-            sources.map(|(number, file)| SourceTimeline { key: Id::pseudonym(&number.to_le_bytes()), file }).collect();
+        let source = |(number, file): (usize, _)| {
+            let key = Id::pseudonym(&number.to_le_bytes());
+            SourceTimeline { key, file, standing: standings[&key] }
+        };
+        let sources: Vec<_> = files.iter().enumerate().map(source).collect();
         assemble_timeline(&sources, timeline_guide().rules.shrink_tokens_min);
     });
     [reading, history, timeline]

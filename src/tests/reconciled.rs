@@ -1,7 +1,7 @@
 //! The sums between the reports add up, whatever copies and damage the logs hold.
 
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::Exit;
 use crate::tests::harness::Home;
@@ -35,6 +35,49 @@ proptest! {
         }
         let (exit, report) = sums(&home_of(&folder));
         prop_assert_eq!(exit, Exit::Done, "{}\n{:#?}", report, folder);
+    }
+}
+
+#[test]
+fn every_report_says_what_it_holds_of_subagents_known_from_progress_records_only() {
+    let story = |is_told: bool| {
+        let mut main = vec![user("p", "go on")];
+        for number in 0..30 {
+            let (message, call) = (format!("m{number}"), format!("c{number}"));
+            let tool = ["Read", "Grep"][number % 2];
+            main.push(asks(&message, &call, tool).at(3 * number as u32 + 1));
+            main.push(answers(&call, "one").at(3 * number as u32 + 2));
+        }
+        if is_told {
+            main.push(agent_progress("a1", &asks("m-a", "c-a", "Grep").at(200)));
+        }
+        home_of(&vec![("s-main".into(), main)])
+    };
+    let (with, without) = (story(true), story(false));
+    for (command, holds) in [
+        (&["ingest"][..], "calls"),
+        (&["mine", "tools"], "calls"),
+        (&["mine", "sessions"], "calls"),
+        (&["mine", "edges"], "calls"),
+        (&["mine", "edges", "--concurrency", "flat"], "nothing"),
+        (&["mine", "patterns"], "calls"),
+        (&["mine", "projections"], "calls"),
+        (&["mine", "fingerprints"], "calls"),
+        (&["replay"], "calls"),
+        (&["replay", "--sweep", "dedup.lru_size=5,6"], "calls"),
+        (&["replay", "--planner", "--allow-empty"], "calls"),
+        (&["replay", "--policy", "prompt-cache"], "first_chunks"),
+        (&["tune", "from-claude-logs", "--dry-run"], "calls"),
+        (&["tune", "analyze", "--from-claude-logs", "--dry-run"], "calls"),
+    ] {
+        let told = |home: &Home| {
+            let outcome = home.run(command);
+            assert_eq!(outcome.exit, Exit::Done, "{command:?}: {}", outcome.err);
+            let known = home.json(command)["inputs"]["subagents_in_progress_only"].clone();
+            (outcome.err.contains("1 subagent known from progress records only"), known)
+        };
+        assert_eq!(told(&with), (true, json!({ "count": 1, "holds": holds })), "{command:?}");
+        assert_eq!(told(&without), (false, json!({ "count": 0, "holds": holds })), "{command:?}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+use crate::logs::assemble::standings_of;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Gauge, TimelineGuide, read};
@@ -39,7 +40,9 @@ pub fn rows(log: impl AsRef<[u8]>) -> FileTimeline {
 pub fn timeline_of(files: &[(&str, &str)]) -> Timeline {
     let read: Vec<(Id, FileTimeline)> =
         files.iter().map(|(name, log)| (Id::pseudonym(name.as_bytes()), rows(log))).collect();
-    let sources: Vec<_> = read.iter().map(|(key, file)| SourceTimeline { key: *key, file }).collect();
+    let standings = standings_of(&Told::of(files).corpus);
+    let named = read.iter().map(|(key, file)| SourceTimeline { key: *key, file, standing: standings[key] });
+    let sources: Vec<_> = named.collect();
     assemble(&sources, timeline_guide().rules.shrink_tokens_min)
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::log_builder::*;
 use super::timeline::{check, linked, rows, says, timeline_guide, timeline_of, told};
 use crate::frames::packed::{pack, unpack};
+use crate::logs::copies::Standing;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::read;
 use crate::model::damage::Reason::*;
@@ -102,7 +103,10 @@ fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
     let again = unpack(&pack(&file));
     prop_assert_eq!(again.as_ref().map(|file| &file.rows), Some(&file.rows));
     prop_assert_eq!(again.as_ref().map(|file| file.names.texts()), Some(file.names.texts()));
-    let source = |name: &str, file| SourceTimeline { key: Id::of(name.as_bytes()), file };
+    let source = |name: &str, file| {
+        let standing = Standing { digest: Id::of(name.as_bytes()), ..Standing::default() };
+        SourceTimeline { key: standing.digest, file, standing }
+    };
     check(&assemble(&[source("a", &file)], 500));
     let other = rows(super::log_builder::log(&conversation()));
     check(&assemble(&[source("a", &file), source("b", &other)], 500));
@@ -170,7 +174,7 @@ proptest! {
             packed[at] = byte;
         }
         if let Some(file) = unpack(&packed) {
-            let timeline = assemble(&[SourceTimeline { key: Id::NONE, file: &file }], 500);
+            let timeline = assemble(&[SourceTimeline { key: Id::NONE, file: &file, standing: Standing::default() }], 500);
             prop_assert!(timeline.blocks.len() >= timeline.calls.len());
         }
     }

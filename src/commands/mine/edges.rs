@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::mine::edges;
 use crate::model::edge::{Concurrency, Edge, EdgeSums, EndSum, Turns};
+use crate::report::in_progress::Holds;
 use crate::report::table::Table;
 use crate::report::{graph, listing, mined};
 
@@ -112,6 +113,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut lags = args.lags.clone();
     lags.sort_unstable();
     lags.dedup();
+    if args.concurrency() == Concurrency::Flat {
+        input.report_holds(Holds::Nothing)?;
+    }
     let sums = sums(&mut input, args.concurrency(), &lags, args.eventually, args.turns.into())?;
     if sums.ends.is_empty() && !args.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::model::history::History;
 use crate::model::names::Names;
 use crate::pseudonyms::Pseudonyms;
+use crate::report::in_progress::Holds;
 use crate::report::numbers::counted;
 use crate::report::quality;
 
@@ -22,8 +23,9 @@ pub fn read(
     export: &ExportArgs,
     context: &mut Context<'_>,
 ) -> Result<Input> {
-    let input = Input::read(args, window::of(of, context.now_ms)?, tier, &export.shared(), context)?;
+    let mut input = Input::read(args, window::of(of, context.now_ms)?, tier, &export.shared(), context)?;
     input.expect_records(args)?;
+    input.report_holds(Holds::Calls)?;
     Ok(input)
 }
 

@@ -15,6 +15,7 @@ use crate::model::history::History;
 use crate::model::names::Names;
 use crate::model::projection::{Hold, MinedProjection};
 use crate::pseudonyms::Pseudonyms;
+use crate::report::in_progress::Holds;
 use crate::report::table::Format;
 use crate::report::{envelope, projections as shown};
 use crate::rules::data::Data;
@@ -45,6 +46,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let window = window::of(&args.window, context.now_ms)?;
     let mut input = Input::read(&args.input, window, 0, &output, context)?;
     input.expect_calls(&args.input)?;
+    input.report_holds(Holds::Calls)?;
     let question = format!("projections {}", about(&input.data, &input)?);
     let mined = input.remember(&question, mine)?;
     input.tell(&output, context)?;

@@ -14,6 +14,7 @@ use crate::model::id::{Id, IdMap};
 use crate::model::names::Names;
 use crate::model::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
 use crate::pseudonyms::Pseudonyms;
+use crate::report::in_progress::Holds;
 use crate::report::{listing, mined};
 
 /// The vocabulary in which `--exact` counts, as a tier: `o200k_base`.
@@ -141,6 +142,7 @@ fn server_shown(export: &ExportArgs, names: &Pseudonyms, server: &str) -> String
 
 /// The published table of volumes.
 fn published(input: &mut Input, export: &ExportArgs, context: &mut Context<'_>) -> Result<Exit> {
+    input.report_holds(Holds::Nothing)?;
     let window = input.window.clone();
     let rows: Vec<Volume> = input.remember("volumes", |input| Ok(tools::volumes(input.corpus(), &window)))?;
     let shown = |row: Volume| Volume { tool: logs::shown(export, &context.pseudonyms, &row.tool), ..row };

@@ -19,6 +19,7 @@ use crate::commands::window;
 use crate::context::Context;
 use crate::error::Result;
 use crate::pseudonyms::Pseudonyms;
+use crate::report::in_progress::Holds;
 use crate::report::table::Format;
 use crate::report::{envelope, quality, replay as report};
 use scenarios::Scenarios;
@@ -106,6 +107,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let window = window::of(&args.window, context.now_ms)?;
     let mut input = Input::read(&args.input, window, scenarios.tier(), &args.output, context)?;
     input.expect_calls(&args.input)?;
+    input.report_holds(Holds::Calls)?;
     if scenarios.is_sweep() {
         return compare::sweep(args, &scenarios, &mut input, context);
     }

@@ -24,6 +24,7 @@ use crate::model::projection::MinedProjection;
 use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::policies::calibration::calibrate;
 use crate::policies::sizes::SizeRules;
+use crate::report::in_progress::Holds;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::report::{calibration, envelope, findings, quality};
@@ -86,6 +87,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         false => Input::read(&args.input, window, 0, &args.report, context)?,
     };
     input.expect_records(&args.input)?;
+    input.report_holds(Holds::Calls)?;
     let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
     let words = &input.vocabulary;
     let sheet = projections::about(&input.data, &input)?;

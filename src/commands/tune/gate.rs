@@ -32,7 +32,8 @@ pub struct Gate {
 
 impl Gate {
     /// Replays what is proposed; proposals that lose become holds, all others carry their effect. What a rule says about
-    /// one subject is one proposal, whatever number of keys it takes.
+    /// one subject is one proposal, whatever number of keys it takes. What loses by itself is tried again beside what is
+    /// made: else the next run would propose it, over the very same responses.
     ///
     /// # Errors
     /// If a proposed value does not fit the configuration.
@@ -44,43 +45,59 @@ impl Gate {
     ) -> Result<(Self, Vec<Finding>)> {
         let groups = groups(&findings);
         let settings = |members: &[usize]| what_if(file, &changes(&findings, members));
-        // All together go along: mostly nothing loses, and then that is the whole.
-        let all = settings(&groups.concat())?;
-        let mut cells = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
-        cells.push(all);
         let reaches = responses.data.reaches()?;
         let (Some(host), Some(all)) = (reaches.first(), reaches.last()) else {
             return Err(Error::failed("there is nobody who could change what a model reads"));
         };
-        let (present, effects) = responses.effects(all, now, &cells);
-        let (in_host, host_effects) = responses.effects(host, now, &cells);
-        let pairs: Vec<Option<[f64; 2]>> = effects
-            .iter()
-            .zip(&host_effects)
-            .map(|(all, host)| all.zip(*host).map(|(all, host)| [all, host]))
-            .collect();
-        for (members, effect) in groups.iter().zip(&pairs) {
+        let replay = |cells: &[Settings]| {
+            let [(present, effects), (in_host, host_effects)] =
+                [all, host].map(|reach| responses.effects(reach, now, cells));
+            let pairs = effects.iter().zip(&host_effects).map(|(all, host)| Some([(*all)?, (*host)?]));
+            (present.baseline, [present.saved, in_host.saved], pairs.collect::<Vec<Option<Pair>>>())
+        };
+        // All together go along: mostly nothing loses, and then that is the whole.
+        let mut cells = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
+        cells.push(settings(&groups.concat())?);
+        let (baseline, saved, mut effects) = replay(&cells);
+        let mut together = effects.pop().flatten();
+        let (mut held, mut made): (Vec<usize>, Vec<usize>) =
+            (0..groups.len()).partition(|&group| lost(&effects[group]).is_some());
+        let with = |made: &[usize], more: &[usize]| {
+            settings(&[made, more].concat().iter().flat_map(|&group| groups[group].clone()).collect::<Vec<_>>())
+        };
+        if !held.is_empty() {
+            together = replay(&[with(&made, &[])?]).2[0];
+        }
+        let mut has_grown = !made.is_empty();
+        while has_grown {
+            let cells = held.iter().map(|&group| with(&made, &[group])).collect::<Result<Vec<_>>>()?;
+            let beside = replay(&cells).2;
+            for (&group, effect) in held.iter().zip(&beside) {
+                effects[group] = Some(less(effect, &together));
+            }
+            let best = (0..held.len()).max_by(|&a, &b| least(&effects[held[a]]).total_cmp(&least(&effects[held[b]])));
+            let best = best.filter(|&at| lost(&effects[held[at]]).is_none());
+            has_grown = best.is_some();
+            if let Some(at) = best {
+                together = beside[at];
+                made.push(held.remove(at));
+            }
+        }
+        for (group, members) in groups.iter().enumerate() {
             for &member in members {
                 let finding = &mut findings[member];
-                finding.effect = effect.map(|[tokens, host]| Effect { tokens, host, baseline: present.baseline });
-                if let Some(tokens) = lost(effect) {
+                finding.effect = effects[group].map(|[tokens, host]| Effect { tokens, host, baseline });
+                if let Some(tokens) = lost(&effects[group]) {
                     finding.verdict = Verdict::Hold(losing(tokens, finding));
                 }
             }
         }
-        let together = if pairs[..groups.len()].iter().any(|effect| lost(effect).is_some()) {
-            let left: Vec<usize> = (0..findings.len()).filter(|&at| proposed(&findings[at]).is_some()).collect();
-            let settings = [what_if(file, &changes(&findings, &left))?];
-            [all, host].map(|reach| responses.effects(reach, now, &settings).1[0])
-        } else {
-            [effects[groups.len()], host_effects[groups.len()]]
-        };
-        let [more, more_in_host] = together.map(Option::unwrap_or_default);
+        let [more, more_in_host] = together.unwrap_or_default();
         let gate = Self {
-            baseline: present.baseline,
-            saved_before: present.saved,
-            saved_after: present.saved + more,
-            host: [in_host.saved, in_host.saved + more_in_host],
+            baseline,
+            saved_before: saved[0],
+            saved_after: saved[0] + more,
+            host: [saved[1], saved[1] + more_in_host],
             names: [host.name.clone(), all.name.clone()],
         };
         Ok((gate, findings))
@@ -102,10 +119,23 @@ impl Gate {
     }
 }
 
+/// Tokens that a change saves: if everything could be changed, and in the host.
+type Pair = [f64; 2];
+
 /// Tokens that a change loses, in the one place or in the other.
-fn lost(effect: &Option<[f64; 2]>) -> Option<f64> {
-    let least = effect.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    (least < -TOKENS_MIN).then_some(least)
+fn lost(effect: &Option<Pair>) -> Option<f64> {
+    Some(least(effect)).filter(|least| *least < -TOKENS_MIN)
+}
+
+/// What a change saves in the place where it saves less; no limit where nothing can be said.
+fn least(effect: &Option<Pair>) -> f64 {
+    effect.iter().flatten().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// What is saved beyond something else.
+fn less(effect: &Option<Pair>, other: &Option<Pair>) -> Pair {
+    let (effect, other) = (effect.unwrap_or_default(), other.unwrap_or_default());
+    [effect[0] - other[0], effect[1] - other[1]]
 }
 
 /// Proposals of one rule about one subject, by index; what was measured and what is shipped stand apart.

@@ -1,12 +1,13 @@
 //! Rows of many files to one [`Timeline`]: every request once, chain by chain, with what it added to its context.
 //!
 //! Which copy counts is decided by what the rows say (place, time, ids), never by the order in which files were read:
-//! records of their own before progress records of a parent, older files before younger ones. What stands before a
-//! request is told by the order of the log, and by the parents of records where the conversation went back.
+//! records of their own before progress records of a parent, older files before younger ones; and the same files are copies
+//! as in the history. What stands before a request is told by the order of the log, and by the parents of records where
+//! the conversation went back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::logs::copies::{Facts, Standing, standings};
+use crate::logs::copies::Standing;
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
 use crate::model::id::{Id, IdMap, IdSet};
@@ -18,19 +19,20 @@ use crate::model::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;
 
-/// The rows of one file and its name.
+/// The rows of one file, its name and its rank.
 #[derive(Clone, Copy)]
 pub struct SourceTimeline<'a> {
     /// Pseudonym of the file.
     pub key: Id,
     /// Its rows.
     pub file: &'a FileTimeline,
+    /// Whether another file says all that it says, as in the history ([`crate::logs::assemble::standings_of`]).
+    pub standing: Standing,
 }
 
 /// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
 pub fn assemble(sources: &[SourceTimeline<'_>], shrink_tokens_min: u64) -> Timeline {
-    let standings = standings(sources.iter().map(|source| facts(source.file)).collect());
-    let mut files: Vec<File<'_>> = sources.iter().zip(standings).map(|(source, at)| File::new(source, at)).collect();
+    let mut files: Vec<File<'_>> = sources.iter().map(File::new).collect();
     files.sort_by_key(|file| file.age);
     let mut names = Names::default();
     for file in &mut files {
@@ -45,63 +47,27 @@ pub fn assemble(sources: &[SourceTimeline<'_>], shrink_tokens_min: u64) -> Timel
     layout::lay_out(assembly, shrink_tokens_min)
 }
 
-/// What a file says: nothing that depends on its name, or on what else stands in it.
-fn facts(file: &FileTimeline) -> Facts {
-    let rows = &file.rows;
-    let mut facts = Facts::default();
-    rows.chains.iter().for_each(|key| facts.session(key.session));
-    for (number, row) in rows.records.iter().enumerate() {
-        // A compaction that was made up for its summary is that summary.
-        if rows.is_made_up(number) {
-            continue;
-        }
-        let ChainKey { agent, place, .. } = rows.chains[row.chain as usize];
-        // The root of an inline side chain may be missing in a copy.
-        let agent = if place == Place::Inline { Id::NONE } else { agent };
-        let (kind, message) = match &row.kind {
-            RecordKind::Said => (0, Id::NONE),
-            RecordKind::Answered(answer) => {
-                facts.asks();
-                (1, answer.message)
-            }
-            RecordKind::Compacted { .. } => (2, Id::NONE),
-            RecordKind::Cleared { .. } => (3, Id::NONE),
-            RecordKind::Noted => (4, Id::NONE),
-        };
-        let mut words = [row.id.0, agent.0, message.0].concat();
-        words.extend([kind, place as u8]);
-        if !row.id.is_some() {
-            words.extend(row.ts.to_le_bytes());
-            for block in &rows.blocks[row.blocks.start as usize..row.blocks.end as usize] {
-                words.push(block.kind as u8);
-                words.extend([block.chars.to_le_bytes(), block.bytes.to_le_bytes()].as_flattened());
-                words.extend(block.call.0);
-            }
-        }
-        facts.add(Some(number as u32), &[&words]);
-    }
-    facts
-}
-
 /// One file.
 pub(super) struct File<'a> {
     key: Id,
     pub(super) rows: &'a FileTimeline,
     /// Whether another file says all that this one does: then only the usage in it may say more.
     pub(super) is_repeated: bool,
-    /// Decides between copies: the file that began first, then the one that ended first; where times do not tell, what
-    /// the file says, never its name.
+    /// The file that began first, then the one that ended first: what stands before what. Whose every record is a copy
+    /// comes last.
     age: (bool, Millis, Millis, Id),
     /// Where its symbols went.
     pub(super) symbols: Vec<Sym>,
 }
 
 impl<'a> File<'a> {
-    fn new(source: &SourceTimeline<'a>, Standing { is_repeated, digest }: Standing) -> Self {
-        let times = || source.file.rows.records.iter().map(|row| row.ts);
+    fn new(source: &SourceTimeline<'a>) -> Self {
+        let SourceTimeline { key, file: rows, standing: Standing { is_repeated, digest, .. } } = *source;
+        // Also a file that asks for nothing may hold what an answer in another one goes back to: all its records count.
+        let times = || rows.rows.records.iter().map(|row| row.ts);
         let (first, last) = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME));
         let age = (is_repeated, first, last, digest);
-        Self { key: source.key, rows: source.file, is_repeated, age, symbols: Vec::new() }
+        Self { key, rows, is_repeated, age, symbols: Vec::new() }
     }
 
     pub(super) fn session(&self, session: Id) -> Id {

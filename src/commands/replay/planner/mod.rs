@@ -27,6 +27,7 @@ use crate::planner::intents::Intents;
 use crate::planner::numbers::Numbers;
 use crate::planner::value_models::{Severity, ValueModels};
 use crate::replay::Scenario;
+use crate::report::in_progress::Holds;
 use crate::report::planner::{self as report, PlannerReport};
 use crate::report::table::Format;
 use crate::report::{envelope, quality};
@@ -83,6 +84,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let tier = if args.emit_telemetry.is_some() { Scenarios::load(args, context)?.tier() } else { 0 };
     let mut input = Input::read(&args.input, window, tier, &args.output, context)?;
     input.expect_calls(&args.input)?;
+    input.report_holds(Holds::Calls)?;
     let until = args.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
     let mut stage = Stage::new(file, &mut input, until)?;

@@ -32,6 +32,7 @@ use crate::model::timeline::Timeline;
 use crate::policies::cells::correct;
 use crate::policies::knobs::Setting;
 use crate::policies::sizes::Estimator;
+use crate::report::in_progress::Holds;
 use crate::report::numbers::counted as counted_noun;
 use crate::report::policy::{Counted, Fidelity, PolicyReport, TELEMETRY};
 use crate::rules::data::Data;
@@ -77,6 +78,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let tier = settings.as_ref().map_or(0, |settings| vocabularies(settings, None));
     let mut input = Input::read_for_timeline(flags.input, window, tier, flags.output, context)?;
     input.expect_records(flags.input)?;
+    input.report_holds(Holds::FirstChunks)?;
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
