@@ -1,41 +1,49 @@
-//! devboy reads Claude Code logs, says what happened in them, and proposes a tuned configuration with its evidence.
+//! devboy reads Claude Code logs, says what happened in them, what would have happened otherwise, and what to change.
 //!
-//! The modules stand in the order in which data flows. Each stage is a function from borrowed rows to owned rows; only
-//! [`commands`] touches files for output, the clock and the terminal.
+//! The rooms stand in the order in which data flows; a room uses only rooms above it. Whatever belongs to one question (its
+//! parameters, its computation, its result, its tables) stands in one folder.
 
-// Foundations.
-pub mod error;
-pub mod files;
-pub mod json;
-pub mod lines;
-pub mod model;
-pub mod pseudonyms;
-pub mod seal;
-pub mod unpack;
-pub mod visible;
+// What everything stands on.
+mod base;
 
-// Logs to rows, rows to history, rows to disk and back.
-pub mod content;
-pub mod extract;
-pub mod frames;
-pub mod logs;
-pub mod tokens;
+// Logs and telemetry to rows, rows to disk and back.
+mod facts;
+mod frames;
+mod logs;
+mod telemetry;
 
-// History to aggregates, aggregates to findings, findings to a file.
-pub mod mine;
-pub mod planner;
-pub mod policies;
-pub mod replay;
-pub mod rules;
-pub mod settings;
-pub mod telemetry;
+// What people configure, and how results look.
+mod report;
+mod settings;
+
+// The questions.
+mod mine;
+mod planner;
+mod replay;
+mod whatif;
+
+// From answers to changes.
+mod rules;
 
 // The shell around it.
-pub mod cli;
-pub mod commands;
-pub mod context;
-pub mod progress;
-pub mod report;
+mod commands;
+mod shell;
+
+pub use base::pseudonyms::Pseudonyms;
+pub use commands::cli;
+pub use report::table::terminal_width;
+pub use shell::context::{Context, Env};
+
+/// Where fuzzers come in.
+#[cfg(fuzzing)]
+pub mod readers {
+    pub use crate::base::{id, tokenizer};
+    pub use crate::facts::{encode, shape, subject};
+    pub use crate::frames::packed;
+    pub use crate::logs::{assemble, corpus, endpoint, message, read, timeline, value_rules, vocabulary};
+    pub use crate::mine::totals;
+    pub use crate::settings::{Effective, SettingsFile};
+}
 
 #[cfg(test)]
 mod tests;

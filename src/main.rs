@@ -4,9 +4,7 @@ use std::io::{BufWriter, IsTerminal, stderr, stdin, stdout};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use devboy::cli;
-use devboy::context::{Context, Env};
-use devboy::pseudonyms::Pseudonyms;
+use devboy::{Context, Env, Pseudonyms, cli};
 
 fn main() -> ExitCode {
     let env = Env::from_process();
@@ -19,7 +17,7 @@ fn main() -> ExitCode {
         env,
         pseudonyms: Pseudonyms::default(),
         now_ms: i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX),
-        width: out_is_terminal.then(devboy::report::table::terminal_width).flatten(),
+        width: out_is_terminal.then(devboy::terminal_width).flatten(),
         out_is_terminal,
         err_is_terminal,
     };

@@ -2,9 +2,9 @@
 //! decoder.
 #![no_main]
 
-use devboy::content::encode::{self, Attempt, Knobs};
-use devboy::content::shape;
-use devboy::content::subject::Subject;
+use devboy::readers::encode::{self, Attempt, Knobs};
+use devboy::readers::shape;
+use devboy::readers::subject::Subject;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -3,15 +3,15 @@
 
 use std::sync::LazyLock;
 
-use devboy::content::shape;
-use devboy::logs::assemble::assemble;
-use devboy::logs::endpoint::Endpoints;
-use devboy::logs::message::Guide;
-use devboy::logs::read;
-use devboy::logs::value_rules::ValueRules;
-use devboy::logs::vocabulary::Vocabulary;
-use devboy::mine::totals::totals;
-use devboy::model::corpus::{Corpus, Source};
+use devboy::readers::shape;
+use devboy::readers::assemble::assemble;
+use devboy::readers::endpoint::Endpoints;
+use devboy::readers::message::Guide;
+use devboy::readers::read;
+use devboy::readers::value_rules::ValueRules;
+use devboy::readers::vocabulary::Vocabulary;
+use devboy::readers::totals::totals;
+use devboy::readers::corpus::{Corpus, Source};
 use libfuzzer_sys::fuzz_target;
 
 static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);

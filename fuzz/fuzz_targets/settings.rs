@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use devboy::settings::{Effective, SettingsFile};
+use devboy::readers::{Effective, SettingsFile};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,14 +3,14 @@
 
 use std::sync::LazyLock;
 
-use devboy::frames::packed::{pack, unpack};
-use devboy::logs::timeline::assemble::{SourceTimeline, assemble};
-use devboy::logs::timeline::rules::TimelineRules;
-use devboy::logs::timeline::{Gauge, TimelineGuide, read};
-use devboy::logs::vocabulary::Vocabulary;
-use devboy::model::id::Id;
-use devboy::model::timeline_rows::FileTimeline;
-use devboy::model::tokenizer::Tokens;
+use devboy::readers::packed::{pack, unpack};
+use devboy::readers::timeline::assemble::{SourceTimeline, assemble};
+use devboy::readers::timeline::rules::TimelineRules;
+use devboy::readers::timeline::{Gauge, TimelineGuide, read};
+use devboy::readers::vocabulary::Vocabulary;
+use devboy::readers::id::Id;
+use devboy::readers::timeline::rows::FileTimeline;
+use devboy::readers::tokenizer::Tokens;
 use libfuzzer_sys::fuzz_target;
 
 static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);

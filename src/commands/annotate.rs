@@ -5,23 +5,24 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::cli::{Exit, OutputArgs};
+use crate::base::error::{Error, Result};
+use crate::base::stats::Share;
+use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, load_config};
 use crate::commands::responses::surroundings;
-use crate::context::Context;
-use crate::error::{Error, Result};
 use crate::logs::vocabulary::Vocabulary;
-use crate::model::stats::Share;
 use crate::report::envelope;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
 use crate::rules::data::Data;
 use crate::settings::{Effective, write_private_bytes};
+use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::context::Context;
+use crate::telemetry;
 use crate::telemetry::{
-    self, Annotated, Citations, Definition, Pass, Place, StoredFile, Surroundings, annotate, annotated_path,
-    is_annotated, stored_files,
+    Annotated, Citations, Definition, Pass, Place, StoredFile, Surroundings, annotate, annotated_path, is_annotated,
+    stored_files,
 };
-use crate::visible::Shown as _;
 
 /// Say of every response that was fetched ahead whether the agent used it, in a copy of the telemetry.
 ///
@@ -184,7 +185,7 @@ fn origin(place: &Place) -> &'static str {
 }
 
 fn file(path: &Path, pass: &Pass<'_>, dry_run: bool) -> Result<Done> {
-    let text = crate::files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::base::files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let Annotated { text, counts } = annotate(&text, pass);
     // A copy without any judgement would only keep readers from what is appended to the original.
     let output = (counts.prefetches > 0).then(|| annotated_path(path));

@@ -1,8 +1,9 @@
 //! `devboy completions SHELL`
 
-use crate::cli::{self, Exit};
-use crate::context::Context;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::commands::cli;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
 
 /// Print a completion script for a shell.
 #[derive(clap::Args, Debug)]

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::Value;
 
-use crate::content::encode;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::model::tokenizer::Bpe;
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::base::tokenizer::Bpe;
+use crate::base::visible::{Shown as _, visible};
+use crate::facts::encode;
 use crate::report::numbers;
-use crate::settings::{AgentClass, Effective, KeyPath, Origin, Settings, SettingsFile};
-use crate::visible::{Shown as _, visible};
+use crate::settings::{AgentClass, Effective, Origin, Settings, SettingsFile};
+use crate::shell::context::Context;
 
 /// The configuration file: the one named, else `DEVBOY_CONFIG`, else the default.
 pub fn config_path(named: Option<&PathBuf>, context: &Context<'_>) -> Result<PathBuf> {

@@ -1,10 +1,10 @@
 //! `devboy decode`: an encoded text on standard input, read back to the body that it stands for.
 
-use crate::cli::Exit;
+use crate::base::error::{Error, Result};
 use crate::commands::encode::{format_named, read_body};
-use crate::content::subject::Meaning;
-use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::facts::subject::Meaning;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
 
 /// Read an encoded text back to the body that it stands for.
 ///

@@ -4,23 +4,25 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::base::error::Result;
+use crate::base::unpack::Packing;
+use crate::base::visible::{Shown as _, visible};
 use crate::commands::input::Input;
 use crate::commands::reconcile;
 use crate::commands::responses::surroundings;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
-use crate::logs::discover::{self, Root};
+use crate::logs::discover;
+use crate::logs::discover::Root;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::overview::Overview;
+use crate::mine::quality;
+use crate::report::envelope;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
-use crate::report::{envelope, quality};
 use crate::settings::{Effective, SettingsFile};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 use crate::telemetry::{Place, places as places_of_telemetry, stored_files};
-use crate::unpack::Packing;
-use crate::visible::{Shown as _, visible};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -260,7 +262,7 @@ fn cleanup_days(context: &Context<'_>) -> Option<i64> {
     let roots = discover::roots(&[], &context.env.places);
     let settings = roots.iter().filter_map(|root| Some(root.path.parent()?.join("settings.json")));
     let days = |path: PathBuf| {
-        let settings: Value = serde_json::from_slice(&crate::files::read(&path).ok()?).ok()?;
+        let settings: Value = serde_json::from_slice(&crate::base::files::read(&path).ok()?).ok()?;
         settings.get("cleanupPeriodDays")?.as_i64()
     };
     settings.filter_map(days).next()

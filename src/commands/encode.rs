@@ -4,24 +4,27 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::cli::{Exit, OutputArgs};
-use crate::content::budget::{self, Request, Unfit};
-use crate::content::encode::{self, Attempt, Family, Knobs};
-use crate::content::inner_formats::{self, InnerFormat};
-use crate::content::knapsack;
-use crate::content::quotable::Quotable;
-use crate::content::rules::FormatRules;
-use crate::content::shape;
-use crate::content::subject::Subject;
-use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::showing::{Kept, Showing};
+use crate::facts::budget;
+use crate::facts::budget::{Request, Unfit};
+use crate::facts::encode;
+use crate::facts::encode::{Attempt, Family, Knobs};
+use crate::facts::inner_formats;
+use crate::facts::inner_formats::InnerFormat;
+use crate::facts::knapsack;
+use crate::facts::quotable::Quotable;
+use crate::facts::rules::FormatRules;
+use crate::facts::shape;
+use crate::facts::subject::Subject;
+use crate::facts::tokens::{Counter, Vocabulary};
 use crate::logs::endpoint::{Endpoints, Input};
-use crate::model::showing::{Kept, Showing};
 use crate::report::envelope;
 use crate::report::numbers::thousands;
 use crate::report::table::{Format, Table};
 use crate::rules::data::Data;
-use crate::tokens::{Counter, Vocabulary};
+use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::context::Context;
 
 /// Write one body in every way and show what each costs.
 ///

@@ -3,20 +3,21 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, OutputArgs};
+use crate::base::error::Result;
 use crate::commands::input::Input;
 use crate::commands::prune::prune;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
+use crate::logs::trace::Status;
+use crate::mine::in_progress::Holds;
 use crate::mine::overview::Overview;
+use crate::mine::quality;
 use crate::mine::totals::{Totals, totals};
-use crate::model::trace::Status;
-use crate::report::in_progress::Holds;
+use crate::report::envelope;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
-use crate::report::{envelope, quality};
 use crate::rules::data::Data;
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Bring the lake up to date with the logs and say what was read.
 ///

@@ -1,20 +1,22 @@
 //! The logs laid out for a replay, and the same as recorded responses.
 
+use crate::base::body_shape::BodyShape;
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::layer::LayerId;
+use crate::base::names::Names;
 use crate::commands::input::Input;
-use crate::content::encode::{self, Family};
-use crate::error::Result;
+use crate::facts::body_facts::Encoding;
+use crate::facts::encode;
+use crate::facts::encode::Family;
+use crate::logs::history::History;
+use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::{contexts, totals, uses};
-use crate::model::body_facts::Encoding;
-use crate::model::body_shape::BodyShape;
-use crate::model::event::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan, Stand, What as Kind};
-use crate::model::history::History;
-use crate::model::id::Id;
-use crate::model::names::Names;
-use crate::model::savings::{LayerId, PaperClaim};
-use crate::model::trace::{Millis, NO_TIME, Place};
+use crate::replay::savings::PaperClaim;
 use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
 use crate::settings::classify_agent;
+use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan, Stand, What as Kind};
 
 /// A history laid out, with what reports need besides.
 pub struct Laid {
@@ -54,7 +56,7 @@ impl Laid {
             None => contexts::models_of_sessions(&history, &names),
         };
         let uses = uses::sessions(&history, &names, &words.read_class_tools);
-        let profile = |(model, session): (String, crate::model::stats::SessionUse)| {
+        let profile = |(model, session): (String, crate::base::stats::SessionUse)| {
             let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
             let class = classify_agent(session.calls as f64, session.compactions as f64, read_share);
             SessionProfile { model, class }

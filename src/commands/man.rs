@@ -1,8 +1,9 @@
 //! `devboy man`
 
-use crate::cli::{self, Exit};
-use crate::context::Context;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::commands::cli;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
 
 /// Prints the manual page, the subcommands' flags included.
 pub fn run(context: &mut Context<'_>) -> Result<Exit> {

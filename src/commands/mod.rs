@@ -1,6 +1,8 @@
 //! The imperative shell: one file per command, each a table of contents of what it does. Only here are files opened for
 //! output, the clock read and results printed.
 
+pub mod cli;
+
 pub mod annotate;
 pub mod completions;
 pub mod config;
@@ -16,8 +18,6 @@ mod prune;
 pub mod reconcile;
 pub mod replay;
 pub mod responses;
-pub mod sharing;
 pub mod timeline;
 pub mod tune;
 pub mod update;
-pub mod window;

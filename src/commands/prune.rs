@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use crate::base::error::{Error, Result};
 use crate::commands::config::{config_path, load_config};
 use crate::commands::responses::surroundings;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::model::trace::Millis;
+use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
 use crate::rules::data::{Data, TelemetryRules};
 use crate::settings::{Effective, write_private_bytes};
+use crate::shell::context::Context;
 use crate::telemetry::{Limits, Sifted, StoredFile, places, sift, stored_files};
 
 const DAY_MS: Millis = 86_400_000;
@@ -64,7 +64,7 @@ fn prune_file(file: &StoredFile, busy: bool, limits: Limits, pruned: &mut Pruned
         pruned.in_use += 1;
         return Ok(());
     }
-    let text = crate::files::read(&file.path).map_err(|cause| Error::io("reading", &file.path, &cause))?;
+    let text = crate::base::files::read(&file.path).map_err(|cause| Error::io("reading", &file.path, &cause))?;
     let Sifted { kept, events, summaries } = sift(&text, limits);
     if events + summaries == 0 {
         return Ok(());

@@ -2,12 +2,9 @@
 
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, OutputArgs};
+use crate::base::error::Result;
 use crate::commands::input::Input;
 use crate::commands::mine::tools::called;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
 use crate::logs::assemble::standings_of;
 use crate::mine::reconcile::{Books, Sum, reconcile};
 use crate::mine::totals::totals;
@@ -15,6 +12,9 @@ use crate::mine::{sessions, tools};
 use crate::report::envelope;
 use crate::report::numbers::thousands;
 use crate::report::table::{Format, Table};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Counts as every report does and prints the sums. Fails if one does not add up.
 ///

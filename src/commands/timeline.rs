@@ -7,27 +7,29 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use crate::base::damage::Reason;
+use crate::base::error::Result;
+use crate::base::id::{Id, IdSet};
+use crate::base::tokenizer::{Tokens, VOCABULARIES};
 use crate::commands::input::{Input, tell_waiting};
-use crate::error::Result;
-use crate::extract::Desk;
+use crate::facts::body_analyzer::Desk;
 use crate::frames::lake::Trouble;
 use crate::frames::packed::{pack, unpack};
-use crate::frames::timelines::{self as timelines_table, PackedTimeline};
+use crate::frames::timelines as timelines_table;
+use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
 use crate::logs::discover::LogFile;
 use crate::logs::message::Guide;
-use crate::logs::read::{self, Job};
+use crate::logs::read;
+use crate::logs::read::Job;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Gauge, Reader, TimelineGuide, read as timelines};
-use crate::model::damage::Reason;
-use crate::model::id::{Id, IdSet};
-use crate::model::timeline::Timeline;
-use crate::model::timeline_rows::FileTimeline;
-use crate::model::tokenizer::{Tokens, VOCABULARIES};
-use crate::model::trace::FileTrace;
-use crate::progress::Progress;
+use crate::logs::trace::FileTrace;
 use crate::report::numbers;
+use crate::shell::progress::Progress;
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
@@ -88,7 +90,7 @@ impl Input {
     }
 
     /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
-    /// also if nobody counted their blocks ([`crate::model::timeline::Block::is_counted`]).
+    /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]).
     fn stored_timelines(&mut self, words: [Id; 2]) -> BTreeMap<usize, FileTimeline> {
         let places = self.sources.iter().zip(&self.selected).enumerate();
         let places: BTreeMap<u32, (usize, u64, bool)> =

@@ -7,24 +7,26 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::content::encode::{self, Knobs};
-use crate::error::{Error, Result};
-use crate::extract::Studies;
+use crate::base::damage::Reason;
+use crate::base::error::{Error, Result};
+use crate::base::id::Id;
+use crate::base::names::Names;
+use crate::base::unpack::Packing;
+use crate::facts::analysis_pool::Studies;
+use crate::facts::body_facts::BodyFacts;
+use crate::facts::encode;
+use crate::facts::encode::Knobs;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::digest::{Digest, digest};
 use crate::logs::discover::{Listing, LogFile};
 use crate::logs::message::Guide;
-use crate::logs::read::{self, Job, Reading};
-use crate::model::body_facts::BodyFacts;
-use crate::model::damage::Reason;
-use crate::model::id::Id;
-use crate::model::names::Names;
-use crate::model::trace::{Millis, Rows};
-use crate::model::values::Values;
-use crate::progress::Progress;
+use crate::logs::read;
+use crate::logs::read::{Job, Reading};
+use crate::logs::trace::{Millis, Rows};
+use crate::logs::values::Values;
 use crate::report::numbers;
-use crate::unpack::Packing;
+use crate::shell::progress::Progress;
 
 /// How often a run starts again because another one has changed the lake meanwhile.
 const OVERTAKEN_MAX: u32 = 3;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 
+use crate::base::id::{Id, IdMap};
+use crate::base::names::Names;
+use crate::base::showing::{Kept, Showing};
+use crate::base::tokenizer::Size;
+use crate::facts::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Text};
 use crate::frames::columns::{Column, Columns, Outcome, blobs, bools, f32s, ids, texts, u8s, u16s, u32s};
-use crate::model::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Size, Text};
-use crate::model::id::{Id, IdMap};
-use crate::model::names::Names;
-use crate::model::showing::{Kept, Showing};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use polars::prelude::*;
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::names::Sym;
+use crate::base::stats::{FollowUpCount, ToolStats};
 use crate::frames::collected::{Collected, fault};
-use crate::model::history::History;
-use crate::model::names::Sym;
-use crate::model::stats::{FollowUpCount, ToolStats};
-use crate::model::trace::{ResultKind, Status};
+use crate::logs::history::History;
+use crate::logs::trace::{ResultKind, Status};
 
 /// One row per call.
 pub struct CallFrame {
@@ -25,7 +25,7 @@ impl CallFrame {
     /// If the columns do not fit together, which is a fault of devboy.
     pub fn new(history: &History) -> Result<Self> {
         let calls = &history.calls;
-        let of = |value: fn(&crate::model::history::Call) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
+        let of = |value: fn(&crate::logs::history::Call) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
         let session = |chain: u32| history.chains[chain as usize].session;
         let frame = df!(
             "tool" => of(|call| call.tool.0),

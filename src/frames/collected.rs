@@ -2,7 +2,7 @@
 
 use polars::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// A collected frame.
 pub(super) struct Collected<'a>(pub(super) &'a DataFrame);

@@ -10,8 +10,8 @@ use arrow_array::{
 };
 use arrow_schema::ArrowError;
 
-use crate::model::id::Id;
-use crate::model::names::{Names, Sym};
+use crate::base::id::Id;
+use crate::base::names::{Names, Sym};
 
 /// Result of a conversion.
 pub type Outcome<T> = Result<T, ArrowError>;

@@ -2,10 +2,10 @@
 
 use polars::prelude::*;
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::names::Sym;
 use crate::frames::collected::{Collected, fault};
-use crate::model::edge::{Activity, EdgeSum, EndSum, Turns};
-use crate::model::names::Sym;
+use crate::frames::edge::{Activity, EdgeSum, EndSum, Turns};
 
 /// One row per call.
 pub struct EdgeFrame {

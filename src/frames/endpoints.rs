@@ -7,10 +7,10 @@ use std::sync::Arc;
 use arrow_array::builder::{Float64Builder, ListBuilder, MapBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::frames::columns::Outcome;
 use crate::frames::export;
-use crate::model::fingerprint::Fingerprint;
+use crate::frames::fingerprint::Fingerprint;
 
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use polars::prelude::*;
 
-use crate::error::Result;
+use crate::base::body_shape::BodyShape;
+use crate::base::error::Result;
+use crate::base::names::Sym;
 use crate::frames::collected::{Collected, fault};
-use crate::model::body_shape::BodyShape;
-use crate::model::event::Event;
-use crate::model::names::Sym;
+use crate::telemetry::log::Event;
 
 /// Parts of one in which key stability is added up.
 pub const STABILITY_PARTS: f64 = 1e9;

@@ -8,7 +8,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::frames::columns::Outcome;
 
 /// Writes a batch. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.

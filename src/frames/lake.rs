@@ -21,20 +21,24 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use rayon::prelude::*;
 
-use crate::files;
+use crate::base::files;
+use crate::base::id::{Id, IdSet};
+use crate::base::names::{Names, Sym};
+use crate::base::seal::{Seal, secret_file};
+use crate::facts::body_facts::BodyFacts;
 use crate::frames::bodies;
 use crate::frames::columns::Outcome;
-use crate::frames::manifest::{self, Manifest, Segment, StoredSource, Unusable};
-use crate::frames::sealed::{self, Way};
-use crate::frames::tables::{self, TABLES, Tagged};
-use crate::frames::timelines::{self, PackedTimeline};
+use crate::frames::manifest;
+use crate::frames::manifest::{Manifest, Segment, StoredSource, Unusable};
+use crate::frames::sealed;
+use crate::frames::sealed::Way;
+use crate::frames::tables;
+use crate::frames::tables::{TABLES, Tagged};
+use crate::frames::timelines;
+use crate::frames::timelines::PackedTimeline;
 use crate::frames::values;
-use crate::model::body_facts::BodyFacts;
-use crate::model::id::{Id, IdSet};
-use crate::model::names::{Names, Sym};
-use crate::model::trace::Rows;
-use crate::model::values::Values;
-use crate::seal::{Seal, secret_file};
+use crate::logs::trace::Rows;
+use crate::logs::values::Values;
 
 /// Held by whoever writes.
 const WRITER_LOCK: &str = "lock";
@@ -127,7 +131,7 @@ pub struct News<'a> {
     pub facts: &'a [BodyFacts],
     /// What made them.
     pub maker: Id,
-    /// See [`crate::model::body_facts::Encoding::format`].
+    /// See [`crate::facts::body_facts::Encoding::format`].
     pub formats: &'a [&'a str],
     /// New values by source.
     pub values: &'a BTreeMap<u32, Values>,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::listing::{Listing, Values};
 use crate::frames::export;
-use crate::model::listing::{Listing, Values};
 
 /// Version of the columns of all listings; it rises when a column is renamed, removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;

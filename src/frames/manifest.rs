@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::files;
-use crate::frames::tables::{self, SCHEMA_VERSION};
+use crate::base::damage::{Damage, Reason, Spot};
+use crate::base::files;
+use crate::base::id::Id;
+use crate::frames::tables;
+use crate::frames::tables::SCHEMA_VERSION;
 use crate::frames::{bodies, timelines, values};
-use crate::model::damage::{Damage, Reason, Spot};
-use crate::model::id::Id;
-use crate::model::trace::Counters;
+use crate::logs::trace::Counters;
 
 /// File name of the manifest.
 pub const FILE_NAME: &str = "manifest.json";
@@ -90,7 +91,7 @@ pub struct Segment {
 /// The table of contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// [`crate::seal::Seal::check`] of the secret that sealed the lake.
+    /// [`crate::base::seal::Seal::check`] of the secret that sealed the lake.
     pub sealed_by: u64,
     /// Next number of a source.
     pub next_source: u32,

@@ -1,6 +1,11 @@
 //! The only room that names Polars, Arrow and Parquet: the tables of the lake, the lake itself, and queries that return
 //! typed rows.
 
+pub mod edge;
+pub mod fingerprint;
+pub mod projection;
+pub mod tool_use;
+
 pub mod bodies;
 pub mod calls;
 mod collected;

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
-use crate::model::id::{Id, IdMap};
-use crate::model::names::{Names, Sym};
-use crate::model::timeline::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
-use crate::model::timeline_rows::{
+use crate::base::id::{Id, IdMap};
+use crate::base::names::{Names, Sym};
+use crate::logs::timeline::requests::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
+use crate::logs::timeline::rows::{
     Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan, TimelineRows,
 };
-use crate::model::trace::{ChainKey, Millis, Place, Usage};
+use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
 const EDITION: u8 = 2;
@@ -457,7 +457,7 @@ impl Unpacker<'_> {
         let chars = self.column(count, Self::small)?;
         let bytes = self.column(count, Self::small)?;
         let tokens = self.column(count, |from| {
-            let mut tokens = crate::model::tokenizer::Tokens::default();
+            let mut tokens = crate::base::tokenizer::Tokens::default();
             for count in &mut tokens {
                 *count = from.small()?;
             }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::frames::columns::Outcome;
 use crate::frames::export;
-use crate::model::projection::MinedProjection;
+use crate::frames::projection::MinedProjection;
 
 /// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -7,10 +7,10 @@ use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::{Array, ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{ArrowError, DataType};
 
+use crate::base::id::Id;
+use crate::base::seal::Seal;
 use crate::frames::columns::Outcome;
 use crate::frames::packed;
-use crate::model::id::Id;
-use crate::seal::Seal;
 
 /// Columns of 64-bit hashes.
 const HASHES_64: [&str; 1] = ["value"];

@@ -1,17 +1,17 @@
-//! The Arrow schema of the lake: one table per row type of [`crate::model::trace`], and the way there and back.
+//! The Arrow schema of the lake: one table per row type of [`crate::logs::trace`], and the way there and back.
 //!
 //! A new fact is a new column: name it in `columns` and `read` of its table and raise the table's version in
 //! [`VERSIONS`]. Readers give a column that an older segment lacks its default, so rows of deleted logs survive the change.
 
 use arrow_array::{Array, RecordBatch};
 
+use crate::base::id::Id;
+use crate::base::names::{Names, Sym};
+use crate::base::showing::Showing;
 use crate::frames::columns::{
     Column, Columns, Outcome, bools, checked, i64s, ids, optional_u32s, texts, u8s, u32s, u64s,
 };
-use crate::model::id::Id;
-use crate::model::names::{Names, Sym};
-use crate::model::showing::Showing;
-use crate::model::trace::{
+use crate::logs::trace::{
     Answered, Asked, CallRow, ChainKey, Handle, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow,
     Status, Usage,
 };

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use arrow_array::RecordBatch;
 
+use crate::base::id::Id;
 use crate::frames::columns::{Columns, Outcome, blobs, ids, u32s, u64s};
-use crate::model::id::Id;
 
 /// The table, by the name of its files.
 pub const TABLES: [&str; 1] = ["timelines"];

@@ -2,9 +2,9 @@
 
 use polars::prelude::*;
 
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::frames::collected::{Collected, fault};
-use crate::model::tool_use::{ToolCall, ToolUse};
+use crate::frames::tool_use::{ToolCall, ToolUse};
 
 /// Names of the quantiles in the queries.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];

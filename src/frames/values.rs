@@ -4,9 +4,9 @@
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
+use crate::base::names::Names;
 use crate::frames::columns::{Column, Columns, Outcome, blobs, texts, u8s, u16s, u32s, u64s};
-use crate::model::names::Names;
-use crate::model::values::{Given, List, ListedValue, ValueKind, Values};
+use crate::logs::values::{Given, List, ListedValue, ValueKind, Values};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["listed", "given"];

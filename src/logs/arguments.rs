@@ -1,9 +1,9 @@
 //! What a call is given: the scalars of its input, by path of keys.
 
-use crate::json::{Cursor, Shape};
+use crate::base::json::{Cursor, Shape};
 use crate::logs::message::Outcome;
 use crate::logs::value_draft::{Argument, Value, ValueDraft};
-use crate::model::values::name_value;
+use crate::logs::values::name_value;
 
 /// Takes one scalar after another.
 type Take<'t, 'v> = &'t mut dyn FnMut(&mut ValueDraft<'v>, Argument);

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::{Names, Sym};
 use crate::logs::copies::{At, Facts, Standing, standings};
-use crate::model::corpus::{Corpus, SourceRows};
-use crate::model::history::{Call, Chain, Eviction, History, Merged, Message, Session};
-use crate::model::id::{Id, IdMap, IdSet};
-use crate::model::names::{Names, Sym};
-use crate::model::trace::{
+use crate::logs::corpus::{Corpus, SourceRows};
+use crate::logs::history::{Call, Chain, Eviction, History, Merged, Message, Session};
+use crate::logs::trace::{
     Answered, Asked, ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind,
     SUMMARY_WITHIN_RECORDS, SessionRow, Status, Usage, earlier,
 };

@@ -5,9 +5,9 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::json::TextSink;
-use crate::model::id::Id;
-use crate::model::trace::Handle;
+use crate::base::id::Id;
+use crate::base::json::TextSink;
+use crate::logs::trace::Handle;
 
 /// Looks closer at bodies and calls while their text is there; what it finds out it keeps.
 pub trait Study {

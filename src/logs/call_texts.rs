@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::id::Id;
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
 use crate::logs::message::id_of;
-use crate::logs::read::{self, Failure, Job};
+use crate::logs::read;
+use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
-use crate::model::id::Id;
-use crate::model::trace::Counters;
+use crate::logs::trace::Counters;
 
 /// What a check of one call came to, whatever it is.
 pub type Checked<T> = (String, T);

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::{Cursor, Fault, Shape};
+use crate::base::id::{Id, IdSet};
+use crate::base::json::{Cursor, Fault, Shape};
 use crate::logs::message::{id_of, span};
-use crate::logs::read::{self, Failure, Job};
+use crate::logs::read;
+use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
-use crate::model::id::{Id, IdSet};
-use crate::model::trace::Counters;
+use crate::logs::trace::Counters;
 
 /// A record that was found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

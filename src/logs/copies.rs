@@ -3,8 +3,8 @@
 //! They must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
 
-use crate::model::id::{Id, IdMap, IdSet};
-use crate::model::trace::{Millis, NO_TIME, earlier};
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::logs::trace::{Millis, NO_TIME, earlier};
 
 /// Where a fact stands in its file. Records and messages are numbered each by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

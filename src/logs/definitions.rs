@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::json::{Cursor, Fault};
+use crate::base::json::{Cursor, Fault};
 use crate::logs::message::span;
-use crate::logs::read::{self, Failure, Job};
+use crate::logs::read;
+use crate::logs::read::{Failure, Job};
 use crate::logs::take::TakeRecords;
-use crate::model::trace::Counters;
+use crate::logs::trace::Counters;
 
 /// Something that may hold definitions.
 #[derive(Clone, Copy, PartialEq, Debug)]

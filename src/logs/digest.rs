@@ -5,8 +5,8 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::files;
-use crate::model::id::Id;
+use crate::base::files;
+use crate::base::id::Id;
 
 /// Bytes that are read at once, of a file that has as many.
 const STEP_BYTES: usize = 256 << 10;

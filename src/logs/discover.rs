@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::files;
-use crate::unpack::Packing;
+use crate::base::files;
+use crate::base::unpack::Packing;
 
 /// A place to look for logs, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::logs::shell::Commands;
 use crate::logs::showing::FileText;
 

@@ -1,11 +1,11 @@
 //! The values of every call of a history, from whichever file has the copy that counts.
 
-use crate::model::corpus::Corpus;
-use crate::model::history::History;
-use crate::model::id::{Id, IdMap};
-use crate::model::names::Names;
-use crate::model::trace::{CallRow, Status};
-use crate::model::values::{CallValues, Copied, Values};
+use crate::base::id::{Id, IdMap};
+use crate::base::names::Names;
+use crate::logs::corpus::Corpus;
+use crate::logs::history::History;
+use crate::logs::trace::{CallRow, Status};
+use crate::logs::values::{CallValues, Copied, Values};
 
 /// Rank of a copy, smaller is better: a record of its own before a progress record; then whatever does not depend on the
 /// order of files.

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::json::{Cursor, Fault};
+use crate::base::json::{Cursor, Fault};
 
 /// Whether another record may be glued on: an object begins where no value of this record can (a string that happens to
 /// end in a brace looks the same, and is then simply read).

@@ -2,10 +2,10 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
+use crate::base::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
 use crate::logs::message::Outcome;
 use crate::logs::value_draft::ValueDraft;
-use crate::model::values::List;
+use crate::logs::values::List;
 
 /// Branches of the tree of keys per path that is kept: the rest of a document with more is passed over.
 const BRANCHES_PER_PATH: usize = 4;

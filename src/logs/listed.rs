@@ -4,7 +4,7 @@ use memchr::{memchr, memmem, memrchr};
 
 use crate::logs::path::has_drive;
 use crate::logs::value_draft::ValueDraft;
-use crate::model::values::{List, ValueKind};
+use crate::logs::values::{List, ValueKind};
 
 /// Names of the lists.
 pub const EXTRACTORS: [&str; 3] = ["path", "url", "id"];

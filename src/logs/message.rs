@@ -7,18 +7,19 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use crate::json::{self, Cursor, Fault, RawStr, Shape};
+use crate::base::body_shape::BodyShape;
+use crate::base::damage::Reason;
+use crate::base::id::{Id, IdSet};
+use crate::base::json;
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::showing::Showing;
 use crate::logs::body::{Body, Measured, Study, WINDOW_BYTES};
 use crate::logs::endpoint::{Endpoints, Input};
 use crate::logs::quoted::quoted;
+use crate::logs::trace::{Answered, Handle, NO_TIME, ResultKind, Status, Usage};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
-use crate::model::body_shape::BodyShape;
-use crate::model::damage::Reason;
-use crate::model::id::{Id, IdSet};
-use crate::model::showing::Showing;
-use crate::model::trace::{Answered, Handle, NO_TIME, ResultKind, Status, Usage};
 
 /// A tool name longer than this, or with control characters, is damage (it is counted under its text all the same).
 const TOOL_NAME_BYTES_MAX: usize = 128;

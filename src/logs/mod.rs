@@ -1,6 +1,11 @@
 //! Claude Code logs to rows: find the files, read their lines once in bounded memory, survive damage and count it,
 //! pair calls with results, and tell sessions, chains and partitions apart.
 
+pub mod corpus;
+pub mod history;
+pub mod trace;
+pub mod values;
+
 pub mod arguments;
 pub mod assemble;
 pub mod body;

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::files;
-use crate::lines::{Line, LineBuffer, Lines};
+use crate::base::damage::Reason;
+use crate::base::files;
+use crate::base::lines::{Line, LineBuffer, Lines};
+use crate::base::unpack::{Packing, unpack};
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
 use crate::logs::take::{Both, TakeLines};
-use crate::model::damage::Reason;
-use crate::model::trace::FileTrace;
-use crate::unpack::{Packing, unpack};
+use crate::logs::trace::FileTrace;
 
 /// Size of the pieces into which a large file is cut.
 pub const PIECE_BYTES: u64 = 16 << 20;

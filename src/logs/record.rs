@@ -6,22 +6,22 @@
 
 use memchr::memmem;
 
-use crate::json::{Cursor, RawStr, Shape};
+use crate::base::damage::Reason;
+use crate::base::id::Id;
+use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::names::Sym;
 use crate::logs::glue::may_hold_another;
 use crate::logs::memo::Memo;
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
 use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::parse_millis;
-use crate::logs::value_rules::ValueRules;
-use crate::logs::vocabulary::Vocabulary;
-use crate::model::damage::Reason;
-use crate::model::id::Id;
-use crate::model::names::Sym;
-use crate::model::trace::{
+use crate::logs::trace::{
     Answered, Asked, CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis,
     NO_TIME, Place, SessionPlaces, SessionRow, chain_place, merge_session,
 };
+use crate::logs::value_rules::ValueRules;
+use crate::logs::vocabulary::Vocabulary;
 
 /// Turns lines into rows. One extractor reads one piece of one file.
 pub struct Extractor<'v> {

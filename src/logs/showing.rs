@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use crate::base::showing::Showing;
 use crate::logs::endpoint::{Input, program_of};
 use crate::logs::shell::Commands;
-use crate::model::showing::Showing;
 
 /// How deep commands are looked for in words of commands (`ssh host 'cat …'`).
 const NESTED_MAX: usize = 3;

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Cursor, Fault, Shape};
+use crate::base::damage::Reason;
+use crate::base::json::{Cursor, Fault, Shape};
 use crate::logs::glue::record_at_end;
-use crate::model::damage::Reason;
-use crate::model::trace::Counters;
+use crate::logs::trace::Counters;
 
 /// Makes something of records.
 pub trait TakeRecords {

@@ -1,6 +1,6 @@
 //! RFC 3339 timestamps to milliseconds, without a date library: a log has one on nearly every line.
 
-use crate::model::trace::Millis;
+use crate::logs::trace::Millis;
 
 /// Milliseconds since 1970 of `YYYY-MM-DDTHH:MM:SS[.fraction](Z|±HH:MM)`; `None` if the text is anything else.
 pub fn parse_millis(text: &[u8]) -> Option<Millis> {

@@ -4,7 +4,7 @@
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::logs::path::has_drive;
 
 /// The shipped rules.

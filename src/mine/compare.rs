@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::change::{Change, Side, SizeSide, What};
-use crate::model::edge::EdgeThresholds;
-use crate::model::significance::{Table, benjamini_hochberg};
-use crate::model::stats::Share;
+use crate::base::significance::{Table, benjamini_hochberg};
+use crate::base::stats::Share;
+use crate::frames::edge::EdgeThresholds;
+use crate::mine::change::{Change, Side, SizeSide, What};
 
 /// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
 /// pairs, sizes by the share of answers over one side's median (Mood's median test); both with Fisher's exact test,

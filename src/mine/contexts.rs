@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::history::History;
-use crate::model::id::Id;
-use crate::model::names::{Names, Sym};
-use crate::model::trace::{Millis, Place};
+use crate::base::id::Id;
+use crate::base::names::{Names, Sym};
+use crate::logs::history::History;
+use crate::logs::trace::{Millis, Place};
 
 /// Tokens that entered a context: of every reader (main thread or subagent) the sum of all growth from one request to
 /// the next, the first request counting whole. What a compaction takes out is not counted again.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::event::{Event, EventLog, NO_STEP};
+use crate::telemetry::log::{Event, EventLog, NO_STEP};
 
 /// Declines whose tool is among the next few responses of later steps in the same context, by the published definition:
 /// the name alone counts. A response stands for one decline at most.

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::id::{Id, IdMap};
+use crate::base::names::{Names, Sym};
+use crate::base::significance::{Table, benjamini_hochberg};
+use crate::base::stats::Share;
+use crate::frames::edge::{Activity, Edge, EdgeSum, EdgeSums, EdgeThresholds, Turns};
 use crate::frames::edges::EdgeFrame;
-use crate::model::corpus::Corpus;
-use crate::model::edge::{Activity, Edge, EdgeSum, EdgeSums, EdgeThresholds, Turns};
-use crate::model::history::History;
-use crate::model::id::{Id, IdMap};
-use crate::model::names::{Names, Sym};
-use crate::model::significance::{Table, benjamini_hochberg};
-use crate::model::stats::Share;
-use crate::model::trace::{Asked, Millis, NO_TIME, is_within};
+use crate::logs::corpus::Corpus;
+use crate::logs::history::History;
+use crate::logs::trace::{Asked, Millis, NO_TIME, is_within};
 
 fn known(time: Millis) -> Option<Millis> {
     (time != NO_TIME).then_some(time)
@@ -23,7 +23,7 @@ pub fn by_message(history: &History) -> Vec<Activity> {
     let (mut case, mut last) = (0, None);
     // Calls stand chain by chain; a message that straddles a compaction may go back to the partition before.
     let mut cases: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut activity = |call: &crate::model::history::Call| {
+    let mut activity = |call: &crate::logs::history::Call| {
         if last.replace(call.chain) != Some(call.chain) {
             cases.clear();
         }

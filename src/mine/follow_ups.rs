@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crate::model::event::{Event, EventLog, NO_STEP};
-use crate::model::id::IdHasher;
-use crate::model::names::Sym;
-use crate::model::stats::FollowUpCount;
+use crate::base::id::IdHasher;
+use crate::base::names::Sym;
+use crate::base::stats::FollowUpCount;
+use crate::telemetry::log::{Event, EventLog, NO_STEP};
 
 type Counts<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 

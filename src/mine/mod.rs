@@ -1,6 +1,14 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
 //! and what recorded responses add up to.
 
+pub mod change;
+pub mod edge_graph;
+pub mod fingerprint_tables;
+pub mod in_progress;
+pub mod pattern;
+pub mod quality;
+pub mod tables;
+
 pub mod compare;
 pub mod contexts;
 pub mod declines;

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::error::Result;
+use crate::base::body_shape::BodyShape;
+use crate::base::error::Result;
+use crate::base::layer::LayerId;
+use crate::base::names::Sym;
+use crate::base::stats::SessionUse;
 use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
+use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::mine::follow_ups::follow_ups;
 use crate::mine::quantile::{ValueCount, quantile, value_counts};
 use crate::mine::repeats::{NO_REPEAT, repeats};
-use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog};
-use crate::model::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
-use crate::model::names::Sym;
-use crate::model::savings::LayerId;
-use crate::model::stats::SessionUse;
+use crate::telemetry::log::{Event, EventLog};
 
 /// Events that a frame holds, apart from the rest of the last session.
 const PIECE_EVENTS: usize = 200_000;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::history::{History, Merged};
-use crate::model::trace::{Millis, Place, Status};
+use crate::logs::history::{History, Merged};
+use crate::logs::trace::{Millis, Place, Status};
 
 /// Counts after every copy was merged.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]

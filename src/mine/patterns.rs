@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::history::{Call, History};
-use crate::model::names::Names;
-use crate::model::pattern::{Pattern, PatternCount, PatternKind};
-use crate::model::tool_use::ToolCall;
+use crate::base::names::Names;
+use crate::frames::tool_use::ToolCall;
+use crate::logs::history::{Call, History};
+use crate::mine::pattern::{Pattern, PatternCount, PatternKind};
 
 /// Counts every pattern; `uses` are the calls of the history, in its order.
 pub fn count(history: &History, uses: &[ToolCall], names: &Names, patterns: &[Pattern]) -> Vec<PatternCount> {

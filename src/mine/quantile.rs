@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::model::names::Sym;
+use crate::base::names::Sym;
 
 /// How many events of a group have one value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

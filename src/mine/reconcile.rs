@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::frames::tool_use::{SessionSummary, ToolUses};
 use crate::logs::copies::Standing;
+use crate::logs::corpus::{Corpus, SourceRows};
+use crate::logs::history::History;
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::{Place, ResultKind, Status};
 use crate::mine::totals::Totals;
-use crate::model::corpus::{Corpus, SourceRows};
-use crate::model::history::History;
-use crate::model::id::{Id, IdMap, IdSet};
-use crate::model::timeline::Timeline;
-use crate::model::tool_use::{SessionSummary, ToolUses};
-use crate::model::trace::{Place, ResultKind, Status};
 
 /// What there is to reconcile: the same logs as each report sees them, without any window.
 pub struct Books<'a> {
@@ -176,7 +176,7 @@ fn calls(books: &Books<'_>) -> Vec<Sum> {
 
 fn responses(books: &Books<'_>) -> Vec<Sum> {
     let history = &books.history.calls;
-    let of = |is: &dyn Fn(&&crate::model::history::Call) -> bool| count(history.iter().filter(is).count());
+    let of = |is: &dyn Fn(&&crate::logs::history::Call) -> bool| count(history.iter().filter(is).count());
     let open = of(&|call| call.status == Status::Unanswered);
     let has_text = |kind| matches!(kind, ResultKind::Text | ResultKind::Mixed);
     let empty =

@@ -3,8 +3,8 @@
 
 use rayon::prelude::*;
 
-use crate::model::event::{Event, EventLog};
-use crate::model::id::IdMap;
+use crate::base::id::IdMap;
+use crate::telemetry::log::{Event, EventLog};
 
 /// [`repeats`] for a response that repeats nothing.
 pub const NO_REPEAT: u32 = u32::MAX;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::history::History;
-use crate::model::names::{Names, Sym};
-use crate::model::tool_use::SessionSummary;
-use crate::model::trace::{Millis, NO_TIME, Place};
+use crate::base::names::{Names, Sym};
+use crate::frames::tool_use::SessionSummary;
+use crate::logs::history::History;
+use crate::logs::trace::{Millis, NO_TIME, Place};
 
 /// One row per session, by its first time, then by pseudonym; `read_class` lists the tools that only read.
 pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>) -> Vec<SessionSummary> {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::{Names, Sym};
+use crate::frames::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
 use crate::frames::tools::ToolFrame;
-use crate::model::corpus::Corpus;
-use crate::model::history::{Call, History};
-use crate::model::id::{Id, IdMap, IdSet};
-use crate::model::names::{Names, Sym};
-use crate::model::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
-use crate::model::trace::{Millis, ResultKind, Status, is_within};
+use crate::logs::corpus::Corpus;
+use crate::logs::history::{Call, History};
+use crate::logs::trace::{Millis, ResultKind, Status, is_within};
 
 /// The name under which tools of no MCP server are summed up.
 pub const BUILT_IN: &str = "(built-in)";

@@ -2,17 +2,17 @@
 //! trace, records stand in line order, nothing is deduplicated but API messages.
 //!
 //! They describe the *input*. What devboy makes of it (each call once, subagents once, sidecars left out) is in
-//! [`crate::model::history`].
+//! [`crate::logs::history`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::corpus::{Corpus, SourceRows};
-use crate::model::id::{Id, IdMap, IdSet};
-use crate::model::names::{Names, Sym};
-use crate::model::trace::{Answered, Asked, MarkKind, MarkRow, Millis, SUMMARY_WITHIN_RECORDS, Status, Usage};
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::{Names, Sym};
+use crate::logs::corpus::{Corpus, SourceRows};
+use crate::logs::trace::{Answered, Asked, MarkKind, MarkRow, Millis, SUMMARY_WITHIN_RECORDS, Status, Usage};
 
 /// Lags for which directly-follows totals are given.
 const LAGS: [usize; 3] = [1, 2, 3];

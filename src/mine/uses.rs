@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::event::{Event, EventLog};
-use crate::model::history::History;
-use crate::model::names::Names;
-use crate::model::stats::{ModelUse, SessionUse};
+use crate::base::names::Names;
+use crate::base::stats::{ModelUse, SessionUse};
+use crate::logs::history::History;
+use crate::telemetry::log::{Event, EventLog};
 
 /// API messages by model id, `<synthetic>` and unbilled records left out; sorted by id.
 pub fn models(history: &History, names: &Names) -> Vec<ModelUse> {

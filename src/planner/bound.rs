@@ -2,12 +2,12 @@
 
 use rayon::prelude::*;
 
-use crate::model::id::{IdMap, IdSet};
-use crate::model::prefetches::Bound;
-use crate::model::trace::Status;
+use crate::base::id::{IdMap, IdSet};
+use crate::logs::trace::Status;
 use crate::planner::contexts::{Context, Told};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Numbers;
+use crate::planner::prefetches::Bound;
 use crate::planner::score::Cost;
 use crate::settings::Enrichment;
 

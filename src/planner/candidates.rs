@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::event::Decline;
-use crate::model::tool_model::{FollowUp, ValueClass};
 use crate::planner::numbers::Numbers;
 use crate::planner::request::{Argument, Projected, Request};
 use crate::planner::score::{Cost, Knees, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
+use crate::settings::tool_model::{FollowUp, ValueClass};
+use crate::telemetry::log::Decline;
 
 /// The moment after an answer.
 #[derive(Debug, Clone, Copy)]

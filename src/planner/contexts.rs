@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::history::History;
-use crate::model::names::Names;
-use crate::model::trace::{Millis, NO_TIME};
-use crate::model::values::CallValues;
+use crate::base::names::Names;
+use crate::logs::history::History;
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::logs::values::CallValues;
 
 /// What happened, and what its calls listed and were given.
 #[derive(Clone, Copy)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::model::history::History;
-use crate::model::id::Id;
-use crate::model::names::Sym;
+use crate::base::id::Id;
+use crate::base::names::Sym;
+use crate::logs::history::History;
 use crate::planner::moments::Moment;
 
 /// Values by link and project.

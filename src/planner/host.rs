@@ -1,7 +1,7 @@
 //! The host that a call goes to: what rate limits are counted by.
 
-use crate::model::tool_model::ToolModel;
 use crate::planner::request::{ArgumentValue, Request};
+use crate::settings::tool_model::ToolModel;
 
 /// The host whose limit a request counts against: that of its `url`, else the one that the value model names.
 pub fn host_for(request: &Request, model: &ToolModel) -> Option<String> {

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::history::History;
-use crate::model::id::Id;
-use crate::model::timeline::{BlockKind, NONE, Timeline};
-use crate::model::tool_model::ToolModel;
-use crate::model::words;
+use crate::base::id::Id;
+use crate::base::words;
+use crate::logs::history::History;
+use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
+use crate::settings::tool_model::ToolModel;
 
 /// Keywords of every call of a history.
 #[derive(Debug, Default)]

@@ -1,11 +1,11 @@
 //! Value models in the symbols of a history, so that a walk over it compares numbers and no names.
 
-use crate::model::names::{Names, Sym};
-use crate::model::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
-use crate::model::values::{List, ListedValue, ValueKind, input_value, name_value};
+use crate::base::names::{Names, Sym};
+use crate::logs::values::{List, ListedValue, ValueKind, input_value, name_value};
 use crate::planner::contexts::Told;
 use crate::planner::numbers::{Extractor, Numbers};
 use crate::planner::value_models::{ValueModel, ValueModels};
+use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 
 /// A link in symbols.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! How long the calls of each tool took, as measured.
 
-use crate::model::names::Sym;
+use crate::base::names::Sym;
 use crate::planner::contexts::Told;
 
 /// Median time from call to answer, by tool; waits for permission are in it.

@@ -5,6 +5,10 @@
 //! chooses within the budget, [`race`] lets the chosen run against the agent in simulated time, [`fail_fast`] refuses
 //! what keeps coming back empty. [`published`] is the planner of Paper 3 as it was published, for comparison.
 
+pub mod effectiveness;
+pub mod prefetches;
+pub mod report;
+
 pub mod bound;
 pub mod candidates;
 pub mod contexts;

@@ -3,10 +3,10 @@
 
 use rayon::prelude::*;
 
-use crate::model::id::IdSet;
-use crate::model::names::Sym;
-use crate::model::trace::{Millis, Status};
-use crate::model::values::ValueKind;
+use crate::base::id::IdSet;
+use crate::base::names::Sym;
+use crate::logs::trace::{Millis, Status};
+use crate::logs::values::ValueKind;
 use crate::planner::contexts::{Context, Told};
 use crate::planner::known_tools::{Change, KnownTools, Link};
 use crate::planner::numbers::JudgeNumbers;
@@ -67,7 +67,7 @@ pub struct Moment {
     pub matches: u8,
     /// Occurrences of all values of the list.
     pub list_matches: u32,
-    /// Flags of the list ([`crate::model::values::List`]).
+    /// Flags of the list ([`crate::logs::values::List`]).
     pub flags: u8,
     /// How it stands in the answer.
     pub kind: ValueKind,

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
-use crate::model::bootstrap::Resampling;
-use crate::model::tool_model::ValueClass;
+use crate::base::bootstrap::Resampling;
+use crate::base::error::{Error, Result};
+use crate::settings::tool_model::ValueClass;
 
 #[cfg(test)]
 static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {

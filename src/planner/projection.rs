@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::model::tool_model::FollowUp;
 use crate::planner::host::host_of;
 use crate::planner::numbers::{Extractor, ProjectionNumbers};
 use crate::planner::request::Argument;
+use crate::settings::tool_model::FollowUp;
 
 /// How the texts of arguments become canonical.
 pub type Canonical<'a> = &'a dyn Fn(&str) -> String;

@@ -4,10 +4,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::model::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 use crate::planner::numbers::Numbers;
 use crate::planner::score::{Cost, Knees, worth};
 use crate::planner::value_models::ValueModels;
+use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 
 /// What it is asked about.
 #[derive(Debug, Clone, Copy)]

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::tool_model::CostModel;
 use crate::planner::numbers::RaceNumbers;
 use crate::planner::request::Request;
 use crate::settings::Enrichment;
+use crate::settings::tool_model::CostModel;
 
 /// What holds a prefetch back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a call is worth and what it costs, by its value model (Paper 3, "Knapsack algorithm").
 
-use crate::model::tool_model::{CostModel, ToolModel, ValueClass};
 use crate::planner::numbers::{Numbers, ScoreNumbers};
+use crate::settings::tool_model::{CostModel, ToolModel, ValueClass};
 
 /// What a call is expected to cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

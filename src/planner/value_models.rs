@@ -10,11 +10,11 @@ use serde::de::{Deserialize, IntoDeserializer};
 use serde::ser::Serialize;
 use toml_edit::{InlineTable, Value};
 
-use crate::error::{Error, Result};
-use crate::model::key_path::KeyPath;
-use crate::model::tool_model::{FollowUp, SideEffectClass, ToolModel};
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
 use crate::settings::SettingsFile;
-use crate::visible::Shown as _;
+use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel};
 
 /// The name that stands for every tool.
 const ANY: &str = "*";

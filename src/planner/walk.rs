@@ -5,14 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rayon::prelude::*;
 
-use crate::model::event;
-use crate::model::history::Call;
-use crate::model::names::Sym;
-use crate::model::prefetches::{Asked, Books, Edge, End, Held, Tally, Trace};
-use crate::model::tool_model::FollowUp;
-use crate::model::trace::{NO_TIME, ResultKind, Status};
-use crate::model::values::List;
-use crate::planner::candidates::{self, Candidates, Reason, Turn, candidates};
+use crate::base::names::Sym;
+use crate::logs::history::Call;
+use crate::logs::trace::{NO_TIME, ResultKind, Status};
+use crate::logs::values::List;
+use crate::planner::candidates;
+use crate::planner::candidates::{Candidates, Reason, Turn, candidates};
 use crate::planner::contexts::{Context, Told, window};
 use crate::planner::control::Donors;
 use crate::planner::exact::gap;
@@ -23,7 +21,9 @@ use crate::planner::known_tools::{KnownTools, Link};
 use crate::planner::latencies::Latencies;
 use crate::planner::moments::{Moment, Odds, Reader};
 use crate::planner::numbers::Numbers;
-use crate::planner::plan::{self as planner, Plan, Scoring, knapsack};
+use crate::planner::plan as planner;
+use crate::planner::plan::{Plan, Scoring, knapsack};
+use crate::planner::prefetches::{Asked, Books, Edge, End, Held, Tally, Trace};
 use crate::planner::published;
 use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, latency_ms};
 use crate::planner::request::{Argument, ArgumentValue, Projected, Request};
@@ -32,6 +32,8 @@ use crate::planner::texts::prefetch_hint;
 use crate::planner::value_models::ValueModels;
 use crate::planner::watch::{Match, Sent, Watch};
 use crate::settings::Enrichment;
+use crate::settings::tool_model::FollowUp;
+use crate::telemetry::log as event;
 
 /// How plans are made.
 #[derive(Clone, Copy)]

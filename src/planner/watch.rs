@@ -1,14 +1,14 @@
 //! Prefetches and declines of one context, held against the calls that the agent makes afterwards.
 
-use crate::model::history::Call;
-use crate::model::id::IdMap;
-use crate::model::names::Sym;
-use crate::model::prefetches::{Edge, Held};
-use crate::model::trace::Status;
+use crate::base::id::IdMap;
+use crate::base::names::Sym;
+use crate::logs::history::Call;
+use crate::logs::trace::Status;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::{Change, KnownTools};
 use crate::planner::moments::{Moment, makes_stale};
 use crate::planner::numbers::Numbers;
+use crate::planner::prefetches::{Edge, Held};
 
 /// How close a call came to a prefetch: not at all, by name, by value, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

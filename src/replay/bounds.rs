@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::content::hints::{self, Shown, Wording};
-use crate::model::id::IdMap;
-use crate::model::reach::Reached;
-use crate::model::savings::Bounds;
+use crate::base::id::IdMap;
+use crate::facts::hints;
+use crate::facts::hints::{Shown, Wording};
+use crate::replay::reach::Reached;
+use crate::replay::savings::Bounds;
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Outcome, Tape};
 

@@ -1,6 +1,6 @@
 //! What one context was shown and may be referred to: the most recently used bodies, oldest first.
 
-use crate::content::hints::Shown;
+use crate::facts::hints::Shown;
 
 /// A body that was shown in full.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! Whether the hints of a replay say what they claim: each is expanded over what was really sent before it, and held
 //! against the body that it stands for. Shares nothing with the layers that wrote it.
 
-use crate::model::body_facts::{BodyFacts, Line, NearField, NearSignature};
-use crate::model::id::IdMap;
-use crate::model::savings::Expanded;
+use crate::base::id::IdMap;
+use crate::facts::body_facts::{BodyFacts, Line, NearField, NearSignature};
 use crate::replay::offer::{Decision, What};
 use crate::replay::runs::Run;
+use crate::replay::savings::Expanded;
 use crate::replay::tape::Tape;
 
 /// What stands in the context now, by response.

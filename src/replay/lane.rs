@@ -4,11 +4,12 @@
 
 use std::ops::Range;
 
-use crate::content::hints::{self, Shown};
-use crate::model::reach::Reached;
+use crate::facts::hints;
+use crate::facts::hints::Shown;
 use crate::replay::effects::Present;
 use crate::replay::layers::exact_dedup::wording;
 use crate::replay::offer::What;
+use crate::replay::reach::Reached;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::fallbacks;
 use crate::replay::tape::{Outcome, Response, Tape};

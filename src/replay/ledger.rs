@@ -1,9 +1,9 @@
 //! The books: baseline and sent tokens by layer, for everything and for every endpoint, shape and session.
 
-use crate::content::encode;
-use crate::model::body_shape::BodyShape;
-use crate::model::savings::Tally;
+use crate::base::body_shape::BodyShape;
+use crate::facts::encode;
 use crate::replay::offer::{Decision, What};
+use crate::replay::savings::Tally;
 use crate::replay::tape::{Outcome, Response, Tape};
 
 /// Everything that was decided in one replay.

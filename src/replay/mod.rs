@@ -1,6 +1,10 @@
 //! Facts × settings → ledger: what the layered pipeline would have sent in place of every tool response, and what that
 //! costs. No text is read here; the same facts can be replayed under any configuration.
 
+pub mod reach;
+pub mod report;
+pub mod savings;
+
 mod bounds;
 mod cache;
 mod effects;

@@ -1,7 +1,7 @@
 //! What passes between the stack and its layers: a response on offer, what is done with it, and what happens besides.
 
-use crate::model::body_facts::BodyFacts;
-use crate::model::savings::LayerId;
+use crate::base::layer::LayerId;
+use crate::facts::body_facts::BodyFacts;
 use crate::replay::scenario::{EndpointPolicy, Scenario, SessionPolicy};
 use crate::replay::tape::{Response, Tape};
 

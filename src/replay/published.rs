@@ -4,12 +4,13 @@
 //! compaction of any reader empties it. It counts text that its encoders delete as saved, and divides what encoders
 //! save by all tokens. Answers flagged as errors pass it by: they are no events, and not cached.
 
-use crate::content::hints::{self, Shown};
-use crate::model::id::IdMap;
-use crate::model::savings::{PublishedClaim, share};
-use crate::model::trace::{Millis, NO_TIME};
+use crate::base::id::IdMap;
+use crate::facts::hints;
+use crate::facts::hints::Shown;
+use crate::logs::trace::{Millis, NO_TIME};
 use crate::replay::cache::{Cache, Entry};
 use crate::replay::layers::exact_dedup::wording;
+use crate::replay::savings::{PublishedClaim, share};
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Outcome, Tape};
 

@@ -6,9 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::body_facts::BodyFacts;
-use crate::model::savings::Quotes;
+use crate::facts::body_facts::BodyFacts;
 use crate::replay::offer::What;
+use crate::replay::savings::Quotes;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_each;
 use crate::replay::tape::{Response, Tape};

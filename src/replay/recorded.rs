@@ -5,18 +5,19 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
-use crate::content::encode;
-use crate::model::body_facts::{BodyFacts, Encoding, Size};
-use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog, NO_FORMAT, What};
-use crate::model::id::{Id, IdHasher, IdMap};
-use crate::model::names::Sym;
-use crate::model::savings::LayerId;
-use crate::model::showing::{Kept, Showing};
-use crate::model::tokenizer::VOCABULARIES;
-use crate::model::trace::Handle;
+use crate::base::body_shape::BodyShape;
+use crate::base::id::{Id, IdHasher, IdMap};
+use crate::base::layer::LayerId;
+use crate::base::names::Sym;
+use crate::base::showing::{Kept, Showing};
+use crate::base::tokenizer::Size;
+use crate::base::tokenizer::VOCABULARIES;
+use crate::facts::body_facts::{BodyFacts, Encoding};
+use crate::facts::encode;
+use crate::logs::trace::Handle;
 use crate::replay::runs::Windows;
 use crate::replay::tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};
+use crate::telemetry::log::{Event, EventLog, NO_FORMAT, What};
 
 /// A log of recorded responses, ready to be laid out piece by piece.
 pub struct Recorded<'l> {

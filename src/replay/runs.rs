@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
-use crate::model::body_facts::{BodyFacts, Line};
-use crate::model::id::IdHasher;
+use crate::base::id::IdHasher;
+use crate::facts::body_facts::{BodyFacts, Line};
 
 /// Stands where no window begins.
 pub const NO_WINDOW: u32 = u32::MAX;

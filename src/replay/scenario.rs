@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::content::encode::{self, Family};
-use crate::model::body_facts::{BodyFacts, Encoding};
-use crate::model::body_shape::BodyShape;
-use crate::model::reach::{Reach, Reached};
-use crate::model::tokenizer::Counting;
+use crate::base::body_shape::BodyShape;
+use crate::base::tokenizer::Counting;
+use crate::facts::body_facts::{BodyFacts, Encoding};
+use crate::facts::encode;
+use crate::facts::encode::Family;
+use crate::replay::reach::{Reach, Reached};
 use crate::replay::tape::{Endpoint, Outcome, Response, Tape, ToolKind};
 use crate::settings::{Settings, ShapeThresholds, Verbosity};
 

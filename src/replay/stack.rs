@@ -3,16 +3,16 @@
 
 use std::ops::Range;
 
-use crate::content::hints::Shown;
-use crate::model::reach::Reached;
-use crate::model::savings::Expanded;
+use crate::facts::hints::Shown;
 use crate::replay::cache::{Cache, Entry};
 use crate::replay::expansion::Expansion;
 use crate::replay::layers::{Layer, exact_dedup::ExactDedup, near_ref::NearRef, passthrough::Passthrough};
 use crate::replay::layers::{range_ref::RangeRef, router::Router, template::Template};
 use crate::replay::ledger::Ledger;
 use crate::replay::offer::{Decision, Event, Offer, What};
+use crate::replay::reach::Reached;
 use crate::replay::runs::Run;
+use crate::replay::savings::Expanded;
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Outcome, Response, Tape};
 

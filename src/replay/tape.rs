@@ -2,12 +2,13 @@
 
 use std::sync::LazyLock;
 
-use crate::model::body_facts::{BodyFacts, Encoding, Size};
-use crate::model::history::{Call, History};
-use crate::model::id::{Id, IdMap};
-use crate::model::names::Names;
-use crate::model::showing::Showing;
-use crate::model::trace::{Handle, ResultKind, Status};
+use crate::base::id::{Id, IdMap};
+use crate::base::names::Names;
+use crate::base::showing::Showing;
+use crate::base::tokenizer::Size;
+use crate::facts::body_facts::{BodyFacts, Encoding};
+use crate::logs::history::{Call, History};
+use crate::logs::trace::{Handle, ResultKind, Status};
 use crate::replay::runs::Windows;
 
 /// Facts about a body of which nothing is recorded but its size.

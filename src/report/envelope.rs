@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::Result;
-use crate::visible::visible_json;
+use crate::base::error::Result;
+use crate::base::visible::visible_json;
 
 /// Version of the envelope and of all fields in it. It rises when a field is renamed, removed or changes its meaning;
 /// new fields do not raise it.

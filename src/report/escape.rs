@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::visible::visible;
+use crate::base::visible::visible;
 
 /// A text cell of CSV. Spreadsheets take a cell that begins with `=`, `+`, `-` or `@` for a formula, unless an apostrophe
 /// stands before it; what is a number stays one, and so does a dash alone.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::listing::{Listing, Values};
+use crate::base::listing::{Listing, Values};
 use crate::report::table::Table;
 
 /// All columns as texts; what is missing is empty. Numbers have all their digits, so that they can be read back.

@@ -6,9 +6,9 @@ use std::io::Write;
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::visible::visible;
 use crate::report::escape;
-use crate::visible::visible;
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]

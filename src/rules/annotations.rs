@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::error::Result;
-use crate::model::tool_model::ToolModel;
+use crate::base::error::Result;
 use crate::rules::data::{Data, PUBLISHED_ANNOTATIONS};
+use crate::settings::tool_model::ToolModel;
 
 /// All shipped annotations.
 #[derive(Debug, Default)]

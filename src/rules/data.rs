@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Result};
-use crate::files;
-use crate::model::edge::EdgeThresholds;
-use crate::model::id::Id;
-use crate::model::pattern::{Pattern, Patterns};
-use crate::model::reach::Reach;
-use crate::model::savings::PaperClaim;
-use crate::visible::Shown as _;
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::id::Id;
+use crate::base::visible::Shown as _;
+use crate::frames::edge::EdgeThresholds;
+use crate::mine::pattern::{Pattern, Patterns};
+use crate::replay::reach::Reach;
+use crate::replay::savings::PaperClaim;
 
 /// The annotations that the published planner came with.
 pub const PUBLISHED_ANNOTATIONS: &str = "annotations/claude_code_published.toml";

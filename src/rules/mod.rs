@@ -4,6 +4,8 @@
 //! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
 //! [`REGISTER`].
 
+pub mod report;
+
 pub mod annotations;
 pub mod data;
 mod p1_model;
@@ -24,17 +26,17 @@ mod tool_keys;
 use serde::de::DeserializeOwned;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::current::Current;
-use crate::model::finding::{Delta, Finding, Verdict};
-use crate::model::fingerprint::Observed;
-use crate::model::key_path::KeyPath;
-use crate::model::names::Names;
-use crate::model::policy::calibration::FamilyRatio;
-use crate::model::projection::MinedProjection;
-use crate::model::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::names::Names;
+use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
+use crate::frames::fingerprint::Observed;
+use crate::frames::projection::MinedProjection;
 use crate::rules::annotations::Annotations;
 use crate::rules::data::{Data, DataFile};
+use crate::settings::current::Current;
+use crate::settings::finding::{Delta, Finding, Verdict};
+use crate::whatif::calibration::outcome::FamilyRatio;
 
 /// A rule: who it is, what it does in words, where its numbers are, and the judgement.
 pub struct Rule {

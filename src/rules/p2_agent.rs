@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::model::key_path::KeyPath;
-use crate::model::stats::Share;
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::stats::Share;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {

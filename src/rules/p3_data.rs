@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::body_shape::BodyShape;
-use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::model::key_path::KeyPath;
-use crate::model::stats::{Share, ToolStats};
+use crate::base::body_shape::BodyShape;
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::stats::{Share, ToolStats};
 use crate::rules::annotations::{is_plain_name, split_mcp};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {

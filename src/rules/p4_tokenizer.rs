@@ -3,15 +3,15 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::current::Current;
-use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::model::key_path::KeyPath;
-use crate::model::model_id::normalise;
-use crate::model::policy::calibration::FamilyRatio;
-use crate::model::tokenizer::VOCABULARIES;
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::model_id::normalise;
+use crate::base::tokenizer::VOCABULARIES;
 use crate::rules::data::Family;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::current::Current;
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::whatif::calibration::outcome::FamilyRatio;
 
 /// The rule.
 pub static RULE: Rule = Rule {

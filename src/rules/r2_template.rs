@@ -3,14 +3,14 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::body_shape::BodyShape;
-use crate::model::current::Current;
-use crate::model::finding::{Evidence, Finding, Verdict};
-use crate::model::fingerprint::Fingerprint;
-use crate::model::key_path::KeyPath;
+use crate::base::body_shape::BodyShape;
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::frames::fingerprint::Fingerprint;
 use crate::rules::recorded::Recorded;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::current::Current;
+use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {

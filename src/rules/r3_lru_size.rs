@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::finding::{Evidence, Finding, Verdict};
-use crate::model::fingerprint::EventProfile;
-use crate::model::key_path::KeyPath;
-use crate::model::stats::Share;
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::stats::Share;
+use crate::frames::fingerprint::EventProfile;
 use crate::rules::recorded::{EVERYTHING, scaled};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::finding::{Evidence, Finding, Verdict};
-use crate::model::key_path::KeyPath;
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
 use crate::rules::recorded::{EVERYTHING, scaled};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
 pub static RULE: Rule = Rule {

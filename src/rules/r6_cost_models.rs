@@ -4,17 +4,17 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use toml_edit::{Array, InlineTable, Value};
 
-use crate::error::Result;
-use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::model::fingerprint::ToolCosts;
-use crate::model::key_path::KeyPath;
-use crate::model::names::Sym;
-use crate::model::stats::{FollowUpCount, Share};
-use crate::model::tool_model::{CostModel, FollowUp};
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::names::Sym;
+use crate::base::stats::{FollowUpCount, Share};
+use crate::frames::fingerprint::ToolCosts;
 use crate::rules::annotations::Annotation;
 use crate::rules::recorded::Recorded;
 use crate::rules::tool_keys::{classes, kib, line_each, link_list, link_words, rounded_down, strongest_lag};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::settings::tool_model::{CostModel, FollowUp};
 
 /// The rule.
 pub static RULE: Rule = Rule {

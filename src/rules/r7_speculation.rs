@@ -3,16 +3,16 @@
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::model::fingerprint::ToolCosts;
-use crate::model::key_path::KeyPath;
-use crate::model::stats::Share;
-use crate::model::tool_model::{CostModel, ToolModel};
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::stats::Share;
+use crate::frames::fingerprint::ToolCosts;
 use crate::rules::annotations::Annotation;
 use crate::rules::recorded::{EVERYTHING, Recorded};
 use crate::rules::tool_keys::{classes, link_list};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::settings::tool_model::{CostModel, ToolModel};
 
 /// The rule.
 pub static RULE: Rule = Rule {

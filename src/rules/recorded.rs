@@ -1,9 +1,9 @@
 //! What rules over recorded responses have in common: how many responses the recorded ones stand for, and by which name a
 //! configuration can speak of them.
 
-use crate::model::finding::{Evidence, Verdict};
-use crate::model::fingerprint::{Fingerprint, ToolCosts};
+use crate::frames::fingerprint::{Fingerprint, ToolCosts};
 use crate::rules::annotations::is_plain_name;
+use crate::settings::finding::{Evidence, Verdict};
 
 /// Subject of a finding about all responses together.
 pub const EVERYTHING: &str = "(all)";

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml_edit::Value;
 
-use crate::error::Result;
-use crate::model::finding::{Basis, Delta, Evidence, Finding, Verdict};
-use crate::model::key_path::KeyPath;
-use crate::model::names::Sym;
-use crate::model::projection::MinedProjection;
-use crate::model::significance::benjamini_hochberg;
-use crate::model::stats::{FollowUpCount, Share, ToolStats};
-use crate::model::tool_model::{CostModel, FollowUp};
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::names::Sym;
+use crate::base::significance::benjamini_hochberg;
+use crate::base::stats::{FollowUpCount, Share, ToolStats};
+use crate::frames::projection::MinedProjection;
 use crate::rules::annotations::{Annotation, is_plain_name};
 use crate::rules::data::Data;
 use crate::rules::tool_keys::{classes, kib, link_list, link_words, rounded_down, strongest_lag};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
+use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
+use crate::settings::tool_model::{CostModel, FollowUp};
 
 /// The rule.
 pub static RULE: Rule = Rule {

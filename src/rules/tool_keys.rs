@@ -4,8 +4,8 @@
 use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
-use crate::model::stats::{FollowUpCount, Share};
-use crate::model::tool_model::{FollowUp, SideEffectClass, ToolModel};
+use crate::base::stats::{FollowUpCount, Share};
+use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel};
 
 /// What no log can show, as far as a shipped model says it: key below the tool, and value.
 pub fn classes(model: &ToolModel) -> Vec<(Vec<&str>, Value)> {

@@ -8,8 +8,9 @@ use toml_edit::{InlineTable, Value};
 use super::document::at_line;
 use super::outline::Outline;
 use super::schema::Node;
-use super::{KeyPath, spell, tree};
-use crate::error::{Error, Result};
+use super::{spell, tree};
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
 
 /// Unknown keys for which a similar one is looked for; a bound of work, not a rule's threshold.
 const SUGGESTIONS_MAX: usize = 100;

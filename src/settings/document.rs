@@ -7,10 +7,11 @@ use toml_edit::{Document, Value};
 
 use super::check::{Warning, check};
 use super::outline::Outline;
-use super::{CURRENT_VERSION, KeyPath, effective, lines, pins, tree, version};
-use crate::error::{Error, Result};
-use crate::files;
-use crate::visible::Shown as _;
+use super::{CURRENT_VERSION, effective, lines, pins, tree, version};
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
 /// understood is an error.

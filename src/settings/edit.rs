@@ -3,9 +3,10 @@
 
 use toml_edit::{Table, Value};
 
+use super::SettingsFile;
 use super::draft::Draft;
-use super::{KeyPath, SettingsFile};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
 
 /// One wanted value.
 #[derive(Debug, Clone)]

@@ -11,9 +11,10 @@ use serde::de::{Deserialize, IntoDeserializer};
 use toml_edit::{DocumentMut, InlineTable, Value};
 
 use super::schema::{Node, is_placeholder};
-use super::{CURRENT_VERSION, KeyPath, Settings, SettingsFile, tree, version};
-use crate::error::{Error, Result};
-use crate::visible::Shown as _;
+use super::{CURRENT_VERSION, Settings, SettingsFile, tree, version};
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));

@@ -12,13 +12,14 @@ use serde::Serialize;
 use toml_edit::Value;
 
 use super::write::{create_private, directory_of, lock, sync_directory, write_atomically};
-use super::{KeyPath, SettingsFile, spell, version};
-use crate::error::{Error, Result};
-use crate::files;
-use crate::model::id::Id;
-use crate::model::journal::{Entry, Journal, JournalChange, Restore, Settled};
-use crate::model::trace::Millis;
-use crate::visible::Shown as _;
+use super::{SettingsFile, spell, version};
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::id::Id;
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
+use crate::logs::trace::Millis;
+use crate::settings::entries::{Entry, Journal, JournalChange, Restore, Settled};
 
 /// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;

@@ -5,8 +5,9 @@ use toml_edit::{InlineTable, Value};
 
 use super::draft::Draft;
 use super::outline::Site;
-use super::{KeyPath, lines, spell, tree};
-use crate::error::Result;
+use super::{lines, spell, tree};
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
 
 /// The field that names an element.
 const NAME: &str = "tool";

@@ -4,6 +4,11 @@
 //! Read it in this order: [`SettingsFile`] is the text with its places, [`Effective`] is the file laid over the built-in
 //! tree, [`Settings`] answers questions about it, [`apply`] edits, [`unified_diff`] shows, [`write_atomically`] stores.
 
+pub mod current;
+pub mod entries;
+pub mod finding;
+pub mod tool_model;
+
 mod check;
 mod diff;
 mod document;
@@ -25,8 +30,8 @@ mod version;
 mod what_if;
 mod write;
 
-pub use crate::model::key_path::KeyPath;
-pub use crate::model::tokenizer::Bpe;
+pub use crate::base::key_path::KeyPath;
+pub use crate::base::tokenizer::Bpe;
 pub use check::Warning;
 pub use diff::unified_diff;
 pub use document::SettingsFile;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, InlineTable, Item, Key, Table, Value};
 
-use super::KeyPath;
+use crate::base::key_path::KeyPath;
 
 /// How a site is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! `# pin`: the mark by which a person keeps devboy's hands off a key.
 
+use super::lines;
 use super::outline::{Outline, Site};
-use super::{KeyPath, lines};
+use crate::base::key_path::KeyPath;
 
 /// Whether the key, or a table that contains it, is marked; a list is also pinned by a mark inside it.
 pub(super) fn is_pinned(text: &str, outline: &Outline, key: &KeyPath) -> bool {

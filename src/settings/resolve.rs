@@ -8,9 +8,10 @@ use std::sync::LazyLock;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 
-use super::{AgentProfile, DataProfile, Hints, KeyPath, LlmProfile, Mckp, Settings, TokenizerProfile, effective};
-use crate::model::model_id::normalise;
-use crate::model::tool_model::ToolModel;
+use super::{AgentProfile, DataProfile, Hints, LlmProfile, Mckp, Settings, TokenizerProfile, effective};
+use crate::base::key_path::KeyPath;
+use crate::base::model_id::normalise;
+use crate::settings::tool_model::ToolModel;
 
 /// The value of an axis that lets the session decide.
 const AUTO: &str = "auto";

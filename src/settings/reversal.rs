@@ -7,9 +7,10 @@ use toml_edit::{Table, Value};
 
 use super::journal::text_sha;
 use super::schema::Node;
-use super::{Change, KeyPath, NewValue, SettingsFile, apply, spell, tree, version};
-use crate::error::Result;
-use crate::model::journal::{Entry, JournalChange};
+use super::{Change, NewValue, SettingsFile, apply, spell, tree, version};
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::settings::entries::{Entry, JournalChange};
 
 /// What taking an entry back comes to.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-use super::{KeyPath, tree};
+use super::tree;
+use crate::base::key_path::KeyPath;
 
 static ROOT: LazyLock<Node> = LazyLock::new(|| {
     let text = include_str!("../../rules/settings/schema.toml");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::tokenizer::Bpe;
-use crate::model::tool_model::ToolModel;
+use crate::base::tokenizer::Bpe;
+use crate::settings::tool_model::ToolModel;
 
 /// The whole configuration, every value filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

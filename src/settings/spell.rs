@@ -3,7 +3,8 @@
 use toml_edit::{InlineTable, Value};
 
 use super::schema::Node;
-use super::{KeyPath, tree};
+use super::tree;
+use crate::base::key_path::KeyPath;
 
 /// A value on one line, floats as short as they go (`0.35`).
 pub(super) fn value(value: &Value) -> String {

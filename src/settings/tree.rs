@@ -2,7 +2,7 @@
 
 use toml_edit::{Array, InlineTable, Value};
 
-use super::KeyPath;
+use crate::base::key_path::KeyPath;
 
 /// The same value without comments, spacing and number spelling.
 pub(super) fn plain(value: &Value) -> Value {

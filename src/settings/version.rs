@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::KeyPath;
 use super::document::at_line;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
 
 /// The version that devboy writes.
 pub const CURRENT_VERSION: u32 = 4;

@@ -3,9 +3,10 @@
 
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use super::{Effective, KeyPath, Settings, SettingsFile};
-use crate::error::{Error, Result};
-use crate::visible::Shown as _;
+use super::{Effective, Settings, SettingsFile};
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
 
 /// The settings that would hold if these keys had these values.
 ///

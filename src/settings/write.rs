@@ -7,9 +7,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::error::{Error, Result};
-use crate::files;
-use crate::visible::Shown as _;
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::visible::Shown as _;
 
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use memchr::memchr_iter;
 use serde::Serialize;
 
-use crate::json::{Cursor, Fault, RawStr, Shape};
-use crate::model::stats::Share;
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::stats::Share;
+use crate::base::unpack::Packing;
 use crate::telemetry::field::{Field, Fields, Value};
-use crate::unpack::Packing;
 
 /// What the name of an annotated file ends in, before `.jsonl`.
 pub(super) const ANNOTATED: &str = ".annotated";

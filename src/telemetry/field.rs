@@ -3,9 +3,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::json::{Cursor, Fault, RawStr, Shape};
-use crate::model::damage::Reason;
-use crate::model::event::{NO_ORDER, NO_STEP};
+use crate::base::damage::Reason;
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::telemetry::log::{NO_ORDER, NO_STEP};
 
 type Outcome<T> = Result<T, Fault>;
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::model::event::{EncodedTokens, Event, EventLog};
-use crate::model::names::{Names, Sym};
+use crate::base::names::{Names, Sym};
+use crate::telemetry::log::{EncodedTokens, Event, EventLog};
 use crate::telemetry::parse::{Rows, SIDE, Texts};
 use crate::telemetry::runs::number_sessions;
 

@@ -1,6 +1,8 @@
 //! What the live pipeline records: one event per response and one summary per session, in the published JSONL schema.
 //! Written by `event` and `summary`, read by the rest.
 
+pub mod log;
+
 mod annotate;
 mod event;
 mod field;

@@ -6,15 +6,15 @@ use std::ops::Range;
 use memchr::memmem;
 use serde_json::Value as Json;
 
-use crate::json::{Cursor, Fault, RawStr, Shape};
-use crate::model::body_shape::BodyShape;
-use crate::model::damage::{Damage, Reason};
-use crate::model::event::{Decline, EncodedTokens, Event, NO_FORMAT, NO_ORDER, NO_STEP, Plan, Stand, What};
-use crate::model::id::Id;
-use crate::model::names::{Names, Sym};
-use crate::model::savings::LayerId;
-use crate::model::trace::Millis;
+use crate::base::body_shape::BodyShape;
+use crate::base::damage::{Damage, Reason};
+use crate::base::id::Id;
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::layer::LayerId;
+use crate::base::names::{Names, Sym};
+use crate::logs::trace::Millis;
 use crate::telemetry::field::{Field, Fields, Value, whole};
+use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_ORDER, NO_STEP, Plan, Stand, What};
 use crate::telemetry::{CONTEXT_EVENT, SessionSummary};
 
 /// Places on one line at which a record is looked for behind a broken one.

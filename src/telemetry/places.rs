@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::model::trace::{Millis, NO_TIME};
-use crate::unpack::Packing;
-use crate::visible::Shown as _;
+use crate::base::unpack::Packing;
+use crate::base::visible::Shown as _;
+use crate::logs::trace::{Millis, NO_TIME};
 
 /// A place to look for telemetry.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,18 +8,19 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::files;
-use crate::lines::{Line, LineBuffer, Lines};
-use crate::model::damage::Reason;
-use crate::model::event::EventLog;
-use crate::model::trace::Millis;
+use crate::base::damage::Reason;
+use crate::base::files;
+use crate::base::lines::{Line, LineBuffer, Lines};
+use crate::base::unpack;
+use crate::base::unpack::{Packing, unpack};
+use crate::base::visible::Shown as _;
+use crate::logs::trace::Millis;
 use crate::telemetry::SessionSummary;
 use crate::telemetry::gather::{Gathered, Routes};
+use crate::telemetry::log::EventLog;
 use crate::telemetry::parse::{Counts, Parser, Vocabulary};
 use crate::telemetry::places::{EventFile, Place, find};
 use crate::telemetry::select::{Selection, select};
-use crate::unpack::{self, Packing, unpack};
-use crate::visible::Shown as _;
 
 /// Size of the pieces into which a large file is cut.
 const PIECE_BYTES: u64 = 16 << 20;
@@ -42,7 +43,7 @@ pub struct FileRead {
     pub path: PathBuf,
     /// Size.
     pub bytes: u64,
-    /// Modification time; [`crate::model::trace::NO_TIME`] if unknown.
+    /// Modification time; [`crate::logs::trace::NO_TIME`] if unknown.
     pub modified_ms: Millis,
     /// Lines, events, damage.
     pub counts: Counts,

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::trace::Millis;
+use crate::base::unpack::Packing;
+use crate::logs::trace::Millis;
 use crate::telemetry::places::{Place, find};
-use crate::unpack::Packing;
 
 /// A file that may be sifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
     /// Path.
     pub path: PathBuf,
-    /// When it was last written; [`crate::model::trace::NO_TIME`] where the system does not say.
+    /// When it was last written; [`crate::logs::trace::NO_TIME`] where the system does not say.
     pub modified_ms: Millis,
     /// Whether it is compressed; such a file is not sifted.
     pub packed: bool,

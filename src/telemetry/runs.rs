@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::model::event::Event;
-use crate::model::trace::Millis;
+use crate::logs::trace::Millis;
+use crate::telemetry::log::Event;
 
 /// Numbers the sessions by name, and the runs of a session named by a process id (`mcp_123`) one after the other in the
 /// order of time: a new one begins where the partition of a chain falls, or behind a gap of more than `gap_ms`. Returns

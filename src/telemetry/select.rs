@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
 
-use crate::files;
-use crate::model::trace::{Millis, NO_TIME};
+use crate::base::files;
+use crate::base::unpack::Packing;
+use crate::base::visible::Shown as _;
+use crate::logs::trace::{Millis, NO_TIME};
 use crate::telemetry::annotate::ANNOTATED;
 use crate::telemetry::places::EventFile;
-use crate::unpack::Packing;
-use crate::visible::Shown as _;
 
 /// Bytes at the start of a file by which most pairs are told apart without a second look.
 const HEAD_BYTES: u64 = 4096;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::harness::{Home, NOW_MS};
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 const EVENTS: &str = ".config/devboy/telemetry/events/s.jsonl";
 const DAY_MS: i64 = 86_400_000;

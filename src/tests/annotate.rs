@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::harness::Home;
 use super::log_builder::cases;
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 use crate::telemetry::{Annotated, Citations, Definition, Pass, PipelineEvent, SummaryLine, annotate};
 
 const EVENTS: &str = ".config/devboy/telemetry/events/s.jsonl";

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::content::shape::{Description, classify, describe};
-use crate::model::body_shape::BodyShape::{self, *};
+use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::BodyShape::*;
+use crate::facts::shape::{Description, classify, describe};
 use crate::tests::log_builder::{cases, *};
 
 #[track_caller]

@@ -3,11 +3,11 @@
 
 use proptest::prelude::*;
 
-use crate::content::budget::{Fitted, Request, Unfit, fit, overflow};
-use crate::content::encode::{Family, Format, Knobs, REGISTER};
-use crate::content::outline::{Cut, Outline, Part};
-use crate::content::shape::classify;
-use crate::model::showing::Showing;
+use crate::base::showing::Showing;
+use crate::facts::budget::{Fitted, Request, Unfit, fit, overflow};
+use crate::facts::encode::{Family, Format, Knobs, REGISTER};
+use crate::facts::outline::{Cut, Outline, Part};
+use crate::facts::shape::classify;
 use crate::tests::log_builder::cases;
 
 const CALL: &str = "get(page=2)";

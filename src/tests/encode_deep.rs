@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::content::encode::{Attempt, Format, Knobs, attempt, find};
-use crate::content::json_tree::Json;
-use crate::content::shape::classify;
-use crate::content::subject::{Meaning, Subject};
+use crate::facts::encode::{Attempt, Format, Knobs, attempt, find};
+use crate::facts::json_tree::Json;
+use crate::facts::shape::classify;
+use crate::facts::subject::{Meaning, Subject};
 use crate::tests::log_builder::cases;
 
 fn format() -> &'static Format {

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::content::encode::{Attempt, Format, Knobs, REGISTER, attempt};
-use crate::content::markdown::{Document, Part};
-use crate::content::shape::classify;
-use crate::content::subject::Subject;
-use crate::content::{numbered, range_ref};
+use crate::facts::encode::{Attempt, Format, Knobs, REGISTER, attempt};
+use crate::facts::markdown::{Document, Part};
+use crate::facts::shape::classify;
+use crate::facts::subject::Subject;
+use crate::facts::{numbered, range_ref};
 use crate::tests::log_builder::cases;
 
 const KNOBS: Knobs = Knobs { recursion_depth: 3, numbered_every: 10 };

@@ -7,15 +7,15 @@ use std::sync::LazyLock;
 
 use toml_edit::Value;
 
-use crate::model::current::Current;
-use crate::model::finding::{Basis, Delta, Finding, Verdict};
-use crate::model::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
-use crate::model::key_path::KeyPath;
-use crate::model::names::{Names, Sym};
-use crate::model::stats::FollowUpCount;
+use crate::base::key_path::KeyPath;
+use crate::base::names::{Names, Sym};
+use crate::base::stats::FollowUpCount;
+use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::rules::{Facts, REGISTER, Sheet, Speaks, judge_all};
+use crate::settings::current::Current;
+use crate::settings::finding::{Basis, Delta, Finding, Verdict};
 use crate::settings::{AgentClass, Change, Effective, NewValue, Settings, SettingsFile, apply};
 
 /// A configuration text as the rules see it.

@@ -1,13 +1,13 @@
 //! Rule R7 over hand-made sums: the published vectors, what a new block must repeat, and what was not judged.
 
 use super::event_rules::{Held, SHIPPED, changes, judged_when};
-use crate::model::finding::{Basis, Finding, Verdict};
-use crate::model::fingerprint::{Observed, ToolCosts};
-use crate::model::tool_model::ToolModel;
+use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::rules::data::Data;
 use crate::rules::r7_speculation::{RULE, lines};
 use crate::rules::{Sheet, Speaks};
 use crate::settings::apply;
+use crate::settings::finding::{Basis, Finding, Verdict};
+use crate::settings::tool_model::ToolModel;
 
 /// A tool with this many prefetches, all judged, and how many of them were used.
 fn tool(name: &str, prefetches: u64, used: u64) -> ToolCosts {

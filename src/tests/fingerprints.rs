@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::harness::{Home, hidden};
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 /// A small generator of numbers (Lehmer), so that a failure can be repeated.
 struct Dice(u64);

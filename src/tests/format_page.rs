@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::content::encode::{Attempt, Knobs, REGISTER, attempt, find};
-use crate::content::shape::classify;
-use crate::content::subject::Subject;
+use crate::facts::encode::{Attempt, Knobs, REGISTER, attempt, find};
+use crate::facts::shape::classify;
+use crate::facts::subject::Subject;
 
 const PAGE: &str = include_str!("../../docs/formats.md");
 

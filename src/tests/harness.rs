@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::{self, Exit};
-use crate::context::{Context, Env};
+use crate::base::pseudonyms::Pseudonyms;
+use crate::commands::cli;
 use crate::logs::discover::Places;
-use crate::pseudonyms::Pseudonyms;
+use crate::shell::arguments::Exit;
+use crate::shell::context::{Context, Env};
 
 /// What the pseudonyms of tests are made with, so that they are the same in every run.
 const SECRET: &[u8] = b"a secret of tests";

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, Outcome};
 use super::log_builder::*;
-use crate::cli::Exit;
+use crate::base::visible::{visible, visible_json};
 use crate::report::escape;
 use crate::report::table::{Format, Table};
-use crate::visible::{visible, visible_json};
+use crate::shell::arguments::Exit;
 
 /// Forty names; the long one is made where it is used.
 const NAMES: [&str; 39] = [

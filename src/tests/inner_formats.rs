@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::content::inner_formats::{Found, InnerFormat, InnerFormats, find, search};
-use crate::content::shape::classify;
-use crate::model::body_shape::BodyShape;
+use crate::base::body_shape::BodyShape;
+use crate::facts::inner_formats::{Found, InnerFormat, InnerFormats, find, search};
+use crate::facts::shape::classify;
 use crate::tests::log_builder::cases;
 
 /// The tags of a body, joined.

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use toml_edit::{DocumentMut, Value};
 
 use super::settings::{NASTY, other_than};
-use crate::model::finding::{Delta, Effect, Evidence, Finding, Verdict};
-use crate::model::journal::{Entry, ExpectedEffect, Inputs, Journal, JournalChange, Predicted, Restore};
+use crate::settings::entries::{Entry, ExpectedEffect, Inputs, Journal, JournalChange, Predicted, Restore};
+use crate::settings::finding::{Delta, Effect, Evidence, Finding, Verdict};
 use crate::settings::*;
 
 fn read(text: &str) -> SettingsFile {

@@ -6,12 +6,13 @@ use std::path::Path;
 use clap::Parser;
 
 use super::harness::{Home, NOW_MS, session};
-use crate::cli::Exit;
-use crate::commands::tune::history::{self, Realised};
-use crate::context::{Context, Env};
-use crate::model::fingerprint::LayerTokens;
-use crate::model::journal::{Entry, Inputs, JournalChange, Predicted};
+use crate::commands::tune::history;
+use crate::commands::tune::history::Realised;
+use crate::frames::fingerprint::LayerTokens;
+use crate::settings::entries::{Entry, Inputs, JournalChange, Predicted};
 use crate::settings::*;
+use crate::shell::arguments::Exit;
+use crate::shell::context::{Context, Env};
 
 const CONFIG: &str = ".config/devboy/pipeline_config.toml";
 const OLD: &str = "# mine\nschema_version = 4\n\n[dedup]\nlru_size = 0b101 # five\n";
@@ -151,7 +152,7 @@ fn history_with(home: &Home, recorded: &dyn Fn(i64, i64) -> Option<Realised>) ->
         err: &mut err,
         input: &mut std::io::empty(),
         env: Env::default(),
-        pseudonyms: crate::pseudonyms::Pseudonyms::default(),
+        pseudonyms: crate::base::pseudonyms::Pseudonyms::default(),
         now_ms: NOW_MS,
         width: None,
         out_is_terminal: false,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::json::{Cursor, DEPTH_MAX, Fault, RawStr, Shape, TextSink, decode_into};
+use crate::base::json::{Cursor, DEPTH_MAX, Fault, RawStr, Shape, TextSink, decode_into};
 use crate::tests::log_builder::cases;
 
 fn any_json() -> impl Strategy<Value = Value> {

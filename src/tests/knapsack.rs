@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::content::knapsack::{Choice, Infeasible, Solution, solve};
+use crate::facts::knapsack::{Choice, Infeasible, Solution, solve};
 use crate::tests::log_builder::cases;
 
 fn choice(cost: u64, value: u64) -> Choice {

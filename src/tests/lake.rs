@@ -6,8 +6,8 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes, session};
+use crate::base::id::Id;
 use crate::commands::input::answer_name;
-use crate::model::id::Id;
 
 const SECRETS: [&str; 8] = [
     "secretproject",

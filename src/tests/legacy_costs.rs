@@ -1,8 +1,8 @@
 //! What the published pipeline would have sent: the published examples, and its losses, which are the point.
 
-use crate::content::legacy::{published_output, published_template};
-use crate::content::shape::classify;
-use crate::model::body_shape::BodyShape;
+use crate::base::body_shape::BodyShape;
+use crate::facts::legacy::{published_output, published_template};
+use crate::facts::shape::classify;
 
 fn output(text: &str) -> Option<(&'static str, String)> {
     published_output(text, classify(text.as_bytes()))

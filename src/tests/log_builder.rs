@@ -6,17 +6,17 @@ use std::sync::OnceLock;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
 
-use crate::content::shape;
+use crate::base::id::Id;
+use crate::facts::shape;
 use crate::logs::assemble::assemble;
+use crate::logs::corpus::{Corpus, Source};
 use crate::logs::endpoint::Endpoints;
+use crate::logs::history::{Call, Chain, History};
 use crate::logs::message::Guide;
 use crate::logs::read;
+use crate::logs::trace::{FileTrace, Millis, Place};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
-use crate::model::corpus::{Corpus, Source};
-use crate::model::history::{Call, Chain, History};
-use crate::model::id::Id;
-use crate::model::trace::{FileTrace, Millis, Place};
 
 /// Session of every record that names no other.
 pub const SESSION: &str = "s-main";
@@ -295,7 +295,7 @@ impl Told {
     pub fn lines(&self) -> Vec<String> {
         let History { sessions, chains, calls, messages, evictions, merged } = &self.history;
         let name = |sym| self.corpus.names.text(sym);
-        let zero = crate::model::names::Sym(0);
+        let zero = crate::base::names::Sym(0);
         let sessions =
             sessions.iter().map(|row| format!("{} {row:?}", name(row.version)).replace(&sym(row.version), ""));
         let chains = chains.iter().map(|row| format!("{row:?}"));
@@ -311,7 +311,7 @@ impl Told {
     }
 }
 
-fn sym(sym: crate::model::names::Sym) -> String {
+fn sym(sym: crate::base::names::Sym) -> String {
     format!("{sym:?}")
 }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::model::id::Id;
-use crate::model::timeline::Timeline;
+use crate::base::id::Id;
+use crate::logs::timeline::requests::Timeline;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Folder, any_folder, texts};
 use crate::tests::timeline;

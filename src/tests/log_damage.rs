@@ -5,13 +5,15 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::lines::LINE_BYTES_MAX;
-use crate::logs::read::{self, Job, PIECE_BYTES, Reading};
-use crate::model::damage::Reason::{self, *};
-use crate::model::id::Id;
-use crate::model::trace::{Answered, FileTrace, ResultKind, Status};
+use crate::base::damage::Reason;
+use crate::base::damage::Reason::*;
+use crate::base::id::Id;
+use crate::base::lines::LINE_BYTES_MAX;
+use crate::base::unpack::Packing;
+use crate::logs::read;
+use crate::logs::read::{Job, PIECE_BYTES, Reading};
+use crate::logs::trace::{Answered, FileTrace, ResultKind, Status};
 use crate::tests::log_builder::*;
-use crate::unpack::Packing;
 
 /// What a log must give: lines, records, bad fragments, bare values; calls as (asked, answered); damage as reason,
 /// count and first line.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::lines::{LINE_BYTES_MAX, Line, LineBuffer, Lines};
+use crate::base::lines::{LINE_BYTES_MAX, Line, LineBuffer, Lines};
 use crate::tests::log_builder::cases;
 
 /// The usual size of the buffer; lines around it are where mistakes would be.

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::logs::read::{self, Job};
-use crate::model::body_shape::BodyShape;
-use crate::model::history::Eviction;
-use crate::model::id::Id;
-use crate::model::trace::{FileTrace, NO_TIME, Place, Status};
+use crate::base::body_shape::BodyShape;
+use crate::base::id::Id;
+use crate::base::unpack::Packing;
+use crate::logs::history::Eviction;
+use crate::logs::read;
+use crate::logs::read::Job;
+use crate::logs::trace::{FileTrace, NO_TIME, Place, Status};
 use crate::tests::log_builder::*;
-use crate::unpack::Packing;
 
 /// All orders of some things.
 fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::{Deserializer, Value, json};
 
+use crate::logs::history::History;
+use crate::logs::trace::Status;
 use crate::mine::totals::{quantile_lower, totals};
-use crate::model::history::History;
-use crate::model::trace::Status;
 use crate::tests::log_builder::*;
 
 /// What stands on a line, in order; `None` for what is no JSON.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::base::id::Id;
+use crate::logs::trace::Millis;
 use crate::mine::overview::Overview;
-use crate::model::id::Id;
-use crate::model::trace::Millis;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Event, any_event, session, texts};
 

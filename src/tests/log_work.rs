@@ -2,20 +2,20 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::files::Step;
-use crate::files::faults::Fault;
+use crate::base::files::Step;
+use crate::base::files::faults::Fault;
+use crate::base::id::{Id, work};
+use crate::base::unpack::Packing;
 use crate::logs::assemble::assemble;
 use crate::logs::assemble::standings_of;
+use crate::logs::corpus::{Corpus, Source};
 use crate::logs::read::{BATCH_FILES, Job, read_all};
 use crate::logs::timeline::assemble::{SourceTimeline, assemble as assemble_timeline};
 use crate::mine::sessions::sessions;
 use crate::mine::totals::totals;
-use crate::model::corpus::{Corpus, Source};
-use crate::model::id::{Id, work};
 use crate::tests::harness::{Home, session};
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{rows, timeline_guide};
-use crate::unpack::Packing;
 
 /// A reading is more than its rows: thousands of them wait for nobody.
 #[test]

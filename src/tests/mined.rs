@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::harness::{Home, session};
-use crate::cli::Exit;
+use crate::base::names::Sym;
+use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::mine::edge_graph as graph;
 use crate::mine::edges;
-use crate::model::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
-use crate::model::names::Sym;
-use crate::report::graph;
+use crate::shell::arguments::Exit;
 use crate::tests::log_builder::*;
 
 /// What a generated line of a session does.

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use crate::base::id::Id;
+use crate::base::layer::LayerId;
+use crate::base::names::{Names, Sym};
 use crate::mine::observe::{Guide, observe};
-use crate::model::event::{Event, EventLog, NO_FORMAT, NO_STEP, Plan, Stand};
-use crate::model::id::Id;
-use crate::model::names::{Names, Sym};
-use crate::model::savings::LayerId;
+use crate::telemetry::log::{Event, EventLog, NO_FORMAT, NO_STEP, Plan, Stand};
 
 const TOOLS: [&str; 4] = ["", "A", "B", "C"];
 

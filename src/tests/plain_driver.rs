@@ -2,10 +2,10 @@
 
 #![allow(dead_code, reason = "not every test asks for everything")]
 
-use crate::model::policy::cost::{Cost, Spent};
-use crate::model::timeline::{NONE, Timeline};
-use crate::policies::drive::{Extra, Priced, Run};
-use crate::policies::view::{Aside, ExtraCall, Item, Key, Moment, Prefix, Stage, View};
+use crate::logs::timeline::requests::{NONE, Timeline};
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::drive::{Extra, Priced, Run};
+use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Prefix, Stage, View};
 
 /// Tokens of every prefix here.
 pub const PREFIX: u64 = 1_000;

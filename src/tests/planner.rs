@@ -7,8 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::log_builder::cases;
-use crate::model::key_path::KeyPath;
-use crate::model::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass, ToolModel, ValueClass};
+use crate::base::key_path::KeyPath;
 use crate::planner::candidates::{Candidates, Declined, Options, Reason, Turn, candidates};
 use crate::planner::exact::{gap, optimum};
 use crate::planner::fail_fast::{Answer, FailFast, Saved, Verdict};
@@ -25,6 +24,7 @@ use crate::planner::value_models::{Layers, Level, Precedence, Severity, ValueMod
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::settings::SettingsFile;
+use crate::settings::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass, ToolModel, ValueClass};
 
 // ---- value models --------------------------------------------------------------------------------------------------
 

@@ -4,11 +4,11 @@
 use proptest::prelude::*;
 
 use super::log_builder::cases;
-use crate::model::tool_model::CostModel;
 use crate::planner::numbers::Numbers;
 use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, Round, latency_ms};
 use crate::planner::request::{Argument, Request};
 use crate::settings::Effective;
+use crate::settings::tool_model::CostModel;
 
 fn limits(parallel_max: usize, timeout_ms: u64, per_host_max: u32) -> Limits {
     Limits { parallel_max, timeout_ms, per_host_max, respect_rate_limits: true }

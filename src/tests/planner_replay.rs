@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::harness::{Home, all_bytes};
 use super::script::Script;
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 /// Sessions on days that follow each other, each a file.
 fn home(sessions: impl IntoIterator<Item = Script>) -> Home {

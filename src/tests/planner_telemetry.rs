@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, Outcome, all_bytes};
 use super::script::{Script, path};
-use crate::cli::Exit;
 use crate::mine::declines::late_invoked;
-use crate::model::event::{Decline, Event, EventLog, Plan};
 use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::Link;
 use crate::planner::selectivity::{Numbers, SHEET};
 use crate::rules::data::Data;
+use crate::shell::arguments::Exit;
+use crate::telemetry::log::{Decline, Event, EventLog, Plan};
 
 const SESSIONS: usize = 40;
 /// Listings of one file per session, and of ten.

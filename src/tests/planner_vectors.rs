@@ -9,13 +9,13 @@ use super::harness::{Home, all_bytes};
 use super::log_builder::user;
 use super::planner::{annotated, published_plan, published_tools, shipped, shipped_layers, with_user};
 use super::script::{Script, path};
-use crate::cli::Exit;
-use crate::model::effectiveness::Effectiveness;
-use crate::model::event::{Decline, Event, Plan};
-use crate::model::savings::LayerId;
-use crate::model::tool_model::{CostModel, FollowUp};
+use crate::base::layer::LayerId;
+use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::Numbers;
 use crate::planner::value_models::Precedence;
+use crate::settings::tool_model::{CostModel, FollowUp};
+use crate::shell::arguments::Exit;
+use crate::telemetry::log::{Decline, Event, Plan};
 
 /// Sessions on days that follow each other.
 fn home(sessions: usize, log: impl Fn(usize) -> String) -> Home {

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::script::{Scene, Script, path};
-use crate::model::prefetches::{Books, Bound, End, Held, Tally};
 use crate::planner::bound::bound;
 use crate::planner::contexts::{Split, Told};
 use crate::planner::control::Donors;
@@ -15,6 +14,7 @@ use crate::planner::latencies::Latencies;
 use crate::planner::moments::{Moment, Odds, moments};
 use crate::planner::numbers::Numbers;
 use crate::planner::plan::Scoring;
+use crate::planner::prefetches::{Books, Bound, End, Held, Tally};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
 use crate::settings::{Enrichment, SettingsFile, what_if};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::model::policy::arg_check::{ArgCheck, Class, Truth};
-use crate::policies::arg_check::{Checker, Knobs, NoSchemaMode, Rules, tally};
-use crate::policies::catalog::Catalog;
-use crate::policies::catalog::read::Spec;
+use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
+use crate::whatif::arg_check::{Checker, Knobs, NoSchemaMode, Rules, tally};
+use crate::whatif::catalog::Catalog;
+use crate::whatif::catalog::read::Spec;
 
 const SHEET: &str = include_str!("../../rules/policies/arg_check.toml");
 

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::timeline_corpus::input;
-use crate::policies::calibration;
-use crate::policies::drive::Ground;
-use crate::policies::money::Prices;
-use crate::policies::prompt_cache::{self, Sheet};
-use crate::policies::sizes::{Estimator, SizeRules, Sizes};
 use crate::rules::data::Data;
+use crate::whatif::calibration;
+use crate::whatif::prompt_cache;
+use crate::whatif::prompt_cache::Sheet;
+use crate::whatif::sim::drive::Ground;
+use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 
 #[test]
 #[ignore = "needs a folder of logs in DEVBOY_LOGS"]

@@ -4,15 +4,15 @@ use proptest::prelude::*;
 
 use super::plain_driver::{blocks, logged, sizes};
 use super::timeline_builder::Story;
-use crate::model::policy::breakage::{Break, Class, Strength};
-use crate::model::timeline::{Marks, NONE, ReferenceKind, Timeline, Trigger};
-use crate::policies::breakage::ages::{edit_ages, turn_of};
-use crate::policies::breakage::dangling::{Hint, dangling};
-use crate::policies::breakage::detect::orphans;
-use crate::policies::breakage::rereads::rereads;
-use crate::policies::breakage::tally::{penalty, tally};
-use crate::policies::breakage::{Detectors, Sheet};
-use crate::policies::view::{Key, Noticed, View};
+use crate::logs::timeline::requests::{Marks, NONE, ReferenceKind, Timeline, Trigger};
+use crate::whatif::sim::breakage::ages::{edit_ages, turn_of};
+use crate::whatif::sim::breakage::dangling::{Hint, dangling};
+use crate::whatif::sim::breakage::detect::orphans;
+use crate::whatif::sim::breakage::rereads::rereads;
+use crate::whatif::sim::breakage::rows::{Break, Class, Strength};
+use crate::whatif::sim::breakage::tally::{penalty, tally};
+use crate::whatif::sim::breakage::{Detectors, Sheet};
+use crate::whatif::sim::view::{Key, Noticed, View};
 
 /// What the answer to `request` misses when only some items are sent, or cut.
 fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut View)) -> Vec<Break> {

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::model::policy::arg_check::Provider;
-use crate::policies::catalog::provider::{shaped, sizes, without_keywords};
-use crate::policies::catalog::read::{Shape, Spec, definitions};
-use crate::policies::catalog::seen::{attached, quoted};
-use crate::policies::catalog::version::Version;
-use crate::policies::catalog::{Catalog, CatalogRules, Definition};
+use crate::whatif::arg_check::outcome::Provider;
+use crate::whatif::catalog::provider::{shaped, sizes, without_keywords};
+use crate::whatif::catalog::read::{Shape, Spec, definitions};
+use crate::whatif::catalog::seen::{attached, quoted};
+use crate::whatif::catalog::version::Version;
+use crate::whatif::catalog::{Catalog, CatalogRules, Definition};
 
 const SHIPPED: &str = include_str!("../../rules/catalogs/claude_code.toml");
 
@@ -15,7 +15,7 @@ fn rules() -> CatalogRules {
     CatalogRules::parse(include_str!("../../rules/policies/catalog.toml"), "catalog.toml").unwrap()
 }
 
-fn read(spec: &str, value: &Value) -> crate::error::Result<(Shape, Vec<Definition>)> {
+fn read(spec: &str, value: &Value) -> crate::base::error::Result<(Shape, Vec<Definition>)> {
     definitions(&Spec::parse(spec).unwrap(), &value.to_string())
 }
 

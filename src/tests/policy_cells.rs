@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::timeline_builder::Story;
-use crate::model::bootstrap::next;
-use crate::model::policy::cells::Cell;
-use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
-use crate::model::policy::distance::Apart;
-use crate::model::policy::outcome::{Bill, Sides};
-use crate::model::policy::prompt_cache::Verdict;
-use crate::model::timeline::Timeline;
-use crate::policies::cells::{CellRules, cells, correct};
+use crate::base::bootstrap::next;
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::prompt_cache::outcome::Verdict;
+use crate::whatif::sim::cell_rows::Cell;
+use crate::whatif::sim::cells::{CellRules, cells, correct};
+use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
+use crate::whatif::sim::distance_rows::Apart;
+use crate::whatif::sim::figures::{Bill, Sides};
 
 const PROJECTS: u64 = 4;
 const SESSIONS: u64 = 60;
@@ -104,6 +104,6 @@ fn the_same_costs_give_the_same_intervals_and_few_sessions_give_none() {
         .iter()
         .enumerate()
         .map(|(session, request)| ((session as u32, request.model), Sides { requests: 1, ..Sides::default() }));
-    assert!(crate::policies::cells::cells(&timeline, &sides.collect(), &BTreeMap::new(), &strict, 0.03).is_empty());
+    assert!(crate::whatif::sim::cells::cells(&timeline, &sides.collect(), &BTreeMap::new(), &strict, 0.03).is_empty());
     assert!(cells.iter().all(|cell| cell.lower.unwrap() <= cell.change && cell.change <= cell.upper.unwrap()));
 }

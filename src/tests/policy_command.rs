@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
 use super::log_builder::{Record, assistant, user};
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 const POLICIES: [&str; 7] =
     ["prompt-cache", "compaction", "history-trim", "pipeline", "tool-filter", "pick-tools", "arg-check"];
@@ -1424,7 +1424,7 @@ fn quoted_answers_are_what_is_printed() {
 #[test]
 fn the_page_has_every_class_of_breaks_with_its_strength() {
     let page = include_str!("../../docs/policies.md");
-    for class in crate::model::policy::breakage::Class::ALL {
+    for class in crate::whatif::sim::breakage::rows::Class::ALL {
         let strength = format!("{:?}", class.strength()).to_lowercase();
         assert!(page.contains(&format!("| `{}` | {strength} |", class.word())), "{} is {strength}", class.word());
     }
@@ -1599,7 +1599,7 @@ fn caps_picks_and_classes_are_explained_with_the_numbers_that_are_set() {
 #[test]
 fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() {
     let (text, home) = (include_str!("../../rules/policies/leanings.toml"), home());
-    let rows = crate::policies::leanings::Leanings::parse(text, "leanings.toml").unwrap().leaning;
+    let rows = crate::whatif::sim::leanings::Leanings::parse(text, "leanings.toml").unwrap().leaning;
     let page = include_str!("../../docs/policies.md").split("\n## Where the approximations lean\n").nth(1).unwrap();
     let page: Vec<&str> = page.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| ")).collect();
     let names = |names: &[String]| {
@@ -1612,7 +1612,7 @@ fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() 
         assert!(name == "all" || POLICIES.contains(&name.as_str()), "{name} is no policy");
     }
     for policy in POLICIES {
-        let of = |row: &&crate::policies::leanings::Leaning| {
+        let of = |row: &&crate::whatif::sim::leanings::Leaning| {
             let has = |name: &str| row.policy.iter().any(|one| one == name);
             has(policy) || (policy != "arg-check" && has("all"))
         };
@@ -1625,7 +1625,7 @@ fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() 
         assert!(!home.run(&words(policy, &[])).out.contains("where approximations lean"), "{policy}");
     }
     let stack = report(&home, "compaction+history-trim", &[])["leanings"].as_array().unwrap().clone();
-    let of_stack = |row: &&crate::policies::leanings::Leaning| {
+    let of_stack = |row: &&crate::whatif::sim::leanings::Leaning| {
         row.policy.iter().any(|name| ["all", "compaction", "history-trim"].contains(&name.as_str()))
     };
     assert_eq!(stack.len(), rows.iter().filter(of_stack).count(), "each once");

@@ -7,19 +7,19 @@ use proptest::prelude::*;
 
 use super::log_builder::cases;
 use super::timeline_builder::Story;
-use crate::model::policy::cost::{Cost, Spent};
-use crate::model::policy::history_trim::{
+use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
+use crate::report::table::Format;
+use crate::whatif::history_trim::outcome::{
     AgeRow, BreakCause, BreakCount, Edits, Role, TrimOutcome, TrimReport, Verdict,
 };
-use crate::model::timeline::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
-use crate::policies::history_trim::{
+use crate::whatif::history_trim::tables::{variants, write};
+use crate::whatif::history_trim::{
     Caps, Conversation, CutStyle, Exchanges, Fate, Fidelity, HistoryTrim, Knobs, Memory, Message, Overrides, Plan,
     Reading, Rule, Sheet, boundary, cap_at, is_continuation, kept_chars, units, verdict,
 };
-use crate::policies::sizes::SizeRules;
-use crate::policies::view::{Aside, Item, Key, Moment, Noticed, Prefix, Stage, View};
-use crate::report::policy::history_trim::{variants, write};
-use crate::report::table::Format;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::view::{Aside, Item, Key, Moment, Noticed, Prefix, Stage, View};
 
 const UNLIMITED: u32 = 1_000_000_000;
 

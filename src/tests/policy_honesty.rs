@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::harness::Home;
 use super::log_builder::{assistant, user};
 use super::timeline_builder::Story;
-use crate::model::policy::cost::Cost;
-use crate::model::timeline::Timeline;
-use crate::policies::cache_knobs::{Class, Knobs, Oracle, Ttl};
-use crate::policies::drive::Ground;
-use crate::policies::money::Prices;
-use crate::policies::outcome::outcome;
-use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::prompt_cache::params::{Class, Knobs, Oracle, Ttl};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::drive::Ground;
+use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::outcome::outcome;
+use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 
 const POLICIES: [&str; 6] = ["prompt-cache", "compaction", "history-trim", "tool-filter", "pick-tools", "all"];
 

@@ -6,15 +6,15 @@ use proptest::prelude::*;
 
 use super::plain_driver::{PREFIX, Sent, blocks, run_of, send};
 use super::timeline_builder::Story;
-use crate::model::timeline::{BlockKind, SegmentCause, Timeline, Trigger};
-use crate::policies::compaction::Sheet;
-use crate::policies::compaction::knobs::{MicroKnobs, Style};
-use crate::policies::journal::Journal;
-use crate::policies::micro::Micro;
-use crate::policies::micro::plan::{ResultSize, plan};
-use crate::policies::micro::replayed::{clearings, replayed};
-use crate::policies::micro::stage::Cleared;
-use crate::policies::view::{Aside, Key, Moment, Stage, View};
+use crate::logs::timeline::requests::{BlockKind, SegmentCause, Timeline, Trigger};
+use crate::whatif::clearing::Micro;
+use crate::whatif::clearing::plan::{ResultSize, plan};
+use crate::whatif::clearing::replayed::{clearings, replayed};
+use crate::whatif::clearing::stage::Cleared;
+use crate::whatif::compaction::Sheet;
+use crate::whatif::compaction::knobs::{MicroKnobs, Style};
+use crate::whatif::sim::journal::Journal;
+use crate::whatif::sim::view::{Aside, Key, Moment, Stage, View};
 
 /// Clears above 100 tokens of estimate if that frees 50; any size.
 fn knobs() -> MicroKnobs {

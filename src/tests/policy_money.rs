@@ -1,11 +1,11 @@
 //! Prices: golden vectors, every published row, and tables that cannot be.
 
 use super::timeline_builder::{NOON, Story};
-use crate::model::names::Names;
-use crate::model::policy::cost::{Spent, UNITS_PER_TOKEN};
-use crate::model::trace::NO_TIME;
-use crate::policies::money::{PerToken, Prices, Rates, Tariff, unpriced_models};
+use crate::base::names::Names;
+use crate::logs::trace::NO_TIME;
 use crate::rules::data::Data;
+use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
+use crate::whatif::sim::money::{PerToken, Prices, Rates, Tariff, unpriced_models};
 
 fn shipped() -> Prices {
     Prices::parse(&Data::default().text("prices.toml").unwrap(), "rules/prices.toml").unwrap()

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::timeline_builder::{MODEL, Story};
-use crate::model::policy::cost::{Spent, UNITS_PER_TOKEN};
-use crate::model::timeline::{Marks, SegmentCause, Timeline, Trigger};
-use crate::policies::cache_knobs::{Class, HiddenForks, Knobs, Layout, MinCacheable, Oracle, Switch, Ttl};
-use crate::policies::drive::{Ground, Run};
-use crate::policies::money::Prices;
-use crate::policies::sizes::{Estimator, SizeRules, Sizes};
-use crate::policies::view::{Aside, Moment, Stage, View};
+use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::rules::data::Data;
+use crate::whatif::prompt_cache::params::{Class, HiddenForks, Knobs, Layout, MinCacheable, Oracle, Switch, Ttl};
+use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
+use crate::whatif::sim::drive::{Ground, Run};
+use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::view::{Aside, Moment, Stage, View};
 
 fn shipped() -> Oracle {
     Oracle::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()

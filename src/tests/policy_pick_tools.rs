@@ -5,18 +5,18 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::model::policy::pick_tools::{PickTools, RecallAt};
-use crate::model::policy::tool_filter::Portion;
-use crate::model::timeline::Timeline;
-use crate::model::words::hash;
-use crate::policies::catalog::read::Spec;
-use crate::policies::catalog::{Catalog, CatalogRules, Source};
-use crate::policies::pick_tools::{Empty, Knobs, Overlap, PickPolicy, Rules, Scope, Score, UnsafeDefault};
-use crate::policies::tool_filter::Inputs;
-use crate::policies::tools::inventory::StopWords;
-use crate::policies::tools::queries::Bag;
-use crate::policies::tools::stage::Chains;
+use crate::base::words::hash;
+use crate::logs::timeline::requests::Timeline;
 use crate::tests::timeline_builder::Story;
+use crate::whatif::catalog::read::Spec;
+use crate::whatif::catalog::{Catalog, CatalogRules, Source};
+use crate::whatif::pick_tools::outcome::{PickTools, RecallAt};
+use crate::whatif::pick_tools::{Empty, Knobs, Overlap, PickPolicy, Rules, Scope, Score, UnsafeDefault};
+use crate::whatif::tool_filter::Inputs;
+use crate::whatif::tool_filter::result::Portion;
+use crate::whatif::tools::inventory::StopWords;
+use crate::whatif::tools::queries::Bag;
+use crate::whatif::tools::stage::Chains;
 
 const SHEET: &str = include_str!("../../rules/policies/pick_tools.toml");
 

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::plain_driver::{Sent as Seen, blocks, send};
 use super::timeline_builder::Story;
-use crate::model::policy::pipeline::Shortened;
-use crate::model::timeline::Timeline;
-use crate::policies::pipeline::{Formats, Knobs, Layers, Partition, Pipeline, Points, Sent, outcome};
-use crate::policies::sizes::SizeRules;
-use crate::policies::view::{Aside, Item, Key, Moment, Stage, View};
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::pipeline::outcome::Shortened;
+use crate::whatif::pipeline::{Formats, Knobs, Layers, Partition, Pipeline, Points, Sent, outcome};
+use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::view::{Aside, Item, Key, Moment, Stage, View};
 
 const KNOBS: Knobs = Knobs { layers: Layers::All, formats: Formats::Published, partition: Partition::Virtual };
 

@@ -5,20 +5,22 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::timeline_builder::Story;
-use crate::model::policy::breakage::Class;
-use crate::model::timeline::{ReferenceKind, Timeline};
-use crate::policies::breakage::{self, Detectors, Watch};
-use crate::policies::cache_knobs::Oracle;
-use crate::policies::compaction::knobs::{Knobs, MicroKnobs, Style};
-use crate::policies::compaction::stage::Trigger;
-use crate::policies::compaction::sweep::{Ground, Point, row};
-use crate::policies::compaction::{Compaction, Sheet};
-use crate::policies::drive::{self, Run};
-use crate::policies::journal::Journal;
-use crate::policies::micro::Micro;
-use crate::policies::money::Prices;
-use crate::policies::sizes::{Estimator, SizeRules, Sizes};
-use crate::policies::view::Stage;
+use crate::logs::timeline::requests::{ReferenceKind, Timeline};
+use crate::whatif::clearing::Micro;
+use crate::whatif::compaction::knobs::{Knobs, MicroKnobs, Style};
+use crate::whatif::compaction::stage::Trigger;
+use crate::whatif::compaction::sweep::{Ground, Point, row};
+use crate::whatif::compaction::{Compaction, Sheet};
+use crate::whatif::prompt_cache::params::Oracle;
+use crate::whatif::sim::breakage;
+use crate::whatif::sim::breakage::rows::Class;
+use crate::whatif::sim::breakage::{Detectors, Watch};
+use crate::whatif::sim::drive;
+use crate::whatif::sim::drive::Run;
+use crate::whatif::sim::journal::Journal;
+use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::view::Stage;
 
 struct Bench {
     timeline: Timeline,

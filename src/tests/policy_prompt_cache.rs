@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::timeline_builder::Story;
-use crate::model::policy::calibration::Calibration;
-use crate::model::policy::cost::{Cost, UNITS_PER_TOKEN};
-use crate::model::policy::prompt_cache::{Cause, PromptCache, Verdict};
-use crate::model::timeline::{Marks, SegmentCause, Timeline, Trigger};
-use crate::model::trace::NO_TIME;
-use crate::policies::cache_knobs::{Class, Knobs, Layout, Oracle, Switch};
-use crate::policies::drive::Ground;
-use crate::policies::hot_cache::HotCacheRules;
-use crate::policies::money::Prices;
-use crate::policies::prompt_cache::{self, Sheet, verdict};
-use crate::policies::sizes::{Estimator, SizeRules, Sizes};
-use crate::policies::unlogged::unlogged;
-use crate::policies::{bill, causes, threshold_model};
+use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
+use crate::logs::trace::NO_TIME;
 use crate::rules::data::Data;
+use crate::whatif::calibration::outcome::Calibration;
+use crate::whatif::prompt_cache;
+use crate::whatif::prompt_cache::causes;
+use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
+use crate::whatif::prompt_cache::outcome::{Cause, PromptCache, Verdict};
+use crate::whatif::prompt_cache::params::{Class, Knobs, Layout, Oracle, Switch};
+use crate::whatif::prompt_cache::{Sheet, verdict};
+use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
+use crate::whatif::sim::drive::Ground;
+use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::unlogged::unlogged;
+use crate::whatif::sim::{bill, threshold_model};
 
 fn sheet() -> Sheet {
     Sheet::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
@@ -44,7 +46,7 @@ fn found(timeline: &Timeline, change: impl FnOnce(&mut Knobs)) -> PromptCache {
 fn pausing(fitted: (i64, bool), held_out: (i64, bool)) -> Timeline {
     let name = |odd: u8| {
         let mut names = (0..).map(|n| format!("session {n}"));
-        names.find(|name| crate::model::id::Id::pseudonym(name.as_bytes()).0[0] & 1 == odd).unwrap()
+        names.find(|name| crate::base::id::Id::pseudonym(name.as_bytes()).0[0] & 1 == odd).unwrap()
     };
     let mut log = Story::new();
     for (odd, (seconds, is_alive)) in [(0, fitted), (1, held_out)] {

@@ -1,12 +1,12 @@
 //! Sizes: increments shared out exactly, whatever the log leaves out.
 
 use super::timeline_builder::Story;
-use crate::model::timeline::{Marks, SegmentCause, Timeline, Trigger};
-use crate::model::tokenizer::VOCABULARIES;
-use crate::policies::calibration;
-use crate::policies::contexts;
-use crate::policies::sizes::{Estimator, SizeRules, Sizes, apportioned};
+use crate::base::tokenizer::VOCABULARIES;
+use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::rules::data::Data;
+use crate::whatif::calibration;
+use crate::whatif::sim::contexts;
+use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes, apportioned};
 
 fn rules() -> SizeRules {
     SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap()

@@ -1,10 +1,12 @@
 //! What people read about tool lists and arguments.
 
-use crate::model::policy::arg_check::{ArgCheck, Class, Truth};
-use crate::model::policy::pick_tools::PickTools;
-use crate::model::policy::tool_filter::{BreakEven, Portion, ToolFilter};
-use crate::report::policy::{arg_check, pick_tools, tool_filter};
 use crate::report::table::Format;
+use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
+use crate::whatif::arg_check::tables as arg_check;
+use crate::whatif::pick_tools::outcome::PickTools;
+use crate::whatif::pick_tools::tables as pick_tools;
+use crate::whatif::tool_filter::result::{BreakEven, Portion, ToolFilter};
+use crate::whatif::tool_filter::tables as tool_filter;
 
 fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();

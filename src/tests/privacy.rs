@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
 use super::log_builder::*;
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 /// Hands out words and knows where each was planted.
 #[derive(Default)]

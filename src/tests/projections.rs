@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use super::harness::{Home, all_bytes, session};
 use super::log_builder::*;
 use super::planted::{self, LINKS, PlantedSession, Random};
-use crate::cli::Exit;
+use crate::base::id::Id;
+use crate::base::names::Names;
 use crate::frames::lake::Lake;
+use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::assemble::assemble;
+use crate::logs::corpus::{Corpus, Source};
 use crate::logs::gather::gather;
 use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
+use crate::logs::trace::FileTrace;
+use crate::logs::values::{Given, List, Values};
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::{Thresholds, mine};
-use crate::model::corpus::{Corpus, Source};
-use crate::model::id::Id;
-use crate::model::names::Names;
-use crate::model::projection::{Hold, MinedProjection};
-use crate::model::trace::FileTrace;
-use crate::model::values::{Given, List, Values};
 use crate::rules::data::Data;
+use crate::shell::arguments::Exit;
 
 fn thresholds() -> Thresholds {
     toml_edit::de::from_str(&Data::default().text("mined_projections.toml").unwrap()).unwrap()

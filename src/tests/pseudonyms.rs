@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 
 use super::harness::{CallLines, Home};
-use crate::cli::Exit;
-use crate::pseudonyms::{Pseudonyms, is_pseudonym, published_tool};
-use crate::seal::secret_file;
+use crate::base::pseudonyms::{Pseudonyms, is_pseudonym, published_tool};
+use crate::base::seal::secret_file;
+use crate::shell::arguments::Exit;
 
 const LOG: &str = ".claude/projects/-home-u-p/one.jsonl";
 /// Servers of the logs.
@@ -58,7 +58,7 @@ fn without_the_secret_no_name_is_guessed() {
     let directory = ["-home-u-p", "/home/u/secretproject", "secretproject", "one", "short text"];
     for word in GUESSES.iter().chain(&directory) {
         let hash: String = Sha256::digest(word).iter().map(|byte| format!("{byte:02x}")).collect();
-        let xxh = crate::model::id::Id::of(word.as_bytes()).to_string();
+        let xxh = crate::base::id::Id::of(word.as_bytes()).to_string();
         let other = Pseudonyms::of_secret(b"another").tool(&format!("mcp__{word}__v"));
         for length in [6, 8, 12, 16, 32] {
             // The id of the session is random in real logs; here it is a word.

@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::cli::Exit;
-use crate::content::encode::{Attempt, Knobs, attempt, find};
-use crate::content::quotable::Quotable;
-use crate::content::shape::classify;
-use crate::content::subject::Subject;
+use crate::base::showing::{Kept, Showing};
+use crate::facts::encode::{Attempt, Knobs, attempt, find};
+use crate::facts::quotable::Quotable;
+use crate::facts::shape::classify;
+use crate::facts::subject::Subject;
 use crate::logs::endpoint::{Endpoints, Input};
-use crate::model::savings::Quotes;
-use crate::model::showing::{Kept, Showing};
+use crate::replay::savings::Quotes;
+use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
 use crate::tests::log_builder::cases;
 

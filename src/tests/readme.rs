@@ -1,7 +1,7 @@
 //! What the README shows is what its commands print on the logs in `testdata`.
 
 use super::harness::Home;
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 const README: &str = include_str!("../../README.md");
 

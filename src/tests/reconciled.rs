@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Folder, any_folder, texts};

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::harness::{Home, session};
-use crate::cli::Exit;
-use crate::files::Step;
-use crate::files::faults::Fault;
+use crate::base::files::Step;
+use crate::base::files::faults::Fault;
 use crate::frames::lake::{Lake, Trouble, Update};
 use crate::frames::manifest::Maker;
+use crate::shell::arguments::Exit;
 
 const LOG: &str = ".claude/projects/-home-u-p/one.jsonl";
 const EIO: i32 = 5;

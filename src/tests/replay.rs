@@ -6,28 +6,33 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::content::encode;
-use crate::content::encode::Knobs;
-use crate::content::hints::{self, Shown, Wording};
-use crate::content::near_ref;
-use crate::content::range_ref;
-use crate::content::stretches::stretches;
-use crate::extract::{Desk, Studies};
-use crate::model::body_facts::{BodyFacts, Encoding, Line, Size};
-use crate::model::body_shape::BodyShape;
-use crate::model::id::Id;
-use crate::model::reach::Reach;
-use crate::model::savings::{LayerId, Tally};
-use crate::model::showing::{Kept, Showing};
-use crate::model::trace::Handle;
-use crate::pseudonyms::published_tool;
+use crate::base::body_shape::BodyShape;
+use crate::base::id::Id;
+use crate::base::key_path::KeyPath;
+use crate::base::layer::LayerId;
+use crate::base::pseudonyms::published_tool;
+use crate::base::showing::{Kept, Showing};
+use crate::base::tokenizer::Size;
+use crate::facts::analysis_pool::Studies;
+use crate::facts::body_analyzer::Desk;
+use crate::facts::body_facts::{BodyFacts, Encoding, Line};
+use crate::facts::encode;
+use crate::facts::encode::Knobs;
+use crate::facts::hints;
+use crate::facts::hints::{Shown, Wording};
+use crate::facts::near_ref;
+use crate::facts::range_ref;
+use crate::facts::stretches::stretches;
+use crate::facts::tokens::{Counter, Vocabulary};
+use crate::logs::trace::Handle;
+use crate::replay::reach::Reach;
+use crate::replay::savings::Tally;
 use crate::replay::{
     BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Piece, Response, Scenario, SessionProfile, Tape,
     ToolKind, What, Windows, bounds, effects, replay, replay_each,
 };
-use crate::settings::{AgentClass, Effective, KeyPath, Settings, SettingsFile, what_if};
+use crate::settings::{AgentClass, Effective, Settings, SettingsFile, what_if};
 use crate::telemetry::PipelineEvent;
-use crate::tokens::{Counter, Vocabulary};
 
 pub(super) const OPTIONS: Options = Options { extended: false, invalidate: true, counting: None };
 const RANGE_LINES_MIN: usize = 5;

@@ -6,7 +6,7 @@ use std::io::Write;
 use serde_json::Value;
 
 use super::harness::{CallLines, Home, all_bytes};
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 /// A session of reads: every third body repeats, one is a table, one is numbered, one fails to be anything.
 fn reads(session: &str, calls: usize) -> String {

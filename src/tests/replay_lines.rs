@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::content::encode::Knobs;
-use crate::content::{range_ref, stretches::stretches};
-use crate::extract::Desk;
-use crate::model::body_facts::BodyFacts;
-use crate::model::id::Id;
-use crate::model::savings::Expanded;
-use crate::model::showing::Showing;
-use crate::model::trace::Handle;
+use crate::base::id::Id;
+use crate::base::showing::Showing;
+use crate::facts::body_analyzer::Desk;
+use crate::facts::body_facts::BodyFacts;
+use crate::facts::encode::Knobs;
+use crate::facts::range_ref;
+use crate::facts::stretches::stretches;
+use crate::logs::trace::Handle;
+use crate::replay::savings::Expanded;
 use crate::replay::{
     BodyAtHand, Decision, Endpoint, Options, Outcome, Response, Run, Scenario, SessionProfile, Tape, ToolKind, What,
     Windows, replay, replay_expanded,

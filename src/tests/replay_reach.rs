@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::harness::{CallLines, Home};
 use super::replay::{EXTENDED, OPTIONS, Story, prose, reaches, stories};
-use crate::cli::Exit;
-use crate::model::id::Id;
-use crate::model::reach::{Reach, Reached};
-use crate::model::savings::Tally;
+use crate::base::id::Id;
+use crate::replay::reach::{Reach, Reached};
+use crate::replay::savings::Tally;
 use crate::replay::{Outcome, Response, Scenario, Tape, What, published_claim, replay_each};
 use crate::rules::data::Data;
+use crate::shell::arguments::Exit;
 
 fn shipped(id: &str) -> Reach {
     Data::default().reaches().unwrap().into_iter().find(|reach| reach.id == id).unwrap()

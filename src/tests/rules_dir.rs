@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::harness::{Home, session};
-use crate::cli::Exit;
 use crate::rules::data::Data;
+use crate::shell::arguments::Exit;
 
 fn home() -> Home {
     let home = Home::new();

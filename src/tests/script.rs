@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::log_builder::*;
+use crate::base::id::Id;
+use crate::base::names::Names;
 use crate::logs::assemble::assemble;
+use crate::logs::corpus::{Corpus, Source};
 use crate::logs::gather::gather;
-use crate::model::corpus::{Corpus, Source};
-use crate::model::history::History;
-use crate::model::id::Id;
-use crate::model::names::Names;
-use crate::model::values::{CallValues, Values};
+use crate::logs::history::History;
+use crate::logs::values::{CallValues, Values};
 use crate::planner::contexts::Told;
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::rules::annotations::Annotations;

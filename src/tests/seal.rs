@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::harness::{Home, session};
+use crate::base::id::Id;
+use crate::base::seal::{Seal, secret_file};
+use crate::base::words;
 use crate::frames::lake::Lake;
-use crate::model::id::Id;
-use crate::model::words;
-use crate::seal::{Seal, secret_file};
 
 proptest! {
     #[test]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::model::bootstrap::{Resampling, interval, next};
+use crate::base::bootstrap::{Resampling, interval, next};
 use crate::planner::selectivity::backtest::{Backtest, backtest};
 use crate::planner::selectivity::curve::{Point, Scored, curve, operating_point, point, thresholds};
 use crate::planner::selectivity::features::{Cell, Feature, Features, ListKind};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Value};
 
-use crate::error::Result;
-use crate::model::model_id::normalise;
-use crate::model::tool_model::{FieldGroup, SideEffectClass, ToolModel, ValueClass};
+use crate::base::error::Result;
+use crate::base::model_id::normalise;
+use crate::settings::tool_model::{FieldGroup, SideEffectClass, ToolModel, ValueClass};
 use crate::settings::*;
 
 fn parse(text: &str) -> Result<SettingsFile> {

@@ -1,7 +1,7 @@
 //! Statistics against values worked out by hand or by plain summation.
 
-use crate::model::significance::{Table, benjamini_hochberg};
-use crate::model::stats::Share;
+use crate::base::significance::{Table, benjamini_hochberg};
+use crate::base::stats::Share;
 
 fn near(found: f64, wanted: f64) {
     assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1e-12), "{found} is not {wanted}");

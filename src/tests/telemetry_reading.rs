@@ -12,19 +12,20 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::lines::LINE_BYTES_MAX;
-use crate::model::body_shape::BodyShape;
-use crate::model::damage::Reason::{self, *};
-use crate::model::event::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan, Stand};
-use crate::model::id::Id;
-use crate::model::names::Sym;
-use crate::model::savings::LayerId;
-use crate::model::trace::Millis;
+use crate::base::body_shape::BodyShape;
+use crate::base::damage::Reason;
+use crate::base::damage::Reason::*;
+use crate::base::id::Id;
+use crate::base::layer::LayerId;
+use crate::base::lines::LINE_BYTES_MAX;
+use crate::base::names::Sym;
+use crate::base::visible::visible;
+use crate::logs::trace::Millis;
+use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan, Stand};
 use crate::telemetry::{
     Listing, PipelineEvent, Place, Request, SessionSummary, SummaryLine, Surroundings, Telemetry, Vocabulary, places,
 };
 use crate::tests::log_builder::cases;
-use crate::visible::visible;
 
 const ALL: Range<Millis> = Millis::MIN..Millis::MAX;
 const HOUR_MS: u64 = 3_600_000;

@@ -4,15 +4,15 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+use crate::base::id::Id;
+use crate::base::tokenizer::Tokens;
 use crate::logs::assemble::standings_of;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall, Trigger};
+use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Gauge, TimelineGuide, read};
-use crate::model::id::Id;
-use crate::model::timeline::{BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall, Trigger};
-use crate::model::timeline_rows::FileTimeline;
-use crate::model::tokenizer::Tokens;
-use crate::model::trace::Place;
+use crate::logs::trace::Place;
 use crate::tests::log_builder::*;
 
 /// Counts bytes and words instead of tokens.

@@ -11,13 +11,13 @@
 
 #![allow(dead_code, reason = "a vocabulary: not every test needs every word")]
 
-use crate::model::id::Id;
-use crate::model::names::Sym;
-use crate::model::timeline::{
+use crate::base::id::Id;
+use crate::base::names::Sym;
+use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
     SegmentCause, Session, Timeline, ToolCall, Trigger, Utterance, Word,
 };
-use crate::model::trace::{Millis, Place, Usage};
+use crate::logs::trace::{Millis, Place, Usage};
 
 /// Which lifetime the writes have.
 #[derive(Clone, Copy, PartialEq, Eq)]

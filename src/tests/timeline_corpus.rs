@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use clap::Parser;
 
-use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::input::Input;
-use crate::context::{Context, Env};
 use crate::logs::timeline::read;
-use crate::model::timeline::{Marks, ReferenceKind, SegmentCause, Timeline};
-use crate::model::trace::{Millis, Place, Usage, compare_versions};
+use crate::logs::timeline::requests::{Marks, ReferenceKind, SegmentCause, Timeline};
+use crate::logs::trace::{Millis, Place, Usage, compare_versions};
+use crate::shell::arguments::{InputArgs, OutputArgs};
+use crate::shell::context::{Context, Env};
 use crate::tests::timeline::{timeline_guide, told};
 
 #[derive(Parser)]
@@ -36,7 +36,7 @@ pub(super) fn input(logs: &str, lake: Option<&str>) -> Input {
         err: &mut err,
         input: &mut &b""[..],
         env: Env::default(),
-        pseudonyms: crate::pseudonyms::Pseudonyms::default(),
+        pseudonyms: crate::base::pseudonyms::Pseudonyms::default(),
         now_ms: super::harness::NOW_MS,
         width: None,
         out_is_terminal: false,

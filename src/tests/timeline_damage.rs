@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::log_builder::*;
 use super::timeline::{check, linked, rows, says, timeline_guide, timeline_of, told};
+use crate::base::damage::Reason::*;
+use crate::base::id::Id;
 use crate::frames::packed::{pack, unpack};
 use crate::logs::copies::Standing;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::read;
-use crate::model::damage::Reason::*;
-use crate::model::id::Id;
 
 const LINE: &str = "let total = first_part + second_part;";
 

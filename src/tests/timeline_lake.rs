@@ -9,11 +9,11 @@ use clap::Parser;
 use super::harness::{Home, NOW_MS, all_bytes};
 use super::log_builder::*;
 use super::timeline::{check, linked, says, told};
-use crate::cli::{InputArgs, OutputArgs};
 use crate::commands::input::Input;
-use crate::context::{Context, Env};
-use crate::model::timeline::Timeline;
-use crate::model::trace::Millis;
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::Millis;
+use crate::shell::arguments::{InputArgs, OutputArgs};
+use crate::shell::context::{Context, Env};
 
 const PROJECT: &str = ".claude/projects/-home-u-secretproject";
 
@@ -45,7 +45,7 @@ fn ask(home: &Home, words: &[&str], stdin: &str) -> (Timeline, Vec<String>) {
         err: &mut err,
         input: &mut stdin.as_bytes(),
         env: Env::default(),
-        pseudonyms: crate::pseudonyms::Pseudonyms::default(),
+        pseudonyms: crate::base::pseudonyms::Pseudonyms::default(),
         now_ms: NOW_MS,
         width: None,
         out_is_terminal: false,

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::base::id::Id;
+use crate::base::words;
+use crate::logs::timeline::requests::{BlockKind, ReferenceKind, Timeline};
 use crate::logs::timeline::rules::TimelineRules;
-use crate::model::id::Id;
-use crate::model::timeline::{BlockKind, ReferenceKind, Timeline};
-use crate::model::words;
 use crate::tests::log_builder::*;
 use crate::tests::timeline::{check, linked, says, timeline_of};
 
@@ -133,7 +133,8 @@ fn the_first_place_and_the_latest_are_kept() {
 fn taken_up(shown: &str, said: &str) -> Vec<(ReferenceKind, u32)> {
     let timeline = one(vec![user("p", shown), says("m1", said), user("q", "again"), says("m2", said)]);
     assert!(timeline.references.iter().all(|row| row.request == 0), "only where it is first written");
-    let source = |row: &crate::model::timeline::Reference| timeline.sources[row.sources.start as usize].end_chars;
+    let source =
+        |row: &crate::logs::timeline::requests::Reference| timeline.sources[row.sources.start as usize].end_chars;
     timeline.references.iter().map(|row| (row.kind, source(row))).collect()
 }
 

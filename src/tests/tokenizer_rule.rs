@@ -7,15 +7,15 @@ use serde_json::json;
 use super::event_rules::{Held, SHIPPED, changes};
 use super::harness::Home;
 use super::log_builder::Record;
-use crate::cli::Exit;
-use crate::model::finding::{Finding, Verdict};
-use crate::model::fingerprint::Observed;
-use crate::model::names::Names;
-use crate::model::policy::calibration::{FamilyRatio, Ratio};
-use crate::model::stats::ModelUse;
+use crate::base::names::Names;
+use crate::base::stats::ModelUse;
+use crate::frames::fingerprint::Observed;
 use crate::rules::data::Data;
 use crate::rules::{Facts, Speaks, judge_all};
 use crate::settings::apply;
+use crate::settings::finding::{Finding, Verdict};
+use crate::shell::arguments::Exit;
+use crate::whatif::calibration::outcome::{FamilyRatio, Ratio};
 
 const SONNET: &str = "claude-sonnet-4.6";
 

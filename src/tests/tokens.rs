@@ -8,13 +8,14 @@ use fancy_regex::Regex;
 use proptest::prelude::*;
 use tiktoken_rs::{CoreBPE, O200K_BASE_PAT_STR};
 
-use crate::model::body_facts::Size;
-use crate::model::tokenizer::{Bpe, Counting};
+use crate::base::tokenizer::Size;
+use crate::base::tokenizer::{Bpe, Counting};
+use crate::facts::tokens::automaton;
+use crate::facts::tokens::automaton::Automaton;
+use crate::facts::tokens::cache::Key;
+use crate::facts::tokens::splitter::Splitter;
+use crate::facts::tokens::{Counter, Vocabulary, merges, piece};
 use crate::tests::log_builder::cases;
-use crate::tokens::automaton::{self, Automaton};
-use crate::tokens::cache::Key;
-use crate::tokens::splitter::Splitter;
-use crate::tokens::{Counter, Vocabulary, merges, piece};
 
 static O200K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());
 static CL100K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::cl100k_base().unwrap());

@@ -1,7 +1,7 @@
 //! `devboy tune` from the outside: what it writes, what it keeps, how it ends.
 
 use super::harness::{CallLines, Home, session};
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
 

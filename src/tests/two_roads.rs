@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::harness::Home;
 use super::log_builder::{Record, answers, assistant, boundary, cases, compact_summary, fails, log, micro_compaction};
-use crate::cli::Exit;
+use crate::shell::arguments::Exit;
 
 /// What happens next in a session.
 #[derive(Clone, Debug)]

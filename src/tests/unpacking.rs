@@ -2,9 +2,9 @@
 
 use std::io::{Read, Write, repeat};
 
-use crate::model::damage::Reason;
+use crate::base::damage::Reason;
+use crate::base::unpack::{Packing, unpack};
 use crate::tests::harness::{Home, session};
-use crate::unpack::{Packing, unpack};
 
 /// Bytes that any file may unpack to, and those for each packed byte beyond.
 const FREE_BYTES: usize = 16 << 20;

@@ -6,10 +6,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::log_builder::*;
 use crate::logs::path::{normal_path, normal_path_into};
+use crate::logs::trace::FileTrace;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::normal_url;
-use crate::model::trace::FileTrace;
-use crate::model::values::{List, ValueKind, Values};
+use crate::logs::values::{List, ValueKind, Values};
 
 /// Lists by extractor.
 type Lists = &'static [(&'static str, &'static [&'static str])];
@@ -154,7 +154,7 @@ fn failed_answers_list_nothing() {
 /// Arguments of a call: name and hash.
 fn arguments(input: Value) -> Vec<(String, u64)> {
     let trace = call(input, "");
-    let named = |given: &crate::model::values::Given| (trace.value_names.text(given.argument).to_owned(), given.value);
+    let named = |given: &crate::logs::values::Given| (trace.value_names.text(given.argument).to_owned(), given.value);
     trace.values.given.iter().skip(1).map(named).collect()
 }
 

@@ -3,7 +3,8 @@
 use clap::CommandFactory;
 
 use super::harness::{Home, session};
-use crate::cli::{Cli, Exit};
+use crate::commands::cli::Cli;
+use crate::shell::arguments::Exit;
 
 /// Every way in which a command can be asked about a window.
 const COMMANDS: &[&[&str]] = &[

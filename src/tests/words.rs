@@ -1,8 +1,8 @@
 //! How texts fall into words.
 
-use crate::model::words::{hash, terms, words};
+use crate::base::words::{hash, terms, words};
 
-fn texts<'a>(pieces: impl Iterator<Item = crate::model::words::Piece<'a>>) -> Vec<(String, usize)> {
+fn texts<'a>(pieces: impl Iterator<Item = crate::base::words::Piece<'a>>) -> Vec<(String, usize)> {
     pieces.map(|piece| (piece.text.into_owned(), piece.start_chars)).collect()
 }
 

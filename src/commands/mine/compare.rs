@@ -5,20 +5,20 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::base::error::{Error, Result};
+use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::mine::edges::{ConcurrencyArg, sums};
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::mine::{logs, published};
-use crate::commands::sharing::without_paths;
-use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::frames::edge::{Concurrency, Turns};
+use crate::logs::trace::ResultKind;
+use crate::mine::change::{Change, Side, SizeSide};
+use crate::mine::tables as mined;
 use crate::mine::{compare, tools};
-use crate::model::change::{Change, Side, SizeSide};
-use crate::model::edge::{Concurrency, Turns};
-use crate::model::trace::ResultKind;
-use crate::pseudonyms::Pseudonyms;
-use crate::report::mined;
+use crate::report::sharing::without_paths;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
 
 /// Hold two sides against each other: which follow-ups and answer sizes changed beyond chance.
 ///
@@ -137,7 +137,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 fn of_logs(input: &mut Input, concurrency: Concurrency, args: &Args, names: &Pseudonyms) -> Result<Side> {
     let shown = |tool: &str| logs::shown(&args.export, names, tool);
     let sums = sums(input, concurrency, &args.lags, false, Turns::All)?;
-    let name = |tool: crate::model::names::Sym| shown(&sums.names[tool.0 as usize]);
+    let name = |tool: crate::base::names::Sym| shown(&sums.names[tool.0 as usize]);
     let edges = sums
         .edges
         .iter()

@@ -3,17 +3,18 @@
 use clap::ValueEnum;
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::base::error::Result;
 use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
 use crate::commands::mine::logs;
-use crate::context::Context;
-use crate::error::Result;
+use crate::frames::edge::{Concurrency, Edge, EdgeSums, EndSum, Turns};
 use crate::mine::edges;
-use crate::model::edge::{Concurrency, Edge, EdgeSums, EndSum, Turns};
-use crate::report::in_progress::Holds;
+use crate::mine::in_progress::Holds;
+use crate::mine::{edge_graph as graph, tables as mined};
+use crate::report::listing;
 use crate::report::table::Table;
-use crate::report::{graph, listing, mined};
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
 
 /// How calls of one message are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

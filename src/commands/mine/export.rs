@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::cli::OutputArgs;
-use crate::commands::sharing;
-use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::listing::Listing;
+use crate::base::visible::Shown as _;
 use crate::frames::listing as parquet_listing;
-use crate::model::listing::Listing;
+use crate::report::sharing;
 use crate::report::table::{Color, Format, Table};
 use crate::report::{envelope, listing};
 use crate::settings::write_private_bytes;
-use crate::visible::Shown as _;
+use crate::shell::arguments::OutputArgs;
+use crate::shell::context::Context;
 
 /// How an aggregate is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]

@@ -2,18 +2,19 @@
 
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::base::error::Result;
 use crate::commands::config::{config_path, load_config};
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::responses::{Responses, Wanted};
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
 use crate::frames::endpoints;
-use crate::model::fingerprint::Fingerprint;
+use crate::frames::fingerprint::Fingerprint;
+use crate::mine::fingerprint_tables as fingerprints;
+use crate::report::envelope;
 use crate::report::table::Format;
-use crate::report::{envelope, fingerprints};
 use crate::settings::Effective;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Print the fingerprint of every endpoint: sizes, shapes, formats, repeats.
 ///

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{InputArgs, WindowArgs};
+use crate::base::error::Result;
+use crate::base::names::Names;
+use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::mine::export::ExportArgs;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
-use crate::model::history::History;
-use crate::model::names::Names;
-use crate::pseudonyms::Pseudonyms;
-use crate::report::in_progress::Holds;
+use crate::logs::history::History;
+use crate::mine::in_progress::Holds;
+use crate::mine::quality;
 use crate::report::numbers::counted;
-use crate::report::quality;
+use crate::shell::arguments::{InputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Finds the logs and brings them up to date; `tier` as in [`Input::read`].
 pub fn read(

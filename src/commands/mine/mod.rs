@@ -11,9 +11,9 @@ mod published;
 mod sessions;
 pub mod tools;
 
-use crate::cli::Exit;
-use crate::context::Context;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
 
 /// Print what devboy mines: follow-up edges, tools, fingerprints, patterns, projections, sessions.
 #[derive(clap::Args, Debug)]

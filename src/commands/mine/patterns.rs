@@ -3,15 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::base::error::Result;
 use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::mine::logs;
-use crate::commands::mine::tools::{self, Called};
-use crate::context::Context;
-use crate::error::Result;
+use crate::commands::mine::tools;
+use crate::commands::mine::tools::Called;
+use crate::mine::pattern::PatternCount;
 use crate::mine::patterns;
-use crate::model::pattern::PatternCount;
-use crate::report::mined;
+use crate::mine::tables as mined;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
 
 /// Print how often the nine patterns of Paper 3 occur, what they cost, and what answers them.
 ///

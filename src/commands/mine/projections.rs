@@ -2,23 +2,25 @@
 
 use std::io::Write;
 
-use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::base::error::Result;
+use crate::base::names::Names;
+use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::mine::logs;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
 use crate::frames;
-use crate::mine::projections::{self, Thresholds};
-use crate::model::history::History;
-use crate::model::names::Names;
-use crate::model::projection::{Hold, MinedProjection};
-use crate::pseudonyms::Pseudonyms;
-use crate::report::in_progress::Holds;
+use crate::frames::projection::{Hold, MinedProjection};
+use crate::logs::history::History;
+use crate::mine::in_progress::Holds;
+use crate::mine::projections;
+use crate::mine::projections::Thresholds;
+use crate::mine::projections::tables as shown;
+use crate::report::envelope;
 use crate::report::table::Format;
-use crate::report::{envelope, projections as shown};
 use crate::rules::data::Data;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 
 /// The sheet with the thresholds.
 const SHEET: &str = "mined_projections.toml";

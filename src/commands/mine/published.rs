@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
-use crate::model::change::{Side, SizeSide};
-use crate::visible::Shown as _;
+use crate::base::error::{Error, Result};
+use crate::base::visible::Shown as _;
+use crate::mine::change::{Side, SizeSide};
 
 /// Reads a table of edges (only these lags) or of volumes, whichever it is by its header.
 ///
 /// # Errors
 /// If it cannot be read, has neither header, or holds something that does not fit; the error names the line.
 pub fn read(path: &Path, lags: &[u32]) -> Result<Side> {
-    let text = crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().trim_start_matches('\u{feff}').split(',').collect();
     let column = |name: &str| header.iter().position(|known| known.trim() == name);

@@ -1,15 +1,15 @@
 //! `devboy mine sessions`: a row for each session, under a pseudonym.
 
-use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::base::error::Result;
+use crate::base::id::Id;
 use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::mine::logs;
-use crate::context::Context;
-use crate::error::Result;
+use crate::frames::tool_use::SessionSummary;
 use crate::mine::sessions;
-use crate::model::id::Id;
-use crate::model::tool_use::SessionSummary;
-use crate::report::mined;
+use crate::mine::tables as mined;
 use crate::settings::classify_agent;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
 
 /// Print one row per session: span, calls, chains, compactions, turns, models, tokens, class.
 ///

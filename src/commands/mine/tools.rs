@@ -2,20 +2,22 @@
 
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, WindowArgs};
+use crate::base::error::Result;
+use crate::base::id::{Id, IdMap};
+use crate::base::names::Names;
+use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Layout, Mined};
 use crate::commands::mine::logs;
-use crate::context::Context;
-use crate::error::Result;
-use crate::mine::tools::{self, BUILT_IN, Guide};
-use crate::model::history::History;
-use crate::model::id::{Id, IdMap};
-use crate::model::names::Names;
-use crate::model::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
-use crate::pseudonyms::Pseudonyms;
-use crate::report::in_progress::Holds;
-use crate::report::{listing, mined};
+use crate::frames::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
+use crate::logs::history::History;
+use crate::mine::in_progress::Holds;
+use crate::mine::tables as mined;
+use crate::mine::tools;
+use crate::mine::tools::{BUILT_IN, Guide};
+use crate::report::listing;
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
 
 /// The vocabulary in which `--exact` counts, as a tier: `o200k_base`.
 const EXACT_TIER: u8 = 1;

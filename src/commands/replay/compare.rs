@@ -3,21 +3,22 @@
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::cli::Exit;
+use crate::base::error::Result;
+use crate::base::visible::Shown as _;
 use crate::commands::input::Input;
 use crate::commands::laid::Laid;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
 use crate::commands::replay::study::{EXTENDED, PUBLISHED, reached};
-use crate::context::Context;
-use crate::error::Result;
-use crate::model::savings::Tally;
+use crate::mine::quality;
 use crate::replay::Scenario;
+use crate::replay::report::{Arm, Reached, ReplayReport, figure, reaches, reaches_json, tally_json};
+use crate::replay::savings::Tally;
+use crate::report::envelope;
 use crate::report::numbers::thousands;
-use crate::report::replay::{Arm, Reached, ReplayReport, figure, reaches, reaches_json, tally_json};
 use crate::report::table::{Format, Table};
-use crate::report::{envelope, quality};
-use crate::visible::Shown as _;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
 
 /// Runs every cell of the grid over the same facts, cells in parallel.
 pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mut Context<'_>) -> Result<Exit> {

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::base::body_shape::BodyShape;
+use crate::base::error::Result;
+use crate::base::layer::LayerId;
+use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::Shown as _;
 use crate::commands::laid::Laid;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
-use crate::content::encode;
-use crate::content::inner_formats::InnerFormats;
-use crate::context::Context;
-use crate::error::Result;
-use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog, NO_ORDER, NO_STEP, What};
-use crate::model::savings::LayerId;
-use crate::pseudonyms::Pseudonyms;
+use crate::facts::encode;
+use crate::facts::inner_formats::InnerFormats;
 use crate::replay::Scenario;
 use crate::report::numbers::counted;
 use crate::settings::{create_private, write_private};
+use crate::shell::context::Context;
+use crate::telemetry::log::{Event, EventLog, NO_ORDER, NO_STEP, What};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
-use crate::visible::Shown as _;
 
 /// Writes the events of the first configuration, with the published formats.
 pub fn write(dir: &Path, scenarios: &Scenarios, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {

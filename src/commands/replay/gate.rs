@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cli::{Exit, OutputArgs};
+use crate::base::error::{Error, Result};
+use crate::base::pseudonyms::{Pseudonyms, published_tool};
+use crate::base::visible::{Shown as _, visible};
 use crate::commands::replay::Args;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::pseudonyms::{Pseudonyms, published_tool};
-use crate::report::replay::{Arm, ReplayReport};
+use crate::replay::report::{Arm, ReplayReport};
 use crate::report::table::{Format, Table};
 use crate::settings::write_private;
-use crate::visible::{Shown as _, visible};
+use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::context::Context;
 
 /// Version of the baseline file.
 const SCHEMA_VERSION: u32 = 1;
@@ -106,7 +106,7 @@ impl Gate {
             lines: Vec::new(),
             notes: Vec::new(),
         };
-        let known = crate::files::read_to_string(path);
+        let known = crate::base::files::read_to_string(path);
         match known {
             Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, report, names),
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {

@@ -12,17 +12,19 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::base::error::Result;
+use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::laid::Laid;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
-use crate::pseudonyms::Pseudonyms;
-use crate::report::in_progress::Holds;
+use crate::commands::replay::scenarios::Scenarios;
+use crate::mine::in_progress::Holds;
+use crate::mine::quality;
+use crate::replay::report;
+use crate::report::envelope;
 use crate::report::table::Format;
-use crate::report::{envelope, quality, replay as report};
-use scenarios::Scenarios;
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.
 ///

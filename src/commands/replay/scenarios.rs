@@ -3,15 +3,16 @@
 
 use toml_edit::Value;
 
-use crate::cli::OutputArgs;
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, is_format, load_config, unknown_format, vocabularies, warn_unknown};
 use crate::commands::replay::Args;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::model::reach::Reach;
+use crate::replay::reach::Reach;
 use crate::rules::data::Data;
-use crate::settings::{KeyPath, Settings, SettingsFile, what_if};
-use crate::visible::Shown as _;
+use crate::settings::{Settings, SettingsFile, what_if};
+use crate::shell::arguments::OutputArgs;
+use crate::shell::context::Context;
 
 /// Cells of a grid that are run at most.
 const CELLS_MAX: usize = 10_000;

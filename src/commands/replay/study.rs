@@ -2,21 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::body_shape::BodyShape;
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::layer::LayerId;
 use crate::commands::input::Input;
 use crate::commands::laid::Laid;
 use crate::commands::replay::scenarios::{Reaches, Scenarios};
-use crate::content::encode;
-use crate::error::Result;
-use crate::model::body_shape::BodyShape;
-use crate::model::history::Call;
-use crate::model::id::Id;
-use crate::model::reach::Reach;
-use crate::model::savings::{Expanded, LayerId, Quotes, Tally};
-use crate::model::trace::Millis;
+use crate::facts::encode;
+use crate::logs::history::Call;
+use crate::logs::trace::Millis;
+use crate::replay::reach::Reach;
+use crate::replay::report;
+use crate::replay::report::{Arm, Distribution, Group, JsonBaselines, ReplayReport};
+use crate::replay::savings::{Expanded, Quotes, Tally};
 use crate::replay::{
     Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, quotes, replay, replay_expanded,
 };
-use crate::report::replay::{self as report, Arm, Distribution, Group, JsonBaselines, ReplayReport};
 use crate::settings::Settings;
 
 /// Name of the replay with the published formats.

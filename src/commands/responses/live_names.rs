@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::base::pseudonyms::{Pseudonyms, is_pseudonym, published_tool};
 use crate::frames::manifest::Manifest;
-use crate::model::event::EventLog;
-use crate::pseudonyms::{Pseudonyms, is_pseudonym, published_tool};
 use crate::settings::Settings;
+use crate::telemetry::log::EventLog;
 
 /// Gives tools and endpoints their names back, as far as somebody knows them.
 pub fn restore(log: &mut EventLog, settings: &Settings, pseudonyms: &Pseudonyms, lake: Option<&Path>) {

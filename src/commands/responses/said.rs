@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Origin, Responses};
-use crate::cli::OutputArgs;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::model::damage::Reason;
+use crate::base::damage::Reason;
+use crate::base::error::{Error, Result};
+use crate::base::visible::Shown as _;
+use crate::mine::quality;
+use crate::mine::quality::Quality;
 use crate::report::numbers::{bytes, counted, thousands};
-use crate::report::quality::{self, Quality};
+use crate::shell::arguments::OutputArgs;
+use crate::shell::context::Context;
+use crate::shell::window;
 use crate::telemetry;
-use crate::visible::Shown as _;
 
 impl Responses {
     /// What the figures rest on.

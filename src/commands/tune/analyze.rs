@@ -3,25 +3,28 @@
 
 use serde_json::json;
 
-use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::base::error::{Error, Kind, Result};
+use crate::base::names::Names;
+use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::gate::Gate;
 use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::commands::tune::warnings::warnings_json;
-use crate::commands::tune::writing::{self, Settled, WriteArgs};
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::{Error, Kind, Result};
-use crate::model::names::Names;
+use crate::commands::tune::writing;
+use crate::commands::tune::writing::{Settled, WriteArgs};
+use crate::mine::fingerprint_tables as fingerprints;
+use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
-use crate::report::{envelope, findings, fingerprints};
 use crate::rules::annotations::Annotations;
+use crate::rules::report as findings;
 use crate::rules::{Facts, Speaks, judge_all, r7_speculation, t1_tools};
 use crate::settings::{Effective, SettingsFile};
-use crate::visible::Shown as _;
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
 
 /// Endpoints in the table (published number).
 const TOP_ENDPOINTS: usize = 10;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use toml_edit::Value;
 
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
 use crate::commands::responses::Responses;
 use crate::commands::tune::proposal::proposed;
-use crate::error::{Error, Result};
-use crate::model::finding::{Effect, Finding, Verdict};
-use crate::model::key_path::KeyPath;
 use crate::report::numbers::thousands;
+use crate::settings::finding::{Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile, what_if};
 
 /// A loss below this is rounding: half a token.

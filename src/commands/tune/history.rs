@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cli::{Exit, InputArgs, OutputArgs};
+use crate::base::error::Result;
+use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
-use crate::context::Context;
-use crate::error::Result;
-use crate::model::fingerprint::LayerTokens;
-use crate::model::journal::{Entry, Journal, JournalChange, Standing};
-use crate::model::trace::Millis;
+use crate::frames::fingerprint::LayerTokens;
+use crate::logs::trace::Millis;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::{Format, Table};
+use crate::settings::entries::{Entry, Journal, JournalChange, Standing};
 use crate::settings::{SettingsFile, journal_name, journal_of, journal_path, read_journal};
-use crate::visible::{Shown as _, visible};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
+use crate::shell::context::Context;
 
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
 ///

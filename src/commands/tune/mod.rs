@@ -13,9 +13,9 @@ mod undo;
 mod warnings;
 mod writing;
 
-use crate::cli::Exit;
-use crate::context::Context;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
 
 /// Propose, show and explain `pipeline_config.toml`.
 #[derive(clap::Args, Debug)]

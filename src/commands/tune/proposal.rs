@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::visible::{Shown as _, is_written_out};
 use crate::commands::tune::precedence::Precedence;
-use crate::error::Result;
-use crate::model::current::Current;
-use crate::model::finding::{Basis, Delta, Finding, Verdict};
-use crate::model::journal::JournalChange;
-use crate::model::key_path::KeyPath;
+use crate::settings::current::Current;
+use crate::settings::entries::JournalChange;
+use crate::settings::finding::{Basis, Delta, Finding, Verdict};
 use crate::settings::{Change, Effective, NewValue, Origin, SettingsFile, apply, journal_entry, unified_diff};
-use crate::visible::{Shown as _, is_written_out};
 
 /// The configuration as rules see it.
 pub struct View<'a> {

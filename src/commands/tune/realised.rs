@@ -1,16 +1,17 @@
 //! What recorded telemetry shows between two changes, for `devboy tune history`.
 
-use crate::cli::Exit;
+use crate::base::error::Result;
 use crate::commands::config::{config_path, load_config};
 use crate::commands::responses::{Responses, Wanted};
-use crate::commands::tune::history::{self, Realised};
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::Result;
-use crate::model::event::EventLog;
-use crate::model::fingerprint::LayerTokens;
-use crate::model::trace::Millis;
+use crate::commands::tune::history;
+use crate::commands::tune::history::Realised;
+use crate::frames::fingerprint::LayerTokens;
+use crate::logs::trace::Millis;
 use crate::settings::{Effective, SettingsFile};
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::telemetry::log::EventLog;
 
 /// Prints the history with what was recorded between its entries.
 pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> {

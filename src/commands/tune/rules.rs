@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::cli::Exit;
-use crate::context::Context;
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::rules::data::Data;
 use crate::rules::documentation;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
 
 /// Print what each rule looks at, why, when it stays quiet, and its numbers (Markdown).
 #[derive(clap::Args, Debug)]

@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cli::{Exit, OutputArgs};
+use crate::base::error::{Error, Result};
+use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
-use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::report::envelope;
 use crate::report::table::{Format, Table};
-use crate::report::{envelope, findings};
 use crate::rules::data::Data;
+use crate::rules::report as findings;
 use crate::settings::{Effective, Origin, SettingsFile};
-use crate::visible::Shown as _;
+use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::context::Context;
 
 /// Print the effective configuration and where each value comes from.
 #[derive(clap::Args, Debug)]
@@ -43,7 +44,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match args.output.form() {
         Format::Json => {
             let value = |(key, value, origin): &(_, _, Origin)| {
-                let key: &crate::settings::KeyPath = key;
+                let key: &crate::base::key_path::KeyPath = key;
                 json!({ "key": key.to_string(), "value": findings::plain(value), "origin": origin_word(origin),
                         "line": if let Origin::File { line } = origin { Some(line) } else { None } })
             };

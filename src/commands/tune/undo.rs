@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::history::tell_damaged;
-use crate::cli::{Exit, OutputArgs};
+use crate::base::error::{Error, Kind, Result};
+use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::config_path;
-use crate::context::Context;
-use crate::error::{Error, Kind, Result};
-use crate::model::journal::{Entry, Journal, JournalChange};
+use crate::report::envelope;
 use crate::report::numbers::{counted, date};
 use crate::report::table::{Format, Table};
-use crate::report::{envelope, findings};
+use crate::rules::report as findings;
+use crate::settings::entries::{Entry, Journal, JournalChange};
 use crate::settings::{
     Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, unified_diff, write_noted,
 };
-use crate::visible::{Shown as _, visible};
+use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::context::Context;
 
 /// Take back the last change that devboy wrote, or the one named, and print the diff.
 ///

@@ -3,13 +3,14 @@
 use serde_json::json;
 use toml_edit::Value;
 
-use crate::context::Context;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::visible::visible;
 use crate::planner::value_models::{Layers, Precedence, Severity};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
-use crate::settings::{KeyPath, SettingsFile};
-use crate::visible::visible;
+use crate::settings::SettingsFile;
+use crate::shell::context::Context;
 
 /// Tells what is wrong with the value models of `[tools]`, laid over the shipped ones: links that lead nowhere or to tools
 /// that change something, probabilities that are none, circles of prerequisites.

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 
-use crate::cli::{Exit, OutputArgs};
+use crate::base::error::Result;
+use crate::base::visible::Shown as _;
 use crate::commands::tune::gate::Gate;
 use crate::commands::tune::proposal::Proposal;
-use crate::context::Context;
-use crate::error::Result;
-use crate::model::finding::Verdict;
-use crate::model::journal::{Entry, Inputs, JournalChange, Predicted};
-use crate::model::trace::Millis;
-use crate::report::findings;
+use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::Format;
+use crate::rules::report as findings;
+use crate::settings::entries::{Entry, Inputs, JournalChange, Predicted};
+use crate::settings::finding::Verdict;
 use crate::settings::{SettingsFile, journal_entry, write_noted};
-use crate::visible::Shown as _;
+use crate::shell::arguments::{Exit, OutputArgs};
+use crate::shell::context::Context;
 
 /// Which configuration is written, and whether.
 #[derive(clap::Args, Debug)]

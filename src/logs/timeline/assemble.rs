@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::{Names, Sym};
 use crate::logs::copies::Standing;
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
-use crate::model::id::{Id, IdMap, IdSet};
-use crate::model::names::{Names, Sym};
-use crate::model::timeline::{BlockKind, Marks, NONE, SegmentCause, Timeline};
-use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
-use crate::model::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Timeline};
+use crate::logs::timeline::rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
+use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
 const UNKNOWN: u32 = NONE - 1;

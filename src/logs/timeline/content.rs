@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
+use crate::base::id::Id;
+use crate::base::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
 use crate::logs::message::{id_of, read_usage, span};
-use crate::model::id::Id;
-use crate::model::trace::Usage;
+use crate::logs::trace::Usage;
 
 /// Result of reading a part of a record.
 pub type Outcome<T> = Result<T, Fault>;

@@ -1,11 +1,11 @@
 //! The outer fields of records, and the small objects in them that say what happened.
 
-use crate::json::{Cursor, RawStr, Shape};
+use crate::base::id::Id;
+use crate::base::json::{Cursor, RawStr, Shape};
 use crate::logs::message::{TOKENS_MAX, id_of, span};
 use crate::logs::time::parse_millis;
 use crate::logs::timeline::content::{Outcome, flag, text};
-use crate::model::id::Id;
-use crate::model::trace::{Millis, NO_TIME};
+use crate::logs::trace::{Millis, NO_TIME};
 
 /// What stands for the parent of a record.
 #[derive(Default, Clone, Copy)]

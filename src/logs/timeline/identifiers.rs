@@ -1,8 +1,8 @@
 //! Identifiers in text, by their form alone: addresses, paths, UUIDs, tickets, hexadecimal, and names that no prose
 //! contains.
 
+use crate::logs::timeline::requests::ReferenceKind;
 use crate::logs::timeline::rules::IdentifierRules;
-use crate::model::timeline::ReferenceKind;
 
 /// Hands every identifier of a text to `take`, with the byte behind its end.
 pub fn identifiers<'t>(text: &'t [u8], rules: &IdentifierRules, mut take: impl FnMut(ReferenceKind, &'t [u8], usize)) {

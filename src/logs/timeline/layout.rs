@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::base::id::{Id, IdMap};
 use crate::logs::timeline::assemble::{Assembly, ChainId};
-use crate::model::id::{Id, IdMap};
-use crate::model::timeline::{
+use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
     SegmentCause, Session, Timeline, ToolCall, Utterance, Word,
 };
-use crate::model::timeline_rows::{BlockRow, RecordKind};
-use crate::model::trace::{Millis, NO_TIME, earlier};
+use crate::logs::timeline::rows::{BlockRow, RecordKind};
+use crate::logs::trace::{Millis, NO_TIME, earlier};
 
 /// Lays everything out.
 pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timeline {

@@ -4,6 +4,10 @@
 //! over prompts and answers. One worker reads one file from its start, so that what the model writes can be followed to
 //! where it stood before; a file that has grown is read again as a whole.
 
+pub mod requests;
+pub mod rows;
+pub mod window;
+
 pub mod assemble;
 mod content;
 mod envelope;
@@ -18,9 +22,9 @@ mod utterances;
 
 pub use record::Reader;
 
+use crate::base::tokenizer::Tokens;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::vocabulary::Vocabulary;
-use crate::model::tokenizer::Tokens;
 
 /// Counts tokens. Each worker has its own.
 pub trait Gauge {

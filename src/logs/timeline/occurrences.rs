@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crate::model::id::IdHasher;
-use crate::model::timeline::Occurrence;
+use crate::base::id::IdHasher;
+use crate::logs::timeline::requests::Occurrence;
 
 type Table = HashMap<u64, Entry, BuildHasherDefault<IdHasher>>;
 

@@ -3,11 +3,12 @@
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::lines::LineBuffer;
-use crate::logs::read::{self, Job};
+use crate::base::lines::LineBuffer;
+use crate::logs::read;
+use crate::logs::read::Job;
+use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::{Reader, TimelineGuide};
-use crate::model::timeline_rows::FileTimeline;
-use crate::model::trace::Counters;
+use crate::logs::trace::Counters;
 
 /// Reads all jobs; the rows stand in the order of the jobs. `advance` is told of bytes as they are done.
 pub fn read_all(

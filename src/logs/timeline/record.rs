@@ -1,6 +1,7 @@
 //! One record of a log to rows of a timeline: what it said, answered or did to the context, and what it follows.
 
-use crate::json::{Cursor, RawStr};
+use crate::base::id::{Id, IdMap};
+use crate::base::json::{Cursor, RawStr};
 use crate::logs::body::code_points;
 use crate::logs::memo::Memo;
 use crate::logs::message::{InputFields, id_of};
@@ -9,12 +10,11 @@ use crate::logs::take::TakeRecords;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};
 use crate::logs::timeline::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
 use crate::logs::timeline::references::{References, Spot};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, ToolCall, Trigger};
+use crate::logs::timeline::rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
 use crate::logs::timeline::utterances::utterance;
 use crate::logs::timeline::{Gauge, TimelineGuide};
-use crate::model::id::{Id, IdMap};
-use crate::model::timeline::{BlockKind, Marks, NONE, ToolCall, Trigger};
-use crate::model::timeline_rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
-use crate::model::trace::{
+use crate::logs::trace::{
     ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
 };
 

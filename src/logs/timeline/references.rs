@@ -7,13 +7,13 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::json::{Cursor, RawStr};
+use crate::base::json::{Cursor, RawStr};
 use crate::logs::body::code_points;
 use crate::logs::timeline::identifiers::identifiers;
 use crate::logs::timeline::occurrences::Occurrences;
+use crate::logs::timeline::requests::{NONE, Occurrence, ReferenceKind};
+use crate::logs::timeline::rows::ReferenceRow;
 use crate::logs::timeline::rules::{ReferenceRules, TimelineRules};
-use crate::model::timeline::{NONE, Occurrence, ReferenceKind};
-use crate::model::timeline_rows::ReferenceRow;
 
 /// A block whose text is looked at.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// The shipped rules.
 #[cfg(test)]

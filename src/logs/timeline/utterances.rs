@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::model::timeline::{Utterance, Word};
-use crate::model::words::{Piece, terms, words};
+use crate::base::words::{Piece, terms, words};
+use crate::logs::timeline::requests::{Utterance, Word};
 
 /// The words of the start of a text, at most `chars_max` code points; none if there are none.
 pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut Vec<Word>) -> Option<Utterance> {

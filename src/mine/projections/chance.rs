@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::id::{Id, IdMap};
+use crate::base::names::Sym;
 use crate::mine::projections::{ByValue, Key, Told, ValueSet};
-use crate::model::id::{Id, IdMap};
-use crate::model::names::Sym;
 
 /// A list of a tool, in one project or in all.
 type Scope = (Sym, Sym, Option<Id>);

@@ -4,6 +4,8 @@
 //! happens by chance is told by the lists of other sessions, exactly and without random numbers; whether it happens by
 //! habit, by reading every chain backwards as well.
 
+pub mod tables;
+
 pub mod chance;
 mod passages;
 mod spelling;
@@ -13,14 +15,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
 
+use crate::base::id::{IdMap, IdSet};
+use crate::base::names::{Names, Sym};
+use crate::frames::projection::MinedProjection;
+use crate::logs::history::History;
+use crate::logs::values::{CallValues, ListedValue};
 use crate::mine::projections::chance::Donors;
 use crate::mine::projections::passages::{Chain, Direction, Passage};
 use crate::mine::projections::verdicts::Cell;
-use crate::model::history::History;
-use crate::model::id::{IdMap, IdSet};
-use crate::model::names::{Names, Sym};
-use crate::model::projection::MinedProjection;
-use crate::model::values::{CallValues, ListedValue};
 
 /// `rules/mined_projections.toml`.
 #[derive(Deserialize, Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::names::Sym;
 use crate::mine::projections::{ByValue, Told};
-use crate::model::names::Sym;
 
 /// In which direction a chain is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

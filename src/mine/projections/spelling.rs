@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::base::names::Sym;
+use crate::frames::projection::{MinedProjection, Spelling};
 use crate::mine::projections::verdicts::Cell;
 use crate::mine::projections::{Thresholds, Told};
-use crate::model::names::Sym;
-use crate::model::projection::{MinedProjection, Spelling};
 
 /// Values that the runtime takes (published: the planner projects at most three).
 const TAKEN_MAX: usize = 3;

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::names::{Names, Sym};
+use crate::base::stats::{Share, wilson};
+use crate::frames::projection::{Hold, MinedProjection};
+use crate::logs::values::CallValues;
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::passages::{Chain, Passage, Use};
 use crate::mine::projections::{ByValue, Key, Thresholds, Told, spelling};
-use crate::model::names::{Names, Sym};
-use crate::model::projection::{Hold, MinedProjection};
-use crate::model::stats::{Share, wilson};
-use crate::model::values::CallValues;
 
 /// What was counted about one combination.
 #[derive(Default)]

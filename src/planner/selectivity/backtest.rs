@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::bootstrap::Resampling;
+use crate::base::bootstrap::Resampling;
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::curve::{Point, Scored, curve, operating_point, point, thresholds};
 use crate::planner::selectivity::table::{Example, Table};

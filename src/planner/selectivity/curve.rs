@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::bootstrap::{Resampling, Tally, interval};
-use crate::model::stats::Share;
+use crate::base::bootstrap::{Resampling, Tally, interval};
+use crate::base::stats::Share;
 
 /// A candidate with its score and what became of it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::features::{Cell, Feature};
 use crate::planner::selectivity::table::{Counts, Link, Table};

@@ -1,6 +1,6 @@
 //! Selectivity learned from the moments of a history: the table, the threshold, and how they do on other sessions.
 
-use crate::model::bootstrap::Resampling;
+use crate::base::bootstrap::Resampling;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::moments::Moment;

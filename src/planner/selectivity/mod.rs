@@ -5,6 +5,8 @@
 //! cells ([`features`]), a cell with few trials falls back on a coarser one ([`table`]), and the threshold from which on a
 //! candidate is worth fetching is read off a curve over the training sessions ([`curve`]).
 
+pub mod report;
+
 pub mod backtest;
 pub mod curve;
 pub mod features;
@@ -15,7 +17,7 @@ pub mod table;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::planner::selectivity::features::Feature;
 
 /// The data file.

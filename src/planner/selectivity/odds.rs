@@ -1,7 +1,7 @@
 //! Moments as examples, and a learned table as a source of probabilities for the planner.
 
-use crate::model::names::Names;
-use crate::model::values::List;
+use crate::base::names::Names;
+use crate::logs::values::List;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::moments::{Moment, Odds, Outcome};

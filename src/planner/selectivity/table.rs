@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
 
-use crate::model::stats::Share;
+use crate::base::stats::Share;
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::features::{Cell, Features};
 

@@ -1,7 +1,8 @@
 //! L0: a body that the context was shown before is answered by a reference.
 
-use crate::content::hints::{self, Wording};
-use crate::model::savings::LayerId;
+use crate::base::layer::LayerId;
+use crate::facts::hints;
+use crate::facts::hints::Wording;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Offer, What};

@@ -1,8 +1,9 @@
 //! L0: a JSON object that differs from an earlier answer of the same endpoint in a few scalars is answered by those.
 
-use crate::content::hints::{self, Shown};
-use crate::content::near_ref::delta;
-use crate::model::savings::LayerId;
+use crate::base::layer::LayerId;
+use crate::facts::hints;
+use crate::facts::hints::Shown;
+use crate::facts::near_ref::delta;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Event, Offer, What};

@@ -1,6 +1,6 @@
 //! L3: the body as it is. Always takes.
 
-use crate::model::savings::LayerId;
+use crate::base::layer::LayerId;
 use crate::replay::offer::{Decision, Offer, What};
 
 /// See the file.

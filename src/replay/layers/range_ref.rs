@@ -4,9 +4,10 @@
 //! Runs are found as in LZ77: what was shown stands in one long row, every place knows the one before it that shows the
 //! same, and the longest run of the latest few is taken.
 
-use crate::content::hints;
-use crate::model::body_facts::{Line, Size};
-use crate::model::savings::LayerId;
+use crate::base::layer::LayerId;
+use crate::base::tokenizer::Size;
+use crate::facts::body_facts::Line;
+use crate::facts::hints;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Event, Offer, What};

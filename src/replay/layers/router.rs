@@ -1,6 +1,6 @@
 //! L2: the cheapest format that suits the shape of the body.
 
-use crate::model::savings::LayerId;
+use crate::base::layer::LayerId;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Offer, What};

@@ -1,6 +1,6 @@
 //! L1: the format that the configuration gives an endpoint.
 
-use crate::model::savings::LayerId;
+use crate::base::layer::LayerId;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Offer, What};

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::pairs;
+use crate::base::key_path::KeyPath;
+use crate::settings::lines;
 use crate::settings::outline::{Form, Outline, Site};
-use crate::settings::{KeyPath, lines};
 
 /// What to cut so that the keys and everything below them are gone: ranges in the order of the text that do not touch.
 ///

@@ -2,32 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::bootstrap::interval;
+use crate::base::error::Result;
+use crate::base::stats::Share;
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner, SELECTIVE};
 use crate::commands::tune::precedence::Precedence;
 use crate::commands::tune::proposal::{View, settle};
-use crate::error::Result;
-use crate::model::bootstrap::interval;
-use crate::model::finding::Verdict;
-use crate::model::fingerprint::{Observed, ToolCosts};
-use crate::model::history::Call;
-use crate::model::prefetches::{Books, Tally, Trace};
-use crate::model::stats::Share;
+use crate::frames::fingerprint::{Observed, ToolCosts};
+use crate::logs::history::Call;
 use crate::planner::bound::bound;
 use crate::planner::control::Donors;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::latencies::Latencies;
 use crate::planner::moments::moments;
 use crate::planner::plan::Scoring;
+use crate::planner::prefetches::{Books, Tally, Trace};
+use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, Target, by_tool};
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::value_models::ValueModels;
-use crate::planner::walk::{self, Policy, Wiring, arguments_seen, judge};
+use crate::planner::walk;
+use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
 use crate::report::numbers::thousands;
-use crate::report::planner::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, Target, by_tool};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::rules::{Facts, Sheet, Speaks, judge_all, r6_cost_models, r7_speculation};
+use crate::settings::finding::Verdict;
 use crate::settings::{Effective, Enrichment};
 
 /// What planners know of the training sessions besides links.

@@ -3,13 +3,15 @@
 
 use std::path::Path;
 
+use crate::base::error::Result;
+use crate::base::visible::Shown as _;
 use crate::commands::replay::planner::Stage;
 use crate::commands::tune::precedence;
 use crate::commands::tune::proposal::{Proposal, View, settle};
-use crate::error::Result;
 use crate::frames::calls::CallFrame;
-use crate::mine::projections::{self, Thresholds};
-use crate::model::fingerprint::Observed;
+use crate::frames::fingerprint::Observed;
+use crate::mine::projections;
+use crate::mine::projections::Thresholds;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::moments::moments;
 use crate::planner::numbers::Numbers;
@@ -21,7 +23,6 @@ use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
 use crate::settings::{Effective, SettingsFile};
-use crate::visible::Shown as _;
 
 /// As Paper 3 and its host have it.
 pub const PUBLISHED: &str = "published";

@@ -8,31 +8,33 @@ mod telemetry;
 
 use serde_json::json;
 
-use crate::cli::Exit;
+use crate::base::error::{Error, Result};
+use crate::base::names::Names;
+use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::laid::Laid;
 use crate::commands::replay::scenarios::Scenarios;
 use crate::commands::replay::{Args, emit};
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::model::event::EventLog;
-use crate::model::history::History;
-use crate::model::names::Names;
-use crate::model::trace::Millis;
-use crate::model::values::CallValues;
+use crate::logs::history::History;
+use crate::logs::trace::Millis;
+use crate::logs::values::CallValues;
+use crate::mine::in_progress::Holds;
+use crate::mine::quality;
 use crate::planner::contexts::{Split, Told};
 use crate::planner::intents::Intents;
 use crate::planner::numbers::Numbers;
+use crate::planner::report;
+use crate::planner::report::PlannerReport;
 use crate::planner::value_models::{Severity, ValueModels};
 use crate::replay::Scenario;
-use crate::report::in_progress::Holds;
-use crate::report::planner::{self as report, PlannerReport};
+use crate::report::envelope;
 use crate::report::table::Format;
-use crate::report::{envelope, quality};
 use crate::settings::{Settings, SettingsFile, what_if, write_private};
-use crate::visible::{Shown as _, visible};
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::telemetry::log::EventLog;
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";

@@ -4,19 +4,22 @@ use rayon::prelude::*;
 use serde_json::json;
 use toml_edit::Value;
 
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
 use crate::commands::input::Input;
 use crate::commands::replay::Args;
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::judged::{Trained, sum, walk};
 use crate::commands::replay::planner::learned::Planner;
 use crate::commands::replay::scenarios::{axes, grid};
-use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::mine::quality;
 use crate::planner::known_tools::KnownTools;
-use crate::report::planner::{self as report, SweepRow};
+use crate::planner::report;
+use crate::planner::report::SweepRow;
+use crate::report::envelope;
 use crate::report::table::Format;
-use crate::report::{envelope, quality};
-use crate::settings::{Enrichment, KeyPath, SettingsFile, what_if};
+use crate::settings::{Enrichment, SettingsFile, what_if};
+use crate::shell::context::Context;
 
 /// The knob that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";

@@ -5,17 +5,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::body_shape::BodyShape;
+use crate::base::id::Id;
+use crate::base::names::Names;
 use crate::commands::laid::Laid;
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::judged::trail;
 use crate::commands::replay::planner::learned::Planner;
-use crate::model::body_shape::BodyShape;
-use crate::model::event::{Event, EventLog, Plan};
-use crate::model::id::Id;
-use crate::model::names::Names;
-use crate::model::prefetches::Trace;
-use crate::model::trace::{NO_TIME, Status};
+use crate::logs::trace::{NO_TIME, Status};
+use crate::planner::prefetches::Trace;
 use crate::replay::Scenario;
+use crate::telemetry::log::{Event, EventLog, Plan};
 
 /// Adds what a planner did in the judged sessions to the events of the same logs.
 pub fn add(stage: &Stage, planner: &Planner, laid: &Laid, scenario: &Scenario, log: &mut EventLog) {

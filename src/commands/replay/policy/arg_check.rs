@@ -3,19 +3,19 @@
 
 use serde_json::json;
 
+use crate::base::error::Result;
+use crate::base::id::{Id, IdSet};
 use crate::commands::input::{Input, missing};
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::World;
-use crate::commands::window;
-use crate::error::Result;
 use crate::logs::call_texts;
-use crate::model::id::{Id, IdSet};
-use crate::model::policy::arg_check::{ArgCheck, Truth};
-use crate::policies::arg_check::{Checker, Knobs, Rules, tally};
-use crate::policies::catalog::Source;
-use crate::report::policy::arg_check as report;
-use crate::report::policy::{Fidelity, PolicyReport};
+use crate::shell::window;
+use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
+use crate::whatif::arg_check::tables as report;
+use crate::whatif::arg_check::{Checker, Knobs, Rules, tally};
+use crate::whatif::catalog::Source;
+use crate::whatif::report::{Fidelity, PolicyReport};
 
 /// Arguments are in no timeline and in no lake, so they take a second reading.
 const PIPED: &str = "standard input can be read only once, so its arguments are not checked: name a file or a folder";

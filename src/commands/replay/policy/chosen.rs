@@ -6,10 +6,10 @@ use std::path::Path;
 use serde::Deserialize;
 use toml_edit::{Document, DocumentMut, Item, Table, Value};
 
-use crate::error::{Error, Result};
-use crate::policies::knobs::{Setting, Sheet};
+use crate::base::error::{Error, Result};
+use crate::base::visible::Shown as _;
 use crate::rules::data::Data;
-use crate::visible::Shown as _;
+use crate::whatif::sim::knobs::{Setting, Sheet};
 
 /// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -285,7 +285,7 @@ fn named(setting: &Setting) -> Option<Policy> {
 /// # Errors
 /// If it cannot be read, is no TOML, or has a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Setting>> {
-    let text = crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let fault = |cause| Error::failed(format!("{}: {cause}", path.shown()));
     let places = Places { path, text: &text, document: Document::parse(text.as_str()).map_err(fault)? };
     let document: DocumentMut = text.parse().map_err(fault)?;

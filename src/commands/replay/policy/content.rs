@@ -1,10 +1,10 @@
 //! `--show-content`: what the examples of breaks are about, read from the logs again because somebody asked to see it.
 
+use crate::base::id::{Id, IdSet};
+use crate::base::visible::Shown as _;
 use crate::commands::input::Input;
 use crate::logs::cited;
-use crate::model::id::{Id, IdSet};
-use crate::report::policy::PolicyReport;
-use crate::visible::Shown as _;
+use crate::whatif::report::PolicyReport;
 
 /// Characters of a record that are shown.
 const CHARS: usize = 240;

@@ -5,17 +5,17 @@ use std::rc::Rc;
 use rayon::prelude::*;
 use serde_json::json;
 
+use crate::base::error::Result;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
-use crate::error::Result;
-use crate::model::policy::breakage::{Break, Class};
-use crate::model::policy::cost::Cost;
-use crate::model::policy::history_trim::{Edits, TrimOutcome, TrimReport};
-use crate::model::timeline::ReferenceKind;
-use crate::policies::cache_knobs::{Knobs as CacheKnobs, Layout, Oracle};
-use crate::policies::drive::Run;
-use crate::policies::history_trim::{HistoryTrim, Knobs, Rule, Sheet};
-use crate::report::policy::history_trim as report;
+use crate::logs::timeline::requests::ReferenceKind;
+use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
+use crate::whatif::history_trim::tables as report;
+use crate::whatif::history_trim::{HistoryTrim, Knobs, Rule, Sheet};
+use crate::whatif::prompt_cache::params::{Knobs as CacheKnobs, Layout, Oracle};
+use crate::whatif::sim::breakage::rows::{Break, Class};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::drive::Run;
 
 /// Makes the policy ready.
 ///
@@ -63,7 +63,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
 fn variants(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
     let scene = finished.scene;
     let none = finished.oracle.with(CacheKnobs { layout: Layout::None, ..finished.oracle.knobs });
-    let one = |variant: &crate::policies::history_trim::Variant| {
+    let one = |variant: &crate::whatif::history_trim::Variant| {
         let rule = Rule { knobs: variant.knobs(&sheet.knobs), sheet: sheet.clone() };
         let under = |oracle: &Oracle| {
             let (stage, books) = HistoryTrim::new(rule.clone(), &scene.world.sizes.rules);

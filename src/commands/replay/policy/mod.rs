@@ -22,27 +22,27 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::cli::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::base::error::{Error, Result};
+use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, load_config, vocabularies};
 use crate::commands::input::Input;
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::model::timeline::Timeline;
-use crate::policies::cells::correct;
-use crate::policies::knobs::Setting;
-use crate::policies::sizes::Estimator;
-use crate::report::in_progress::Holds;
+use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
+use crate::commands::replay::policy::pipeline::Replayed;
+use crate::commands::replay::policy::simulate::Scene;
+use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::replay::policy::world::{NO_USAGE, World};
+use crate::logs::timeline::requests::Timeline;
+use crate::mine::in_progress::Holds;
 use crate::report::numbers::counted as counted_noun;
-use crate::report::policy::{Counted, Fidelity, PolicyReport, TELEMETRY};
 use crate::rules::data::Data;
 use crate::settings::{Effective, Settings};
-use crate::visible::Shown as _;
-use chosen::{Policy, Row, Sheets};
-use pipeline::Replayed;
-use simulate::Scene;
-use tool_filter::Tools;
-use world::{NO_USAGE, World};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::whatif::report::{Counted, Fidelity, PolicyReport, TELEMETRY};
+use crate::whatif::sim::cells::correct;
+use crate::whatif::sim::knobs::Setting;
+use crate::whatif::sim::sizes::Estimator;
 
 pub use args::PolicyArgs;
 

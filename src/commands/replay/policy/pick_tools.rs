@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::base::error::Result;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
-use crate::error::Result;
-use crate::policies::pick_tools::{Knobs, PickPolicy, Rules};
-use crate::report::policy::pick_tools as report;
+use crate::whatif::pick_tools::tables as report;
+use crate::whatif::pick_tools::{Knobs, PickPolicy, Rules};
 
 /// The policy as it is set.
 ///

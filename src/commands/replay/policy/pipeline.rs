@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::base::error::{Error, Result};
+use crate::base::id::{Id, IdMap};
 use crate::commands::input::Input;
 use crate::commands::laid::Laid;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
-use crate::error::{Error, Result};
-use crate::model::id::{Id, IdMap};
-use crate::model::timeline::Timeline;
-use crate::policies::pipeline::{Formats, Knobs, Pipeline, Points, Sent, outcome};
+use crate::logs::timeline::requests::Timeline;
 use crate::replay::{Outcome, Scenario, What, replay_each};
-use crate::report::policy::pipeline as report;
 use crate::settings::Settings;
+use crate::whatif::pipeline::tables as report;
+use crate::whatif::pipeline::{Formats, Knobs, Pipeline, Points, Sent, outcome};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;

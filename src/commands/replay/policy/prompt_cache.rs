@@ -2,13 +2,15 @@
 
 use serde_json::json;
 
+use crate::base::error::Result;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
-use crate::error::Result;
-use crate::policies::calibration::calibrate;
-use crate::policies::prompt_cache::{self, Sheet};
-use crate::policies::unlogged::unlogged;
-use crate::report::policy::{prompt_cache as report, unlogged as unlogged_report};
+use crate::whatif::calibration::calibrate;
+use crate::whatif::prompt_cache;
+use crate::whatif::prompt_cache::Sheet;
+use crate::whatif::prompt_cache::tables as report;
+use crate::whatif::report::unlogged as unlogged_report;
+use crate::whatif::sim::unlogged::unlogged;
 
 /// Makes the policy ready.
 ///

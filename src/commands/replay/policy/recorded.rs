@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::event::{Event, EventLog, NO_STEP};
-use crate::model::id::Id;
-use crate::model::timeline::{
+use crate::base::id::Id;
+use crate::base::tokenizer::VOCABULARIES;
+use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Marks, NONE, Request, Segment, SegmentCause, Session, Timeline, ToolCall,
     Trigger,
 };
-use crate::model::tokenizer::VOCABULARIES;
-use crate::model::trace::{Millis, Place, Usage};
+use crate::logs::trace::{Millis, Place, Usage};
+use crate::telemetry::log::{Event, EventLog, NO_STEP};
 
 /// Lays recorded responses out as requests: every step asked for its tools, and the step after it was sent their answers
 /// as the pipeline shortened them. Sizes are those of tool responses alone; nothing counts as billed.

@@ -6,17 +6,18 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::base::error::Result;
+use crate::base::id::Id;
 use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
 use crate::commands::replay::policy::pick_tools;
-use crate::commands::replay::policy::simulate::{self, Scene};
-use crate::error::Result;
-use crate::model::id::Id;
-use crate::model::policy::pick_tools::Pick;
-use crate::model::policy::prompt_cache::Cause;
-use crate::policies::bill;
-use crate::policies::drive::{Priced, Run};
-use crate::report::policy::PolicyReport;
+use crate::commands::replay::policy::simulate;
+use crate::commands::replay::policy::simulate::Scene;
 use crate::settings::write_private_bytes;
+use crate::whatif::pick_tools::outcome::Pick;
+use crate::whatif::prompt_cache::outcome::Cause;
+use crate::whatif::report::PolicyReport;
+use crate::whatif::sim::bill;
+use crate::whatif::sim::drive::{Priced, Run};
 
 /// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
 /// either.

@@ -2,14 +2,16 @@
 
 use serde_json::{Value, json};
 
+use crate::base::error::{Error, Result};
 use crate::commands::input::Input;
 use crate::commands::replay::policy::Flags;
 use crate::commands::replay::policy::sweep::Swept;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::report::policy::{self as report, PolicyReport, csv};
+use crate::mine::quality;
+use crate::report::envelope;
 use crate::report::table::Format;
-use crate::report::{envelope, quality};
+use crate::shell::context::Context;
+use crate::whatif::report;
+use crate::whatif::report::{PolicyReport, csv};
 
 /// Writes the figures of the cache under the names of an agent runtime.
 fn aliases(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {

@@ -2,12 +2,13 @@
 
 use rayon::prelude::*;
 
+use crate::base::error::{Error, Result};
 use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
-use crate::commands::replay::policy::simulate::{self, Scene};
+use crate::commands::replay::policy::simulate;
+use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::{Flags, asked, framed};
-use crate::error::{Error, Result};
-use crate::policies::knobs::Setting;
-use crate::report::policy::{Counted, PolicyReport};
+use crate::whatif::report::{Counted, PolicyReport};
+use crate::whatif::sim::knobs::Setting;
 
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;

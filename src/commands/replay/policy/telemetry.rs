@@ -1,16 +1,17 @@
 //! Policies over telemetry: what can be said without text and usage is said, the rest is refused.
 
-use crate::cli::Exit;
+use crate::base::error::{Error, Result};
 use crate::commands::replay::policy::chosen::{Policy, Row, Sheets, Stack};
-use crate::commands::replay::policy::simulate::{self, Scene};
+use crate::commands::replay::policy::simulate;
+use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::{World, oracle};
 use crate::commands::replay::policy::{Flags, counted, framed, recorded, settings, sheets, show};
 use crate::commands::responses::{Responses, Wanted};
-use crate::commands::window;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::report::policy::{Fidelity, PolicyReport, TELEMETRY};
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {

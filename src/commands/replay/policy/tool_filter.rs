@@ -4,23 +4,25 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::base::error::{Error, Result};
 use crate::commands::input::Input;
 use crate::commands::replay::policy::args::ProviderName;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::commands::replay::policy::world::World;
-use crate::error::{Error, Result};
-use crate::logs::definitions::{self, Quote};
-use crate::model::policy::arg_check::{Provider, ProviderSizes};
-use crate::policies::catalog::read::Spec;
-use crate::policies::catalog::{Catalog, CatalogRules, Source, provider, seen};
-use crate::policies::predictors::Predictions;
-use crate::policies::tool_filter::knobs::{Knobs, Predictor, Rules};
-use crate::policies::tool_filter::{Filter, Inputs};
-use crate::policies::tools::inventory::StopWords;
-use crate::report::policy::arg_check::{self, PROVIDER_TITLE};
-use crate::report::policy::tool_filter as report;
+use crate::logs::definitions;
+use crate::logs::definitions::Quote;
 use crate::rules::data::Data;
+use crate::whatif::arg_check::outcome::{Provider, ProviderSizes};
+use crate::whatif::arg_check::tables as arg_check;
+use crate::whatif::arg_check::tables::PROVIDER_TITLE;
+use crate::whatif::catalog::read::Spec;
+use crate::whatif::catalog::{Catalog, CatalogRules, Source, provider, seen};
+use crate::whatif::sim::predictors::Predictions;
+use crate::whatif::tool_filter::knobs::{Knobs, Predictor, Rules};
+use crate::whatif::tool_filter::tables as report;
+use crate::whatif::tool_filter::{Filter, Inputs};
+use crate::whatif::tools::inventory::StopWords;
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 20;
@@ -48,7 +50,7 @@ impl Tools {
         let specs = files.iter().map(|file| Spec::parse(file)).collect::<Result<Vec<_>>>()?;
         let text = |spec: &Spec| {
             let path = std::path::Path::new(&spec.file);
-            crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))
+            crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))
         };
         let texts = specs.iter().map(text).collect::<Result<Vec<_>>>()?;
         let given = specs.iter().zip(texts.iter().map(String::as_str));
@@ -154,7 +156,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
 fn predictions(knobs: &Knobs) -> Result<Option<Predictions>> {
     let Predictor::Replay(file) = &knobs.predictor else { return Ok(None) };
     let path = std::path::Path::new(file);
-    let text = crate::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     Predictions::parse(&text, file).map(Some)
 }
 

@@ -1,19 +1,19 @@
 //! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors.
 
+use crate::base::error::{Error, Result};
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
-use crate::error::{Error, Result};
-use crate::model::policy::prompt_cache::Bars;
-use crate::model::timeline::Timeline;
-use crate::model::trace::Usage;
-use crate::policies::breakage::Sheet as BreakageSheet;
-use crate::policies::cache_knobs::{Knobs, Oracle};
-use crate::policies::cells::CellRules;
-use crate::policies::leanings::Leanings;
-use crate::policies::money::{Prices, unpriced_models};
-use crate::policies::prompt_cache::{Sheet as CacheSheet, unlisted};
-use crate::policies::sizes::{Estimator, SizeRules, Sizes};
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::Usage;
 use crate::report::numbers::{counted, thousands};
 use crate::rules::data::Data;
+use crate::whatif::prompt_cache::outcome::Bars;
+use crate::whatif::prompt_cache::params::{Knobs, Oracle};
+use crate::whatif::prompt_cache::{Sheet as CacheSheet, unlisted};
+use crate::whatif::sim::breakage::Sheet as BreakageSheet;
+use crate::whatif::sim::cells::CellRules;
+use crate::whatif::sim::leanings::Leanings;
+use crate::whatif::sim::money::{Prices, unpriced_models};
+use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 
 /// Under which reason a timeline counts answers of the API that the log gives no usage for.
 pub const NO_USAGE: &str = "no_usage";

@@ -1,0 +1,455 @@
+//! The door to the disk: every file that devboy opens, makes or replaces goes through here.
+//!
+//! Only regular files are opened, and never by waiting for a pipe. What devboy keeps for itself is private to the user,
+//! is never reached through a symbolic link, and is replaced as a whole. In tests any step can be made to fail.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::base::visible::Shown as _;
+
+/// How long another program's lock is waited for.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 400 } else { 10_000 });
+/// How often to look whether it is gone.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A step that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Opening a file to read it.
+    Open,
+    /// Reading bytes.
+    Read,
+    /// Making a file, or opening one to write.
+    Create,
+    /// Writing bytes.
+    Write,
+    /// Waiting until bytes are on the disk.
+    Sync,
+    /// Putting one file in the place of another.
+    Rename,
+    /// Making a directory.
+    MakeDir,
+}
+
+/// Opens a regular file to read it. Links are followed; a pipe, a socket or a device is refused without waiting for it,
+/// except for what the user hands over already open (`/dev/stdin`, `/dev/fd/…`).
+///
+/// # Errors
+/// Whatever the disk says, or that it is no regular file.
+pub fn open(path: &Path) -> Result<Source> {
+    step(Step::Open, path)?;
+    if path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") {
+        return Ok(Source::new(File::open(path)?, path));
+    }
+    let file = without_waiting(OpenOptions::new().read(true), true).open(path)?;
+    Ok(Source::new(regular(file)?, path))
+}
+
+/// A file that is read.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    /// For whoever lets reading fail.
+    #[cfg(test)]
+    path: std::path::PathBuf,
+}
+
+impl Source {
+    #[cfg(test)]
+    fn new(file: File, path: &Path) -> Self {
+        Self { file, path: path.to_owned() }
+    }
+
+    #[cfg(not(test))]
+    fn new(file: File, _: &Path) -> Self {
+        Self { file }
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        #[cfg(test)]
+        step(Step::Read, &self.path)?;
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for Source {
+    fn seek(&mut self, to: SeekFrom) -> Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// The content of a regular file; see [`open`].
+///
+/// # Errors
+/// See [`open`].
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    whole(open(path)?)
+}
+
+/// The text of a regular file; see [`open`].
+///
+/// # Errors
+/// See [`open`]; also if it is no UTF-8.
+pub fn read_to_string(path: &Path) -> Result<String> {
+    String::from_utf8(read(path)?).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
+}
+
+/// The content of a file that devboy keeps for itself: not read through a symbolic link.
+///
+/// # Errors
+/// Whatever the disk says, or that it is a link or no regular file.
+pub fn read_own(path: &Path) -> Result<Vec<u8>> {
+    step(Step::Open, path)?;
+    let file = without_waiting(OpenOptions::new().read(true), false).open(path);
+    whole(Source::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
+}
+
+fn whole(mut file: Source) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a file that is not in use yet and waits until it is on the disk. What cannot be written whole is removed.
+///
+/// # Errors
+/// Whatever the disk says, or that a link or something else stands in its place.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = create(path)?;
+    let written = write(&mut file, path, bytes).and_then(|()| sync(&file, path));
+    written.inspect_err(|_| remove(path))
+}
+
+/// Makes a file with this content, unless there is one by then: that one stays. `temporary` is as in [`replace`].
+///
+/// # Errors
+/// Whatever the disk says; nothing lies beside the file then.
+pub fn keep_first(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
+    write_new(temporary, bytes)?;
+    // Unlike a rename, a link never takes the place of what is there.
+    let linked = step(Step::Rename, path).and_then(|()| fs::hard_link(temporary, path));
+    remove(temporary);
+    match linked {
+        Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(cause),
+        _ => Ok(()),
+    }
+}
+
+/// Puts new content in the place of a file: whoever opens it sees the old or the new, whole. `temporary` is a name beside
+/// it that nobody else uses.
+///
+/// # Errors
+/// Whatever the disk says; the file is then as it was, and nothing lies beside it.
+pub fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> Result<()> {
+    // A killed run, or somebody else, may have left something under that name.
+    remove(temporary);
+    write_new(temporary, bytes)?;
+    rename(temporary, path).inspect_err(|_| remove(temporary))?;
+    // Where a directory cannot be opened, the system makes the rename durable in its own time.
+    let _in_its_own_time = sync_dir(path.parent().unwrap_or(path));
+    Ok(())
+}
+
+/// Opens a file of devboy's own to write it from its start, private to the user.
+///
+/// # Errors
+/// See [`write_new`].
+pub fn create(path: &Path) -> Result<File> {
+    own(OpenOptions::new().create(true).truncate(true).write(true), path)
+}
+
+/// The same for a file that must not be there yet.
+///
+/// # Errors
+/// See [`write_new`].
+pub fn create_new(path: &Path) -> Result<File> {
+    own(OpenOptions::new().create_new(true).write(true), path)
+}
+
+/// Opens a file of devboy's own to read and write it where it is, making it if need be.
+///
+/// # Errors
+/// See [`write_new`].
+pub fn open_or_create(path: &Path) -> Result<File> {
+    own(OpenOptions::new().create(true).truncate(false).read(true).write(true), path)
+}
+
+fn own(options: &mut OpenOptions, path: &Path) -> Result<File> {
+    step(Step::Create, path)?;
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    regular(without_waiting(options, false).open(path).map_err(|cause| or_link(path, cause))?)
+}
+
+/// Adds bytes where the file stands.
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn write(file: &mut File, path: &Path, bytes: &[u8]) -> Result<()> {
+    step(Step::Write, path)?;
+    file.write_all(bytes)
+}
+
+/// Waits until what was written is on the disk.
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn sync(file: &File, path: &Path) -> Result<()> {
+    step(Step::Sync, path)?;
+    file.sync_all()
+}
+
+/// Makes renames in a directory durable. Only Unix can open a directory.
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn sync_dir(directory: &Path) -> Result<()> {
+    step(Step::Sync, directory)?;
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+}
+
+/// Puts a file in the place of another.
+///
+/// # Errors
+/// Whatever the disk says; both are then as they were.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    step(Step::Rename, to)?;
+    fs::rename(from, to)
+}
+
+/// Removes a file that nobody needs. If that fails it is tried again by whoever tidies up.
+pub fn remove(path: &Path) {
+    let _tried_again = fs::remove_file(path);
+}
+
+/// Makes a directory and those above it, private to the user.
+///
+/// # Errors
+/// Whatever the disk says.
+pub fn make_dir(directory: &Path) -> Result<()> {
+    step(Step::MakeDir, directory)?;
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+/// A lock file that nobody else holds; it is given back when the handle is dropped. `waiting` is called once if somebody
+/// else has it. Where the file system knows no locks there is none.
+///
+/// # Errors
+/// Whatever the disk says, or that the other one did not end in time.
+pub fn lock(path: &Path, waiting: &dyn Fn()) -> Result<File> {
+    let file = open_or_create(path)?;
+    wait(waiting, || file.try_lock())?;
+    Ok(file)
+}
+
+/// A share in a lock file that nobody else holds alone.
+///
+/// # Errors
+/// See [`lock`].
+pub fn share(path: &Path) -> Result<File> {
+    let file = open_or_create(path)?;
+    wait(&|| (), || file.try_lock_shared())?;
+    Ok(file)
+}
+
+fn wait(waiting: &dyn Fn(), attempt: impl Fn() -> std::result::Result<(), TryLockError>) -> Result<()> {
+    let begun = Instant::now();
+    let mut is_told = false;
+    loop {
+        match attempt() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(cause)) if cause.kind() == ErrorKind::Unsupported => return Ok(()),
+            Err(TryLockError::Error(cause)) => return Err(cause),
+            Err(TryLockError::WouldBlock) if begun.elapsed() >= PATIENCE => {
+                let told = format!("another program holds it for more than {} s", PATIENCE.as_secs_f32());
+                return Err(Error::new(ErrorKind::WouldBlock, told));
+            }
+            Err(TryLockError::WouldBlock) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    waiting();
+                }
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+/// Whether no process with this number runs any more.
+#[cfg(unix)]
+pub fn has_ended(process: i32) -> bool {
+    let number = rustix::process::Pid::from_raw(process).filter(|_| process > 0);
+    number.is_some_and(|number| rustix::process::test_kill_process(number) == Err(rustix::io::Errno::SRCH))
+}
+
+/// Whether no process with this number runs any more: nobody knows here.
+#[cfg(not(unix))]
+pub fn has_ended(_: i32) -> bool {
+    false
+}
+
+/// What speaks against keeping private files in a directory: somebody else could put files or links there.
+pub fn is_exposed(directory: &Path) -> Option<String> {
+    let meta = fs::metadata(directory).ok()?;
+    exposed(&meta).map(|why| format!("{} {why}", directory.shown()))
+}
+
+#[cfg(unix)]
+fn exposed(meta: &Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt;
+    let me = rustix::process::geteuid().as_raw();
+    if meta.uid() != me && meta.uid() != 0 {
+        return Some("belongs to another user");
+    }
+    (meta.mode() & 0o022 != 0).then_some("can be written to by other users")
+}
+
+#[cfg(not(unix))]
+fn exposed(_: &Metadata) -> Option<&'static str> {
+    None
+}
+
+/// What a thing is that is no regular file, in words; none for a regular file.
+pub fn oddity(meta: &Metadata) -> Option<&'static str> {
+    let kind = meta.file_type();
+    if kind.is_file() {
+        return None;
+    }
+    if kind.is_dir() {
+        return Some("is a directory");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return Some("is a named pipe and no regular file");
+        }
+        if kind.is_socket() {
+            return Some("is a socket and no regular file");
+        }
+    }
+    Some("is a device and no regular file")
+}
+
+fn regular(file: File) -> Result<File> {
+    match oddity(&file.metadata()?) {
+        None => Ok(file),
+        Some(what) => Err(Error::new(ErrorKind::Unsupported, what)),
+    }
+}
+
+/// The failure to open a file, by its right name if a link is to blame.
+fn or_link(path: &Path, cause: Error) -> Error {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink());
+    if is_link { Error::new(ErrorKind::Unsupported, "is a symbolic link") } else { cause }
+}
+
+#[cfg(unix)]
+fn without_waiting(options: &mut OpenOptions, follows: bool) -> &mut OpenOptions {
+    use rustix::fs::OFlags;
+    let link = if follows { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | link).bits();
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.cast_signed())
+}
+
+#[cfg(not(unix))]
+fn without_waiting(options: &mut OpenOptions, _: bool) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(not(test))]
+fn step(_: Step, _: &Path) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+use faults::step;
+
+/// Steps that fail on purpose, below a directory.
+#[cfg(test)]
+pub mod faults {
+    use std::io::{Error, Result};
+    use std::path::{Path, PathBuf};
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use crate::base::files::Step;
+
+    static PLANS: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
+
+    /// Which step fails, and how.
+    struct Plan {
+        under: PathBuf,
+        step: Step,
+        /// Steps of this kind until the first that fails.
+        left: Mutex<usize>,
+        /// Whether all after it fail, too.
+        lasts: bool,
+        error: i32,
+    }
+
+    /// Fails steps while it lives.
+    pub struct Fault(Arc<Plan>);
+
+    impl Fault {
+        /// Lets the `nth` step of a kind fail below `under`, counted from 0, with an error number of the system; `lasts`
+        /// lets all later ones fail as well.
+        pub fn new(under: &Path, step: Step, nth: usize, lasts: bool, error: i32) -> Self {
+            let plan = Arc::new(Plan { under: under.to_owned(), step, left: Mutex::new(nth), lasts, error });
+            PLANS.lock().unwrap_or_else(PoisonError::into_inner).push(plan.clone());
+            Self(plan)
+        }
+
+        /// Counts the steps of a kind below `under` and lets none fail.
+        pub fn none(under: &Path, step: Step) -> Self {
+            Self::new(under, step, usize::MAX - 1, false, 0)
+        }
+
+        /// Steps that did not fail.
+        pub fn passed(&self) -> usize {
+            usize::MAX - 1 - *self.0.left.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Whether the step was reached.
+        pub fn has_struck(&self) -> bool {
+            *self.0.left.lock().unwrap_or_else(PoisonError::into_inner) == usize::MAX
+        }
+    }
+
+    impl Drop for Fault {
+        fn drop(&mut self) {
+            PLANS.lock().unwrap_or_else(PoisonError::into_inner).retain(|plan| !Arc::ptr_eq(plan, &self.0));
+        }
+    }
+
+    impl Plan {
+        fn strikes(&self) -> bool {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            match *left {
+                usize::MAX => self.lasts,
+                0 => {
+                    *left = usize::MAX;
+                    true
+                }
+                _ => {
+                    *left -= 1;
+                    false
+                }
+            }
+        }
+    }
+
+    pub(crate) fn step(step: Step, path: &Path) -> Result<()> {
+        let plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let hit = plans.iter().find(|plan| plan.step == step && path.starts_with(&plan.under) && plan.strikes());
+        hit.map_or(Ok(()), |plan| Err(Error::from_raw_os_error(plan.error)))
+    }
+}

@@ -1,0 +1,24 @@
+//! What every room stands on: names, files, text, statistics, errors.
+
+pub mod body_shape;
+pub mod bootstrap;
+pub mod damage;
+pub mod error;
+pub mod files;
+pub mod id;
+pub mod json;
+pub mod key_path;
+pub mod layer;
+pub mod lines;
+pub mod listing;
+pub mod model_id;
+pub mod names;
+pub mod pseudonyms;
+pub mod seal;
+pub mod showing;
+pub mod significance;
+pub mod stats;
+pub mod tokenizer;
+pub mod unpack;
+pub mod visible;
+pub mod words;

@@ -1,0 +1,79 @@
+//! Interned names: tools, models, versions, record types. Rows carry a number, reports look the text up.
+//!
+//! This is the door by which names from logs and telemetry come in: what a terminal would obey or an eye would miss is
+//! written out here ([`visible`]), so that no report ever meets it.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::visible::visible;
+
+/// Index into a [`Names`] table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Sym(pub u32);
+
+/// A table of distinct names. Symbol 0 is always the empty name.
+#[derive(Debug, Clone)]
+pub struct Names {
+    texts: Vec<String>,
+    index: HashMap<String, Sym>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { texts: vec![String::new()], index: HashMap::from([(String::new(), Sym(0))]) }
+    }
+}
+
+impl Names {
+    /// The symbol of `text`, made on first sight.
+    pub fn intern(&mut self, text: &str) -> Sym {
+        if let Some(&sym) = self.index.get(text) {
+            return sym;
+        }
+        let text = visible(text);
+        match self.index.get(&*text) {
+            Some(&sym) => sym,
+            None => self.add(text.into_owned()),
+        }
+    }
+
+    /// A symbol of its own for a visible text; found by it unless another one has the same.
+    fn add(&mut self, text: String) -> Sym {
+        let sym = Sym(u32::try_from(self.texts.len()).expect("fewer than 2^32 distinct names"));
+        self.index.entry(text.clone()).or_insert(sym);
+        self.texts.push(text);
+        sym
+    }
+
+    /// The symbol of `text`, if it has one.
+    pub fn find(&self, text: &str) -> Option<Sym> {
+        self.index.get(&*visible(text)).copied()
+    }
+
+    /// The text of a symbol of this table.
+    pub fn text(&self, sym: Sym) -> &str {
+        &self.texts[sym.0 as usize]
+    }
+
+    /// All texts in the order of their symbols.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// A table with the given names, symbol by symbol; the first must be the empty one.
+    pub fn from_texts(texts: Vec<String>) -> Self {
+        let mut names = Self::default();
+        let is_there = usize::from(texts.first().is_some_and(String::is_empty));
+        for text in texts.into_iter().skip(is_there) {
+            names.add(visible(&text).into_owned());
+        }
+        names
+    }
+
+    /// Takes over another table's names; returns where each of its symbols went.
+    pub fn absorb(&mut self, other: &Self) -> Vec<Sym> {
+        other.texts.iter().map(|text| self.intern(text)).collect()
+    }
+}

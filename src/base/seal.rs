@@ -1,0 +1,181 @@
+//! Hashes on disk are sealed: turned into other numbers of the same width by a permutation that only the lake's secret
+//! knows.
+//!
+//! The hashes in memory are plain ones, quick to make and the same everywhere; whoever holds them can try words until one
+//! fits, and short texts can even be computed back. What stands on disk is the image of a hash under a keyed permutation
+//! (a Feistel network, Luby and Rackoff 1988, whose rounds are SipHash-1-3 under keys of their own). It tells equal from
+//! different and nothing else. None, which is zero, stays zero.
+
+use std::ffi::OsString;
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use siphasher::sip::SipHasher13;
+
+use crate::base::files;
+use crate::base::id::Id;
+use crate::base::visible::Shown as _;
+
+/// Bytes of a secret.
+pub const SECRET_BYTES: usize = 32;
+/// Rounds: four make a strong permutation of wide halves, narrow ones take more.
+const ROUNDS: usize = 8;
+const ROUNDS_128: usize = 4;
+const ROUNDS_64: usize = 6;
+const ROUNDS_32: usize = 8;
+
+/// The permutations of one secret.
+#[derive(Clone)]
+pub struct Seal {
+    rounds: [SipHasher13; ROUNDS],
+}
+
+/// Where the secret of a lake is kept: beside the lake, so that a copy of the lake is not a copy of the secret.
+pub fn secret_file(lake: &Path) -> PathBuf {
+    let mut name = lake.file_name().map_or_else(|| OsString::from("lake"), OsString::from);
+    name.push(".secret");
+    lake.with_file_name(name)
+}
+
+impl Seal {
+    /// The seal of a lake, by the secret beside it; see [`kept_secret`].
+    ///
+    /// # Errors
+    /// Whatever the disk says, or that the file holds something else.
+    pub fn of_lake(lake: &Path) -> Result<Self> {
+        Ok(Self::new(&kept_secret(lake)?))
+    }
+
+    /// The permutations that a secret stands for.
+    pub fn new(secret: &[u8; SECRET_BYTES]) -> Self {
+        let key = |round: usize| {
+            let digest = Sha256::new().chain_update(b"devboy lake round ").chain_update([round as u8]);
+            let digest = digest.chain_update(secret).finalize();
+            let mut key = [0; 16];
+            key.copy_from_slice(&digest[..16]);
+            SipHasher13::new_with_key(&key)
+        };
+        Self { rounds: std::array::from_fn(key) }
+    }
+
+    /// A number that tells secrets apart and gives nothing of them away.
+    pub fn check(&self) -> u64 {
+        self.seal_u64(u64::from_be_bytes(*b"devboy\0\0"))
+    }
+
+    /// An id as it stands on disk.
+    pub fn seal_id(&self, id: Id) -> Id {
+        Id(keep_zero(u128::from_be_bytes(id.0), |id| self.forth(id, ROUNDS_128, 64)).to_be_bytes())
+    }
+
+    /// Undoes [`Seal::seal_id`].
+    pub fn open_id(&self, id: Id) -> Id {
+        Id(keep_zero(u128::from_be_bytes(id.0), |id| self.back(id, ROUNDS_128, 64)).to_be_bytes())
+    }
+
+    /// A 64-bit hash as it stands on disk.
+    pub fn seal_u64(&self, hash: u64) -> u64 {
+        keep_zero(hash.into(), |hash| self.forth(hash, ROUNDS_64, 32)) as u64
+    }
+
+    /// Undoes [`Seal::seal_u64`].
+    pub fn open_u64(&self, hash: u64) -> u64 {
+        keep_zero(hash.into(), |hash| self.back(hash, ROUNDS_64, 32)) as u64
+    }
+
+    /// A 32-bit hash as it stands on disk.
+    pub fn seal_u32(&self, hash: u32) -> u32 {
+        keep_zero(hash.into(), |hash| self.forth(hash, ROUNDS_32, 16)) as u32
+    }
+
+    /// Undoes [`Seal::seal_u32`].
+    pub fn open_u32(&self, hash: u32) -> u32 {
+        keep_zero(hash.into(), |hash| self.back(hash, ROUNDS_32, 16)) as u32
+    }
+
+    /// The function of a round, for halves of `width` bits; different for every width.
+    fn round(&self, round: usize, half: u64, width: u32) -> u64 {
+        let mut text = [0; 9];
+        text[..8].copy_from_slice(&half.to_le_bytes());
+        text[8] = width as u8;
+        self.rounds[round].hash(&text) & low_bits(width)
+    }
+
+    fn forth(&self, value: u128, rounds: usize, width: u32) -> u128 {
+        let (mut left, mut right) = halves(value, width);
+        for round in 0..rounds {
+            (left, right) = (right, left ^ self.round(round, right, width));
+        }
+        u128::from(left) << width | u128::from(right)
+    }
+
+    fn back(&self, value: u128, rounds: usize, width: u32) -> u128 {
+        let (mut left, mut right) = halves(value, width);
+        for round in (0..rounds).rev() {
+            (left, right) = (right ^ self.round(round, left, width), left);
+        }
+        u128::from(left) << width | u128::from(right)
+    }
+}
+
+/// The secret beside a lake. A lake without a secret is given one, drawn by the system.
+///
+/// # Errors
+/// Whatever the disk says, or that the file holds something else.
+pub fn kept_secret(lake: &Path) -> Result<[u8; SECRET_BYTES]> {
+    let path = secret_file(lake);
+    let stored = match files::read_own(&path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            let (secret, name) = (random_secret()?, Id(drawn()?));
+            files::make_dir(lake)?;
+            // Of several that begin at once one makes the file, and all read it.
+            files::keep_first(&path, &lake.join(format!("{name}.tmp")), &secret)?;
+            files::read_own(&path)?
+        }
+        other => other?,
+    };
+    stored.try_into().map_err(|_| {
+        Error::new(ErrorKind::InvalidData, format!("{} holds no secret of {SECRET_BYTES} bytes", path.shown()))
+    })
+}
+
+/// A new secret, drawn by the system.
+///
+/// # Errors
+/// If the system has no source of chance.
+pub fn random_secret() -> Result<[u8; SECRET_BYTES]> {
+    drawn()
+}
+
+/// Bytes drawn by the system.
+fn drawn<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|cause| Error::other(cause.to_string()))?;
+    Ok(bytes)
+}
+
+fn halves(value: u128, width: u32) -> (u64, u64) {
+    ((value >> width) as u64, value as u64 & low_bits(width))
+}
+
+fn low_bits(width: u32) -> u64 {
+    u64::MAX >> (64 - width)
+}
+
+/// A permutation like `permute` that leaves zero where it is: whatever would become zero takes the place of zero's image.
+fn keep_zero(value: u128, permute: impl Fn(u128) -> u128) -> u128 {
+    match value {
+        0 => 0,
+        _ => match permute(value) {
+            0 => permute(0),
+            image => image,
+        },
+    }
+}
+
+impl std::fmt::Debug for Seal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seal")
+    }
+}

@@ -1,0 +1,136 @@
+//! Aggregates over a history: statistics of tools and follow-up edges, as typed rows.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::names::Sym;
+use crate::base::significance::Table;
+
+/// What the calls of one tool looked like.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolStats {
+    /// Tool.
+    pub tool: Sym,
+    /// Calls, each once.
+    pub calls: u64,
+    /// Sessions with at least one.
+    pub sessions: u64,
+    /// Calls that ran and answered.
+    pub ran: u64,
+    /// Of these, with an answer that is text or empty: the base of sizes. Images and references have no text size.
+    pub sized: u64,
+    /// Of these, failed.
+    pub failed: u64,
+    /// Calls the user or a rule refused.
+    pub rejected: u64,
+    /// Calls without an answer, or cancelled with a sibling.
+    pub open: u64,
+    /// Answers without any content (images and references are content).
+    pub empty: u64,
+    /// Median response size in bytes (lower element), over `sized`.
+    pub bytes_p50: u64,
+    /// 99th percentile of the same.
+    pub bytes_p99: u64,
+    /// Calls with a known latency.
+    pub timed: u64,
+    /// Median latency over `timed`.
+    pub latency_ms_p50: u64,
+    /// Answers by number of their shape, where it was looked at.
+    pub shapes: BTreeMap<u8, u64>,
+}
+
+/// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls: parallel calls
+/// of one step are concurrent and no sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowUpCount {
+    /// Tool of the earlier step.
+    pub from: Sym,
+    /// Tool of the later step.
+    pub to: Sym,
+    /// Steps between them, 1 for the next.
+    pub lag: u32,
+    /// Steps with `from` that had a step with `to` at this lag in the same chain and partition.
+    pub support: u64,
+    /// Sessions in which that happened.
+    pub sessions: u64,
+    /// All steps with `from`, whatever followed.
+    pub trials: u64,
+    /// All steps, of whatever tools, that had a step with `to` at this lag.
+    pub arrivals: u64,
+    /// All steps.
+    pub steps: u64,
+}
+
+impl FollowUpCount {
+    /// Probability that `to` comes so often after `from` if it does not matter what came before (Fisher's exact test,
+    /// one-sided, over steps).
+    pub fn p_of_chance(&self) -> f64 {
+        Table { both: self.support, row: self.trials, column: self.arrivals, total: self.steps }.p_greater()
+    }
+}
+
+/// How often a model was used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelUse {
+    /// Model id as it stands in the log.
+    pub id: String,
+    /// API messages, each once.
+    pub messages: u64,
+    /// Largest prompt of one request in tokens: input, cache reads and cache writes.
+    pub prompt_tokens_max: u64,
+}
+
+/// How a session was worked in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionUse {
+    /// Its tool calls.
+    pub calls: u64,
+    /// Of these, by tools that only read.
+    pub read_calls: u64,
+    /// Compactions of its main thread and subagents.
+    pub compactions: u64,
+    /// Agent variant by the published thresholds; empty until it is classified.
+    #[serde(skip)]
+    pub class: &'static str,
+}
+
+/// A binomial share with its Wilson score interval (Wilson 1927).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// Successes.
+    pub k: u64,
+    /// Trials.
+    pub n: u64,
+    /// Lower end of the 95 % interval.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+}
+
+/// Two-sided 95 % quantile of the normal distribution, as in the published golden vector.
+const Z: f64 = 1.96;
+
+impl Share {
+    /// `k` of `n`; with no trials the interval is the whole range.
+    pub fn new(k: u64, n: u64) -> Self {
+        if n == 0 {
+            return Self { k, n, lower: 0.0, upper: 1.0 };
+        }
+        let (lower, upper) = wilson(k as f64, n as f64);
+        Self { k, n, lower, upper }
+    }
+
+    /// The point estimate; 0 without trials.
+    pub fn value(&self) -> f64 {
+        if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
+    }
+}
+
+/// Both ends of the interval; `k` may be an expected number.
+pub fn wilson(k: f64, n: f64) -> (f64, f64) {
+    let (p, z2) = (k / n, Z * Z);
+    let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+    ((centre - half).max(0.0), (centre + half).min(1.0))
+}

@@ -1,0 +1,162 @@
+//! The command line: which commands there are, the flags they share, and the way from arguments to an exit code.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Parser, Subcommand};
+
+use crate::base::error::Kind;
+use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::Visible;
+use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, replay, tune};
+use crate::report::sharing::Shared;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
+
+/// Reads the Claude Code logs on your disk: what happened in them, and what to change in your configuration.
+#[derive(Parser, Debug)]
+#[command(name = "devboy", bin_name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Tune(tune::Args),
+    Replay(Box<replay::Args>),
+    Mine(mine::Args),
+    Annotate(annotate::Args),
+    Encode(encode::Args),
+    Decode(decode::Args),
+    Ingest(ingest::Args),
+    Doctor(doctor::Args),
+    Completions(completions::Args),
+    /// Print the manual page.
+    Man,
+}
+
+/// The command line as clap knows it, for completions and the manual page.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+/// Runs one command line. Everything it prints goes through `context`.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<'_>) -> Exit {
+    let parsed = command().try_get_matches_from(arguments).and_then(|matches| {
+        let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches)?;
+        Ok((cli.command, Kept::of(&matches), lake_of(&matches)))
+    });
+    let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
+    let (input, env, mut err) = (&mut *context.input, context.env.clone(), Visible(&mut *context.err));
+    let kept = parsed.as_ref().map_or(Kept::Text, |(_, kept, _)| *kept);
+    let pseudonyms = match (&env.team_secret, &parsed) {
+        (Some(secret), _) => Pseudonyms::of_secret(secret),
+        (None, Ok((_, _, Some(lake)))) => Pseudonyms::of_lake(Some(lake.clone())),
+        (None, _) => Pseudonyms::of_lake(env.lake_dir()),
+    };
+    let mut text = Visible(&mut *context.out);
+    let mut shared;
+    let out: &mut dyn std::io::Write = match kept {
+        Kept::Data if !out_is_terminal => &mut *text.0,
+        Kept::Text | Kept::Data => &mut text,
+        Kept::Shared { has_pseudonyms } => {
+            shared = Shared::new(&mut text, (!has_pseudonyms).then_some(&pseudonyms));
+            &mut shared
+        }
+    };
+    let named = pseudonyms.clone();
+    let mut context =
+        Context { out, err: &mut err, input, env, pseudonyms: named, now_ms, width, out_is_terminal, err_is_terminal };
+    let exit = match parsed {
+        Ok((command, ..)) => execute(command, &mut context),
+        Err(refusal) => refuse(&refusal, &mut context),
+    };
+    if let Some(cause) = pseudonyms.passing() {
+        // Nobody is left to tell when stderr is gone as well.
+        let _unheard = writeln!(
+            context.err,
+            "# pseudonyms will be others next time: no secret could be kept ({cause}); DEVBOY_TEAM_SECRET gives one"
+        );
+    }
+    exit
+}
+
+/// What becomes of the bytes that a command prints.
+#[derive(Clone, Copy)]
+enum Kept {
+    /// A report: hidden characters are written out.
+    Text,
+    /// A file of its own kind, no byte of which may be changed.
+    Data,
+    /// Markdown: made to be shared, so that names of places and servers are kept back too.
+    Shared { has_pseudonyms: bool },
+}
+
+/// The arguments of the innermost command.
+fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    matches
+}
+
+/// `--lake`.
+fn lake_of(matches: &ArgMatches) -> Option<PathBuf> {
+    innermost(matches).try_get_one::<PathBuf>("lake").ok().flatten().cloned()
+}
+
+impl Kept {
+    fn of(matches: &ArgMatches) -> Self {
+        let Some((command, matches)) = matches.subcommand() else { return Self::Text };
+        let matches = innermost(matches);
+        let form = matches.try_get_raw("format").ok().flatten().and_then(|mut words| words.next());
+        let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
+        match (command, form.and_then(OsStr::to_str)) {
+            ("encode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
+            (_, Some("md")) if !names => Self::Shared { has_pseudonyms: command == "mine" },
+            _ => Self::Text,
+        }
+    }
+}
+
+fn execute(command: Command, context: &mut Context<'_>) -> Exit {
+    let outcome = match command {
+        Command::Tune(args) => tune::run(&args, context),
+        Command::Replay(args) => replay::run(&args, context),
+        Command::Mine(args) => mine::run(&args, context),
+        Command::Annotate(args) => annotate::run(&args, context),
+        Command::Encode(args) => encode::run(&args, context),
+        Command::Decode(args) => decode::run(&args, context),
+        Command::Ingest(args) => ingest::run(&args, context),
+        Command::Doctor(args) => doctor::run(&args, context),
+        Command::Completions(args) => completions::run(&args, context),
+        Command::Man => man::run(context),
+    };
+    match outcome {
+        // A reader that went away does not change what the command found.
+        Ok(exit) => match context.out.flush() {
+            Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failed,
+            _ => exit,
+        },
+        Err(error) if error.kind == Kind::BrokenPipe => Exit::Done,
+        Err(error) => {
+            let _unread = context.out.flush();
+            // Nobody is left to tell when stderr is gone as well.
+            let _unheard = writeln!(context.err, "devboy: {error}");
+            if error.kind == Kind::Usage { Exit::Usage } else { Exit::Failed }
+        }
+    }
+}
+
+/// Prints clap's answer: help and version on stdout, a mistake on stderr.
+fn refuse(answer: &clap::Error, context: &mut Context<'_>) -> Exit {
+    let text = answer.render().to_string();
+    let (sink, exit) =
+        if answer.use_stderr() { (&mut context.err, Exit::Usage) } else { (&mut context.out, Exit::Done) };
+    let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+    match written {
+        Ok(()) => exit,
+        Err(_) => Exit::Done,
+    }
+}

@@ -1,0 +1,101 @@
+//! Hands out desks to the workers that read logs, and collects the facts: every body is studied once, whoever meets it
+//! first.
+
+use std::sync::Mutex;
+
+use crate::base::id::{Id, IdSet};
+use crate::facts::body_analyzer::Desk;
+use crate::facts::body_facts::BodyFacts;
+use crate::facts::encode::Knobs;
+use crate::facts::{hints, quotable};
+use crate::logs::body::Study;
+use crate::logs::trace::Handle;
+
+/// Locks over which the known bodies are spread.
+const SHARDS: usize = 64;
+
+/// The study of all bodies of a run.
+pub struct Studies {
+    vocabularies: u8,
+    knobs: Knobs,
+    known: Vec<Mutex<IdSet<Id>>>,
+    idle: Mutex<Vec<Desk>>,
+    found: Mutex<Vec<BodyFacts>>,
+}
+
+impl Studies {
+    /// A study that counts in the given vocabularies (one bit each) and passes over bodies that are known.
+    pub fn new(vocabularies: u8, knobs: Knobs, known: impl Iterator<Item = Id>) -> Self {
+        let mut shards: Vec<IdSet<Id>> = vec![IdSet::default(); SHARDS];
+        for id in known {
+            shards[shard(id)].insert(id);
+        }
+        let known = shards.into_iter().map(Mutex::new).collect();
+        Self { vocabularies, knobs, known, idle: Mutex::default(), found: Mutex::default() }
+    }
+
+    /// A student at a desk of its own.
+    pub fn begin(&self) -> Box<dyn Study + '_> {
+        let desk = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let desk = desk.unwrap_or_else(|| Desk::new(self.vocabularies, self.knobs));
+        Box::new(Student { studies: self, desk: Some(desk), found: Vec::new() })
+    }
+
+    /// The facts found, by name of the body.
+    pub fn finish(self) -> Vec<BodyFacts> {
+        let mut found = self.found.into_inner().unwrap_or_default();
+        found.sort_unstable_by_key(|facts| facts.body);
+        found
+    }
+
+    fn is_new(&self, id: Id) -> bool {
+        self.known[shard(id)].lock().is_ok_and(|mut known| known.insert(id))
+    }
+}
+
+fn shard(id: Id) -> usize {
+    id.0[0] as usize % SHARDS
+}
+
+struct Student<'s> {
+    studies: &'s Studies,
+    /// Given back at the end.
+    desk: Option<Desk>,
+    found: Vec<BodyFacts>,
+}
+
+impl Study for Student<'_> {
+    fn body(&mut self, id: Id, text: &[u8]) {
+        if let Some(desk) = self.desk.as_mut().filter(|_| self.studies.is_new(id)) {
+            self.found.push(desk.facts(id, text));
+        }
+    }
+
+    fn quote(&mut self, call: Id, text: &str) {
+        if self.studies.is_new(BodyFacts::quoted_by(call)) {
+            let facts = BodyFacts::quote(call, self.studies.vocabularies, quotable::quoted_texts(text));
+            self.found.push(facts);
+        }
+    }
+
+    fn call(&mut self, id: &[u8]) -> Handle {
+        let short = Id::pseudonym(id).0;
+        let short = u32::from_be_bytes([short[0], short[1], short[2], short[3]]);
+        let text = String::from_utf8_lossy(id);
+        let name = hints::handle(&text);
+        let size = self.desk.as_mut().map(|desk| desk.measure(&format!(" {name}"))).unwrap_or_default();
+        let narrow = |tokens| u8::try_from(tokens).unwrap_or(u8::MAX);
+        Handle { short, bytes: name.len() as u8, tokens: size.tokens.map(narrow) }
+    }
+}
+
+impl Drop for Student<'_> {
+    fn drop(&mut self) {
+        if let (Some(desk), Ok(mut idle)) = (self.desk.take(), self.studies.idle.lock()) {
+            idle.push(desk);
+        }
+        if let Ok(mut found) = self.studies.found.lock() {
+            found.append(&mut self.found);
+        }
+    }
+}

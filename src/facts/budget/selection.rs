@@ -1,0 +1,105 @@
+//! Which nodes of an outline to keep.
+//!
+//! It is a multiple-choice knapsack (the forms of a node, or nothing) in which hints and heads cost tokens too. Good
+//! selections come from the knapsack, with as much put aside for heads and hints as they turn out to need, and from the
+//! price search, which knows them; both are filled up. The best one, if it is within reach, is enumerated.
+
+use crate::facts::budget::graph::Graph;
+use crate::facts::budget::labels;
+use crate::facts::budget::labels::Outcome;
+use crate::facts::budget::price;
+use crate::facts::knapsack;
+
+/// How often the knapsack is solved, each time with more put aside.
+const ROUNDS_MAX: usize = 4;
+/// How many nodes that do not fit are passed over when a selection is filled up.
+const PASSES_MAX: usize = 16;
+
+/// Some of the nodes.
+pub struct Selection {
+    /// Whether a part of the outline is a node that is kept.
+    pub kept: Vec<bool>,
+    /// What the kept nodes are worth.
+    pub value: u64,
+    /// What no selection that fits can exceed, as far as a text costs what its parts cost.
+    pub upper_bound: u64,
+}
+
+/// The nodes to keep; `None` if nothing fits.
+pub fn select(graph: &Graph, budget: u64) -> Option<Selection> {
+    let market = price::search(graph, budget)?;
+    let kept = fill(graph, market.fits.kept.clone(), &market.over.kept, budget);
+    let mut best = Selection { value: graph.value(&kept), kept, upper_bound: market.upper_bound };
+    if let Some(kept) = from_knapsack(graph, budget) {
+        best.improve(graph, fill(graph, kept, &market.over.kept, budget));
+    }
+    if best.value < best.upper_bound {
+        match labels::search(graph, budget, &market, best.value) {
+            Outcome::TooMany => return Some(best),
+            Outcome::NoneBetter => {}
+            Outcome::Better(kept) => best.improve(graph, kept),
+        }
+    }
+    best.upper_bound = best.value;
+    Some(best)
+}
+
+impl Selection {
+    fn improve(&mut self, graph: &Graph, kept: Vec<bool>) {
+        let value = graph.value(&kept);
+        if value > self.value {
+            (self.kept, self.value) = (kept, value);
+        }
+    }
+}
+
+/// The knapsack's choice, if heads and hints fit beside it.
+fn from_knapsack(graph: &Graph, budget: u64) -> Option<Vec<bool>> {
+    let mut reserve = 0;
+    for _ in 0..ROUNDS_MAX {
+        let solution = knapsack::solve(&graph.classes, Some(budget.checked_sub(reserve)?)).ok()?;
+        let mut picked = solution.picks.iter().zip(&graph.classes).map(|(&pick, options)| options[pick].cost > 0);
+        let kept: Vec<bool> =
+            (0..graph.len()).map(|at| graph.form(at).is_some() && picked.next().unwrap_or(false)).collect();
+        let cost = graph.cost(&kept);
+        if cost <= budget {
+            return Some(kept);
+        }
+        reserve += cost - budget;
+    }
+    None
+}
+
+/// Keeps more nodes as long as they fit, those that are wanted first, and passes over some that do not fit.
+fn fill(graph: &Graph, mut kept: Vec<bool>, wanted: &[bool], budget: u64) -> Vec<bool> {
+    let mut left_out: Vec<usize> = (0..graph.len()).filter(|&at| graph.form(at).is_some() && !kept[at]).collect();
+    left_out.sort_by_key(|&at| !wanted[at]);
+    let mut rest = left_out.as_slice();
+    let mut more = kept.clone();
+    for _ in 0..PASSES_MAX {
+        let count = longest_prefix(rest.len(), |count| {
+            more.clone_from(&kept);
+            rest[..count].iter().for_each(|&at| more[at] = true);
+            graph.cost(&more) <= budget
+        });
+        rest[..count].iter().for_each(|&at| kept[at] = true);
+        rest = rest.get(count + 1..).unwrap_or_default();
+    }
+    kept
+}
+
+/// The largest count up to `most` that `fits`, if a count fits whenever a larger one does; found in few steps if small.
+fn longest_prefix(most: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
+    let (mut count, mut step) = (0, 1);
+    while count + step <= most && fits(count + step) {
+        count += step;
+        step *= 2;
+    }
+    while step > 1 {
+        step /= 2;
+        if count + step <= most && fits(count + step) {
+            count += step;
+        }
+    }
+    count
+}

@@ -1,0 +1,157 @@
+//! A JSON array of objects as CSV: the keys once, then a record per element.
+//!
+//! Quotes tell a string from what it looks like: `1`, `true` and `null` are those values, `"1"`, `"true"` and `"null"` are
+//! strings, `""` is the empty string, and a field with nothing in it is a missing key. A quoted field that is a JSON
+//! container or a JSON string as a whole is that value; so a string of such a text is written as a JSON string.
+
+use std::borrow::Cow;
+
+use crate::facts::cell::{Columns, Grid, as_json};
+use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::json_tree::{Json, write_string};
+use crate::facts::subject::{Meaning, Subject};
+
+/// CSV with line feeds between records, quotes doubled, columns of all elements in document order.
+pub const FORMAT: Format = Format { id: "csv", family: Family::Published, by_depth: false, encode, decode };
+
+fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+    let grid = Grid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
+    let mut out = String::new();
+    for (index, name) in grid.columns.iter().enumerate() {
+        out.push_str(if index > 0 { "," } else { "" });
+        write_field(name, name.is_empty(), &mut out);
+    }
+    for cells in grid.rows() {
+        for (index, cell) in cells.into_iter().enumerate() {
+            out.push(if index > 0 { ',' } else { '\n' });
+            write_cell(cell, &mut out);
+        }
+    }
+    Some(out)
+}
+
+fn decode(text: &str) -> Option<Meaning> {
+    let mut fields = Fields { rest: Some(text) };
+    let names = fields.record(|field| (field.quoted || !field.text.is_empty()).then(|| field.text.into_owned()))?;
+    let columns = Columns::new(names)?;
+    let mut rows = Vec::new();
+    while fields.rest.is_some() {
+        rows.push(columns.object(fields.record(|field| Some(read_cell(field)))?)?);
+    }
+    (!rows.is_empty()).then_some(Meaning::Json(Json::Array(rows)))
+}
+
+fn write_cell(cell: Option<&Json>, out: &mut String) {
+    match cell {
+        None => {}
+        Some(value) if is_literal(value) => value.write_compact(out),
+        Some(Json::String(text)) => match as_json(text) {
+            None => write_field(text, text.is_empty(), out),
+            Some(literal) if is_literal(&literal) => write_field(text, true, out),
+            Some(_) => write_field(&as_string(text), true, out),
+        },
+        Some(container) => write_field(&container.compact(), false, out),
+    }
+}
+
+fn read_cell(field: Field<'_>) -> Option<Json> {
+    match as_json(&field.text) {
+        Some(value) if !(field.quoted && is_literal(&value)) => Some(value),
+        _ if field.quoted || !field.text.is_empty() => Some(Json::String(field.text.into_owned())),
+        _ => None,
+    }
+}
+
+fn as_string(text: &str) -> String {
+    let mut out = String::new();
+    write_string(text, &mut out);
+    out
+}
+
+/// Whether a value is a word or a number, which quotes turn into a string.
+fn is_literal(value: &Json) -> bool {
+    matches!(value, Json::Null | Json::Bool(_) | Json::Number(_))
+}
+
+fn write_field(text: &str, quoted: bool, out: &mut String) {
+    if !quoted && !needs_quotes(text) {
+        return out.push_str(text);
+    }
+    out.push('"');
+    for (index, part) in text.split('"').enumerate() {
+        out.push_str(if index > 0 { "\"\"" } else { "" });
+        out.push_str(part);
+    }
+    out.push('"');
+}
+
+fn needs_quotes(text: &str) -> bool {
+    text.contains([',', '"', '\n', '\r']) || text.trim() != text
+}
+
+/// A field as it is read, quotes resolved.
+struct Field<'a> {
+    text: Cow<'a, str>,
+    quoted: bool,
+}
+
+/// What stands behind a field.
+#[derive(PartialEq, Eq)]
+enum End {
+    Field,
+    Record,
+}
+
+/// The fields that are still ahead; no text at all once the last record was read.
+struct Fields<'a> {
+    rest: Option<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of the next record, each as `read` takes it.
+    fn record<T>(&mut self, read: impl Fn(Field<'a>) -> Option<T>) -> Option<Vec<T>> {
+        let mut values = Vec::new();
+        loop {
+            let (field, end) = self.field()?;
+            values.push(read(field)?);
+            if end == End::Record {
+                return Some(values);
+            }
+        }
+    }
+
+    fn field(&mut self) -> Option<(Field<'a>, End)> {
+        let text = self.rest?;
+        let (field, behind) = match text.strip_prefix('"') {
+            Some(inner) => quoted_field(inner)?,
+            None => bare_field(text)?,
+        };
+        let end = if behind.starts_with(',') { End::Field } else { End::Record };
+        self.rest = match behind.strip_prefix([',', '\n']) {
+            None if !behind.is_empty() => return None,
+            ahead => ahead,
+        };
+        Some((field, end))
+    }
+}
+
+/// The field that ends at the next quote which is not doubled, and what stands behind it.
+fn quoted_field(inner: &str) -> Option<(Field<'_>, &str)> {
+    let mut from = 0;
+    let end = loop {
+        let quote = from + inner[from..].find('"')?;
+        if !inner[quote + 1..].starts_with('"') {
+            break quote;
+        }
+        from = quote + 2;
+    };
+    let text = &inner[..end];
+    let text = if from > 0 { Cow::Owned(text.replace("\"\"", "\"")) } else { Cow::Borrowed(text) };
+    Some((Field { text, quoted: true }, &inner[end + 1..]))
+}
+
+fn bare_field(text: &str) -> Option<(Field<'_>, &str)> {
+    let (field, behind) = text.split_at(text.find([',', '\n']).unwrap_or(text.len()));
+    let bare = Field { text: Cow::Borrowed(field), quoted: false };
+    (!needs_quotes(field)).then_some((bare, behind))
+}

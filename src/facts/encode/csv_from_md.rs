@@ -1,0 +1,165 @@
+//! Markdown tables as CSV. A body that is one table becomes plain CSV; in any other, every table stands in a fence that
+//! is longer than any run of back-ticks in the body, so that it cannot be taken for one of the body's own.
+
+use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::markdown::{Alignment, Document, Part, Table};
+use crate::facts::subject::{Meaning, Subject};
+
+/// Comma, quotes doubled, LF line ends, header first. The info string of a fence is `csv`, followed by one letter per
+/// column if any column is aligned.
+pub const FORMAT: Format = Format { id: "csv_from_md", family: Family::Published, by_depth: false, encode, decode };
+
+/// Shortest fence that Markdown knows.
+const FENCE_BYTES_MIN: usize = 3;
+
+fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+    if subject.shape.is_json() || memchr::memchr(b'|', subject.text.as_bytes()).is_none() {
+        return None;
+    }
+    let document = subject.markdown();
+    if !document.has_table() {
+        return None;
+    }
+    let longest = longest_fence(subject.text);
+    let mut out = String::with_capacity(subject.text.len());
+    if let [Part::Table(table)] = document.parts.as_slice()
+        && longest < FENCE_BYTES_MIN
+        && table.alignments.iter().all(|&alignment| alignment == Alignment::None)
+    {
+        write_records(table, &mut out);
+        return Some(out);
+    }
+    let fence = "`".repeat(FENCE_BYTES_MIN.max(longest + 1));
+    for part in &document.parts {
+        match part {
+            Part::Text(text) => out.push_str(text),
+            Part::Table(table) => {
+                out.extend([&fence, &info(&table.alignments), "\n"]);
+                write_records(table, &mut out);
+                out.extend([&fence, "\n"]);
+            }
+        }
+    }
+    Some(out)
+}
+
+fn decode(text: &str) -> Option<Meaning> {
+    let length = longest_fence(text);
+    if length < FENCE_BYTES_MIN {
+        let rows = read_records(text)?;
+        let table = Table::new(vec![Alignment::None; rows.first()?.len()], rows)?;
+        return Some(Meaning::Markdown(Document { parts: vec![Part::Table(table)] }));
+    }
+    let mut document = Document::default();
+    let mut rest = text;
+    while let Some(fence) = next_fence(rest, length) {
+        let (before, from) = rest.split_at(fence);
+        let (info, from) = from[length..].split_once('\n')?;
+        let end = next_fence(from, length)?;
+        let rows = read_records(&from[..end])?;
+        let alignments = read_info(info, rows.first()?.len())?;
+        document.push_text(before);
+        document.parts.push(Part::Table(Table::new(alignments, rows)?));
+        rest = from[end + length..].strip_prefix('\n')?;
+    }
+    document.push_text(rest);
+    Some(Meaning::Markdown(document))
+}
+
+/// The longest run of back-ticks, in bytes.
+fn longest_fence(text: &str) -> usize {
+    let (mut longest, mut length, mut end) = (0, 0, 0);
+    for tick in memchr::memchr_iter(b'`', text.as_bytes()) {
+        length = if tick == end { length + 1 } else { 1 };
+        end = tick + 1;
+        longest = longest.max(length);
+    }
+    longest
+}
+
+/// Where the next line starts that begins with a run of back-ticks of this length, the longest there is.
+fn next_fence(text: &str, length: usize) -> Option<usize> {
+    let fence = "`".repeat(length);
+    let starts_line = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b'\n';
+    memchr::memmem::find_iter(text.as_bytes(), fence.as_bytes()).find(starts_line)
+}
+
+/// The info string of a table: `csv`, and ` lcr-` if there are columns that are aligned.
+fn info(alignments: &[Alignment]) -> String {
+    let letter = |alignment: &Alignment| match alignment {
+        Alignment::None => '-',
+        Alignment::Left => 'l',
+        Alignment::Center => 'c',
+        Alignment::Right => 'r',
+    };
+    let plain = alignments.iter().all(|&alignment| alignment == Alignment::None);
+    if plain { "csv".to_owned() } else { format!("csv {}", alignments.iter().map(letter).collect::<String>()) }
+}
+
+fn read_info(info: &str, columns: usize) -> Option<Vec<Alignment>> {
+    let letters = info.strip_prefix("csv")?;
+    if letters.is_empty() {
+        return Some(vec![Alignment::None; columns]);
+    }
+    let alignment = |letter| match letter {
+        '-' => Some(Alignment::None),
+        'l' => Some(Alignment::Left),
+        'c' => Some(Alignment::Center),
+        'r' => Some(Alignment::Right),
+        _ => None,
+    };
+    letters.strip_prefix(' ')?.chars().map(alignment).collect()
+}
+
+fn write_records(table: &Table, out: &mut String) {
+    for row in &table.rows {
+        for (column, cell) in row.iter().enumerate() {
+            if column > 0 {
+                out.push(',');
+            }
+            if cell.contains([',', '"', '\n', '\r']) {
+                out.extend(["\"", &cell.replace('"', "\"\""), "\""]);
+            } else {
+                out.push_str(cell);
+            }
+        }
+        out.push('\n');
+    }
+}
+
+/// Reads records that all end with LF; none if a quote stands where none belongs.
+fn read_records(text: &str) -> Option<Vec<Vec<String>>> {
+    let (mut rows, mut row) = (Vec::new(), Vec::new());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (cell, after) = read_field(rest)?;
+        row.push(cell);
+        let (separator, after) = after.split_at_checked(1)?;
+        if separator == "\n" {
+            rows.push(std::mem::take(&mut row));
+        } else if after.is_empty() {
+            return None;
+        }
+        rest = after;
+    }
+    Some(rows)
+}
+
+/// One field, and what follows it: a comma, an LF, or nothing.
+fn read_field(text: &str) -> Option<(String, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = memchr::memchr2(b',', b'\n', text.as_bytes())?;
+        return (!text[..end].contains(['"', '\r'])).then(|| (text[..end].to_owned(), &text[end..]));
+    };
+    let mut cell = String::new();
+    let mut rest = quoted;
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        cell.push_str(part);
+        match after.strip_prefix('"') {
+            Some(after) => rest = after,
+            None => return after.starts_with([',', '\n']).then_some((cell, after)),
+        }
+        cell.push('"');
+    }
+}

@@ -1,0 +1,254 @@
+//! Search hits and path lists with each path written once, as a heading.
+//!
+//! ```text
+//! src/a.rs-11-fn main() {          src/a.rs:
+//! src/a.rs:12:    work();          11-fn main() {
+//! src/a.rs-13-    more();          12:    work();
+//! src/a.rs-14-}               =>       more();
+//! src/b/c.rs                       }
+//! src/b/d.rs                       src/b/:
+//! src/b/e.rs                       c.rs
+//!                                  d.rs
+//!                                  e.rs
+//! ```
+//!
+//! Under the heading `path:` stand rows `12:hit` and `13-context`; any other line is the context line with the next
+//! number, as it stands in the file. Under the heading `directory/:` stand paths in that directory. A line `[end]` is put
+//! where lines of the body could be taken for part of a group. Some search tools write paths relative to the working
+//! directory only where a colon follows, so that context lines without one have a directory more; the first line then
+//! names it.
+
+mod directories;
+pub mod lines;
+
+use std::borrow::Cow;
+
+use crate::facts::encode::grouped_paths::directories::directories;
+use crate::facts::encode::grouped_paths::lines::{Hits, Item, Row, has_candidates, row_number};
+use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::subject::{Meaning, Subject};
+
+/// Headings as ripgrep and `ls -R` write them.
+pub const FORMAT: Format = Format { id: "grouped_paths", family: Family::Extended, by_depth: false, encode, decode };
+
+/// Ends a group in front of text that could be taken for part of it.
+pub const END: &str = "[end]";
+/// Separates groups of search hits that are not adjacent.
+const GAP: &str = "--";
+/// The first line, if context lines without a colon have a directory of their own; it and `]` follow.
+const CONTEXT_START: &str = "[context lines without ':' are from ";
+
+/// The group that the current line belongs to.
+#[derive(Clone, Copy)]
+enum Group<'a> {
+    None,
+    File(&'a str),
+    Directory(&'a str),
+}
+
+fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
+    let text = subject.text;
+    if subject.shape.is_json() || !has_candidates(text) {
+        return None;
+    }
+    let hits = Hits::find(text);
+    let items: Vec<Item<'_>> = text.split('\n').map(|line| hits.read(line)).collect();
+    if text.starts_with(CONTEXT_START) || items.iter().any(|item| matches!(item, Item::Text(END))) {
+        return None;
+    }
+    let mut writer = Writer::new(text.len(), knobs.numbered_every);
+    if !hits.context.is_empty() {
+        writer.line(&format!("{CONTEXT_START}{}]", hits.context));
+    }
+    let lines: Vec<&str> = text.split('\n').collect();
+    let mut at = 0;
+    while at < items.len() {
+        at += match items[at] {
+            Item::Row(row) => writer.row(row, lines[at], &items[at + 1..]),
+            Item::Text(line) => writer.text(line, at + 1 == items.len()),
+            Item::Path => writer.paths(&lines[at..at + paths(&items[at..])]),
+        };
+    }
+    writer.saved.then_some(writer.out)
+}
+
+/// Whether the next row is one of the same file, with nothing but a gap between.
+fn repeats(items: &[Item<'_>], path: &str) -> bool {
+    let next = items.iter().take(2).find(|item| !matches!(item, Item::Text(GAP)));
+    matches!(next, Some(Item::Row(row)) if row.path == path)
+}
+
+/// How many paths follow each other.
+fn paths(items: &[Item<'_>]) -> usize {
+    items.iter().take_while(|item| matches!(item, Item::Path)).count()
+}
+
+/// Writes lines so that they are read back as what they are.
+struct Writer<'a> {
+    out: String,
+    group: Group<'a>,
+    /// Number of the row just written.
+    previous: Option<u32>,
+    /// The line just written, if it was text that ends like a heading.
+    colon: Option<&'a str>,
+    every: u32,
+    empty: bool,
+    /// Whether anything was left out.
+    saved: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(bytes: usize, every: usize) -> Self {
+        Self {
+            out: String::with_capacity(bytes),
+            group: Group::None,
+            previous: None,
+            colon: None,
+            every: u32::try_from(every).unwrap_or(u32::MAX),
+            empty: true,
+            saved: false,
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let before = self.colon.take();
+        let misread = before.is_some_and(|before| before.ends_with("/:") || row_number(line).is_some());
+        if misread {
+            self.line(END);
+        }
+        if !std::mem::take(&mut self.empty) {
+            self.out.push('\n');
+        }
+        self.out.push_str(line);
+    }
+
+    fn end(&mut self) {
+        self.line(END);
+        (self.group, self.previous) = (Group::None, None);
+    }
+
+    /// A line as it stands.
+    fn text(&mut self, line: &'a str, ends_body: bool) -> usize {
+        let gap = line == GAP && !matches!(self.group, Group::Directory(_));
+        let taken = match self.group {
+            Group::Directory(_) => !line.is_empty(),
+            group => continues(group, self.previous, line, ends_body),
+        };
+        if taken && !gap {
+            self.end();
+        }
+        self.line(line);
+        if !gap {
+            self.group = Group::None;
+        }
+        self.previous = None;
+        self.colon = line.ends_with(':').then_some(line);
+        1
+    }
+
+    /// A row of a search result with the items that follow it, under a heading if the next one is of the same file.
+    fn row(&mut self, row: Row<'a>, line: &'a str, rest: &[Item<'_>]) -> usize {
+        let inside = match self.group {
+            Group::File(path) => path == row.path,
+            Group::None => row.path.is_empty(),
+            Group::Directory(_) => false,
+        };
+        if row.path.is_empty() && !inside {
+            self.end();
+        } else if !inside {
+            if !repeats(rest, row.path) {
+                return self.text(line, rest.is_empty());
+            }
+            self.line(&format!("{}:", row.path));
+            (self.group, self.previous, self.saved) = (Group::File(row.path), None, true);
+        }
+        let text = row.text_after(self.previous, self.every);
+        match text.filter(|text| continues(self.group, self.previous, text, rest.is_empty())) {
+            Some(text) => {
+                self.line(text);
+                self.saved = true;
+            }
+            None => self.line(row.shown),
+        }
+        self.previous = Some(row.number);
+        1
+    }
+
+    /// A list of paths, those in a directory under its heading.
+    fn paths(&mut self, lines: &[&'a str]) -> usize {
+        let mut at = 0;
+        for (start, end, length) in directories(lines) {
+            lines[at..start].iter().for_each(|line| _ = self.text(line, false));
+            let directory = &lines[start][..length];
+            self.line(&format!("{directory}:"));
+            (self.group, self.previous, self.saved) = (Group::Directory(directory), None, true);
+            lines[start..end].iter().for_each(|line| self.line(&line[length..]));
+            at = end;
+        }
+        lines[at..].iter().for_each(|line| _ = self.text(line, false));
+        lines.len()
+    }
+}
+
+/// Whether a line that is no row, heading or mark is the context line behind the line `previous`. An empty line ends a
+/// list of hits without paths, and the last line of a body only ends the one before.
+fn continues(group: Group<'_>, previous: Option<u32>, line: &str, ends_body: bool) -> bool {
+    let in_file = matches!(group, Group::File(_));
+    previous.is_some() && (!line.is_empty() || in_file && !ends_body)
+}
+
+fn decode(text: &str) -> Option<Meaning> {
+    let mut out = String::with_capacity(text.len() * 2);
+    let mut lines = text.split('\n').peekable();
+    let context = lines.peek().and_then(|line| line.strip_prefix(CONTEXT_START)?.strip_suffix(']')).unwrap_or_default();
+    if !context.is_empty() {
+        lines.next();
+    }
+    let context_of = |line: &str| if line.contains(':') { "" } else { context };
+    let mut group = Group::None;
+    let mut previous: Option<u32> = None;
+    let mut first = true;
+    while let Some(line) = lines.next() {
+        if line == END {
+            (group, previous) = (Group::None, None);
+            continue;
+        }
+        let in_directory = matches!(group, Group::Directory(_));
+        let row = row_number(line).filter(|_| !in_directory);
+        if row.is_none()
+            && let Some(heading) = read_heading(line, lines.peek().copied())
+        {
+            (group, previous) = (heading, None);
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.push('\n');
+        }
+        let is_next = row.is_none() && line != GAP && continues(group, previous, line, lines.peek().is_none());
+        let next = previous.filter(|_| is_next).and_then(|previous| previous.checked_add(1));
+        let shown = next.map_or(Cow::Borrowed(line), |number| Cow::Owned(format!("{number}-{line}")));
+        let number = row.map(|(number, _)| number).or(next);
+        match group {
+            Group::File(path) if number.is_some() => {
+                let is_hit = shown.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(':');
+                out.extend(if is_hit { ["", path, ":"] } else { [context_of(&shown), path, "-"] });
+            }
+            Group::Directory(directory) if !line.is_empty() => out.push_str(directory),
+            Group::File(_) if line == GAP => {}
+            _ => group = Group::None,
+        }
+        out.push_str(&shown);
+        previous = number;
+    }
+    Some(Meaning::Text(out))
+}
+
+/// The group that a line opens if another line follows.
+fn read_heading<'a>(line: &'a str, next: Option<&str>) -> Option<Group<'a>> {
+    let path = line.strip_suffix(':')?;
+    let next = next.filter(|next| *next != END)?;
+    if path.ends_with('/') {
+        return Some(Group::Directory(path));
+    }
+    row_number(next).is_some().then_some(Group::File(path))
+}

@@ -1,0 +1,120 @@
+//! The formats in which a body can be written: each a pair of an encoder and a decoder in a file of its own, and the
+//! register that lists them.
+//!
+//! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the real
+//! text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused here.
+
+pub mod csv;
+pub mod csv_from_md;
+pub mod grouped_paths;
+pub mod json_compact;
+pub mod json_pretty;
+pub mod kv;
+pub mod markdown_table;
+pub mod mckp_v2;
+pub mod mr_diff_fence;
+pub mod named_strings;
+pub mod numbered_compact;
+pub mod pipeline_deep_mckp;
+
+use crate::facts::subject::{Meaning, Subject};
+
+/// Every format; its place is its number within one run of the program. A new format is a file and a line here.
+pub const REGISTER: &[Format] = &[
+    json_pretty::FORMAT,
+    json_compact::FORMAT,
+    kv::FORMAT,
+    csv::FORMAT,
+    markdown_table::FORMAT,
+    csv_from_md::FORMAT,
+    mckp_v2::FORMAT,
+    pipeline_deep_mckp::FORMAT,
+    mr_diff_fence::FORMAT,
+    numbered_compact::FORMAT,
+    grouped_paths::FORMAT,
+    named_strings::FORMAT,
+];
+
+/// Who knows a format.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Family {
+    /// Only something to compare with, never chosen.
+    Baseline,
+    /// The published pipeline.
+    Published,
+    /// A later pipeline: chosen only with `--extended-formats`, reported as a row of its own.
+    Extended,
+}
+
+/// What encoders can be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Knobs {
+    /// How deep containers and structured strings are taken apart (`mckp.recursion_depth`).
+    pub recursion_depth: usize,
+    /// Every how many lines a number is written (`numbered_every` of `rules/formats.toml`).
+    pub numbered_every: usize,
+}
+
+/// One format.
+#[derive(Clone, Copy)]
+pub struct Format {
+    /// Name in configurations, telemetry and reports.
+    pub id: &'static str,
+    /// Who knows it.
+    pub family: Family,
+    /// Whether [`Knobs::recursion_depth`] changes what is written.
+    pub by_depth: bool,
+    /// Writes the body; `None` where the format does not apply.
+    pub encode: fn(&Subject<'_>, Knobs) -> Option<String>,
+    /// Reads what [`Format::encode`] wrote, from that text alone; `None` if it is no such text.
+    pub decode: fn(&str) -> Option<Meaning>,
+}
+
+/// What came of writing a body in a format.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Attempt {
+    /// The format does not apply.
+    Refused,
+    /// It was written, but reading it does not give back what the body says: never used, and counted.
+    Unproven,
+    /// The text, which says what the body says.
+    Proven(String),
+}
+
+/// Writes a body and reads it back.
+pub fn attempt(format: &Format, subject: &Subject<'_>, knobs: Knobs) -> Attempt {
+    let Some(text) = (format.encode)(subject, knobs) else { return Attempt::Refused };
+    let read = (format.decode)(&text);
+    if read.is_some_and(|read| subject.says(&read)) { Attempt::Proven(text) } else { Attempt::Unproven }
+}
+
+/// Writes a body and proves it: the text, if reading it gives back what the body says.
+pub fn prove(format: &Format, subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
+    match attempt(format, subject, knobs) {
+        Attempt::Proven(text) => Some(text),
+        Attempt::Refused | Attempt::Unproven => None,
+    }
+}
+
+/// Names of all formats, by number.
+pub fn ids() -> Vec<&'static str> {
+    REGISTER.iter().map(|format| format.id).collect()
+}
+
+/// The number and the format of an id; ids of older configurations are known as well.
+pub fn find(id: &str) -> Option<(u8, &'static Format)> {
+    let id = ALIASES.iter().find(|(old, _)| *old == id).map_or(id, |(_, new)| new);
+    REGISTER.iter().zip(0..).find(|(format, _)| format.id == id).map(|(format, number)| (number, format))
+}
+
+/// Other names of formats, and the names that they go by here.
+const ALIASES: &[(&str, &str)] = &[
+    ("deep_mckp", "pipeline_deep_mckp"),
+    ("deep_mckp_inner_table", "mckp_v2"),
+    ("deep_mckp_with_inner_table", "mckp_v2"),
+];
+
+/// Whether a format is one of those that the router's `deep_mckp` stands for.
+pub fn is_deep(id: &str) -> bool {
+    matches!(id, "mckp_v2" | "pipeline_deep_mckp")
+}

@@ -1,0 +1,336 @@
+//! A JSON value taken apart as deep as it pays: every node is written in the form that costs least, and the forms nest.
+//!
+//! An object is lines `key: value`, its members one blank deeper than itself; `key:` alone is `null`, and a number
+//! stands right behind the colon, where a blank would cost a token. An array is items `- value`, or a table of its
+//! objects: CSV in a fence, or pipes. A text of several lines stands as it is in a fence; one that is itself JSON is
+//! written as the value that it spells, behind `!json`. Whatever is not worth any of this, or lies deeper than asked
+//! for, is compact JSON or a bare text, spelled as in [`crate::facts::cell`].
+
+use crate::base::body_shape::BodyShape;
+use crate::base::json::Cursor;
+use crate::facts::cell::{as_json, read_name, read_value, write_name, write_value};
+use crate::facts::encode::{Family, Format, Knobs, csv, markdown_table};
+use crate::facts::json_tree::{Json, write_string};
+use crate::facts::subject::{Meaning, Subject};
+
+/// The cheapest form of every node, which is the multiple-choice knapsack of Paper 2 where no budget binds. Tokens are
+/// estimated here; not for values that seem cheapest as compact JSON.
+pub const FORMAT: Format =
+    Format { id: "pipeline_deep_mckp", family: Family::Published, by_depth: true, encode, decode };
+
+/// Deepest level that is taken apart or read, whatever is asked for: a node is looked at once per level above it.
+const LEVELS_MAX: usize = 16;
+
+/// Marks a text that spells the JSON value behind it.
+const JSON_TEXT: &str = "!json";
+
+fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
+    let value = subject.json().ok()?;
+    let json = Piece::of(value.compact());
+    let blocks = Writer { knobs }.blocks(value, &json.text, 0);
+    let mut best = blocks.into_iter().min_by_key(|block| block.cost).filter(|block| block.cost < json.cost)?.text;
+    best.pop();
+    Some(best)
+}
+
+fn decode(text: &str) -> Option<Meaning> {
+    let text = format!("{text}\n");
+    let mut reader = Reader { rest: &text };
+    let value = reader.block(0)?;
+    reader.rest.is_empty().then_some(Meaning::Json(value))
+}
+
+/// A text and what it costs, about.
+struct Piece {
+    text: String,
+    cost: usize,
+}
+
+impl Piece {
+    fn of(text: String) -> Self {
+        Self { cost: estimate(&text), text }
+    }
+
+    /// The line feed costs nothing: it belongs to the colon or dash before it.
+    fn on_next_line(self) -> Self {
+        Self { text: format!("\n{}", self.text), cost: self.cost }
+    }
+}
+
+struct Writer {
+    knobs: Knobs,
+}
+
+impl Writer {
+    /// What is written behind the colon of a key or the dash of an item, line feed included. `level` is that of the
+    /// line.
+    fn value(&self, value: &Json, level: usize, behind: char) -> Piece {
+        let inline = inline(value, behind);
+        let more = match value {
+            Json::String(text) => self.texts(text, level),
+            _ => self.blocks(value, inline.trim(), level + 1).into_iter().map(Piece::on_next_line).collect(),
+        };
+        // The first of several equal ones is the plainest.
+        more.into_iter().fold(Piece::of(inline), |best, form| if form.cost < best.cost { form } else { best })
+    }
+
+    /// The forms of a container that take lines of their own.
+    fn blocks(&self, value: &Json, compact: &str, level: usize) -> Vec<Piece> {
+        if level >= self.knobs.recursion_depth.min(LEVELS_MAX) {
+            return Vec::new();
+        }
+        match value {
+            Json::Object(members) if !members.is_empty() => vec![self.members(members, level)],
+            Json::Array(elements) if !elements.is_empty() => {
+                let mut forms = self.tables(compact);
+                forms.push(self.items(elements, level));
+                forms
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn members(&self, members: &[(String, Json)], level: usize) -> Piece {
+        let mut all = Piece { text: String::new(), cost: 0 };
+        for (key, value) in members {
+            let start = all.text.len();
+            all.text.extend(std::iter::repeat_n(' ', level));
+            write_key(key, &mut all.text);
+            all.text.push(':');
+            all.cost += estimate(&all.text[start..]);
+            self.append(value, level, ':', &mut all);
+        }
+        all
+    }
+
+    fn items(&self, elements: &[Json], level: usize) -> Piece {
+        let dash = format!("{}-", " ".repeat(level));
+        let dash_cost = estimate(&dash);
+        let mut all = Piece { text: String::new(), cost: 0 };
+        for element in elements {
+            all.text.push_str(&dash);
+            all.cost += dash_cost;
+            self.append(element, level, '-', &mut all);
+        }
+        all
+    }
+
+    fn append(&self, value: &Json, level: usize, behind: char, all: &mut Piece) {
+        let piece = self.value(value, level, behind);
+        all.text.push_str(&piece.text);
+        all.cost += piece.cost;
+    }
+
+    /// The tables of an array of objects, which are those of a body of its own.
+    fn tables(&self, compact: &str) -> Vec<Piece> {
+        let subject = Subject::new(compact, BodyShape::ArrayOfObjects);
+        let csv = (csv::FORMAT.encode)(&subject, self.knobs).map(|text| fenced("csv", &text));
+        let pipes = (markdown_table::FORMAT.encode)(&subject, self.knobs).map(|text| text + "\n");
+        csv.into_iter().chain(pipes).map(Piece::of).collect()
+    }
+
+    /// The forms of a text other than the one in its line.
+    fn texts(&self, text: &str, level: usize) -> Vec<Piece> {
+        let mut forms = Vec::new();
+        if text.contains('\n') {
+            forms.push(Piece::of(format!("\n{}", fenced("", text))));
+        } else if let Some(value) = as_json(text).filter(Json::is_container) {
+            forms.push(Piece::of(format!(" {JSON_TEXT} {text}\n")));
+            if value.compact() == text {
+                let blocks = self.blocks(&value, text, level + 1).into_iter();
+                let opened = blocks.map(|block| format!(" {JSON_TEXT}\n{}", block.text));
+                forms.extend(opened.filter(|opened| Reader { rest: opened }.gives(text, level)).map(Piece::of));
+            }
+        }
+        forms
+    }
+}
+
+fn inline(value: &Json, behind: char) -> String {
+    let mut out = String::new();
+    match value {
+        Json::Null => {}
+        Json::Number(literal) if behind == ':' => out.push_str(literal),
+        Json::String(text) if text.starts_with(JSON_TEXT) => {
+            out.push(' ');
+            write_string(text, &mut out);
+        }
+        _ => {
+            out.push(' ');
+            write_value(value, &mut out);
+        }
+    }
+    out.push('\n');
+    out
+}
+
+/// Appends a key such that no line starts like an item, a table or a fence, and the first colon ends it.
+fn write_key(key: &str, out: &mut String) {
+    if key.starts_with(['-', '|', '`']) || key.contains(':') { write_string(key, out) } else { write_name(key, out) }
+}
+
+/// A text in a fence that is longer than any run of back-ticks in it.
+fn fenced(info: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(3.max(longest + 1));
+    format!("{fence}{info}\n{text}\n{fence}\n")
+}
+
+/// The lines that are still ahead.
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn line(&mut self) -> Option<&'a str> {
+        let (line, behind) = self.rest.split_once('\n')?;
+        self.rest = behind;
+        Some(line)
+    }
+
+    /// Whether the next line is at least that deep.
+    fn is_at(&self, level: usize) -> bool {
+        self.rest.len() > level && self.rest.bytes().take(level).all(|byte| byte == b' ')
+    }
+
+    fn starts_block(&self, level: usize) -> bool {
+        self.rest.starts_with(['|', '`']) || level > 0 && self.is_at(level)
+    }
+
+    /// Reads a container or a text that takes lines of its own.
+    fn block(&mut self, level: usize) -> Option<Json> {
+        match self.rest.bytes().next()? {
+            b'`' => self.fence(),
+            b'|' => self.table(),
+            _ if level > LEVELS_MAX || !self.is_at(level) => None,
+            _ if self.rest[level..].starts_with('-') => self.items(level),
+            _ => self.members(level),
+        }
+    }
+
+    fn members(&mut self, level: usize) -> Option<Json> {
+        let mut members = Vec::new();
+        while self.is_at(level) && !(level == 0 && self.starts_block(0)) {
+            self.rest = &self.rest[level..];
+            let key = self.key()?;
+            members.push((key, self.value(level, ':')?));
+        }
+        Json::object(members).ok()
+    }
+
+    /// Reads a key and its colon.
+    fn key(&mut self) -> Option<String> {
+        let end = if self.rest.starts_with('"') {
+            let mut cursor = Cursor::new(self.rest.as_bytes());
+            cursor.string().ok()?;
+            cursor.pos()
+        } else {
+            self.rest.find([':', '\n'])?
+        };
+        let (key, behind) = self.rest.split_at(end);
+        self.rest = behind.strip_prefix(':')?;
+        read_name(key)
+    }
+
+    fn items(&mut self, level: usize) -> Option<Json> {
+        let mut elements = Vec::new();
+        while self.is_at(level) && self.rest[level..].starts_with('-') {
+            self.rest = &self.rest[level + 1..];
+            elements.push(self.value(level, '-')?);
+        }
+        Some(Json::Array(elements))
+    }
+
+    /// Reads what stands behind the colon of a key or the dash of an item.
+    fn value(&mut self, level: usize, behind: char) -> Option<Json> {
+        let line = self.line()?;
+        let Some(spelled) = line.strip_prefix(' ') else {
+            return match line {
+                "" if self.starts_block(level + 1) => self.block(level + 1),
+                "" => Some(Json::Null),
+                number => as_json(number).filter(|value| behind == ':' && matches!(value, Json::Number(_))),
+            };
+        };
+        match spelled.strip_prefix(JSON_TEXT) {
+            Some("") => Some(Json::String(self.block(level + 1)?.compact())),
+            Some(text) => Some(Json::String(text.strip_prefix(' ')?.to_owned())),
+            None => read_value(spelled),
+        }
+    }
+
+    /// Whether the value that is written here is this text.
+    fn gives(mut self, text: &str, level: usize) -> bool {
+        self.value(level, ':').is_some_and(|value| value.as_str() == Some(text))
+    }
+
+    fn fence(&mut self) -> Option<Json> {
+        let opening = self.line()?;
+        let info = opening.trim_start_matches('`');
+        let closing = format!("{}\n", &opening[..opening.len() - info.len()]);
+        let end = self.rest.find(&format!("\n{closing}"))?;
+        let text = &self.rest[..end];
+        self.rest = &self.rest[end + 1 + closing.len()..];
+        match info {
+            "" => Some(Json::String(text.to_owned())),
+            "csv" => array(csv::FORMAT, text),
+            _ => None,
+        }
+    }
+
+    fn table(&mut self) -> Option<Json> {
+        let rows = self.rest.split_inclusive('\n').take_while(|line| line.starts_with('|'));
+        let (text, behind) = self.rest.split_at(rows.map(str::len).sum());
+        self.rest = behind;
+        array(markdown_table::FORMAT, text.strip_suffix('\n')?)
+    }
+}
+
+fn array(format: Format, text: &str) -> Option<Json> {
+    if let Meaning::Json(value) = (format.decode)(text)? { Some(value) } else { None }
+}
+
+/// What a token is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Letter,
+    Digit,
+    Mark,
+    Blank,
+    Break,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => Self::Letter,
+            b'0'..=b'9' => Self::Digit,
+            b'\n' | b'\r' => Self::Break,
+            b' ' | b'\t' => Self::Blank,
+            _ => Self::Mark,
+        }
+    }
+}
+
+/// About how many tokens a text is, as far as its forms differ in it: a token for a word, three digits, two marks or a
+/// line break. One blank belongs to the word or mark behind it, but not to a number; a line break to the mark before
+/// it.
+fn estimate(text: &str) -> usize {
+    let mut before = Kind::Break;
+    let mut blanks = 0;
+    let runs = text.as_bytes().chunk_by(|one, two| Kind::of(*one) == Kind::of(*two));
+    let tokens = runs.map(|run| {
+        let kind = Kind::of(run[0]);
+        let alone = usize::from(blanks > 1 || blanks == 1 && kind == Kind::Digit);
+        blanks = if kind == Kind::Blank { run.len() } else { 0 };
+        let own = match kind {
+            Kind::Letter => 1,
+            Kind::Digit => run.len().div_ceil(3),
+            Kind::Mark => run.len().div_ceil(2),
+            Kind::Blank => 0,
+            Kind::Break => usize::from(before != Kind::Mark),
+        };
+        before = kind;
+        own + alone
+    });
+    tokens.sum()
+}

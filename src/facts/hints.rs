@@ -1,0 +1,126 @@
+//! The one-line hints that stand in for a body, as text, and what each costs without writing it.
+//!
+//! A hint names its target by the end of the `tool_use` id of the call that showed it: that id stands before the reader,
+//! in the very context that the hint speaks about. Names are cut so that their tokens join with nothing around them;
+//! the cost of a hint is therefore that of its frame plus that of the name, exactly.
+
+use std::fmt::Write;
+
+use crate::base::tokenizer::{Size, Tokens};
+
+/// Longest name of a call in a hint, in bytes.
+const HANDLE_BYTES_MAX: usize = 8;
+
+/// How an earlier body was shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// As it stands.
+    AsIs,
+    /// Re-encoded: a repeat is the same content, not the same bytes.
+    Encoded,
+}
+
+/// How much a reference says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wording {
+    /// The name alone.
+    Terse,
+    /// What the reference claims.
+    Standard,
+    /// The claim and the kind of the tool that was called.
+    Verbose(&'static str),
+}
+
+/// Frames of references. The places of the name, and of the numbers of lines, are marked by `@`.
+const FRAMES: &[(&str, Tokens)] = &[
+    ("> [ref:@]\n", [5, 5]),
+    ("> [ref:@, byte-identical]\n", [9, 10]),
+    ("> [ref:@, encoded]\n", [7, 7]),
+    ("> [ref:@, byte-identical, from: file-read]\n", [14, 15]),
+    ("> [ref:@, byte-identical, from: file-mutate]\n", [15, 17]),
+    ("> [ref:@, byte-identical, from: other]\n", [13, 14]),
+    ("> [ref:@, encoded, from: file-read]\n", [12, 12]),
+    ("> [ref:@, encoded, from: file-mutate]\n", [13, 14]),
+    ("> [ref:@, encoded, from: other]\n", [11, 11]),
+    ("> [near-ref:@]\n", [6, 6]),
+    ("> [range-ref:@, lines @-@]\n", [10, 10]),
+];
+
+/// The name of a call in hints: the end of its id, without what could join with the text behind it.
+pub fn handle(tool_use_id: &str) -> &str {
+    let trimmed = tool_use_id.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+    let start = trimmed.len().saturating_sub(HANDLE_BYTES_MAX);
+    let tail = trimmed.get(start..).unwrap_or_default();
+    tail.trim_start_matches(|c: char| !c.is_ascii_alphanumeric())
+}
+
+/// The frame of a reference.
+fn reference_frame(shown: Shown, wording: Wording) -> usize {
+    let kind = |kind| match kind {
+        "file-read" => 0,
+        "file-mutate" => 1,
+        _ => 2,
+    };
+    match (shown, wording) {
+        (Shown::AsIs, Wording::Terse) => 0,
+        (Shown::AsIs, Wording::Standard) => 1,
+        // Without a word a reference claims identical bytes, so this one is never terse.
+        (Shown::Encoded, Wording::Terse | Wording::Standard) => 2,
+        (Shown::AsIs, Wording::Verbose(from)) => 3 + kind(from),
+        (Shown::Encoded, Wording::Verbose(from)) => 6 + kind(from),
+    }
+}
+
+const NEAR_FRAME: usize = 9;
+const RANGE_FRAME: usize = 10;
+
+/// A reference to a body that is the same.
+pub fn reference(handle: &str, shown: Shown, wording: Wording) -> String {
+    FRAMES[reference_frame(shown, wording)].0.replacen('@', &format!(" {handle}"), 1)
+}
+
+/// What [`reference`] costs beside the name.
+pub fn reference_size(shown: Shown, wording: Wording) -> Size {
+    size_of(reference_frame(shown, wording))
+}
+
+/// A reference to a body that differs in some scalars, each with its old and new value.
+pub fn near_reference(handle: &str, changes: &[(&str, &str, &str)]) -> String {
+    let mut text = format!("> [near-ref: {handle}");
+    for (key, old, new) in changes {
+        write!(text, ", {key}: {old}→{new}").expect("writing to a string succeeds");
+    }
+    text + "]\n"
+}
+
+/// What [`near_reference`] costs beside the name and the changes.
+pub fn near_size() -> Size {
+    size_of(NEAR_FRAME)
+}
+
+/// A reference to lines that were shown.
+pub fn range_reference(handle: &str, first: u32, last: u32) -> String {
+    format!("> [range-ref: {handle}, lines {first}-{last}]\n")
+}
+
+/// What [`range_reference`] costs beside the name. Numbers cost a token for every three digits in both vocabularies.
+pub fn range_size(first: u32, last: u32) -> Size {
+    let digits = |number: u32| number.checked_ilog10().unwrap_or(0) + 1;
+    let mut size = size_of(RANGE_FRAME);
+    for digits in [digits(first), digits(last)] {
+        size.bytes += digits - 1; // its mark is counted already
+        size.tokens.iter_mut().for_each(|tokens| *tokens += digits.div_ceil(3));
+    }
+    size
+}
+
+fn size_of(frame: usize) -> Size {
+    let (text, tokens) = FRAMES[frame];
+    // The mark is replaced by a space and the name.
+    Size { bytes: text.len() as u32, tokens }
+}
+
+/// All frames with their texts, for the proof that their costs are those of the vocabularies.
+pub fn frames() -> impl Iterator<Item = (&'static str, Tokens)> {
+    FRAMES.iter().copied()
+}

@@ -1,0 +1,288 @@
+//! A JSON value as encodings must keep it: numbers by their spelling, keys in document order, and nothing that two readers
+//! could understand differently.
+
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
+
+/// Deepest nesting of a value that can be written in another format.
+pub const DEPTH_MAX: usize = 128;
+
+/// A JSON value. Equality takes the keys of an object in any order and numbers by their literal text.
+#[derive(Clone, Debug)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number as it is spelled: `1`, `1.0` and `1e0` are three.
+    Number(String),
+    /// A text, escapes resolved.
+    String(String),
+    /// The elements.
+    Array(Vec<Json>),
+    /// The members in document order; no key occurs twice.
+    Object(Vec<(String, Json)>),
+}
+
+/// Why a text is not a value that can be written in another format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The text as a whole is not one JSON value.
+    NotJson,
+    /// An object has the same key twice, so that readers disagree about what it says.
+    DuplicateKey,
+    /// Nested deeper than [`DEPTH_MAX`].
+    TooDeep,
+    /// An escape stands for half a UTF-16 pair, which no text can hold.
+    LoneSurrogate,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Torn | Fault::Syntax => Self::NotJson,
+            Fault::TooDeep => Self::TooDeep,
+        }
+    }
+}
+
+impl Json {
+    /// Reads a text that is one JSON value and nothing else.
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        let mut cursor = Cursor::new(text.as_bytes());
+        let value = read_value(&mut cursor, DEPTH_MAX)?;
+        if cursor.at_end() { Ok(value) } else { Err(Refusal::NotJson) }
+    }
+
+    /// An object of these members; refused if a key occurs twice.
+    pub fn object(members: Vec<(String, Self)>) -> Result<Self, Refusal> {
+        if has_duplicates(&members) { Err(Refusal::DuplicateKey) } else { Ok(Self::Object(members)) }
+    }
+
+    /// The members, if this is an object.
+    pub fn as_object(&self) -> Option<&[(String, Self)]> {
+        if let Self::Object(members) = self { Some(members) } else { None }
+    }
+
+    /// The elements, if this is an array.
+    pub fn as_array(&self) -> Option<&[Self]> {
+        if let Self::Array(elements) = self { Some(elements) } else { None }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+
+    /// Whether this is an object or an array.
+    pub fn is_container(&self) -> bool {
+        matches!(self, Self::Array(_) | Self::Object(_))
+    }
+
+    /// Levels of nesting: none in a scalar, one in an empty container.
+    pub fn depth(&self) -> usize {
+        let below = match self {
+            Self::Array(elements) => elements.iter().map(Self::depth).max(),
+            Self::Object(members) => members.iter().map(|(_, value)| value.depth()).max(),
+            _ => return 0,
+        };
+        1 + below.unwrap_or(0)
+    }
+
+    /// The value without any white space.
+    pub fn compact(&self) -> String {
+        let mut out = String::new();
+        self.write_compact(&mut out);
+        out
+    }
+
+    /// The value over several lines, two blanks per level.
+    pub fn pretty(&self) -> String {
+        let mut out = String::new();
+        self.write_pretty(&mut out, 0);
+        out
+    }
+
+    /// Appends the value without any white space.
+    pub fn write_compact(&self, out: &mut String) {
+        match self {
+            Self::Array(elements) => {
+                out.push('[');
+                for (index, element) in elements.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    element.write_compact(out);
+                }
+                out.push(']');
+            }
+            Self::Object(members) => {
+                out.push('{');
+                for (index, (key, value)) in members.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    write_string(key, out);
+                    out.push(':');
+                    value.write_compact(out);
+                }
+                out.push('}');
+            }
+            scalar => scalar.write_scalar(out),
+        }
+    }
+
+    fn write_pretty(&self, out: &mut String, level: usize) {
+        match self {
+            Self::Array(elements) if !elements.is_empty() => {
+                out.push('[');
+                for (index, element) in elements.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    break_line(out, level + 1);
+                    element.write_pretty(out, level + 1);
+                }
+                break_line(out, level);
+                out.push(']');
+            }
+            Self::Object(members) if !members.is_empty() => {
+                out.push('{');
+                for (index, (key, value)) in members.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    break_line(out, level + 1);
+                    write_string(key, out);
+                    out.push_str(": ");
+                    value.write_pretty(out, level + 1);
+                }
+                break_line(out, level);
+                out.push('}');
+            }
+            other => other.write_compact(out),
+        }
+    }
+
+    /// Appends a scalar; nothing for a container.
+    fn write_scalar(&self, out: &mut String) {
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(true) => out.push_str("true"),
+            Self::Bool(false) => out.push_str("false"),
+            Self::Number(literal) => out.push_str(literal),
+            Self::String(text) => write_string(text, out),
+            Self::Array(_) | Self::Object(_) => {}
+        }
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(one), Self::Bool(two)) => one == two,
+            (Self::Number(one), Self::Number(two)) | (Self::String(one), Self::String(two)) => one == two,
+            (Self::Array(one), Self::Array(two)) => one == two,
+            (Self::Object(one), Self::Object(two)) => same_members(one, two),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Json {}
+
+fn same_members(one: &[(String, Json)], two: &[(String, Json)]) -> bool {
+    let same_order = one.iter().map(|(key, _)| key).eq(two.iter().map(|(key, _)| key));
+    if same_order {
+        one.iter().map(|(_, value)| value).eq(two.iter().map(|(_, value)| value))
+    } else {
+        one.len() == two.len() && by_key(one) == by_key(two)
+    }
+}
+
+fn by_key(members: &[(String, Json)]) -> Vec<(&str, &Json)> {
+    let mut sorted: Vec<_> = members.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    sorted.sort_by_key(|(key, _)| *key);
+    sorted
+}
+
+fn break_line(out: &mut String, level: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", level));
+}
+
+/// Appends a text as a JSON string: on one line, with the shortest escapes and only where JSON asks for one.
+pub fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut done = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte >= b' ' && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.push_str(&text[done..at]);
+        done = at + 1;
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            8 => out.push_str("\\b"),
+            12 => out.push_str("\\f"),
+            control => out.extend(['\\', 'u', '0', '0', hex(control >> 4), hex(control & 15)]),
+        }
+    }
+    out.push_str(&text[done..]);
+    out.push('"');
+}
+
+fn hex(nibble: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(nibble)])
+}
+
+/// Reads the value at the cursor, with at most `levels` of nesting in it.
+fn read_value(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> {
+    Ok(match cursor.shape()? {
+        Shape::Object => read_object(cursor, levels.checked_sub(1).ok_or(Refusal::TooDeep)?)?,
+        Shape::Array => read_array(cursor, levels.checked_sub(1).ok_or(Refusal::TooDeep)?)?,
+        Shape::String => Json::String(text(cursor.string()?.0)?),
+        Shape::Bool => Json::Bool(cursor.boolean()?),
+        Shape::Number => Json::Number(text(cursor.number()?)?),
+        Shape::Null => {
+            cursor.skip_value()?;
+            Json::Null
+        }
+    })
+}
+
+fn read_array(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> {
+    let mut elements = Vec::new();
+    let mut first = true;
+    cursor.enter()?;
+    while cursor.next_element(&mut first)? {
+        elements.push(read_value(cursor, levels)?);
+    }
+    Ok(Json::Array(elements))
+}
+
+fn read_object(cursor: &mut Cursor<'_>, levels: usize) -> Result<Json, Refusal> {
+    let mut members = Vec::new();
+    let mut first = true;
+    cursor.enter()?;
+    while let Some(key) = cursor.next_key(&mut first)? {
+        members.push((text(key.0)?, read_value(cursor, levels)?));
+    }
+    Json::object(members)
+}
+
+/// The text that a raw string stands for. The raw bytes come out of a text, so only half a pair can spoil it.
+fn text(raw: &[u8]) -> Result<String, Refusal> {
+    if raw.iter().fold(false, |found, byte| found | (*byte < b' ')) {
+        return Err(Refusal::NotJson);
+    }
+    let bytes = RawStr(raw).decode().ok_or(Refusal::NotJson)?;
+    String::from_utf8(bytes).map_err(|_| Refusal::LoneSurrogate)
+}
+
+fn has_duplicates(members: &[(String, Json)]) -> bool {
+    /// Up to here comparing all pairs is faster than sorting.
+    const PAIRWISE_MAX: usize = 12;
+    let twice = |index: usize| members[..index].iter().any(|(key, _)| *key == members[index].0);
+    if members.len() <= PAIRWISE_MAX {
+        (1..members.len()).any(twice)
+    } else {
+        by_key(members).windows(2).any(|pair| pair[0].0 == pair[1].0)
+    }
+}

@@ -1,0 +1,122 @@
+//! References to ranges of numbered lines: a later read of a file of which the reader has already seen lines shows only
+//! what it has not seen, and for the rest says where it stands.
+//!
+//! The unit is the line as it is shown, number and all. A hint `> [range-ref: <id>, lines 40-80]` stands for lines that
+//! the named body shows exactly so.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use crate::facts::stretches::Stretch;
+use crate::facts::{hints, numbered};
+
+/// How every hint begins: a body with such a line of its own is left as it is.
+const HINT_START: &str = "> [range-ref: ";
+
+/// The lines of a body that was shown, by number; of two lines with the same number the first counts.
+struct Shown<'a>(HashMap<u32, &'a str>);
+
+impl<'a> Shown<'a> {
+    fn new(body: &'a str) -> Self {
+        let mut lines = HashMap::new();
+        for line in numbered::lines(body).unwrap_or_default() {
+            lines.entry(line.number).or_insert(&body[line.span]);
+        }
+        Self(lines)
+    }
+
+    /// How many of these lines, with numbers that follow each other, it shows.
+    fn run(&self, lines: &[&str]) -> usize {
+        let Some(first) = lines.first().and_then(|line| number(line)) else { return 0 };
+        let shown = |(line, expected): (&&str, u32)| self.0.get(&expected) == Some(line);
+        lines.iter().copied().zip(first..).take_while(|(line, expected)| shown((line, *expected))).count()
+    }
+}
+
+fn number(line: &str) -> Option<u32> {
+    numbered::split(line).map(|(head, _)| head.number)
+}
+
+/// Writes a body with a hint for every run of at least `run_min` lines that one of the bodies in `shown`, given with
+/// their names, shows already; of several the one with the longest run, of those the last. None if there is no such
+/// run, or the body could be misread. A run that is too short is looked at again from its second line on, so `run_min`
+/// has to be small.
+pub fn encode(new: &str, shown: &[(&str, &str)], run_min: usize) -> Option<String> {
+    if shown.is_empty() || !numbered::has_sequence(new) || has_hint(new) {
+        return None;
+    }
+    let named = shown.iter().filter(|(id, _)| is_name(id));
+    let shown: Vec<(&str, Shown<'_>)> = named.map(|(id, body)| (*id, Shown::new(body))).collect();
+    let lines: Vec<&str> = new.split('\n').collect();
+    let mut written = Vec::with_capacity(lines.len());
+    let (mut at, mut any) = (0, false);
+    while at < lines.len() {
+        let runs = shown.iter().map(|(id, body)| (body.run(&lines[at..]), *id));
+        match runs.max_by_key(|(run, _)| *run) {
+            Some((run, id)) if run >= run_min.max(1) => {
+                let (first, last) = (number(lines[at])?, number(lines[at + run - 1])?);
+                written.push(hints::range_reference(id, first, last).trim_end().to_owned());
+                at += run;
+                any = true;
+            }
+            _ => {
+                written.push(lines[at].to_owned());
+                at += 1;
+            }
+        }
+    }
+    any.then(|| written.join("\n"))
+}
+
+/// Writes a body, cut into stretches, with hints in place of runs of them: each run with the name of the body that
+/// shows the same lines, in order.
+pub fn write(stretches: &[Stretch<'_>], runs: &[(Range<usize>, &str)]) -> String {
+    let mut out = String::new();
+    let mut end = 0;
+    for (run, id) in runs {
+        stretches[end..run.start].iter().for_each(|stretch| out.push_str(stretch.text));
+        out.push_str(&hints::range_reference(id, stretches[run.start].number, stretches[run.end - 1].number));
+        end = run.end;
+    }
+    stretches[end..].iter().for_each(|stretch| out.push_str(stretch.text));
+    out
+}
+
+/// Puts the lines back that hints stand for; `lookup` gives the body with a name. None if a hint leads nowhere.
+pub fn decode<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
+    let mut bodies: BTreeMap<&str, Shown<'a>> = BTreeMap::new();
+    let mut out = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        let Some(hint) = line.strip_prefix(HINT_START) else {
+            out.push_str(line);
+            continue;
+        };
+        let (id, range) = hint.strip_suffix(']')?.split_once(", lines ")?;
+        let (first, last) = range.split_once('-')?;
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if !bodies.contains_key(id) {
+            bodies.insert(id, Shown::new(lookup(id)?));
+        }
+        let body = bodies.get(id)?;
+        for number in first..=last {
+            if number > first {
+                out.push('\n');
+            }
+            out.push_str(body.0.get(&number)?);
+        }
+    }
+    Some(out)
+}
+
+/// Whether a body has a line of its own that reads like a hint.
+pub fn has_hint(text: &str) -> bool {
+    text.split('\n').any(|line| line.starts_with(HINT_START))
+}
+
+/// Whether a hint with this name reads back.
+fn is_name(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}

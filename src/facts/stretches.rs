@@ -1,0 +1,43 @@
+//! A body cut where no token spans the cut: each numbered line by itself, everything else in between.
+//!
+//! A line feed ends a token unless another one (or, in some vocabularies, a slash) follows; a numbered line begins with a
+//! blank or a digit. So the tokens of the stretches add up to those of the body, and the cost of a body in which some
+//! lines are replaced by hints follows from the facts.
+
+use std::collections::HashSet;
+
+use crate::facts::{numbered, range_ref};
+
+/// One stretch of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch<'a> {
+    /// The number of the line; 0 for other text, and for a line whose number stood before.
+    pub number: u32,
+    /// The text, line end included.
+    pub text: &'a str,
+}
+
+/// The stretches of a body; none unless it has numbered lines that hints could stand for.
+pub fn stretches(body: &str) -> Vec<Stretch<'_>> {
+    let Some(lines) = numbered::lines(body).filter(|_| !range_ref::has_hint(body)) else { return Vec::new() };
+    let mut numbers = HashSet::new();
+    let mut out = Vec::with_capacity(lines.len());
+    let mut end = 0;
+    for pair in lines.windows(2) {
+        // What stands between the line and the next one belongs to the text between them.
+        let (line, next) = (&pair[0], &pair[1]);
+        if next.span.start != line.span.end + 1 {
+            continue;
+        }
+        if end < line.span.start {
+            out.push(Stretch { number: 0, text: &body[end..line.span.start] });
+        }
+        let number = if numbers.insert(line.number) { line.number } else { 0 };
+        out.push(Stretch { number, text: &body[line.span.start..next.span.start] });
+        end = next.span.start;
+    }
+    if end < body.len() {
+        out.push(Stretch { number: 0, text: &body[end..] });
+    }
+    out
+}

@@ -1,0 +1,342 @@
+//! The published splitting patterns as automata: one step per character, no looking ahead and no going back.
+//!
+//! o200k_base:
+//!
+//! ```text
+//!  [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//! |[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
+//! |\p{N}{1,3}
+//! | ?[^\s\p{L}\p{N}]+[\r\n/]*
+//! |\s*[\r\n]+
+//! |\s+(?!\S)
+//! |\s+
+//! ```
+//!
+//! cl100k_base:
+//!
+//! ```text
+//!  '(?i:[sdmt]|ll|ve|re)
+//! |[^\r\n\p{L}\p{N}]?+\p{L}++
+//! |\p{N}{1,3}+
+//! | ?[^\s\p{L}\p{N}]++[\r\n]*+
+//! |\s++$
+//! |\s*[\r\n]
+//! |\s+(?!\S)
+//! |\s
+//! ```
+//!
+//! Where a pattern looks ahead or falls back, the automaton cuts at once and takes the cut back if it proves wrong.
+
+use crate::facts::tokens::class::Class;
+
+/// A state (lower five bits) and what the step into it does to the list of cuts.
+type Step = u8;
+
+/// Cut before the character read.
+const CUT: Step = 1 << 5;
+/// Take the last cut back; before [`CUT`], if both.
+const UNCUT: Step = 1 << 6;
+/// Take the last two cuts back.
+const UNCUT_TWO: Step = 2 << 6;
+
+/// The pattern of o200k_base.
+pub static O200K_BASE: Automaton = Pattern { by_case: true }.automaton();
+/// The pattern of cl100k_base.
+pub static CL100K_BASE: Automaton = Pattern { by_case: false }.automaton();
+
+/// All steps of a pattern.
+pub struct Automaton {
+    /// By class of the character read, by last step.
+    next: [[Step; 256]; 32],
+    /// What to do at the end of the text, by last step.
+    end: [Step; 256],
+}
+
+/// Where an automaton stands: its last step, as wide as the innermost loop wants it.
+#[derive(Clone, Copy)]
+pub struct Position(usize);
+
+impl Position {
+    /// Before the first character, which will be cut from nothing.
+    pub const START: Self = Self(State::Complete as usize);
+
+    /// How many cuts the step takes back: 0, 1 or 2.
+    pub fn uncuts(self) -> usize {
+        self.0 >> 6
+    }
+
+    /// Whether the step then cuts before the character read: 0 or 1.
+    pub fn cuts(self) -> usize {
+        self.0 >> 5 & 1
+    }
+}
+
+impl Automaton {
+    /// Reads a character of a class.
+    #[inline(always)]
+    pub fn next(&self, class: u8, position: Position) -> Position {
+        Position(usize::from(self.next[usize::from(class % 32)][position.0 % 256]))
+    }
+
+    /// Reads the end of the text.
+    pub fn end(&self, position: Position) -> Position {
+        Position(usize::from(self.end[position.0 % 256]))
+    }
+}
+
+/// What the open piece is so far. "Cut off" means that the cut before it may be taken back.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum State {
+    /// Nothing can be added to it.
+    Complete,
+    /// A word with a lower-case letter: only such and caseless ones may follow.
+    Word,
+    /// A word of capitals.
+    Capitals,
+    /// A word of capitals and caseless letters that ends in a caseless one.
+    Caseless,
+    /// Capitals, cut off from such a word, to which they belong if a lower-case or caseless letter follows.
+    CapitalsCutOff,
+    /// An apostrophe where a contraction may begin; by case, cut off from the word of which that would be a part.
+    Apostrophe,
+    /// `'r` or `'v`, cut off like the apostrophe.
+    ApostropheLowerR,
+    /// `'R` or `'V`.
+    ApostropheUpperR,
+    /// `'l`.
+    ApostropheLowerL,
+    /// `'L`.
+    ApostropheUpperL,
+    /// One digit.
+    Digit,
+    /// Two digits.
+    Digits,
+    /// One symbol.
+    Symbol,
+    /// Several symbols, or U+0020 and symbols.
+    Symbols,
+    /// Symbols and line breaks.
+    SymbolsBreak,
+    /// White space that ends in a line break.
+    Break,
+    /// U+0020.
+    Blank,
+    /// Another character of white space.
+    Space,
+    /// U+0020, cut off from white space.
+    Blanks,
+    /// Another character of white space, cut off from white space.
+    Spaces,
+    /// U+0020, cut off from a line break, to which it belongs if another one follows.
+    LineBlank,
+    /// Another character of white space, cut off from a line break.
+    LineSpace,
+    /// U+0020, cut off from white space that is cut off from a line break.
+    LineBlanks,
+    /// Another character of white space, cut off from white space that is cut off from a line break.
+    LineSpaces,
+}
+
+macro_rules! lower {
+    () => {
+        Class::Lower | Class::LowerS | Class::LowerR | Class::LowerL | Class::LowerE
+    };
+}
+
+macro_rules! upper {
+    () => {
+        Class::Upper | Class::UpperS | Class::UpperR | Class::UpperL | Class::UpperE
+    };
+}
+
+macro_rules! caseless {
+    () => {
+        Class::Caseless | Class::Mark
+    };
+}
+
+macro_rules! symbol {
+    () => {
+        Class::Symbol | Class::Slash | Class::Apostrophe
+    };
+}
+
+macro_rules! blank {
+    () => {
+        State::Blank | State::Blanks | State::LineBlank | State::LineBlanks
+    };
+}
+
+macro_rules! space {
+    () => {
+        State::Space | State::Spaces | State::LineSpace | State::LineSpaces
+    };
+}
+
+/// What distinguishes the two patterns.
+struct Pattern {
+    /// Whether words are divided by case. The pattern that does it (o200k_base) also counts marks among the letters,
+    /// adds slashes to line breaks after symbols, makes a contraction part of its word, and cuts white space after its
+    /// last line break even where the text ends.
+    by_case: bool,
+}
+
+impl Pattern {
+    const fn automaton(&self) -> Automaton {
+        let mut automaton = Automaton { next: [[0; 256]; 32], end: [0; 256] };
+        let mut state = 0;
+        while state < STATES.len() {
+            // What the last step did to the cuts does not matter any more.
+            let mut step = STATES[state] as usize;
+            while step < 256 {
+                let mut class = 0;
+                while class < CLASSES.len() {
+                    automaton.next[CLASSES[class] as usize][step] = self.step(STATES[state], CLASSES[class]);
+                    class += 1;
+                }
+                automaton.end[step] = self.end(STATES[state]);
+                step += 32;
+            }
+            state += 1;
+        }
+        automaton
+    }
+
+    const fn step(&self, state: State, class: Class) -> Step {
+        use State::*;
+        let class = self.seen(class);
+        let first = self.first(class) as Step;
+        match (state, class) {
+            (Word, lower!() | caseless!()) | (Capitals | Caseless, lower!()) => Word as Step,
+            (Capitals, upper!()) => Capitals as Step,
+            (Capitals | Caseless, caseless!()) => Caseless as Step,
+            (Caseless, upper!()) => CapitalsCutOff as Step | CUT,
+            (CapitalsCutOff, upper!()) => CapitalsCutOff as Step,
+            (CapitalsCutOff, lower!()) => Word as Step | UNCUT,
+            (CapitalsCutOff, caseless!()) => Caseless as Step | UNCUT,
+            (Word | Capitals | Caseless | CapitalsCutOff, Class::Apostrophe) => Apostrophe as Step | CUT,
+
+            (Apostrophe, Class::LowerS | Class::UpperS)
+            | (ApostropheLowerR | ApostropheUpperR, Class::LowerE | Class::UpperE)
+            | (ApostropheLowerL | ApostropheUpperL, Class::LowerL | Class::UpperL) => self.contraction(),
+            (Apostrophe, Class::LowerR) => ApostropheLowerR as Step,
+            (Apostrophe, Class::UpperR) => ApostropheUpperR as Step,
+            (Apostrophe, Class::LowerL) => ApostropheLowerL as Step,
+            (Apostrophe, Class::UpperL) => ApostropheUpperL as Step,
+            (ApostropheLowerR | ApostropheLowerL, _) => self.step(Word, class),
+            (ApostropheUpperR | ApostropheUpperL, _) => self.step(Capitals, class),
+
+            (Digit, Class::Number) => Digits as Step,
+            (Digits, Class::Number) => Complete as Step,
+
+            (Symbol | Apostrophe, lower!() | upper!() | caseless!()) => first,
+            (Symbol | Apostrophe | Symbols, symbol!()) | (Symbols, Class::Mark) => Symbols as Step,
+            (Symbol | Apostrophe | Symbols | SymbolsBreak, Class::Newline) => SymbolsBreak as Step,
+            (SymbolsBreak, Class::Slash) => SymbolsBreak as Step,
+
+            // The last character of white space goes to the word or, if it is U+0020, to the symbols that follow.
+            (blank!() | space!(), lower!() | upper!() | caseless!()) => first,
+            (blank!(), symbol!()) => Symbols as Step,
+            (Blank | Space, Class::Blank) => Blanks as Step | CUT,
+            (Blank | Space, Class::Space) => Spaces as Step | CUT,
+            (Blanks | Spaces, Class::Blank) => Blanks as Step | UNCUT | CUT,
+            (Blanks | Spaces, Class::Space) => Spaces as Step | UNCUT | CUT,
+            (Blank | Space | Break, Class::Newline) => Break as Step,
+            (Blanks | Spaces, Class::Newline) => Break as Step | UNCUT,
+
+            (Break, Class::Blank) => LineBlank as Step | CUT,
+            (Break, Class::Space) => LineSpace as Step | CUT,
+            (LineBlank | LineSpace, Class::Blank) => LineBlanks as Step | CUT,
+            (LineBlank | LineSpace, Class::Space) => LineSpaces as Step | CUT,
+            (LineBlanks | LineSpaces, Class::Blank) => LineBlanks as Step | UNCUT | CUT,
+            (LineBlanks | LineSpaces, Class::Space) => LineSpaces as Step | UNCUT | CUT,
+            (LineBlank | LineSpace, Class::Newline) => Break as Step | UNCUT,
+            (LineBlanks | LineSpaces, Class::Newline) => Break as Step | UNCUT_TWO,
+
+            _ => first | CUT,
+        }
+    }
+
+    /// White space at the end of the text is not cut; by case, only after its last line break.
+    const fn end(&self, state: State) -> Step {
+        match state {
+            State::Blanks | State::Spaces => UNCUT,
+            State::LineBlank | State::LineSpace if !self.by_case => UNCUT,
+            State::LineBlanks | State::LineSpaces if self.by_case => UNCUT,
+            State::LineBlanks | State::LineSpaces => UNCUT_TWO,
+            _ => 0,
+        }
+    }
+
+    /// The class as the pattern sees it.
+    const fn seen(&self, class: Class) -> Class {
+        match class {
+            _ if self.by_case => class,
+            Class::Upper | Class::Caseless => Class::Lower,
+            Class::UpperS => Class::LowerS,
+            Class::UpperR => Class::LowerR,
+            Class::UpperL => Class::LowerL,
+            Class::UpperE => Class::LowerE,
+            Class::Slash | Class::Mark => Class::Symbol,
+            _ => class,
+        }
+    }
+
+    /// The state after the first character of a piece; also after the first letter of a word that something precedes.
+    const fn first(&self, class: Class) -> State {
+        match class {
+            lower!() => State::Word,
+            upper!() => State::Capitals,
+            caseless!() => State::Caseless,
+            Class::Number => State::Digit,
+            Class::Apostrophe if !self.by_case => State::Apostrophe,
+            symbol!() => State::Symbol,
+            Class::Blank => State::Blank,
+            Class::Space => State::Space,
+            Class::Newline => State::Break,
+        }
+    }
+
+    const fn contraction(&self) -> Step {
+        if self.by_case { State::Complete as Step | UNCUT } else { State::Complete as Step }
+    }
+}
+
+const STATES: [State; 24] = {
+    use State::*;
+    [
+        Complete,
+        Word,
+        Capitals,
+        Caseless,
+        CapitalsCutOff,
+        Apostrophe,
+        ApostropheLowerR,
+        ApostropheUpperR,
+        ApostropheLowerL,
+        ApostropheUpperL,
+        Digit,
+        Digits,
+        Symbol,
+        Symbols,
+        SymbolsBreak,
+        Break,
+        Blank,
+        Space,
+        Blanks,
+        Spaces,
+        LineBlank,
+        LineSpace,
+        LineBlanks,
+        LineSpaces,
+    ]
+};
+
+const CLASSES: [Class; 19] = {
+    use Class::*;
+    [
+        Symbol, Slash, Apostrophe, Lower, LowerS, LowerR, LowerL, LowerE, Upper, UpperS, UpperR, UpperL, UpperE,
+        Caseless, Mark, Number, Blank, Space, Newline,
+    ]
+};

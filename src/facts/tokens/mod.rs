@@ -1,0 +1,82 @@
+//! Token counts, exact for the two published vocabularies: text is split into pieces by the vocabulary's pattern, and
+//! the bytes of each piece are merged to tokens.
+//!
+//! Almost every piece has been seen before, so nearly all the time goes into splitting ([`splitter`]) and looking up
+//! ([`cache`]).
+
+pub(crate) mod automaton;
+pub(crate) mod cache;
+mod character;
+mod class;
+pub(crate) mod merges;
+pub(crate) mod piece;
+pub(crate) mod splitter;
+
+use crate::facts::tokens::cache::{Cache, Key};
+use crate::facts::tokens::merges::Merges;
+use crate::facts::tokens::splitter::Splitter;
+
+/// A published vocabulary with its splitting pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Vocabulary {
+    /// `o200k_base`: GPT-4o and later.
+    O200kBase,
+    /// `cl100k_base`: GPT-4, GPT-3.5.
+    Cl100kBase,
+}
+
+/// Counts tokens. It remembers pieces of text (2 MiB of them), so it pays to keep one per thread.
+///
+/// Names of special tokens (`<|endoftext|>`) are ordinary text.
+///
+/// Counts add up, `count(a + b) == count(a) + count(b)`, if `a` ends in a line break and `b` begins with a character
+/// other than white space and `/`, or with white space that holds no line break before such a character or a `/`. So
+/// any two lines may be counted apart of which the second begins with a number, indented or not, whatever the first one
+/// is. Elsewhere counts need not add up: several line breaks are often one token, o200k_base may join a `/` to the line
+/// break before it, and cl100k_base joins white space that ends the text to the line break before it.
+pub struct Counter {
+    splitter: Splitter,
+    merges: &'static Merges,
+    cache: Cache,
+}
+
+impl Counter {
+    /// A counter for a vocabulary. The first one in the process reads the vocabulary (some milliseconds).
+    pub fn new(vocabulary: Vocabulary) -> Self {
+        let (pattern, merges) = match vocabulary {
+            Vocabulary::O200kBase => (&automaton::O200K_BASE, &merges::O200K_BASE),
+            Vocabulary::Cl100kBase => (&automaton::CL100K_BASE, &merges::CL100K_BASE),
+        };
+        Self { splitter: Splitter::new(pattern), merges, cache: Cache::new() }
+    }
+
+    /// Tokens of a text.
+    pub fn count(&mut self, text: &str) -> u64 {
+        let Self { splitter, merges, cache } = self;
+        let bytes = text.as_bytes();
+        let mut count = 0;
+        splitter.split(text, |start, end| {
+            let known = Key::quick(bytes, start, end).and_then(|key| cache.get(key));
+            count += known.unwrap_or_else(|| count_piece(merges, cache, &bytes[start..end]));
+        });
+        count
+    }
+
+    /// Tokens of bytes that should be UTF-8. What is not becomes U+FFFD, as in [`String::from_utf8_lossy`].
+    pub fn count_bytes(&mut self, bytes: &[u8]) -> u64 {
+        match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => self.count(text),
+            Err(_) => self.count(&String::from_utf8_lossy(bytes)),
+        }
+    }
+}
+
+#[inline(never)]
+fn count_piece(merges: &Merges, cache: &mut Cache, piece: &[u8]) -> u64 {
+    let Some(key) = Key::new(piece) else { return piece::count(merges, piece) };
+    cache.get(key).unwrap_or_else(|| {
+        let count = piece::count(merges, piece);
+        cache.put(key, count);
+        count
+    })
+}

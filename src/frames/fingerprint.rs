@@ -1,0 +1,178 @@
+//! What rules R1 to R7 read: endpoints, tools and the whole, each summed up from recorded responses. Every figure is
+//! weighted by one over the share that was recorded.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::stats::FollowUpCount;
+use crate::logs::trace::Millis;
+
+/// One endpoint over a window (Paper 2, "Per-endpoint fingerprint").
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Endpoint class as it was recorded.
+    pub endpoint: String,
+    /// The name by which a configuration must call it; none when only a pseudonym is known.
+    pub key: Option<String>,
+    /// Events recorded.
+    pub events: u64,
+    /// Responses that they stand for.
+    pub calls: f64,
+    /// Mean bytes of a response.
+    pub bytes_mean: f64,
+    /// Most frequent shape, `unknown` left out; of equals the first by name. None if all are unknown.
+    pub shape_dominant: Option<String>,
+    /// Share of each shape, by name.
+    pub shape_mix: Vec<(String, f64)>,
+    /// Shannon entropy of the mix in bits.
+    pub format_entropy: f64,
+    /// Responses whose content the same context and partition was shown before.
+    pub repeats: f64,
+    /// Events among them.
+    pub repeat_events: u64,
+    /// 90th percentile of the LRU stack distance of the repeats: distinct other bodies since the last showing.
+    pub repeat_distance_p90: Option<u64>,
+    /// The three most frequent inner formats, most frequent first, of equals the first by name.
+    pub inner_formats_top3: Vec<String>,
+    /// Mean columns of responses that are Markdown tables.
+    pub columns_mean: Option<f64>,
+    /// Mean rows of the same.
+    pub rows_mean: Option<f64>,
+    /// Mean key stability of responses that are arrays of objects.
+    pub key_stability_mean: Option<f64>,
+    /// First response.
+    pub first_ms: Millis,
+    /// Last response.
+    pub last_ms: Millis,
+    /// Sessions in which it was called.
+    pub sessions: u64,
+    /// Tokens by layer.
+    pub tokens: LayerTokens,
+    /// Responses that were fetched ahead.
+    pub prefetches: u64,
+    /// Of these, used afterwards.
+    pub prefetches_cited: u64,
+}
+
+impl Fingerprint {
+    /// Share of responses that repeat an earlier one of their context and partition.
+    pub fn dup_rate(&self) -> f64 {
+        if self.calls > 0.0 { self.repeats / self.calls } else { 0.0 }
+    }
+}
+
+/// Tokens as they are and as sent, by the layer that decided. Nothing is clamped: a response may have grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayerTokens {
+    /// Tokens as they are.
+    pub baseline: [f64; 4],
+    /// Tokens sent.
+    pub sent: [f64; 4],
+}
+
+impl LayerTokens {
+    /// Adds another one.
+    pub fn absorb(&mut self, other: &Self) {
+        for layer in 0..4 {
+            self.baseline[layer] += other.baseline[layer];
+            self.sent[layer] += other.sent[layer];
+        }
+    }
+
+    /// Tokens as they are, over all layers.
+    pub fn total(&self) -> f64 {
+        self.baseline.iter().sum()
+    }
+
+    /// Saved by L0, of all tokens (Paper 2, "Reporting rule"); none without tokens.
+    pub fn dedup(&self) -> Option<f64> {
+        share(self.baseline[0] - self.sent[0], self.total())
+    }
+
+    /// Saved by L1 and L2, of the tokens of responses that missed L0.
+    pub fn encoder(&self) -> Option<f64> {
+        let saved = self.baseline[1] - self.sent[1] + self.baseline[2] - self.sent[2];
+        share(saved, self.total() - self.baseline[0])
+    }
+
+    /// Saved by all layers, of all tokens.
+    pub fn combined(&self) -> Option<f64> {
+        share(self.total() - self.sent.iter().sum::<f64>(), self.total())
+    }
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// Sizes of the responses of one tool, and how well the planner foresaw them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolCosts {
+    /// Tool as it was recorded.
+    pub tool: String,
+    /// The name by which a configuration must call it; none when only a pseudonym is known.
+    pub key: Option<String>,
+    /// Events recorded.
+    pub events: u64,
+    /// Responses that they stand for.
+    pub calls: f64,
+    /// Median bytes of a response.
+    pub bytes_p50: u64,
+    /// 85th percentile of the same.
+    pub bytes_p85: u64,
+    /// 99th percentile of the same.
+    pub bytes_p99: u64,
+    /// Responses whose cost was predicted.
+    pub predictions: u64,
+    /// Of these, with 130 % or more of the prediction.
+    pub overruns: u64,
+    /// Responses fetched ahead.
+    pub prefetches: u64,
+    /// Of these, looked at by the citation pass.
+    pub prefetches_judged: u64,
+    /// Of these, used afterwards.
+    pub prefetches_cited: u64,
+}
+
+/// The whole of what was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventProfile {
+    /// Events recorded.
+    pub events: u64,
+    /// Responses that they stand for.
+    pub calls: f64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Contexts (session and chain), each with all of its partitions.
+    pub contexts: u64,
+    /// Partitions of all contexts in which something was recorded.
+    pub partitions: u64,
+    /// Compactions: the largest partition number of each context, added up.
+    pub compactions: u64,
+    /// 25th percentile of the bytes of a response; none without events.
+    pub bytes_p25: Option<u64>,
+    /// Responses that are nested objects and whose depth is known.
+    pub nested: u64,
+    /// 95th percentile of their depth.
+    pub nested_depth_p95: Option<u64>,
+    /// Agent variants by which the sessions were classified, with the number of sessions.
+    pub agent_variants: Vec<(String, u64)>,
+    /// Tokens by layer.
+    pub tokens: LayerTokens,
+    /// First and last response; none without events.
+    pub span_ms: Option<(Millis, Millis)>,
+}
+
+/// Everything that rules R1 to R7 read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The whole.
+    pub profile: EventProfile,
+    /// Endpoints, by name.
+    pub endpoints: Vec<Fingerprint>,
+    /// Tools, by name.
+    pub tools: Vec<ToolCosts>,
+    /// Names of the tools in the follow-ups, by symbol: those of a configuration where they are known.
+    pub names: Vec<String>,
+    /// Follow-ups.
+    pub follow_ups: Vec<FollowUpCount>,
+}

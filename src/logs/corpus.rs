@@ -1,0 +1,57 @@
+//! All that was read: the rows of every file, with one table of names.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::id::Id;
+use crate::base::names::Names;
+use crate::logs::trace::{Counters, FileTrace, Rows};
+
+/// Where the rows of a file came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// Pseudonym of the canonical path.
+    pub key: Id,
+    /// The path, while the file is on disk; for standard input `-`.
+    pub path: Option<PathBuf>,
+    /// Size in bytes when it was last read.
+    pub bytes: u64,
+    /// What was counted.
+    pub counters: Arc<Counters>,
+}
+
+impl Source {
+    /// Whether the file holds session records at all. A journal or a prompt history is a sidecar, not a session log.
+    /// A file without any record (empty, or all damaged) is not called one either.
+    pub fn is_sidecar(&self) -> bool {
+        self.counters.records > 0 && self.counters.known_records == 0
+    }
+}
+
+/// One file's rows.
+#[derive(Clone, Debug, Default)]
+pub struct SourceRows {
+    /// Where they came from.
+    pub source: Source,
+    /// The rows; symbols refer to [`Corpus::names`].
+    pub rows: Rows,
+}
+
+/// Every file that was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Corpus {
+    /// Tools, models, versions.
+    pub names: Names,
+    /// Files, sorted by path; those that are no longer on disk last, by key.
+    pub files: Vec<SourceRows>,
+}
+
+impl Corpus {
+    /// Adds a file that was read.
+    pub fn push(&mut self, source: Source, trace: FileTrace) {
+        let names = self.names.absorb(&trace.names);
+        let mut rows = Rows::default();
+        rows.append(trace.rows, &names, &Counters::default());
+        self.files.push(SourceRows { source, rows });
+    }
+}

@@ -1,0 +1,267 @@
+//! What happened: every session, chain, message and call once, in order, whatever copies the logs hold.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::id::Id;
+use crate::base::names::Sym;
+use crate::base::showing::Showing;
+use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, is_within};
+
+/// One tool call.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Call {
+    /// The `tool_use` id.
+    pub id: Id,
+    /// Tool name.
+    pub tool: Sym,
+    /// Index into [`History::chains`].
+    pub chain: u32,
+    /// Number of the API message within its chain; calls of one step were made in parallel.
+    pub step: u32,
+    /// Number of the context partition within its chain.
+    pub partition: u32,
+    /// Number of the turn within its chain: it rises where a person wrote something between two calls.
+    pub turn: u32,
+    /// When it was asked.
+    pub ts: Millis,
+    /// From the record of the call to the record of the result; includes waiting for permission.
+    pub latency_ms: Option<u32>,
+    /// How it ended.
+    pub status: Status,
+    /// What came back.
+    pub kind: ResultKind,
+    /// Code points of the text that came back.
+    pub chars: u32,
+    /// Bytes of the same.
+    pub bytes: u32,
+    /// Name of the same.
+    pub body: Id,
+    /// Number of its [`crate::base::body_shape::BodyShape`].
+    pub shape: u8,
+    /// Length of the input as JSON, in bytes.
+    pub input_bytes: u32,
+    /// Endpoint class.
+    pub endpoint: Sym,
+    /// Pseudonym of the file that it names.
+    pub path: Id,
+    /// Its name in telemetry and hints.
+    pub handle: Handle,
+    /// How the result shows the text of files, as far as the input tells.
+    pub showing: Showing,
+}
+
+impl Call {
+    /// When its result came; when it was asked, if that is not known.
+    pub fn answered_at(&self) -> Millis {
+        if self.ts == NO_TIME { NO_TIME } else { self.ts.saturating_add(self.latency_ms.unwrap_or(0).into()) }
+    }
+
+    /// Whether the tool ran and answered, well or badly: only then do size and latency tell something about it.
+    pub fn ran(&self) -> bool {
+        matches!(self.status, Status::Ok | Status::Error)
+    }
+}
+
+/// A main thread or a subagent: what one reader has in its context.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chain {
+    /// Index into [`History::sessions`].
+    pub session: u32,
+    /// Subagent id, the root record of an inline side chain, or none on the main thread.
+    pub agent: Id,
+    /// Where it was recorded.
+    pub place: Place,
+    /// Its calls in [`History::calls`].
+    pub calls: Range<usize>,
+    /// Compactions, each once: the number of the partition that begins behind it, in order. One behind the last call
+    /// has a number that no call has.
+    pub compactions: Vec<u32>,
+}
+
+/// A session: a main thread and its subagents.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Session {
+    /// Pseudonym of `sessionId`.
+    pub id: Id,
+    /// Pseudonym of the directory it began in.
+    pub project: Id,
+    /// Pseudonym of that directory's name.
+    pub project_name: Id,
+    /// Latest client version.
+    pub version: Sym,
+    /// First record.
+    pub ts_first: Millis,
+    /// Last record.
+    pub ts_last: Millis,
+}
+
+/// One API message, over all copies of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Message {
+    /// `message.id`, or what stands for it.
+    pub id: Id,
+    /// Model.
+    pub model: Sym,
+    /// Index into [`History::sessions`].
+    pub session: u32,
+    /// Earliest record.
+    pub ts: Millis,
+    /// Per-field maximum over the copies.
+    pub usage: Usage,
+    /// False for records that are no API call: `<synthetic>` ones, and those without usage.
+    pub billed: bool,
+    /// Subagent that asked for it; none on the main thread and in side chains without an id.
+    pub agent: Id,
+    /// Where it was recorded; the output of [`Place::Progress`] is unknown.
+    pub place: Place,
+    /// Whether a `stop_reason` arrived; otherwise output is a lower bound.
+    pub finished: bool,
+}
+
+/// A tool result that a micro-compaction cleared from its chain's context.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Eviction {
+    /// Index into [`History::chains`].
+    pub chain: u32,
+    /// Index into [`History::calls`] of the first call made after the eviction (or the end of the chain).
+    pub before: usize,
+    /// The call whose result was cleared.
+    pub call: usize,
+}
+
+/// What was merged or set aside while the copies became one history.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Merged {
+    /// Records of a message beyond its first.
+    pub duplicate_message: u64,
+    /// Copies of a call beyond the one that counts.
+    pub duplicate_call: u64,
+    /// Calls in progress records of subagents that have a better record.
+    pub superseded_progress: u64,
+    /// Results whose call is nowhere in the input.
+    pub orphan_result: u64,
+    /// Files that are no session logs.
+    pub sidecar_files: u64,
+}
+
+/// The whole history.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct History {
+    /// Sessions, by id.
+    pub sessions: Vec<Session>,
+    /// Chains, by session, then main thread first, then by agent id.
+    pub chains: Vec<Chain>,
+    /// Calls, chain by chain in order.
+    pub calls: Vec<Call>,
+    /// Messages, by id.
+    pub messages: Vec<Message>,
+    /// Evictions, in order.
+    pub evictions: Vec<Eviction>,
+    /// What was merged.
+    pub merged: Merged,
+}
+
+impl History {
+    /// The session of a call.
+    pub fn session_of(&self, call: &Call) -> &Session {
+        &self.sessions[self.chains[call.chain as usize].session as usize]
+    }
+
+    /// Gives every call of a tool another tool's name.
+    pub fn rename_tool(&mut self, old: Sym, new: Sym) {
+        for call in self.calls.iter_mut().filter(|call| call.tool == old) {
+            call.tool = new;
+            if call.endpoint == old {
+                call.endpoint = new;
+            }
+        }
+    }
+
+    /// First and last timestamp of all sessions.
+    pub fn span(&self) -> Option<(Millis, Millis)> {
+        let known = || self.sessions.iter().filter(|session| session.ts_first != NO_TIME);
+        Some((known().map(|s| s.ts_first).min()?, known().map(|s| s.ts_last).max()?))
+    }
+
+    /// Keeps what lies in the window: calls and messages by their own time (those without one stay only in an open
+    /// window), chains and sessions with something left, compactions between calls that are left.
+    #[must_use]
+    pub fn within(mut self, window: &Range<Millis>) -> Self {
+        if *window == (Millis::MIN..Millis::MAX) {
+            return self;
+        }
+        let keep: Vec<bool> = self.calls.iter().map(|call| is_within(window, call.ts)).collect();
+        let place = places(&keep);
+        let mut kept = keep.iter();
+        self.calls.retain(|_| kept.next() == Some(&true));
+        for chain in &mut self.chains {
+            chain.calls = place[chain.calls.start]..place[chain.calls.end];
+            // A message that is written across a compaction has calls on both sides: the order is that of messages.
+            let partitions = || self.calls[chain.calls.clone()].iter().map(|call| call.partition);
+            let (first, last) = (partitions().min().unwrap_or(0), partitions().max().unwrap_or(0));
+            chain.compactions.retain(|opened| (first + 1..=last).contains(opened));
+        }
+        self.evictions.retain(|eviction| keep[eviction.call]);
+        for eviction in &mut self.evictions {
+            eviction.before = place[eviction.before];
+            eviction.call = place[eviction.call];
+        }
+        self.messages.retain(|message| is_within(window, message.ts));
+        self.drop_empty();
+        self
+    }
+
+    /// The calls of the chosen sessions, and where each stood. Messages and evictions stay behind.
+    #[must_use]
+    pub fn of_sessions(&self, chosen: &[bool]) -> (Self, Vec<usize>) {
+        let is_chosen = |call: &Call| chosen[self.chains[call.chain as usize].session as usize];
+        let places_of: Vec<usize> = (0..self.calls.len()).filter(|&call| is_chosen(&self.calls[call])).collect();
+        let place = places(&self.calls.iter().map(is_chosen).collect::<Vec<_>>());
+        let chain = |chain: &Chain| Chain { calls: place[chain.calls.start]..place[chain.calls.end], ..chain.clone() };
+        let mut part = Self {
+            sessions: self.sessions.clone(),
+            chains: self.chains.iter().map(chain).collect(),
+            calls: places_of.iter().map(|&call| self.calls[call]).collect(),
+            ..Self::default()
+        };
+        part.drop_empty();
+        (part, places_of)
+    }
+
+    /// Drops chains without calls and sessions without chains and messages; spans are those of what is left.
+    fn drop_empty(&mut self) {
+        let keep: Vec<bool> = self.chains.iter().map(|chain| !chain.calls.is_empty()).collect();
+        let place = places(&keep);
+        let mut kept = keep.iter();
+        self.chains.retain(|_| kept.next() == Some(&true));
+        self.calls.iter_mut().for_each(|call| call.chain = place[call.chain as usize] as u32);
+        self.evictions.iter_mut().for_each(|eviction| eviction.chain = place[eviction.chain as usize] as u32);
+        let mut spans: Vec<Option<(Millis, Millis)>> = vec![None; self.sessions.len()];
+        let of_calls = self.calls.iter().map(|call| (self.chains[call.chain as usize].session, call.ts));
+        for (session, ts) in of_calls.chain(self.messages.iter().map(|message| (message.session, message.ts))) {
+            let (first, last) = spans[session as usize].get_or_insert((ts, ts));
+            (*first, *last) = ((*first).min(ts), (*last).max(ts));
+        }
+        let place = places(&spans.iter().map(Option::is_some).collect::<Vec<bool>>());
+        let sessions = std::mem::take(&mut self.sessions).into_iter().zip(spans);
+        let spanned = sessions.filter_map(|(session, span)| Some((session, span?)));
+        self.sessions =
+            spanned.map(|(session, (ts_first, ts_last))| Session { ts_first, ts_last, ..session }).collect();
+        self.chains.iter_mut().for_each(|chain| chain.session = place[chain.session as usize] as u32);
+        self.messages.iter_mut().for_each(|message| message.session = place[message.session as usize] as u32);
+    }
+}
+
+/// Where each element goes when only those marked are kept; the last entry is their number.
+fn places(keep: &[bool]) -> Vec<usize> {
+    let mut kept = 0;
+    let mut places = Vec::with_capacity(keep.len() + 1);
+    for &keep in keep {
+        places.push(kept);
+        kept += usize::from(keep);
+    }
+    places.push(kept);
+    places
+}

@@ -1,0 +1,441 @@
+//! What the model was sent, and when: every request in order with its billed usage, and the blocks that each one added to
+//! the context. Sizes, hashes and positions; no text.
+//!
+//! This is the ground on which policies about a context are replayed (caching, compaction, trimming, tool lists).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::base::id::Id;
+use crate::base::names::{Names, Sym};
+use crate::base::tokenizer::VOCABULARIES;
+use crate::logs::timeline::window as timeline_window;
+use crate::logs::trace::{Millis, Place, Usage};
+
+/// No index.
+pub const NONE: u32 = u32::MAX;
+
+/// What a block is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum BlockKind {
+    /// Text that a person wrote.
+    Human = 0,
+    /// Text in a user record that no person wrote: reminders, expanded commands and skills, hook output.
+    Injected = 1,
+    /// The summary that stands for a compacted head.
+    Summary = 2,
+    /// Text of the model.
+    Text = 3,
+    /// Thinking of the model; its text may be empty in the log.
+    Thinking = 4,
+    /// A tool call.
+    ToolUse = 5,
+    /// A tool result.
+    ToolResult = 6,
+    /// An image or a document outside of a tool result.
+    Media = 7,
+}
+
+impl BlockKind {
+    const ALL: [Self; 8] = [
+        Self::Human,
+        Self::Injected,
+        Self::Summary,
+        Self::Text,
+        Self::Thinking,
+        Self::ToolUse,
+        Self::ToolResult,
+        Self::Media,
+    ];
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Whether the model wrote it.
+    pub fn is_output(self) -> bool {
+        matches!(self, Self::Text | Self::Thinking | Self::ToolUse)
+    }
+}
+
+/// One block of content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// What it is.
+    pub kind: BlockKind,
+    /// Code points of its text; of a tool call: of its input as compact JSON.
+    pub chars: u32,
+    /// UTF-8 bytes of the same text.
+    pub bytes: u32,
+    /// Tokens of the same text by vocabulary, in the order of [`VOCABULARIES`].
+    pub tokens: [u32; VOCABULARIES.len()],
+    /// Index into [`Timeline::calls`] for calls and results, else [`NONE`].
+    pub call: u32,
+    /// Whether the content was one string in the log, no list of parts.
+    pub is_string: bool,
+    /// `uuid` of the record that holds it; blocks of one record belong to one message.
+    pub record: Id,
+}
+
+impl Block {
+    /// Whether its tokens are known: a text has at least one in every vocabulary.
+    pub fn is_counted(&self) -> bool {
+        self.chars == 0 || self.tokens.iter().all(|&tokens| tokens > 0)
+    }
+}
+
+/// One tool call with its result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ToolCall {
+    /// The `tool_use` id.
+    pub id: Id,
+    /// Tool name.
+    pub tool: Sym,
+    /// Pseudonym of the file that the input names, its path normalised.
+    pub path: Id,
+    /// Index into [`Timeline::blocks`] of the call.
+    pub asked: u32,
+    /// Index into [`Timeline::blocks`] of the result, [`NONE`] if there is none.
+    pub answered: u32,
+    /// Whether the result is an error.
+    pub is_error: bool,
+    /// Bits: [`ToolCall::MARKDOWN`], [`ToolCall::WORKSPACE`].
+    pub file: u8,
+}
+
+impl ToolCall {
+    /// The file is named `*.md`.
+    pub const MARKDOWN: u8 = 1;
+    /// The file is `CLAUDE.md`, `AGENTS.md` or lies under `.claude/`.
+    pub const WORKSPACE: u8 = 2;
+}
+
+/// What happened between the request before and this one, one bit each.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Marks(pub u32);
+
+impl Marks {
+    /// A person wrote (policies.md 1.2: text in a user record that is neither meta nor a summary).
+    pub const HUMAN: Self = Self(1);
+    /// A record marked `isMeta`, or an expanded skill.
+    pub const META: Self = Self(1 << 1);
+    /// The context was compacted.
+    pub const COMPACTION: Self = Self(1 << 2);
+    /// Tool results were cleared.
+    pub const MICROCOMPACTION: Self = Self(1 << 3);
+    /// Another model than before in this chain.
+    pub const MODEL_CHANGE: Self = Self(1 << 4);
+    /// Another client version than before in this chain.
+    pub const VERSION_CHANGE: Self = Self(1 << 5);
+    /// The person interrupted.
+    pub const INTERRUPT: Self = Self(1 << 6);
+    /// The client was left and the session taken up again.
+    pub const RESUME: Self = Self(1 << 7);
+    /// The conversation went back to an earlier place.
+    pub const REWIND: Self = Self(1 << 8);
+    /// Plan mode was entered or left.
+    pub const PLAN_MODE: Self = Self(1 << 9);
+    /// `CLAUDE.md`, `AGENTS.md` or something under `.claude/` was written.
+    pub const WORKSPACE_EDIT: Self = Self(1 << 10);
+    /// A skill was called.
+    pub const SKILL: Self = Self(1 << 11);
+
+    /// Whether all bits of `other` are set.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Sets the bits of `other`.
+    pub fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// One request to the model and its answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// `message.id`.
+    pub id: Id,
+    /// Index into [`Timeline::chains`].
+    pub chain: u32,
+    /// Index into [`Timeline::segments`].
+    pub segment: u32,
+    /// Number of the turn within its chain: a turn begins where a person writes.
+    pub turn: u32,
+    /// Model.
+    pub model: Sym,
+    /// Client version.
+    pub version: Sym,
+    /// Time of the last user record before the answer, the best proxy for the start (policies.md F12).
+    pub start: Millis,
+    /// Time of the last record of the answer.
+    pub end: Millis,
+    /// Billed usage, per-field maximum over all copies.
+    pub usage: Usage,
+    /// What came into the context since the request before: indices into [`Timeline::blocks`].
+    pub inputs: Range<u32>,
+    /// What the model answered: follows `inputs` in [`Timeline::blocks`].
+    pub outputs: Range<u32>,
+    /// What happened since the request before.
+    pub marks: Marks,
+}
+
+impl Request {
+    /// Tokens of the context: uncached, written and read (policies.md F2).
+    pub fn context(&self) -> u64 {
+        self.usage.input + self.usage.cache_creation + self.usage.cache_read
+    }
+}
+
+/// What one reader is sent: a main thread or one subagent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chain {
+    /// Index into [`Timeline::sessions`].
+    pub session: u32,
+    /// Subagent, or none on the main thread.
+    pub agent: Id,
+    /// Where it was recorded.
+    pub place: Place,
+    /// Its requests in [`Timeline::requests`].
+    pub requests: Range<u32>,
+    /// Its segments in [`Timeline::segments`].
+    pub segments: Range<u32>,
+}
+
+/// Why a segment begins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum SegmentCause {
+    /// The chain begins.
+    Start = 0,
+    /// A compaction.
+    Compaction = 1,
+    /// The conversation went back to an earlier place.
+    Rewind = 2,
+    /// The context shrank by more than 500 tokens and nothing in the log says why.
+    Shrink = 3,
+}
+
+/// Requests whose contexts only grow.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Index into [`Timeline::chains`].
+    pub chain: u32,
+    /// Its requests in [`Timeline::requests`].
+    pub requests: Range<u32>,
+    /// Why it begins.
+    pub cause: SegmentCause,
+    /// The request whose whole context and answer are still in the context when the segment begins, or [`NONE`] if it
+    /// begins with nothing; always an earlier one. After a rewind that is an earlier request of the chain, where a chain is forked off one of
+    /// another chain. At a [`SegmentCause::Shrink`] it is the request before: something went, the log does not say what.
+    pub after: u32,
+}
+
+/// Who asked for a compaction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Trigger {
+    /// The client.
+    Auto = 0,
+    /// The person.
+    Manual = 1,
+    /// The log does not say.
+    Unknown = 2,
+}
+
+impl Trigger {
+    /// The trigger with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Auto, Self::Manual, Self::Unknown].get(usize::from(number)).copied()
+    }
+}
+
+/// A compaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Boundary {
+    /// `uuid` of the boundary record.
+    pub id: Id,
+    /// Index into [`Timeline::chains`].
+    pub chain: u32,
+    /// First request after it; the end of the chain's requests if there is none.
+    pub request: u32,
+    /// Who asked for it.
+    pub trigger: Trigger,
+    /// `preTokens`: tokens of the context before, as the client counted them.
+    pub pre_tokens: Option<u64>,
+    /// Block of the summary, or [`NONE`].
+    pub summary: u32,
+}
+
+/// A micro-compaction: results that were cleared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Clearing {
+    /// `uuid` of the boundary record.
+    pub id: Id,
+    /// Index into [`Timeline::chains`].
+    pub chain: u32,
+    /// First request after it.
+    pub request: u32,
+    /// `preTokens`: the client's estimate of the tokens in tool results before.
+    pub pre_tokens: Option<u64>,
+    /// `tokensSaved`.
+    pub tokens_saved: Option<u64>,
+    /// Calls whose results were cleared.
+    pub calls: Vec<Id>,
+}
+
+/// What an answer took up from its context.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum ReferenceKind {
+    /// The longest line of at least 20 characters of an edit's old text.
+    EditSource = 0,
+    /// A path in the input of a call that reads or edits a file.
+    ReadPath = 1,
+    /// Another path with a slash.
+    Path = 2,
+    /// Hexadecimal, 7 digits or more.
+    Hex = 3,
+    /// A UUID.
+    Uuid = 4,
+    /// A URL.
+    Url = 5,
+    /// A ticket (`ABC-123`).
+    Ticket = 6,
+    /// A name of 12 characters or more that mixes case, underscores or digits.
+    Symbol = 7,
+}
+
+impl ReferenceKind {
+    const ALL: [Self; 8] =
+        [Self::EditSource, Self::ReadPath, Self::Path, Self::Hex, Self::Uuid, Self::Url, Self::Ticket, Self::Symbol];
+
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Something that the model wrote at a request and that stood in its context before. Identifiers count where the model
+/// first writes them in a chain; edits always, also those whose source is nowhere (no sources).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reference {
+    /// What it is.
+    pub kind: ReferenceKind,
+    /// Index into [`Timeline::requests`] of the request that answered with it.
+    pub request: u32,
+    /// Index into [`Timeline::calls`], or [`NONE`] for text.
+    pub call: u32,
+    /// Earlier occurrences in [`Timeline::sources`], in the order of blocks: the first one and the latest. Blocks of the
+    /// whole chain count (and of the one that it was forked off), also those that a compaction took out of the context.
+    pub sources: Range<u32>,
+    /// Whether there were more than could be kept.
+    pub cut: bool,
+}
+
+/// One occurrence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Occurrence {
+    /// Index into [`Timeline::blocks`].
+    pub block: u32,
+    /// Where it ends, in code points from the start of the block's text.
+    pub end_chars: u32,
+}
+
+/// The words of one text, as hashes without order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Utterance {
+    /// Index into [`Timeline::blocks`]: a [`BlockKind::Human`] or a [`BlockKind::Text`].
+    pub block: u32,
+    /// Terms of the relevance filter (letters, digits and `_`), in [`Timeline::words`].
+    pub terms: Range<u32>,
+    /// Words of the keyword scorer (camelCase split as well), in [`Timeline::words`].
+    pub words: Range<u32>,
+}
+
+/// One word of an utterance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// XXH3-64 of the word in lower case.
+    pub hash: u64,
+    /// How often it occurs.
+    pub count: u16,
+    /// Where it first occurs, in steps of [`Word::STEP_CHARS`].
+    pub position: u8,
+}
+
+impl Word {
+    /// Code points per step of [`Word::position`].
+    pub const STEP_CHARS: usize = 500;
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Session {
+    /// Pseudonym of `sessionId`.
+    pub id: Id,
+    /// Pseudonym of the working directory: sessions of one directory may share a cached prefix.
+    pub project: Id,
+    /// First record that is no copy of another session's.
+    pub ts_first: Millis,
+}
+
+/// All requests of all sessions.
+#[derive(Clone, Default, Debug)]
+pub struct Timeline {
+    /// Tools, models, versions.
+    pub names: Names,
+    /// Sessions, by first record, then id.
+    pub sessions: Vec<Session>,
+    /// Chains: by session, main thread first, then by agent.
+    pub chains: Vec<Chain>,
+    /// Segments, chain by chain.
+    pub segments: Vec<Segment>,
+    /// Requests, chain by chain in order.
+    pub requests: Vec<Request>,
+    /// Blocks, request by request: what went in, then what came out.
+    pub blocks: Vec<Block>,
+    /// Calls, in the order of their asking blocks.
+    pub calls: Vec<ToolCall>,
+    /// Compactions.
+    pub boundaries: Vec<Boundary>,
+    /// Micro-compactions.
+    pub clearings: Vec<Clearing>,
+    /// What answers took up from their contexts, by request.
+    pub references: Vec<Reference>,
+    /// Where that stood before.
+    pub sources: Vec<Occurrence>,
+    /// Words of what people and the model wrote, by block.
+    pub utterances: Vec<Utterance>,
+    /// Those words.
+    pub words: Vec<Word>,
+    /// What was left out, by reason. Records: `attachment` (reminders of the client), `no_message`, `duplicate_record`,
+    /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
+    /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),
+    /// `compacted_before_sent`, `never_sent` (behind the last request). Blocks: `media_in_result`, `other_in_result`,
+    /// `other_block`; `orphan_result` is there, but without a call. `forgotten`: lines and identifiers whose places were
+    /// given up for room. `clock_backwards`: requests, kept in the order of the log, that began before the one before.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+impl Timeline {
+    /// Requests of a chain.
+    pub fn requests_of(&self, chain: u32) -> &[Request] {
+        let range = &self.chains[chain as usize].requests;
+        &self.requests[range.start as usize..range.end as usize]
+    }
+
+    /// Keeps the requests that began within the window, and what belongs to them. Blocks of requests before the window
+    /// are gone, so the first request of a chain that began earlier brings a context that nothing accounts for.
+    #[must_use]
+    pub fn within(self, window: &Range<Millis>) -> Self {
+        if *window == (Millis::MIN..Millis::MAX) { self } else { timeline_window::select(self, window) }
+    }
+
+    /// The session of a request.
+    pub fn session_of(&self, request: &Request) -> &Session {
+        &self.sessions[self.chains[request.chain as usize].session as usize]
+    }
+}

@@ -1,0 +1,181 @@
+//! What one file says for a timeline, as rows without text: its records in their order, with what each said, answered or
+//! did to the context.
+//!
+//! These rows are what the lake keeps of a file for [`crate::logs::timeline::requests::Timeline`].
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::base::id::Id;
+use crate::base::names::{Names, Sym};
+use crate::base::tokenizer::Tokens;
+use crate::logs::timeline::requests::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
+use crate::logs::trace::{ChainKey, Millis, Usage};
+
+/// What a record follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Parent {
+    /// Nothing: a conversation begins.
+    Nothing,
+    /// The nearest kept record above it: index into [`TimelineRows::records`].
+    Record(u32),
+    /// A record that does not stand before it in this file.
+    Outside(Id),
+    /// The log does not say.
+    Unknown,
+}
+
+/// What a record is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RecordKind {
+    /// Something for the model: a prompt, a result, a summary.
+    Said,
+    /// A part of an answer.
+    Answered(Answer),
+    /// A compaction.
+    Compacted {
+        /// Who asked for it.
+        trigger: Trigger,
+        /// `preTokens`.
+        pre_tokens: Option<u64>,
+    },
+    /// A micro-compaction.
+    Cleared {
+        /// `preTokens`.
+        pre_tokens: Option<u64>,
+        /// `tokensSaved`.
+        tokens_saved: Option<u64>,
+        /// Calls whose results went, in [`TimelineRows::cleared`].
+        calls: Range<u32>,
+    },
+    /// Nothing but its marks.
+    Noted,
+}
+
+/// The message that a record is a part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// `message.id`, or what stands for it.
+    pub message: Id,
+    /// Model.
+    pub model: Sym,
+    /// Usage as this record has it.
+    pub usage: Usage,
+    /// Whether it is an API call with usage; synthetic messages are none.
+    pub is_request: bool,
+}
+
+/// A record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordRow {
+    /// Its `uuid`, or none.
+    pub id: Id,
+    /// What it follows.
+    pub parent: Parent,
+    /// Index into [`TimelineRows::chains`].
+    pub chain: u32,
+    /// When it was written.
+    pub ts: Millis,
+    /// Client version.
+    pub version: Sym,
+    /// What it shows to have happened.
+    pub marks: Marks,
+    /// What it is.
+    pub kind: RecordKind,
+    /// Its blocks in [`TimelineRows::blocks`].
+    pub blocks: Range<u32>,
+}
+
+/// A block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRow {
+    /// See [`crate::logs::timeline::requests::Block::kind`].
+    pub kind: BlockKind,
+    /// See [`crate::logs::timeline::requests::Block::is_string`].
+    pub is_string: bool,
+    /// Whether a result is an error.
+    pub is_error: bool,
+    /// See [`crate::logs::timeline::requests::ToolCall::file`].
+    pub file: u8,
+    /// Code points.
+    pub chars: u32,
+    /// UTF-8 bytes.
+    pub bytes: u32,
+    /// Tokens by vocabulary.
+    pub tokens: Tokens,
+    /// `tool_use` id of a call or a result, else none.
+    pub call: Id,
+    /// Tool of a call.
+    pub tool: Sym,
+    /// Pseudonym of the file that a call names.
+    pub path: Id,
+}
+
+/// Something that the model wrote and that stood in its context before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReferenceRow {
+    /// What it is.
+    pub kind: ReferenceKind,
+    /// Index into [`TimelineRows::blocks`] of the block that holds it.
+    pub block: u32,
+    /// Where it stood, in [`TimelineRows::sources`], in the order of blocks.
+    pub sources: Range<u32>,
+    /// Whether places were left out.
+    pub cut: bool,
+}
+
+/// What a file says about a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionSpan {
+    /// Pseudonym of `sessionId`.
+    pub session: Id,
+    /// Pseudonym of the first `cwd`.
+    pub project: Id,
+    /// First record.
+    pub ts_first: Millis,
+}
+
+/// The rows of one file.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct TimelineRows {
+    /// Chains, in order of first sight.
+    pub chains: Vec<ChainKey>,
+    /// Sessions, in order of first sight.
+    pub sessions: Vec<SessionSpan>,
+    /// Records, in order.
+    pub records: Vec<RecordRow>,
+    /// Their blocks.
+    pub blocks: Vec<BlockRow>,
+    /// Calls whose results were cleared.
+    pub cleared: Vec<Id>,
+    /// What answers took up from their contexts, in the order of blocks.
+    pub references: Vec<ReferenceRow>,
+    /// Where that stood; blocks are those of this file.
+    pub sources: Vec<Occurrence>,
+    /// Words of what people and the model wrote, by block of this file.
+    pub utterances: Vec<Utterance>,
+    /// Those words.
+    pub words: Vec<Word>,
+    /// What was left out, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+impl TimelineRows {
+    /// Whether a record stands for the compaction whose boundary is missing before the summary that follows it.
+    pub fn is_made_up(&self, record: usize) -> bool {
+        let [compaction, summary] = [record, record + 1].map(|at| self.records.get(at));
+        let (Some(compaction), Some(summary)) = (compaction, summary) else { return false };
+        let is_nameless = matches!(compaction.kind, RecordKind::Compacted { .. }) && !compaction.id.is_some();
+        let mut blocks = self.blocks[summary.blocks.start as usize..summary.blocks.end as usize].iter();
+        is_nameless && summary.chain == compaction.chain && blocks.any(|block| block.kind == BlockKind::Summary)
+    }
+}
+
+/// The rows of one file with what their symbols mean.
+#[derive(Clone, Default, Debug)]
+pub struct FileTimeline {
+    /// Tools, models, versions.
+    pub names: Names,
+    /// The rows.
+    pub rows: TimelineRows,
+}

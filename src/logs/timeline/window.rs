@@ -1,0 +1,145 @@
+//! A part of a timeline: the requests of a window of time, with everything renumbered that refers to them.
+
+use std::ops::Range;
+
+use crate::logs::timeline::requests::{NONE, Occurrence, Request, Timeline};
+use crate::logs::trace::{Millis, is_within};
+
+/// Keeps the requests that began within the window, and what belongs to them.
+pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
+    let kept = |request: &Request| is_within(window, request.start);
+    let requests = Places::of(from.requests.iter().map(kept));
+    let mut blocks = vec![false; from.blocks.len()];
+    for request in from.requests.iter().filter(|request| kept(request)) {
+        blocks[request.inputs.start as usize..request.outputs.end as usize].fill(true);
+    }
+    let blocks = Places::of(blocks.into_iter());
+    let calls = Places::of(from.calls.iter().map(|call| blocks.keeps(call.asked)));
+    let segments = Places::of(from.segments.iter().map(|segment| requests.any(&segment.requests)));
+    let chains = Places::of(from.chains.iter().map(|chain| requests.any(&chain.requests)));
+    let mut sessions = vec![false; from.sessions.len()];
+    for chain in from.chains.iter().filter(|chain| requests.any(&chain.requests)) {
+        sessions[chain.session as usize] = true;
+    }
+    let sessions = Places::of(sessions.into_iter());
+    let mut out = Timeline { names: from.names, skipped: from.skipped, ..Timeline::default() };
+    out.sessions = sessions.pick(from.sessions).collect();
+    for mut chain in chains.pick(from.chains) {
+        chain.session = sessions.at(chain.session);
+        chain.segments = segments.range(&chain.segments);
+        // A boundary behind the last request stands at the end of the chain.
+        chain.requests = requests.range(&chain.requests);
+        out.chains.push(chain);
+    }
+    for mut segment in segments.pick(from.segments) {
+        segment.chain = chains.at(segment.chain);
+        segment.requests = requests.range(&segment.requests);
+        segment.after = requests.kept_or_none(segment.after);
+        out.segments.push(segment);
+    }
+    for mut request in requests.pick(from.requests) {
+        request.chain = chains.at(request.chain);
+        request.segment = segments.at(request.segment);
+        request.inputs = blocks.range(&request.inputs);
+        request.outputs = blocks.range(&request.outputs);
+        out.requests.push(request);
+    }
+    for mut block in blocks.pick(from.blocks) {
+        block.call = calls.kept_or_none(block.call);
+        out.blocks.push(block);
+    }
+    for mut call in calls.pick(from.calls) {
+        call.asked = blocks.at(call.asked);
+        call.answered = blocks.kept_or_none(call.answered);
+        out.calls.push(call);
+    }
+    let is_inside = |chain: u32, request: u32| {
+        chains.keeps(chain) && (requests.keeps(request) || request.checked_sub(1).is_some_and(|r| requests.keeps(r)))
+    };
+    for mut boundary in from.boundaries {
+        if is_inside(boundary.chain, boundary.request) {
+            boundary.chain = chains.at(boundary.chain);
+            boundary.request = requests.at(boundary.request);
+            boundary.summary = blocks.kept_or_none(boundary.summary);
+            out.boundaries.push(boundary);
+        }
+    }
+    for mut clearing in from.clearings {
+        if is_inside(clearing.chain, clearing.request) {
+            clearing.chain = chains.at(clearing.chain);
+            clearing.request = requests.at(clearing.request);
+            out.clearings.push(clearing);
+        }
+    }
+    for mut reference in from.references {
+        if !requests.keeps(reference.request) {
+            continue;
+        }
+        let sources = &from.sources[reference.sources.start as usize..reference.sources.end as usize];
+        let start = out.sources.len() as u32;
+        let kept = sources.iter().filter(|source| blocks.keeps(source.block));
+        out.sources.extend(kept.map(|source| Occurrence { block: blocks.at(source.block), ..*source }));
+        reference.sources = start..out.sources.len() as u32;
+        if reference.sources.is_empty() && !sources.is_empty() {
+            continue;
+        }
+        reference.request = requests.at(reference.request);
+        reference.call = calls.kept_or_none(reference.call);
+        out.references.push(reference);
+    }
+    for mut utterance in from.utterances {
+        if blocks.keeps(utterance.block) {
+            let mut take = |range: &Range<u32>| {
+                let start = out.words.len() as u32;
+                out.words.extend_from_slice(&from.words[range.start as usize..range.end as usize]);
+                start..out.words.len() as u32
+            };
+            (utterance.terms, utterance.words) = (take(&utterance.terms), take(&utterance.words));
+            utterance.block = blocks.at(utterance.block);
+            out.utterances.push(utterance);
+        }
+    }
+    out
+}
+
+/// Where each row of a list goes when only some are kept.
+struct Places {
+    /// By row how many kept ones come before it; the last entry is their number.
+    before: Vec<u32>,
+}
+
+impl Places {
+    fn of(keep: impl Iterator<Item = bool>) -> Self {
+        let mut before = vec![0];
+        let mut count = 0;
+        for keep in keep {
+            count += u32::from(keep);
+            before.push(count);
+        }
+        Self { before }
+    }
+
+    fn at(&self, row: u32) -> u32 {
+        self.before[row as usize]
+    }
+
+    fn keeps(&self, row: u32) -> bool {
+        self.before.get(row as usize + 1).is_some_and(|&behind| behind > self.before[row as usize])
+    }
+
+    fn any(&self, rows: &Range<u32>) -> bool {
+        self.at(rows.end) > self.at(rows.start)
+    }
+
+    fn range(&self, rows: &Range<u32>) -> Range<u32> {
+        self.at(rows.start)..self.at(rows.end)
+    }
+
+    fn kept_or_none(&self, row: u32) -> u32 {
+        if row != NONE && self.keeps(row) { self.at(row) } else { NONE }
+    }
+
+    fn pick<T>(&self, rows: Vec<T>) -> impl Iterator<Item = T> {
+        rows.into_iter().enumerate().filter(|(row, _)| self.keeps(*row as u32)).map(|(_, row)| row)
+    }
+}

@@ -1,0 +1,589 @@
+//! What one log file says, as rows without text: calls, messages, marks and sessions, in the order of the file.
+//!
+//! These rows are what the lake keeps. A [`FileTrace`] is a value: pieces of a file read by different workers, or on
+//! different days, are joined with [`FileTrace::append`] and give the same rows as one reading.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::base::damage::Damage;
+use crate::base::id::{Id, IdMap};
+use crate::base::names::{Names, Sym};
+use crate::base::showing::Showing;
+use crate::base::tokenizer::Size;
+use crate::base::tokenizer::VOCABULARIES;
+use crate::logs::values::Values;
+
+/// Milliseconds since 1970; [`NO_TIME`] when the record has none.
+pub type Millis = i64;
+/// The timestamp of a record that carries none.
+pub const NO_TIME: Millis = i64::MIN;
+
+/// A summary this many records behind a compaction boundary belongs to it. They are written together; concurrent
+/// writers may put a record or two between.
+pub const SUMMARY_WITHIN_RECORDS: u32 = 3;
+
+/// Where a chain of calls was recorded, best place first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Place {
+    /// The main thread of a session.
+    Main = 0,
+    /// A subagent, in lines that carry its `agentId` (its own file).
+    AgentFile = 1,
+    /// A subagent, as side-chain lines inside the main file (versions 1.0 and 2.0).
+    Inline = 2,
+    /// A subagent, only as progress records of its parent: usage is a first chunk, output unknown.
+    Progress = 3,
+}
+
+impl Place {
+    /// The place with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Main, Self::AgentFile, Self::Inline, Self::Progress].get(number as usize).copied()
+    }
+}
+
+/// What kind of content a result carried.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum ResultKind {
+    /// No result was seen.
+    Absent = 0,
+    /// No content at all, or an empty text.
+    Empty = 1,
+    /// Text only.
+    Text = 2,
+    /// Images, documents or references only: zero characters of text, but not an empty answer.
+    NonText = 3,
+    /// Text and something else.
+    Mixed = 4,
+}
+
+impl ResultKind {
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Absent, Self::Empty, Self::Text, Self::NonText, Self::Mixed].get(number as usize).copied()
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// No result in the log: interrupted, or the log ends.
+    Unanswered = 0,
+    /// A result that is no error.
+    Ok = 1,
+    /// The tool failed.
+    Error = 2,
+    /// The user (or a permission rule) said no. Not a failure of the tool.
+    Rejected = 3,
+    /// A parallel call failed and this one was cancelled with it.
+    Cancelled = 4,
+}
+
+impl Status {
+    /// All states, in the order of reports.
+    pub const ALL: [Self; 5] = [Self::Ok, Self::Error, Self::Rejected, Self::Cancelled, Self::Unanswered];
+
+    /// The state with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Unanswered, Self::Ok, Self::Error, Self::Rejected, Self::Cancelled].get(number as usize).copied()
+    }
+
+    /// The name of the state in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Unanswered => "unanswered",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Who speaks: a session's main thread or one of its subagents.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ChainKey {
+    /// Session (pseudonym of `sessionId`).
+    pub session: Id,
+    /// Subagent (of `agentId`); none on the main thread and for side-chain lines without an id.
+    pub agent: Id,
+    /// Where it was recorded.
+    pub place: Place,
+}
+
+/// The asking half of a call: one `tool_use` block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Number of the record in its file.
+    pub record: u32,
+    /// Number of the block among all blocks of the file; orders calls within a record.
+    pub block: u32,
+    /// API message that holds the call.
+    pub message: Id,
+    /// Tool name.
+    pub tool: Sym,
+    /// Index into [`FileTrace::chains`].
+    pub chain: u32,
+    /// When the record was written.
+    pub ts: Millis,
+    /// Length of the input as JSON text, in bytes.
+    pub input_bytes: u32,
+    /// Endpoint class: the tool, or for shells and fetches what is called with it.
+    pub endpoint: Sym,
+    /// Pseudonym of the file that the call names, its path normalised.
+    pub path: Id,
+    /// The handle by which a hint can name the call; not made by a light reading.
+    pub handle: Handle,
+    /// How its result shows the text of files, as far as the input tells.
+    pub showing: Showing,
+}
+
+/// The name of a call in telemetry and in hints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Handle {
+    /// First 4 bytes of SHA-256 of the `tool_use` id.
+    pub short: u32,
+    /// Bytes of the name in hints: the end of the `tool_use` id, which the reader of a hint has before it.
+    pub bytes: u8,
+    /// Tokens of that name, by vocabulary.
+    pub tokens: [u8; VOCABULARIES.len()],
+}
+
+impl Handle {
+    /// Size of the name in a hint.
+    pub fn size(&self) -> Size {
+        Size { bytes: self.bytes.into(), tokens: self.tokens.map(u32::from) }
+    }
+}
+
+/// The answering half of a call: one `tool_result` block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answered {
+    /// Number of the record in its file.
+    pub record: u32,
+    /// Number of the block among all blocks of the file.
+    pub block: u32,
+    /// When the record was written.
+    pub ts: Millis,
+    /// Code points of the text the model saw.
+    pub chars: u32,
+    /// Bytes of the same text.
+    pub bytes: u32,
+    /// Name of the same text.
+    pub body: Id,
+    /// Content kinds.
+    pub kind: ResultKind,
+    /// How the call ended, as far as the result tells.
+    pub status: Status,
+    /// Number of the [`crate::base::body_shape::BodyShape`], 0 where it was not looked at.
+    pub shape: u8,
+}
+
+/// One row of facts: a call with its result, or one half while the other is not (yet) in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallRow {
+    /// The `tool_use` id.
+    pub call: Id,
+    /// The asking half.
+    pub asked: Option<Asked>,
+    /// The answering half.
+    pub answered: Option<Answered>,
+    /// Recorded in a progress record of the parent rather than in a record of its own.
+    pub progress: bool,
+}
+
+/// Token counts of one API message: the largest value seen in each field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Tokens neither read from nor written to the cache.
+    pub input: u64,
+    /// Output tokens; a lower bound where the message never got its `stop_reason`.
+    pub output: u64,
+    /// Tokens written to the cache, both lifetimes.
+    pub cache_creation: u64,
+    /// Tokens read from the cache.
+    pub cache_read: u64,
+    /// Of `cache_creation`, those kept for 5 minutes.
+    pub cache_creation_5m: u64,
+    /// Of `cache_creation`, those kept for 1 hour.
+    pub cache_creation_1h: u64,
+}
+
+impl Usage {
+    /// Per-field maximum with another copy of the same message.
+    pub fn merge(&mut self, other: &Self) {
+        self.input = self.input.max(other.input);
+        self.output = self.output.max(other.output);
+        self.cache_creation = self.cache_creation.max(other.cache_creation);
+        self.cache_read = self.cache_read.max(other.cache_read);
+        self.cache_creation_5m = self.cache_creation_5m.max(other.cache_creation_5m);
+        self.cache_creation_1h = self.cache_creation_1h.max(other.cache_creation_1h);
+    }
+}
+
+/// One API message as one file shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageRow {
+    /// `message.id` (else `requestId`, else the record's `uuid`, else none: it is a message of its own).
+    pub id: Id,
+    /// Model.
+    pub model: Sym,
+    /// Index into [`FileTrace::chains`].
+    pub chain: u32,
+    /// Earliest record of the message.
+    pub ts: Millis,
+    /// Records that carry the message.
+    pub copies: u32,
+    /// Per-field maximum.
+    pub usage: Usage,
+    /// Whether a record of its own (not a progress record, not `<synthetic>`) carries usage.
+    pub has_usage: bool,
+    /// Whether `id` is the `message.id`.
+    pub has_id: bool,
+    /// Whether some copy has a `stop_reason`; without one, output is a lower bound.
+    pub finished: bool,
+}
+
+/// What a [`MarkRow`] says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum MarkKind {
+    /// `compact_boundary`; `id` is its uuid.
+    Boundary = 0,
+    /// `isCompactSummary`; `id` is its uuid, `other` its parent's.
+    Summary = 1,
+    /// A micro-compaction cleared the result of call `id`; `other` is the boundary's uuid.
+    Evicted = 2,
+    /// A side-chain record without an `agentId`: `id` is its uuid, `other` its parent's.
+    Link = 3,
+    /// A person wrote: a prompt, also one sent while the assistant worked; `id` is its uuid.
+    Prompt = 4,
+}
+
+impl MarkKind {
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Boundary, Self::Summary, Self::Evicted, Self::Link, Self::Prompt].get(number as usize).copied()
+    }
+}
+
+/// Something that shapes a chain without being a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MarkRow {
+    /// Number of the record in its file.
+    pub record: u32,
+    /// What it is.
+    pub kind: MarkKind,
+    /// See [`MarkKind`].
+    pub id: Id,
+    /// See [`MarkKind`].
+    pub other: Id,
+    /// Index into [`FileTrace::chains`].
+    pub chain: u32,
+}
+
+/// What one file says about one session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionRow {
+    /// Session (pseudonym of `sessionId`).
+    pub session: Id,
+    /// Pseudonym of the first `cwd` seen.
+    pub project: Id,
+    /// Pseudonym of the last component of that `cwd`.
+    pub project_name: Id,
+    /// Number of the record that gave `project`; the smallest wins.
+    pub project_record: u32,
+    /// Largest client version seen, by [`compare_versions`].
+    pub version: Sym,
+    /// Earliest timestamp.
+    pub ts_first: Millis,
+    /// Latest timestamp.
+    pub ts_last: Millis,
+    /// Records that carry the session.
+    pub records: u64,
+}
+
+/// What was counted in one file while its rows were made.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Counters {
+    /// Lines, blank and damaged ones included.
+    pub lines: u64,
+    /// Values found on lines, broken ones included; numbers the records of the file.
+    pub items: u32,
+    /// Blocks that became halves of calls; numbers [`Asked::block`].
+    pub blocks: u32,
+    /// Records: JSON objects.
+    pub records: u64,
+    /// Lines that hold something that is no JSON.
+    pub bad_fragments: u64,
+    /// Arrays and bare values.
+    pub non_objects: u64,
+    /// Records of a known type: a file without any is no session log.
+    pub known_records: u64,
+    /// Records by type.
+    pub types: BTreeMap<String, u64>,
+    /// What was odd.
+    pub damage: Damage,
+}
+
+impl Counters {
+    /// Adds the counts of the piece that follows.
+    pub fn append(&mut self, later: Self) {
+        self.damage.absorb(&later.damage, self.lines);
+        self.lines += later.lines;
+        self.items += later.items;
+        self.blocks += later.blocks;
+        self.records += later.records;
+        self.bad_fragments += later.bad_fragments;
+        self.non_objects += later.non_objects;
+        self.known_records += later.known_records;
+        for (name, count) in later.types {
+            *self.types.entry(name).or_default() += count;
+        }
+    }
+}
+
+/// The rows of one file. Symbols refer to a [`Names`] table kept beside them.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Rows {
+    /// Chains, in order of first sight; other rows refer to them by index.
+    pub chains: Vec<ChainKey>,
+    /// Calls, in order of their first half.
+    pub calls: Vec<CallRow>,
+    /// Messages, in order of first sight.
+    pub messages: Vec<MessageRow>,
+    /// Marks, in order.
+    pub marks: Vec<MarkRow>,
+    /// Sessions, in order of first sight.
+    pub sessions: Vec<SessionRow>,
+}
+
+/// Where each chain stands in a list of chains.
+pub type ChainIndex = IdMap<ChainKey, u32>;
+
+/// The place of a chain in a list, made on first sight.
+pub fn chain_place(chains: &mut Vec<ChainKey>, index: &mut ChainIndex, key: ChainKey) -> u32 {
+    *index.entry(key).or_insert_with(|| {
+        chains.push(key);
+        u32::try_from(chains.len() - 1).expect("fewer than 2^32 chains in a file")
+    })
+}
+
+impl Rows {
+    /// Appends the rows of the piece that follows. `names` says where each symbol of `later` went, `before` how much
+    /// of the file came earlier.
+    pub fn append(&mut self, later: Self, names: &[Sym], before: &Counters) {
+        let places = self.chains.iter().zip(0..);
+        let mut index: ChainIndex = places.map(|(&key, place)| (key, place)).collect();
+        let chains: Vec<u32> = later.chains.iter().map(|&key| chain_place(&mut self.chains, &mut index, key)).collect();
+        self.calls.extend(later.calls.into_iter().map(|mut row| {
+            if let Some(asked) = &mut row.asked {
+                asked.record += before.items;
+                asked.block += before.blocks;
+                asked.tool = names[asked.tool.0 as usize];
+                asked.endpoint = names[asked.endpoint.0 as usize];
+                asked.chain = chains[asked.chain as usize];
+            }
+            if let Some(answered) = &mut row.answered {
+                answered.record += before.items;
+                answered.block += before.blocks;
+            }
+            row
+        }));
+        self.messages.extend(later.messages.into_iter().map(|mut row| {
+            row.model = names[row.model.0 as usize];
+            row.chain = chains[row.chain as usize];
+            row
+        }));
+        self.marks.extend(later.marks.into_iter().map(|mut row| {
+            row.record += before.items;
+            row.chain = chains[row.chain as usize];
+            row
+        }));
+        self.sessions.extend(later.sessions.into_iter().map(|mut row| {
+            row.version = names[row.version.0 as usize];
+            row.project_record = row.project_record.saturating_add(before.items);
+            row
+        }));
+    }
+
+    /// Adds rows that know these chains already.
+    pub fn extend(&mut self, more: &Self) {
+        self.chains.extend_from_slice(&more.chains);
+        self.calls.extend_from_slice(&more.calls);
+        self.messages.extend_from_slice(&more.messages);
+        self.marks.extend_from_slice(&more.marks);
+        self.sessions.extend_from_slice(&more.sessions);
+    }
+
+    /// Brings together what belongs together: the halves of each call, the copies of each message, the rows of each
+    /// session.
+    pub fn fold(&mut self, names: &Names) {
+        self.calls = join_halves(std::mem::take(&mut self.calls));
+        for row in &mut self.calls {
+            // Whether a result was classified before its tool was known depends on how the file was cut.
+            let builtin = row.asked.is_some_and(|asked| !names.text(asked.tool).starts_with("mcp__"));
+            if let Some(answered) = row.answered.as_mut().filter(|_| builtin) {
+                answered.shape = 0;
+            }
+        }
+        self.messages = merge_copies(std::mem::take(&mut self.messages), &self.chains, names);
+        let (mut sessions, mut places) = (Vec::new(), SessionPlaces::default());
+        for row in std::mem::take(&mut self.sessions) {
+            merge_session(&mut sessions, &mut places, row, names);
+        }
+        self.sessions = sessions;
+    }
+}
+
+/// One file, or one piece of it: rows with their names, and counts.
+#[derive(Clone, Default, Debug)]
+pub struct FileTrace {
+    /// Tools, models, versions.
+    pub names: Names,
+    /// What was counted.
+    pub counters: Counters,
+    /// The rows.
+    pub rows: Rows,
+    /// Extractors and arguments.
+    pub value_names: Names,
+    /// What answers listed and calls were given.
+    pub values: Values,
+}
+
+impl FileTrace {
+    /// Joins the trace of the piece that follows this one in the file.
+    pub fn append(&mut self, later: Self) {
+        let names = self.names.absorb(&later.names);
+        self.rows.append(later.rows, &names, &self.counters);
+        let names = self.value_names.absorb(&later.value_names);
+        self.values.append(later.values, &names, self.counters.blocks);
+        self.counters.append(later.counters);
+    }
+
+    /// Brings together what belongs together ([`Rows::fold`]). Of answers to `data_tools` the keys of JSON are not kept.
+    pub fn fold(&mut self, data_tools: &[String]) {
+        self.rows.fold(&self.names);
+        let is_data = |tool| data_tools.iter().any(|name| name == self.names.text(tool));
+        self.values.drop_data_keys(&self.rows.calls, is_data);
+    }
+}
+
+/// Where the row of each session stands in a list of rows.
+pub type SessionPlaces = IdMap<Id, usize>;
+
+/// Adds to the row of a session, made on first sight.
+pub fn merge_session(rows: &mut Vec<SessionRow>, places: &mut SessionPlaces, row: SessionRow, names: &Names) {
+    match places.get(&row.session) {
+        Some(&place) => rows[place].merge(&row, names),
+        None => {
+            places.insert(row.session, rows.len());
+            rows.push(row);
+        }
+    }
+}
+
+impl SessionRow {
+    /// Joins two rows about the same session; the result does not depend on which came first.
+    pub fn merge(&mut self, row: &Self, names: &Names) {
+        let better = (row.project_record, row.project) < (self.project_record, self.project);
+        if row.project.is_some() && (better || !self.project.is_some()) {
+            self.project = row.project;
+            self.project_name = row.project_name;
+            self.project_record = row.project_record;
+        }
+        if compare_versions(names.text(row.version), names.text(self.version)).is_gt() {
+            self.version = row.version;
+        }
+        self.ts_first = earlier(self.ts_first, row.ts_first);
+        self.ts_last = self.ts_last.max(row.ts_last);
+        self.records += row.records;
+    }
+}
+
+/// Whether a window of time holds this moment. What has no time lies in the window that is open on both sides only.
+pub fn is_within(window: &Range<Millis>, ts: Millis) -> bool {
+    *window == (Millis::MIN..Millis::MAX) || ts != NO_TIME && window.contains(&ts)
+}
+
+/// The earlier of two timestamps, of which either may be [`NO_TIME`].
+pub fn earlier(a: Millis, b: Millis) -> Millis {
+    match (a, b) {
+        (NO_TIME, other) | (other, NO_TIME) => other,
+        _ => a.min(b),
+    }
+}
+
+/// Orders dotted versions number by number ("2.1.9" before "2.1.29").
+pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
+    let parts = |text: &str| text.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u64>>();
+    parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
+}
+
+/// Pairs the first asking half of each id with the first answering half behind it; whatever has no partner stays a row of its own.
+/// The result is a function of the halves alone, however they were joined before.
+fn join_halves(rows: Vec<CallRow>) -> Vec<CallRow> {
+    let mut out: Vec<CallRow> = Vec::with_capacity(rows.len());
+    let mut answers = Vec::with_capacity(rows.len());
+    for row in rows {
+        if row.asked.is_some() {
+            out.push(CallRow { answered: None, ..row });
+        }
+        answers.extend(row.answered.map(|answered| (row.call, row.progress, answered)));
+    }
+    let block = |row: &CallRow| row.asked.map(|half| half.block).or(row.answered.map(|half| half.block));
+    out.sort_by_key(block);
+    answers.sort_by_key(|(.., answered)| answered.block);
+    let mut open: IdMap<(Id, bool), usize> = IdMap::with_capacity_and_hasher(out.len(), Default::default());
+    for (index, row) in out.iter().enumerate() {
+        open.entry((row.call, row.progress)).or_insert(index);
+    }
+    for (call, progress, answered) in answers {
+        match open.get(&(call, progress)) {
+            Some(&index) if out[index].answered.is_none() && block(&out[index]) < Some(answered.block) => {
+                out[index].answered = Some(answered);
+            }
+            _ => out.push(CallRow { call, asked: None, answered: Some(answered), progress }),
+        }
+    }
+    out.sort_by_key(block);
+    out
+}
+
+/// Merges the copies of each message; what progress records repeat stays apart from records of their own, and so does
+/// each message without any id.
+fn merge_copies(rows: Vec<MessageRow>, chains: &[ChainKey], names: &Names) -> Vec<MessageRow> {
+    let mut index: IdMap<(Id, bool), usize> = IdMap::default();
+    let mut out: Vec<MessageRow> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let progress = chains[row.chain as usize].place == Place::Progress;
+        match index.get(&(row.id, progress)).filter(|_| row.id.is_some()) {
+            Some(&known) => out[known].merge(&row, names),
+            None => {
+                index.insert((row.id, progress), out.len());
+                out.push(row);
+            }
+        }
+    }
+    out
+}
+
+impl MessageRow {
+    /// Takes over another copy of the message. A record with usage names the model; of two the one that sorts last.
+    pub fn merge(&mut self, other: &Self, names: &Names) {
+        let better = names.text(other.model) > names.text(self.model);
+        if other.has_usage == self.has_usage && better || other.has_usage && !self.has_usage {
+            self.model = other.model;
+        }
+        self.ts = earlier(self.ts, other.ts);
+        self.copies += other.copies;
+        self.usage.merge(&other.usage);
+        self.has_usage |= other.has_usage;
+        self.has_id |= other.has_id;
+        self.finished |= other.finished;
+    }
+}

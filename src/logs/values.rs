@@ -1,0 +1,264 @@
+//! Values that answers listed and that calls were given, as hashes: what tells whether a list led to the next call.
+//!
+//! They stand beside the rows of a file, not in them: only who looks for links between tools reads them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::base::id::{IdMap, IdSet};
+use crate::base::names::{Names, Sym};
+use crate::logs::trace::CallRow;
+
+/// How a value stood in an answer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum ValueKind {
+    /// A line of its own.
+    Line = 0,
+    /// The start of a line, before a colon.
+    Head = 1,
+    /// A word in running text.
+    Token = 2,
+    /// A scalar of JSON.
+    Leaf = 3,
+}
+
+impl ValueKind {
+    /// The kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Line, Self::Head, Self::Token, Self::Leaf].get(number as usize).copied()
+    }
+}
+
+/// One value of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListedValue {
+    /// XXH3-64 of the value in its one spelling.
+    pub value: u64,
+    /// Low half of the same of its directory; 0 for what is no path.
+    pub parent: u32,
+    /// How often it stood there, up to 255.
+    pub count: u8,
+    /// Where it stood first.
+    pub kind: ValueKind,
+}
+
+/// What one extractor found in one answer. The values follow in [`Values::listed`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct List {
+    /// Number of the answering block in its file.
+    pub block: u32,
+    /// `path`, `url` or `id` in text, else the JSON path, which begins with `$`.
+    pub extractor: Sym,
+    /// Distinct values, those beyond the cap included.
+    pub found: u16,
+    /// Occurrences of all of them.
+    pub matches: u32,
+    /// Bits: [`List::JSON`], [`List::CUT`], [`List::CONTEXT`], [`List::FILES`].
+    pub flags: u8,
+    /// Values that were kept.
+    pub kept: u16,
+}
+
+impl List {
+    /// The answer was JSON.
+    pub const JSON: u8 = 1;
+    /// The answer had more text or more values than were looked at.
+    pub const CUT: u8 = 2;
+    /// Lines around the matches were shown.
+    pub const CONTEXT: u8 = 4;
+    /// Every path was a line of its own.
+    pub const FILES: u8 = 8;
+
+    /// Whether the list was found by a path of JSON keys.
+    pub fn is_json(&self) -> bool {
+        self.flags & Self::JSON != 0
+    }
+}
+
+/// One argument of a call; the first of each call stands for the whole input and has the empty name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Given {
+    /// Number of the asking block in its file.
+    pub block: u32,
+    /// Path of keys in the input: `file_path`, `filter.id`, `items[].id`.
+    pub argument: Sym,
+    /// XXH3-64 of the value in its one spelling; of the whole input: over names and values of all its scalars.
+    pub value: u64,
+    /// As in [`ListedValue::parent`].
+    pub parent: u32,
+    /// Of the whole input: its scalars, up to 255. Otherwise 0.
+    pub leaves: u8,
+}
+
+/// The value of a whole input: a hash over the hashed names and the values of all its scalars, whatever their order.
+pub fn input_value(pairs: &mut [(u64, u64)]) -> u64 {
+    pairs.sort_unstable();
+    let bytes: Vec<u8> =
+        pairs.iter().flat_map(|(name, value)| [name.to_le_bytes(), value.to_le_bytes()]).flatten().collect();
+    xxh3_64(&bytes)
+}
+
+/// What a name counts as in [`input_value`].
+pub fn name_value(name: &str) -> u64 {
+    xxh3_64(name.as_bytes())
+}
+
+/// The values of one file. Symbols refer to a [`Names`] table kept beside them.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Values {
+    /// Lists, in the order of their blocks.
+    pub lists: Vec<List>,
+    /// Their values, list after list.
+    pub listed: Vec<ListedValue>,
+    /// Arguments, call by call.
+    pub given: Vec<Given>,
+}
+
+impl Values {
+    /// Whether there is nothing in them.
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty() && self.given.is_empty()
+    }
+
+    /// Appends what follows in the file. `names` says where each symbol of `later` went, `blocks` how many blocks came
+    /// earlier.
+    pub fn append(&mut self, later: Self, names: &[Sym], blocks: u32) {
+        let name = |sym: Sym| names[sym.0 as usize];
+        let lists = later.lists.into_iter();
+        self.lists.extend(lists.map(|row| List { block: row.block + blocks, extractor: name(row.extractor), ..row }));
+        self.listed.extend(later.listed);
+        let given = later.given.into_iter();
+        self.given.extend(given.map(|row| Given { block: row.block + blocks, argument: name(row.argument), ..row }));
+    }
+
+    /// Drops the JSON lists of answers to tools in whose answers keys are data. Whether the tool was known when an
+    /// answer was read depends on how the file was cut, so this is done whenever more of the file is known.
+    pub fn drop_data_keys(&mut self, calls: &[CallRow], is_data: impl Fn(Sym) -> bool) {
+        if !self.lists.iter().any(List::is_json) {
+            return;
+        }
+        let asked = calls.iter().filter(|row| row.asked.is_some_and(|asked| is_data(asked.tool)));
+        let data: IdSet<_> = asked.map(|row| row.call).collect();
+        let answered = calls.iter().filter(|row| data.contains(&row.call)).filter_map(|row| row.answered);
+        let blocks: BTreeSet<u32> = answered.map(|answered| answered.block).collect();
+        if !self.lists.iter().any(|list| list.is_json() && blocks.contains(&list.block)) {
+            return;
+        }
+        let listed = std::mem::take(&mut self.listed);
+        let mut start = 0;
+        self.lists.retain(|list| {
+            let values = start..start + usize::from(list.kept);
+            start = values.end;
+            let stays = !(list.is_json() && blocks.contains(&list.block));
+            if stays {
+                self.listed.extend_from_slice(&listed[values]);
+            }
+            stays
+        });
+    }
+}
+
+/// Where the values of a call stand.
+#[derive(Clone, Default, Debug)]
+struct Place {
+    file: usize,
+    rows: Range<usize>,
+    /// First of its values.
+    listed: usize,
+}
+
+/// The values of every call of a history.
+#[derive(Clone, Default, Debug)]
+pub struct CallValues {
+    /// Extractors and arguments.
+    pub names: Names,
+    files: Vec<Values>,
+    answers: Vec<Place>,
+    inputs: Vec<Place>,
+}
+
+/// Which copy of a call counts: its file and block.
+pub type Copied = (usize, u32);
+
+impl CallValues {
+    /// Puts together the values of files whose symbols refer to `names`. By call of the history: the copy whose answer,
+    /// and the one whose input counts.
+    pub fn new(names: Names, files: Vec<Values>, answers: &[Option<Copied>], inputs: &[Option<Copied>]) -> Self {
+        let lists: Vec<IdMap<u64, Place>> = files.iter().enumerate().map(lists_by_block).collect();
+        let given: Vec<IdMap<u64, Place>> = files.iter().enumerate().map(given_by_block).collect();
+        let find = |places: &[IdMap<u64, Place>], copy: &Option<Copied>| {
+            let place = copy.and_then(|(file, block)| places[file].get(&u64::from(block)).cloned());
+            place.unwrap_or_default()
+        };
+        let answers = answers.iter().map(|copy| find(&lists, copy)).collect();
+        let inputs = inputs.iter().map(|copy| find(&given, copy)).collect();
+        Self { names, files, answers, inputs }
+    }
+
+    /// The values of these calls alone, in this order.
+    #[must_use]
+    pub fn select(&self, calls: &[usize]) -> Self {
+        let of = |places: &[Place]| calls.iter().map(|&call| places[call].clone()).collect();
+        Self {
+            names: self.names.clone(),
+            files: self.files.clone(),
+            answers: of(&self.answers),
+            inputs: of(&self.inputs),
+        }
+    }
+
+    /// The lists in the answer of a call, each with its values.
+    pub fn lists(&self, call: usize) -> impl Iterator<Item = (&List, &[ListedValue])> {
+        let place = &self.answers[call];
+        let file = self.files.get(place.file);
+        let (lists, listed) =
+            file.map_or((&[][..], &[][..]), |file| (&file.lists[place.rows.clone()], &file.listed[place.listed..]));
+        let mut rest = listed;
+        lists.iter().map(move |list| {
+            let (values, later) = rest.split_at(usize::from(list.kept));
+            rest = later;
+            (list, values)
+        })
+    }
+
+    /// The arguments of a call that were kept.
+    pub fn given(&self, call: usize) -> &[Given] {
+        self.rows(call).get(1..).unwrap_or_default()
+    }
+
+    /// The whole input of a call.
+    pub fn input(&self, call: usize) -> Option<&Given> {
+        self.rows(call).first()
+    }
+
+    fn rows(&self, call: usize) -> &[Given] {
+        let place = &self.inputs[call];
+        self.files.get(place.file).map_or(&[], |file| &file.given[place.rows.clone()])
+    }
+}
+
+fn lists_by_block((file, values): (usize, &Values)) -> IdMap<u64, Place> {
+    let (mut row, mut listed) = (0, 0);
+    let answers = values.lists.chunk_by(|a, b| a.block == b.block);
+    let places = answers.map(|lists| {
+        let place = Place { file, rows: row..row + lists.len(), listed };
+        row += lists.len();
+        listed += lists.iter().map(|list| usize::from(list.kept)).sum::<usize>();
+        (u64::from(lists[0].block), place)
+    });
+    places.collect()
+}
+
+fn given_by_block((file, values): (usize, &Values)) -> IdMap<u64, Place> {
+    let mut row = 0;
+    let calls = values.given.chunk_by(|a, b| a.block == b.block);
+    let places = calls.map(|given| {
+        let place = Place { file, rows: row..row + given.len(), listed: 0 };
+        row += given.len();
+        (u64::from(given[0].block), place)
+    });
+    places.collect()
+}

@@ -1,0 +1,192 @@
+//! Fingerprints of endpoints as tables and JSON, with the denominators of every share.
+
+use serde_json::{Value, json};
+
+use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens};
+use crate::report::numbers::{date, thousands};
+use crate::report::table::Table;
+
+/// Longest name of an endpoint in a table, in characters (published width).
+const NAME_MAX: usize = 35;
+
+/// What people want to see of each endpoint, the most frequent first.
+pub fn overview(fingerprints: &[Fingerprint]) -> Table {
+    let mut table = Table::new(&[
+        "endpoint",
+        "#calls",
+        "#sessions",
+        "#avg chars",
+        "#dup %",
+        "shape (share of calls)",
+        "#entropy",
+        "inner formats",
+    ]);
+    for row in most_called(fingerprints) {
+        let shape = row.shape_dominant.as_ref().map_or_else(String::new, |shape| {
+            let share = row.shape_mix.iter().find(|(name, _)| name == shape).map_or(0.0, |(_, share)| *share);
+            format!("{shape} {:.0} %", 100.0 * share)
+        });
+        table.row([
+            row.endpoint.clone(),
+            calls(row.calls),
+            thousands(row.sessions),
+            thousands(row.bytes_mean.round() as u64),
+            format!("{:.1}", 100.0 * row.dup_rate()),
+            shape,
+            format!("{:.2}", row.format_entropy),
+            row.inner_formats_top3.join(", "),
+        ]);
+    }
+    table
+}
+
+fn most_called(fingerprints: &[Fingerprint]) -> Vec<&Fingerprint> {
+    let mut most: Vec<&Fingerprint> = fingerprints.iter().collect();
+    most.sort_by(|a, b| b.calls.total_cmp(&a.calls).then_with(|| a.endpoint.cmp(&b.endpoint)));
+    most
+}
+
+/// All fields that a table can hold, one row per endpoint.
+pub fn table(fingerprints: &[Fingerprint]) -> Table {
+    let mut table = Table::new(&[
+        "endpoint_class",
+        "#call_count",
+        "#avg_response_chars",
+        "shape_dominant",
+        "#dup_rate",
+        "#format_entropy",
+        "inner_formats_top3",
+        "#avg_cols",
+        "#avg_rows",
+        "#key_stability_mean",
+        "#source_sessions",
+        "first_seen",
+        "last_seen",
+    ]);
+    let optional = |value: Option<f64>, digits: usize| value.map(|v| format!("{v:.digits$}")).unwrap_or_default();
+    for row in fingerprints {
+        table.row([
+            row.endpoint.clone(),
+            calls(row.calls),
+            format!("{:.0}", row.bytes_mean),
+            row.shape_dominant.clone().unwrap_or_default(),
+            format!("{:.4}", row.dup_rate()),
+            format!("{:.3}", row.format_entropy),
+            row.inner_formats_top3.join(" "),
+            optional(row.columns_mean, 1),
+            optional(row.rows_mean, 1),
+            optional(row.key_stability_mean, 3),
+            row.sessions.to_string(),
+            date(row.first_ms),
+            date(row.last_ms),
+        ]);
+    }
+    table
+}
+
+/// The endpoints called most often, in the published columns and then the tokens that the shares are of.
+pub fn top(fingerprints: &[Fingerprint], rows: usize) -> Vec<String> {
+    let most = most_called(fingerprints);
+    let head = format!(
+        "{:<NAME_MAX$} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9} {:>12}",
+        "endpoint", "calls", "dup_rate", "avg_chars", "dedup%", "encoder%", "total%", "tokens"
+    );
+    let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+    let line = |row: &&Fingerprint| {
+        format!(
+            "{:<NAME_MAX$} {:>7} {:>8} {:>9.0} {:>9} {:>9} {:>9} {:>12}",
+            shortened(row.key.as_ref().unwrap_or(&row.endpoint)),
+            calls(row.calls),
+            share(Some(row.dup_rate())),
+            row.bytes_mean,
+            share(row.tokens.dedup()),
+            share(row.tokens.encoder()),
+            share(row.tokens.combined()),
+            thousands(row.tokens.total().round() as u64),
+        )
+    };
+    std::iter::once(head).chain(most.iter().take(rows).map(line)).collect()
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
+}
+
+/// A weighted count without needless digits.
+fn calls(calls: f64) -> String {
+    thousands(calls.round() as u64)
+}
+
+/// The published one-line summary.
+pub fn summary(profile: &EventProfile, endpoints: usize) -> String {
+    let share = |share: Option<f64>| share.map_or_else(|| "n/a".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+    format!(
+        "events: {} | sessions: {} | endpoints: {} | dedup: {} | encoder: {} | total: {}",
+        profile.events,
+        profile.sessions,
+        endpoints,
+        share(profile.tokens.dedup()),
+        share(profile.tokens.encoder()),
+        share(profile.tokens.combined()),
+    )
+}
+
+/// The three figures with their denominators.
+pub fn savings_json(tokens: &LayerTokens) -> Value {
+    json!({
+        "baseline_tokens": tokens.total(),
+        "missed_l0_tokens": tokens.total() - tokens.baseline[0],
+        "dedup_savings": tokens.dedup(),
+        "encoder_savings": tokens.encoder(),
+        "combined_savings": tokens.combined(),
+    })
+}
+
+/// Fingerprints for JSON, in the published field names. Names in configurations are not among them.
+pub fn json(fingerprints: &[Fingerprint]) -> Value {
+    fingerprints.iter().map(fingerprint_json).collect()
+}
+
+fn fingerprint_json(row: &Fingerprint) -> Value {
+    let mix: serde_json::Map<String, Value> =
+        row.shape_mix.iter().map(|(shape, share)| (shape.clone(), json!(share))).collect();
+    json!({
+        "endpoint_class": row.endpoint,
+        "call_count": row.calls,
+        "events": row.events,
+        "avg_response_chars": row.bytes_mean,
+        "shape_dominant": row.shape_dominant,
+        "shape_mix": mix,
+        "dup_rate": row.dup_rate(),
+        "dup_events": row.repeat_events,
+        "repeat_distance_p90": row.repeat_distance_p90,
+        "format_entropy": row.format_entropy,
+        "inner_formats_top3": row.inner_formats_top3,
+        "avg_cols": row.columns_mean,
+        "avg_rows": row.rows_mean,
+        "key_stability_mean": row.key_stability_mean,
+        "first_seen_ms": row.first_ms,
+        "last_seen_ms": row.last_ms,
+        "source_sessions": row.sessions,
+        "savings": savings_json(&row.tokens),
+    })
+}
+
+/// The whole for JSON.
+pub fn profile_json(profile: &EventProfile) -> Value {
+    json!({
+        "events": profile.events,
+        "calls": profile.calls,
+        "sessions": profile.sessions,
+        "contexts": profile.contexts,
+        "partitions": profile.partitions,
+        "compactions": profile.compactions,
+        "response_chars_p25": profile.bytes_p25,
+        "nested_objects": profile.nested,
+        "nested_depth_p95": profile.nested_depth_p95,
+        "savings": savings_json(&profile.tokens),
+    })
+}

@@ -1,0 +1,93 @@
+//! Damage and skipped input, by reason, with the first place of each.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::base::damage::{Damage, Reason};
+use crate::base::error::Result;
+use crate::base::unpack;
+use crate::base::visible::Shown as _;
+use crate::logs::corpus::Source;
+use crate::report::numbers::thousands;
+use crate::report::table::Table;
+
+/// One reason over all files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quality {
+    /// How often.
+    pub count: u64,
+    /// Files with at least one case.
+    pub files: u64,
+    /// `file:line` of the first case.
+    pub first: String,
+}
+
+/// Damage of all logs, by reason.
+pub fn of(sources: &[Source]) -> BTreeMap<Reason, Quality> {
+    let damage = |source: &Source| {
+        let mut damage = source.counters.damage.clone();
+        // A journal is not a damaged session log because its records are of other types.
+        let counts = |reason: &Reason| !matches!(reason, Reason::UnknownType | Reason::MissingField);
+        damage.0.retain(|reason, _| !source.is_sidecar() || counts(reason));
+        damage
+    };
+    let damaged: Vec<(String, Damage)> = sources.iter().map(|source| (name(source), damage(source))).collect();
+    of_files(damaged.iter().map(|(name, damage)| (name.clone(), damage)))
+}
+
+/// Damage of all files, by reason.
+pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeMap<Reason, Quality> {
+    let mut out: BTreeMap<Reason, Quality> = BTreeMap::new();
+    for (name, damage) in files {
+        for (&reason, spot) in &damage.0 {
+            let place = || if spot.line == 0 { name.clone() } else { format!("{name}:{}", spot.line) };
+            let row = out.entry(reason).or_insert_with(|| Quality { count: 0, files: 0, first: place() });
+            row.count += spot.count;
+            row.files += 1;
+        }
+    }
+    out
+}
+
+/// Says which packed files unpack to too much: the rest of them is in no report.
+pub fn cut_short(sources: &[Source]) -> Vec<String> {
+    let is_cut = |source: &&Source| source.counters.damage.count(Reason::UnpacksTooLarge) > 0;
+    sources.iter().filter(is_cut).map(|source| format!("{} {}", name(source), unpack::TOO_LARGE)).collect()
+}
+
+/// How a file is called in reports; one that was deleted has no name any more.
+fn name(source: &Source) -> String {
+    source.path.as_ref().map_or_else(|| format!("(deleted file {:.8})", source.key.to_string()), |p| p.shown())
+}
+
+/// The table for people.
+pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
+    let mut table = Table::new(&["reason", "#count", "#files", "what became of it"]);
+    for (reason, row) in quality {
+        table.row([reason.key().to_owned(), thousands(row.count), thousands(row.files), reason.outcome().to_owned()]);
+    }
+    table
+}
+
+/// Counts by reason, on one line.
+pub fn in_a_line(quality: &BTreeMap<Reason, Quality>) -> String {
+    let words = quality.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Where each reason was seen first, a line each, so that a path can be copied.
+pub fn write_places(out: &mut dyn std::io::Write, quality: &BTreeMap<Reason, Quality>) -> Result<()> {
+    for (reason, row) in quality {
+        writeln!(out, "first {:<18} {}", reason.key(), row.first)?;
+    }
+    Ok(())
+}
+
+/// The same for JSON.
+pub fn json(quality: &BTreeMap<Reason, Quality>) -> Value {
+    let row = |(reason, row): (&Reason, &Quality)| {
+        (reason.key().to_owned(), json!({ "count": row.count, "files": row.files, "first": row.first }))
+    };
+    Value::Object(quality.iter().map(row).collect())
+}

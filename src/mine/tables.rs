@@ -1,0 +1,339 @@
+//! Edges, tools, patterns, sessions and changes: all columns for programs, some of them for people.
+
+use crate::base::listing::{Columns, Listing};
+use crate::base::stats::Share;
+use crate::frames::edge::{Edge, EndSum};
+use crate::frames::tool_use::{SessionSummary, ToolUse, Volume};
+use crate::mine::change::Change;
+use crate::mine::pattern::PatternCount;
+use crate::report::numbers::{date, thousands};
+use crate::report::table::Table;
+
+fn percent(share: f64) -> String {
+    format!("{:.1}", 100.0 * share)
+}
+
+fn missing<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), text)
+}
+
+/// "12.3 (10.1–15.0)"
+fn interval(share: &Share) -> String {
+    format!("{} ({}–{})", percent(share.value()), percent(share.lower), percent(share.upper))
+}
+
+/// 850, 12.1k, 3.46M.
+fn short(value: u64) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let Some((size, name)) = units.into_iter().find(|(size, _)| value as f64 >= *size) else {
+        return value.to_string();
+    };
+    let scaled = value as f64 / size;
+    let digits = if scaled < 10.0 { 2 } else { usize::from(scaled < 100.0) };
+    format!("{scaled:.digits$}{name}")
+}
+
+/// The family of a model, without vendor and date.
+fn family(model: &str) -> String {
+    let is_date = |part: &&str| part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = model.trim_start_matches("claude-").split('-').filter(|part| !is_date(part)).collect();
+    parts.join("-")
+}
+
+/// 850 ms, 12 s, 5 min, 3 h, 2 d.
+fn duration(ms: i64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    let unit = units.into_iter().find(|(length, _)| ms.abs() >= *length);
+    unit.map_or_else(|| format!("{ms} ms"), |(length, name)| format!("{} {name}", ms / length))
+}
+
+/// All columns of edges.
+pub fn edges(rows: &[Edge]) -> Listing {
+    Columns::of(rows)
+        .text("from", |row| row.from.clone())
+        .text("to", |row| row.to.clone())
+        .whole("lag", |row| row.sum.lag.map(i64::from))
+        .count("count", |row| row.sum.count)
+        .count("across_turns", |row| row.sum.across_turns)
+        .count("cases", |row| row.sum.cases)
+        .count("sessions", |row| row.sum.sessions)
+        .real("support", |row| Some(row.support))
+        .count("trials", |row| row.confidence.n)
+        .real("confidence", |row| Some(row.confidence.value()))
+        .real("confidence_lower", |row| Some(row.confidence.lower))
+        .real("confidence_upper", |row| Some(row.confidence.upper))
+        .real("lift", |row| row.lift)
+        .real("dependency", |row| Some(row.dependency))
+        .real("p", |row| row.p)
+        .real("q", |row| row.q)
+        .flag("significant", |row| row.significant)
+        .whole("gap_ms_p50", |row| row.sum.gap_ms_p50)
+        .whole("gap_ms_p90", |row| row.sum.gap_ms_p90)
+        .finish()
+}
+
+/// The published columns of edges.
+pub fn edges_published(rows: &[Edge]) -> Listing {
+    Columns::of(rows)
+        .text("prev_tool", |row| row.from.clone())
+        .text("next_tool", |row| row.to.clone())
+        .whole("lag", |row| row.sum.lag.map(i64::from))
+        .count("count", |row| row.sum.count)
+        .finish()
+}
+
+/// The first rows of edges for people; `*` at the lift marks what is more than chance.
+pub fn edges_overview(rows: &[Edge], top: usize) -> Table {
+    let mut table =
+        Table::new(&["from", "to", "#lag", "#count", "#sess.", "#% of from (95 %)", "#lift", "#dep.", "#gap"]);
+    for row in rows.iter().take(top) {
+        table.row([
+            row.from.clone(),
+            row.to.clone(),
+            row.sum.lag.map_or_else(|| "any".to_owned(), |lag| lag.to_string()),
+            thousands(row.sum.count),
+            thousands(row.sum.sessions),
+            interval(&row.confidence),
+            missing(row.lift, |lift| format!("{lift:.2}{}", if row.significant { "*" } else { " " })),
+            format!("{:.2}", row.dependency),
+            missing(row.sum.gap_ms_p50, duration),
+        ]);
+    }
+    table
+}
+
+/// Tools as beginnings and ends of contexts.
+pub fn ends(rows: &[(String, EndSum)]) -> Listing {
+    Columns::of(rows)
+        .text("tool", |(name, _)| name.clone())
+        .count("calls", |(_, row)| row.calls)
+        .count("starts", |(_, row)| row.starts)
+        .count("ends", |(_, row)| row.ends)
+        .count("sessions", |(_, row)| row.sessions)
+        .finish()
+}
+
+/// All columns of tools or servers; `what` names the first, `all_tokens` are those of all answers.
+pub fn tools(rows: &[ToolUse], what: &'static str, all_tokens: u64, bytes_per_token: f64) -> Listing {
+    let errors = |row: &ToolUse| Share::new(row.failed, row.ran);
+    let rejections = |row: &ToolUse| Share::new(row.rejected, row.calls);
+    let repeats = |row: &ToolUse| Share::new(row.repeats, row.repeatable);
+    let known = |share: Share, value: f64| (share.n > 0).then_some(value);
+    let size = |row: &ToolUse, value: u64| (row.sized > 0).then_some(value as i64);
+    let time = |row: &ToolUse, value: u64| (row.timed > 0).then_some(value as i64);
+    Columns::of(rows)
+        .text(what, |row| row.name.clone())
+        .count("calls", |row| row.calls)
+        .count("sessions", |row| row.sessions)
+        .count("ran", |row| row.ran)
+        .count("failed", |row| row.failed)
+        .real("error_rate", |row| known(errors(row), errors(row).value()))
+        .real("error_rate_lower", |row| known(errors(row), errors(row).lower))
+        .real("error_rate_upper", |row| known(errors(row), errors(row).upper))
+        .count("rejected", |row| row.rejected)
+        .real("rejection_rate", |row| Some(rejections(row).value()))
+        .real("rejection_rate_lower", |row| Some(rejections(row).lower))
+        .real("rejection_rate_upper", |row| Some(rejections(row).upper))
+        .count("open", |row| row.open)
+        .count("empty", |row| row.empty)
+        .count("empty_in_runs", |row| row.empty_in_runs)
+        .count("empty_run_max", |row| row.empty_run_max)
+        .count("sized", |row| row.sized)
+        .whole("response_chars_p50", |row| size(row, row.chars[0]))
+        .whole("response_chars_p90", |row| size(row, row.chars[1]))
+        .whole("response_chars_p99", |row| size(row, row.chars[2]))
+        .whole("response_bytes_p50", |row| size(row, row.bytes[0]))
+        .whole("response_bytes_p90", |row| size(row, row.bytes[1]))
+        .whole("response_bytes_p99", |row| size(row, row.bytes[2]))
+        .count("timed", |row| row.timed)
+        .whole("latency_ms_p50", |row| time(row, row.latency_ms[0]))
+        .whole("latency_ms_p90", |row| time(row, row.latency_ms[1]))
+        .whole("latency_ms_p99", |row| time(row, row.latency_ms[2]))
+        .count("repeatable", |row| row.repeatable)
+        .count("repeats", |row| row.repeats)
+        .real("dup_rate", |row| known(repeats(row), repeats(row).value()))
+        .count("reads", |row| row.reads)
+        .count("rereads", |row| row.rereads)
+        .count("response_tokens", |row| row.response_tokens)
+        .count("responses_counted", |row| row.counted)
+        .real("response_tokens_share", |row| Some(row.response_tokens as f64 / all_tokens.max(1) as f64))
+        .count("input_tokens", |row| (row.input_bytes as f64 / bytes_per_token).ceil() as u64)
+        .finish()
+}
+
+/// Tools or servers for people.
+pub fn tools_overview(rows: &[ToolUse], what: &str, all_tokens: u64) -> Table {
+    let mut table = Table::new(&[
+        what,
+        "#calls",
+        "#sess.",
+        "#chars p50",
+        "#p90",
+        "#p99",
+        "#time",
+        "#error %",
+        "#dup %",
+        "#tokens",
+        "#share %",
+    ]);
+    let share = |k: u64, n: u64| if n == 0 { "–".to_owned() } else { percent(k as f64 / n as f64) };
+    for row in rows {
+        let chars = |value: u64| if row.sized > 0 { thousands(value) } else { "–".to_owned() };
+        table.row([
+            row.name.clone(),
+            thousands(row.calls),
+            thousands(row.sessions),
+            chars(row.chars[0]),
+            chars(row.chars[1]),
+            chars(row.chars[2]),
+            missing((row.timed > 0).then_some(row.latency_ms[0] as i64), duration),
+            share(row.failed, row.ran),
+            share(row.repeats, row.repeatable),
+            short(row.response_tokens),
+            share(row.response_tokens, all_tokens),
+        ]);
+    }
+    table
+}
+
+/// The published columns of volumes.
+pub fn volumes(rows: &[Volume]) -> Listing {
+    Columns::of(rows)
+        .text("tool_anon", |row| row.tool.clone())
+        .count("calls", |row| row.calls)
+        .count("sessions", |row| row.sessions)
+        .count("response_chars_median", |row| row.chars_median)
+        .count("response_chars_p90", |row| row.chars_p90)
+        .count("response_chars_p99", |row| row.chars_p99)
+        .finish()
+}
+
+/// All columns of patterns.
+pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
+    Columns::of(rows)
+        .count("number", |row| row.number.into())
+        .text("pattern", |row| row.id.clone())
+        .count("calls", |row| row.calls)
+        .count("matches", |row| row.matches)
+        .count("sessions", |row| row.sessions)
+        .count("tokens", |row| row.tokens)
+        .real("tokens_share", |row| Some(row.tokens as f64 / all_tokens.max(1) as f64))
+        .count("published", |row| row.published)
+        .text("answer", |row| row.answer.clone())
+        .finish()
+}
+
+/// Patterns for people.
+pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
+    let columns = ["#", "pattern", "#calls", "#matches", "#sess.", "#tokens", "#share %", "what answers it"];
+    let mut table = Table::new(&columns);
+    for row in rows {
+        table.row([
+            row.number.to_string(),
+            row.id.replace('_', " "),
+            thousands(row.calls),
+            thousands(row.matches),
+            thousands(row.sessions),
+            short(row.tokens),
+            percent(row.tokens as f64 / all_tokens.max(1) as f64),
+            row.answer.clone(),
+        ]);
+    }
+    table
+}
+
+/// All columns of sessions.
+pub fn sessions(rows: &[SessionSummary]) -> Listing {
+    Columns::of(rows)
+        .text("session", |row| row.session.clone())
+        .text("project", |row| row.project.clone())
+        .whole("first_ms", |row| row.first_ms)
+        .whole("last_ms", |row| row.last_ms)
+        .count("calls", |row| row.calls)
+        .count("read_calls", |row| row.read_calls)
+        .count("chains", |row| row.chains)
+        .count("subagents", |row| row.subagents)
+        .count("compactions", |row| row.compactions)
+        .count("turns", |row| row.turns)
+        .count("messages", |row| row.messages)
+        .text("models", |row| row.models.join(" "))
+        .count("input_tokens", |row| row.input_tokens)
+        .count("output_tokens", |row| row.output_tokens)
+        .count("cache_creation_tokens", |row| row.cache_creation_tokens)
+        .count("cache_read_tokens", |row| row.cache_read_tokens)
+        .count("response_bytes", |row| row.response_bytes)
+        .text("class", |row| row.class.clone())
+        .finish()
+}
+
+/// Sessions for people.
+pub fn sessions_overview(rows: &[SessionSummary]) -> Table {
+    let mut table = Table::new(&[
+        "session", "begun", "#span", "#calls", "#chains", "#comp.", "#turns", "model", "#output", "class",
+    ]);
+    for row in rows {
+        table.row([
+            row.session[..8].to_owned(),
+            missing(row.first_ms, date),
+            missing(row.first_ms.zip(row.last_ms).map(|(first, last)| last - first), duration),
+            thousands(row.calls),
+            thousands(row.chains),
+            thousands(row.compactions),
+            thousands(row.turns),
+            row.models.first().map(|model| family(model)).unwrap_or_default(),
+            short(row.output_tokens),
+            row.class.replace('_', " "),
+        ]);
+    }
+    table
+}
+
+/// All columns of a comparison.
+pub fn changes(rows: &[Change]) -> Listing {
+    let value = |share: &Share, of: fn(&Share) -> f64| (share.n > 0).then(|| of(share));
+    Columns::of(rows)
+        .text("what", |row| row.what.key().to_owned())
+        .text("name", |row| row.name.clone())
+        .text("to", |row| row.to.clone())
+        .whole("lag", |row| row.lag.map(i64::from))
+        .count("a_count", |row| row.a.k)
+        .count("a_n", |row| row.a.n)
+        .real("a_share", |row| value(&row.a, Share::value))
+        .real("a_lower", |row| value(&row.a, |share| share.lower))
+        .real("a_upper", |row| value(&row.a, |share| share.upper))
+        .count("b_count", |row| row.b.k)
+        .count("b_n", |row| row.b.n)
+        .real("b_share", |row| value(&row.b, Share::value))
+        .real("b_lower", |row| value(&row.b, |share| share.lower))
+        .real("b_upper", |row| value(&row.b, |share| share.upper))
+        .whole("a_chars_p50", |row| row.median_a.map(|median| median as i64))
+        .whole("b_chars_p50", |row| row.median_b.map(|median| median as i64))
+        .real("p", |row| row.p)
+        .real("q", |row| row.q)
+        .flag("changed", |row| row.changed)
+        .finish()
+}
+
+/// The first rows of a comparison for people.
+pub fn changes_overview(rows: &[Change], top: usize) -> Table {
+    let mut table = Table::new(&["what", "tools", "#A", "#B", "#A n", "#B n", "#q", "changed"]);
+    for row in rows.iter().take(top) {
+        let shown = |share: &Share, median: Option<u64>| match median {
+            Some(median) => format!("{} chars", thousands(median)),
+            None if share.n == 0 => "–".to_owned(),
+            None => format!("{} %", percent(share.value())),
+        };
+        let lag = row.lag.filter(|&lag| lag > 1).map(|lag| format!(" (lag {lag})")).unwrap_or_default();
+        table.row([
+            row.what.key().to_owned(),
+            if row.to.is_empty() { row.name.clone() } else { format!("{} → {}{lag}", row.name, row.to) },
+            shown(&row.a, row.median_a),
+            shown(&row.b, row.median_b),
+            thousands(row.a.n),
+            thousands(row.b.n),
+            missing(row.q, |q| if q < 1e-4 { "<0.0001".to_owned() } else { format!("{q:.4}") }),
+            if row.changed { "*".to_owned() } else { String::new() },
+        ]);
+    }
+    table
+}

@@ -1,0 +1,123 @@
+//! How much the planner and L0 spared, by the published counters, and the published report line.
+
+use std::fmt;
+
+use crate::base::layer::LayerId;
+use crate::base::stats::Share;
+use crate::telemetry::log::Event;
+
+/// The published counters (`EnrichmentEffectiveness`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effectiveness {
+    /// Responses that were fetched ahead.
+    pub total_prefetches: u64,
+    /// Of these, used by the agent.
+    pub cited_prefetches: u64,
+    /// Prefetches that the planner declined.
+    pub total_declines: u64,
+    /// Of these, asked for by the agent soon after.
+    pub late_invoked_after_decline: u64,
+    /// Predictions that were exceeded by 30 % or more.
+    pub cost_overrun_count: u64,
+    /// Responses with a prediction.
+    pub total_predictions: u64,
+    /// Actual less predicted tokens, added up.
+    pub net_prediction_error_tokens: i64,
+    /// Calls that a prefetch made needless.
+    pub saved_prefetch: u64,
+    /// Calls that a hint answered.
+    pub saved_dedup: u64,
+    /// Calls refused because they kept coming back empty.
+    pub saved_fail_fast: u64,
+    /// Tokens of all three.
+    pub tokens_saved: u64,
+    /// Prefetches sent out.
+    pub prefetch_dispatched: u64,
+    /// Of these, done before they were needed.
+    pub prefetch_won_race: u64,
+    /// Of these, never asked for.
+    pub prefetch_wasted: u64,
+}
+
+impl Effectiveness {
+    /// Takes in a recorded response. One that was fetched ahead, used and then answered by a hint counts once, as
+    /// fetched ahead.
+    pub fn add(&mut self, event: &Event) {
+        let (plan, actual) = (&event.plan, u64::from(event.baseline));
+        let used = plan.prefetched && plan.cited == Some(true);
+        if plan.prefetched {
+            self.total_prefetches += 1;
+            self.total_predictions += 1;
+            self.net_prediction_error_tokens += actual as i64 - i64::from(plan.predicted);
+            self.cost_overrun_count += u64::from(plan.is_overrun(event.baseline));
+        }
+        if used {
+            self.cited_prefetches += 1;
+            self.saved_prefetch += 1;
+            self.tokens_saved += actual;
+        } else if event.layer == LayerId::L0 {
+            self.saved_dedup += 1;
+            self.tokens_saved += actual;
+        }
+        self.total_declines += u64::from(plan.declined.is_some());
+    }
+
+    /// Takes in a refused repeat.
+    pub fn add_refusal(&mut self, tokens: u64) {
+        self.saved_fail_fast += 1;
+        self.tokens_saved += tokens;
+    }
+
+    /// Calls saved, by all three ways.
+    pub fn calls_saved(&self) -> u64 {
+        self.saved_prefetch + self.saved_dedup + self.saved_fail_fast
+    }
+
+    /// Whether there is anything to report.
+    pub fn is_active(&self) -> bool {
+        self.calls_saved() > 0 || self.total_prefetches > 0
+    }
+
+    /// Share of prefetches that were used.
+    pub fn prefetch_hit(&self) -> Share {
+        Share::new(self.cited_prefetches, self.total_prefetches)
+    }
+
+    /// Share of declined prefetches that were needed after all.
+    pub fn decline_recall_loss(&self) -> Share {
+        Share::new(self.late_invoked_after_decline, self.total_declines)
+    }
+
+    /// Share of predictions that were exceeded by 30 % or more.
+    pub fn cost_overrun(&self) -> Share {
+        Share::new(self.cost_overrun_count, self.total_predictions)
+    }
+}
+
+/// The published report line, byte for byte.
+impl fmt::Display for Effectiveness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = |part: u64, whole: u64| {
+            if whole == 0 { "n/a".to_owned() } else { format!("{:.1}%", 100.0 * part as f64 / whole as f64) }
+        };
+        write!(
+            f,
+            "prefetch_hit={} decline_recall_loss={} cost_overrun={} race_win={} waste={} calls_saved={} (prefetch={}, \
+             dedup={}, fail_fast={}) tokens_saved={} prefetches={} dispatched={} declines={} predictions={}",
+            rate(self.cited_prefetches, self.total_prefetches),
+            rate(self.late_invoked_after_decline, self.total_declines),
+            rate(self.cost_overrun_count, self.total_predictions),
+            rate(self.prefetch_won_race, self.prefetch_dispatched),
+            rate(self.prefetch_wasted, self.prefetch_dispatched),
+            self.calls_saved(),
+            self.saved_prefetch,
+            self.saved_dedup,
+            self.saved_fail_fast,
+            self.tokens_saved,
+            self.total_prefetches,
+            self.prefetch_dispatched,
+            self.total_declines,
+            self.total_predictions,
+        )
+    }
+}

@@ -1,0 +1,415 @@
+//! The books of a planner replay: what became of every planned call, what was declined, what it cost. Every planned call
+//! ends in exactly one way.
+
+use std::collections::BTreeMap;
+use std::ops::{AddAssign, Index, IndexMut};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::names::Sym;
+use crate::telemetry::log::{Decline, Plan};
+
+/// How a planned call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// The agent asked for exactly this, and the answer was there: its own call did not run.
+    Won,
+    /// The agent asked for exactly this before the answer was there: the call ran twice.
+    Late,
+    /// The agent asked for the same value with other arguments.
+    Target,
+    /// Nobody asked.
+    Wasted,
+    /// What it read changed, or it grew too old, before anybody asked.
+    Stale,
+    /// The context ended before it was there.
+    Cancelled,
+    /// The agent's own call failed, so this one would have failed, too.
+    Failed,
+    /// Not sent: its host had as many calls as it may.
+    HostSaturated,
+    /// Not sent: as many prefetches were in flight as may be.
+    MaxParallelReached,
+    /// Not sent: the same call was in flight, or its answer waited to be asked for.
+    AlreadyFetched,
+}
+
+impl End {
+    /// All ends, in the order of reports.
+    pub const ALL: [Self; 10] = [
+        Self::Won,
+        Self::Late,
+        Self::Target,
+        Self::Wasted,
+        Self::Stale,
+        Self::Cancelled,
+        Self::Failed,
+        Self::HostSaturated,
+        Self::MaxParallelReached,
+        Self::AlreadyFetched,
+    ];
+
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Won => "won",
+            Self::Late => "late",
+            Self::Target => "target_only",
+            Self::Wasted => "wasted",
+            Self::Stale => "stale",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::HostSaturated => "host_saturated",
+            Self::MaxParallelReached => "max_parallel_reached",
+            Self::AlreadyFetched => "already_fetched",
+        }
+    }
+
+    /// Whether it was sent out at all.
+    pub fn was_sent(self) -> bool {
+        !matches!(self, Self::HostSaturated | Self::MaxParallelReached | Self::AlreadyFetched)
+    }
+}
+
+/// Why a call was not planned. The first four are declines (published words); the others were never candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Held {
+    /// Did not fit the budget.
+    Budget,
+    /// Too improbable.
+    LowProbability,
+    /// Something better took its place.
+    Preempted,
+    /// A prerequisite was missing.
+    PrereqMissing,
+    /// The agent had the answer already: a repeat is the business of L0.
+    AlreadyRead,
+    /// The answer gave no argument.
+    NoArgument,
+    /// The tool may change something.
+    NotSpeculatable,
+    /// The tool was never seen to take the argument.
+    UnknownArgument,
+}
+
+impl Held {
+    /// All reasons, in the order of reports.
+    pub const ALL: [Self; 8] = [
+        Self::Budget,
+        Self::LowProbability,
+        Self::Preempted,
+        Self::PrereqMissing,
+        Self::AlreadyRead,
+        Self::NoArgument,
+        Self::NotSpeculatable,
+        Self::UnknownArgument,
+    ];
+
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::LowProbability => "low_probability",
+            Self::Preempted => "preempted",
+            Self::PrereqMissing => "prereq_missing",
+            Self::AlreadyRead => "already_read",
+            Self::NoArgument => "no_argument",
+            Self::NotSpeculatable => "not_speculatable",
+            Self::UnknownArgument => "unknown_argument",
+        }
+    }
+
+    /// Whether the planner could have made the call and chose not to.
+    pub fn is_decline(self) -> bool {
+        self.decline().is_some()
+    }
+
+    /// The reason as telemetry records it, if it has a word for it.
+    pub fn decline(self) -> Option<Decline> {
+        match self {
+            Self::Budget => Some(Decline::Budget),
+            Self::LowProbability => Some(Decline::LowProbability),
+            Self::Preempted => Some(Decline::Preempted),
+            Self::PrereqMissing => Some(Decline::PrereqMissing),
+            Self::AlreadyRead | Self::NoArgument | Self::NotSpeculatable | Self::UnknownArgument => None,
+        }
+    }
+}
+
+/// Prefetches by what the agent did within one window. Each column includes the ones before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Asked {
+    /// Asked for with exactly the planned arguments.
+    pub exact: u64,
+    /// Asked for with the planned value, whatever the other arguments.
+    pub target: u64,
+    /// Some call of the same tool; each of the agent's calls counts for one prefetch at most.
+    pub name_only: u64,
+}
+
+/// A count per variant of an enumeration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PerEnd([u64; End::ALL.len()]);
+
+impl Index<End> for PerEnd {
+    type Output = u64;
+    fn index(&self, end: End) -> &u64 {
+        &self.0[end as usize]
+    }
+}
+
+impl IndexMut<End> for PerEnd {
+    fn index_mut(&mut self, end: End) -> &mut u64 {
+        &mut self.0[end as usize]
+    }
+}
+
+/// A count per reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PerHeld([u64; Held::ALL.len()]);
+
+impl Index<Held> for PerHeld {
+    type Output = u64;
+    fn index(&self, held: Held) -> &u64 {
+        &self.0[held as usize]
+    }
+}
+
+impl IndexMut<Held> for PerHeld {
+    fn index_mut(&mut self, held: Held) -> &mut u64 {
+        &mut self.0[held as usize]
+    }
+}
+
+/// Counts over prefetches and declines.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Calls of the agent.
+    pub calls: u64,
+    /// Answers after which a plan was made.
+    pub plans: u64,
+    /// Of these, where the prompt names a field that its tool leaves out.
+    pub plans_with_intent: u64,
+    /// Of these, where other calls are planned for it, or in another order.
+    pub plans_by_intent: u64,
+    /// Planned calls by how they ended.
+    pub ends: PerEnd,
+    /// Prefetches sent out that were asked for within the next few calls of later steps.
+    pub near: Asked,
+    /// Within more calls.
+    pub far: Asked,
+    /// Within the next few steps.
+    pub steps: Asked,
+    /// Exact hits at any time in the context with a call between that may have changed something (a shell).
+    pub across_shell: u64,
+    /// Prefetches that the published pass would call cited: same tool within three events, prefetches counted in.
+    pub cited: u64,
+    /// Prefetches times the share of all windows of the context that have a call of their tool.
+    pub name_by_chance: f64,
+    /// Calls not planned, by reason.
+    pub held: PerHeld,
+    /// Of the declines, those whose very call the agent made soon after.
+    pub late_exact: PerHeld,
+    /// Of the declines, those with some call of the tool soon after, each call counted for one decline.
+    pub late_name: PerHeld,
+    /// Tokens that the prefetches sent out were expected to bring.
+    pub predicted_tokens: u64,
+    /// Of these, those of prefetches that were not won.
+    pub unused_tokens: u64,
+    /// Tokens of prefetches that the published pass would call cited: the actual ones where they are known.
+    pub cited_tokens: u64,
+    /// Tokens of hints that would have been shown (published wiring only), estimated.
+    pub hint_tokens: u64,
+    /// Prefetches whose answer the log shows, since the agent asked for it or for another part of it.
+    pub answers_known: u64,
+    /// Of these, with 130 % of the predicted tokens or more.
+    pub overruns: u64,
+    /// Actual less predicted tokens over these.
+    pub error_tokens: i64,
+    /// How much later answers came because they waited for prefetches, in milliseconds.
+    pub waited_ms: u64,
+    /// How long the agent's own calls took that need not have run, in milliseconds.
+    pub spared_ms: u64,
+    /// Calls refused because the same question came back empty.
+    pub refused: u64,
+    /// Of these, with an answer in the log after all.
+    pub refused_wrongly: u64,
+    /// Tokens that refused calls were expected to bring.
+    pub refused_tokens: u64,
+    /// Worth of what the greedy choice takes.
+    pub greedy_value: f64,
+    /// Worth of the best choice.
+    pub best_value: f64,
+    /// Plans that were held against the best choice.
+    pub plans_compared: u64,
+    /// Of these, where greedy takes less.
+    pub plans_behind: u64,
+    /// Smallest share of the best choice that greedy reached, in parts per million; 0 if none was compared.
+    pub worst_ppm: u64,
+}
+
+impl Tally {
+    /// Planned calls.
+    pub fn planned(&self) -> u64 {
+        End::ALL.into_iter().map(|end| self.ends[end]).sum()
+    }
+
+    /// Planned calls that were sent out.
+    pub fn sent(&self) -> u64 {
+        End::ALL.into_iter().filter(|end| end.was_sent()).map(|end| self.ends[end]).sum()
+    }
+
+    /// Prefetches that nobody could use.
+    pub fn wasted(&self) -> u64 {
+        [End::Target, End::Wasted, End::Stale, End::Cancelled, End::Failed].into_iter().map(|end| self.ends[end]).sum()
+    }
+
+    /// Calls that were candidates and not planned.
+    pub fn declined(&self) -> u64 {
+        Held::ALL.into_iter().filter(|held| held.is_decline()).map(|held| self.held[held]).sum()
+    }
+
+    /// Of these, asked for exactly soon after.
+    pub fn declined_needed(&self) -> u64 {
+        Held::ALL.into_iter().map(|held| self.late_exact[held]).sum()
+    }
+
+    /// The same by name of the tool.
+    pub fn declined_needed_by_name(&self) -> u64 {
+        Held::ALL.into_iter().map(|held| self.late_name[held]).sum()
+    }
+
+    /// Calls of the agent that need not have run: won prefetches and rightly refused repeats.
+    pub fn calls_saved(&self) -> u64 {
+        self.ends[End::Won] + self.refused - self.refused_wrongly
+    }
+
+    /// Calls that ran for nothing or twice.
+    pub fn calls_added(&self) -> u64 {
+        self.sent() - self.ends[End::Won]
+    }
+}
+
+impl AddAssign<&Asked> for Asked {
+    fn add_assign(&mut self, other: &Self) {
+        self.exact += other.exact;
+        self.target += other.target;
+        self.name_only += other.name_only;
+    }
+}
+
+impl AddAssign<&Self> for Tally {
+    fn add_assign(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.plans += other.plans;
+        self.plans_with_intent += other.plans_with_intent;
+        self.plans_by_intent += other.plans_by_intent;
+        End::ALL.into_iter().for_each(|end| self.ends[end] += other.ends[end]);
+        self.near += &other.near;
+        self.far += &other.far;
+        self.steps += &other.steps;
+        self.across_shell += other.across_shell;
+        self.cited += other.cited;
+        self.name_by_chance += other.name_by_chance;
+        for held in Held::ALL {
+            self.held[held] += other.held[held];
+            self.late_exact[held] += other.late_exact[held];
+            self.late_name[held] += other.late_name[held];
+        }
+        self.predicted_tokens += other.predicted_tokens;
+        self.unused_tokens += other.unused_tokens;
+        self.cited_tokens += other.cited_tokens;
+        self.hint_tokens += other.hint_tokens;
+        self.answers_known += other.answers_known;
+        self.overruns += other.overruns;
+        self.error_tokens += other.error_tokens;
+        self.waited_ms += other.waited_ms;
+        self.spared_ms += other.spared_ms;
+        self.refused += other.refused;
+        self.refused_wrongly += other.refused_wrongly;
+        self.refused_tokens += other.refused_tokens;
+        self.greedy_value += other.greedy_value;
+        self.best_value += other.best_value;
+        if other.plans_compared > 0 {
+            let before = if self.plans_compared > 0 { self.worst_ppm } else { u64::MAX };
+            self.worst_ppm = other.worst_ppm.min(before);
+        }
+        self.plans_compared += other.plans_compared;
+        self.plans_behind += other.plans_behind;
+    }
+}
+
+/// What the live host would have recorded of one call that the planner made or declined to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Index of a call of the step whose answers set it off.
+    pub after: u32,
+    /// The tool.
+    pub tool: String,
+    /// Hash of the whole input, as in [`crate::logs::values::Given::value`].
+    pub input: u64,
+    /// Whether the planned argument is a path.
+    pub is_path: bool,
+    /// What was expected and what became of it.
+    pub plan: Plan,
+}
+
+/// From the tool that answered to the one that is called ahead.
+pub type Edge = (Sym, Sym);
+
+/// The books of one session, or of several.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Books {
+    /// Everything.
+    pub total: Tally,
+    /// By edge; what belongs to no edge (calls, plans, waits, refusals) is in the total only.
+    pub edges: BTreeMap<Edge, Tally>,
+}
+
+impl Books {
+    /// Adds the books of another session.
+    pub fn absorb(&mut self, other: &Self) {
+        self.total += &other.total;
+        for (edge, tally) in &other.edges {
+            *self.edges.entry(*edge).or_default() += tally;
+        }
+    }
+
+    /// Whether every planned call ended in exactly one way, whichever way it is counted.
+    pub fn balance(&self) -> bool {
+        let mut edges = Tally::default();
+        self.edges.values().for_each(|tally| edges += tally);
+        edges.ends == self.total.ends && edges.held == self.total.held && edges.near == self.total.near
+    }
+}
+
+/// Calls of the agent, by what could have supplied them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Bound {
+    /// All calls that ran.
+    pub calls: u64,
+    /// Of these, of tools that may be called ahead.
+    pub speculatable: u64,
+    /// Of these, with the very input of an earlier call of the context: the business of L0.
+    pub repeats: u64,
+    /// Of the rest, with a value that stood in an earlier answer of the context.
+    pub listed: u64,
+    /// Of these, with no other argument: the whole call could be known.
+    pub listed_whole: u64,
+    /// Of these, where the answer came within the next few calls of later steps.
+    pub near: u64,
+    /// Of these, what fits the budget and the limit of parallel calls of each answer.
+    pub reachable: u64,
+}
+
+impl AddAssign for Bound {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.speculatable += other.speculatable;
+        self.repeats += other.repeats;
+        self.listed += other.listed;
+        self.listed_whole += other.listed_whole;
+        self.near += other.near;
+        self.reachable += other.reachable;
+    }
+}

@@ -1,0 +1,141 @@
+//! The report as JSON.
+
+use serde_json::{Map, Value, json};
+
+use crate::planner::prefetches::{Asked, End, Held, Tally};
+use crate::planner::report::{
+    Arm, EdgeRow, Metric, Net, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
+};
+use crate::planner::selectivity::report as selectivity;
+
+/// The fields of the report.
+pub fn json(report: &PlannerReport) -> Value {
+    let backtest = &report.backtest;
+    json!({
+        "backtest": {
+            "training_sessions": backtest.training_sessions,
+            "judged_sessions": backtest.judged_sessions,
+            "judged_calls": backtest.judged_calls,
+            "judged_from_ms": backtest.judged_from,
+            "enrichment_enabled": backtest.enabled,
+        },
+        "arms": report.arms.iter().map(arm).collect::<Vec<_>>(),
+        "bound": report.bound,
+        "selectivity": report.selectivity.as_ref().map(|(learned, numbers)| selectivity::json(learned, numbers)),
+        "advice": report.advice,
+        "notes": report.notes,
+    })
+}
+
+fn arm(arm: &Arm) -> Value {
+    let tools = by_tool(&arm.edges);
+    json!({
+        "arm": arm.name,
+        "about": arm.about,
+        "metrics": arm.metrics.iter().map(metric).collect::<Vec<_>>(),
+        "net": net(&arm.net()),
+        "total": tally(&arm.total),
+        "random_arguments": { "sent": arm.control.sent(), "near": asked(&arm.control.near) },
+        "published_line": effectiveness(&arm.total).to_string(),
+        "tools": tools.iter().map(|(tool, books)| json!({ "tool": tool, "books": tally(books) })).collect::<Vec<_>>(),
+        "edges": arm.edges.iter().map(edge).collect::<Vec<_>>(),
+    })
+}
+
+/// Positive is better: fewer calls, fewer tokens.
+fn net(net: &Net) -> Value {
+    json!({
+        "calls_off": net.calls_off,
+        "calls_on": net.calls_on,
+        "saved": net.saved,
+        "added": net.added,
+        "calls_net": net.saved as i64 - net.added as i64,
+        "tokens_net": -((net.unused_tokens + net.hint_tokens) as i64),
+    })
+}
+
+fn edge(edge: &EdgeRow) -> Value {
+    json!({ "from": edge.from, "to": edge.to, "books": tally(&edge.tally) })
+}
+
+fn metric(metric: &Metric) -> Value {
+    let share = &metric.share;
+    let judged = share.n > 0;
+    let (target, bound) = match metric.target {
+        Some(Target::AtLeast(least)) => (Some(least), Some("at_least")),
+        Some(Target::AtMost(most)) => (Some(most), Some("at_most")),
+        None => (None, None),
+    };
+    json!({
+        "metric": metric.key,
+        "k": share.k,
+        "n": share.n,
+        "value": judged.then(|| share.value()),
+        "wilson_95": judged.then_some([share.lower, share.upper]),
+        "sessions_95": metric.sessions.map(|(lower, upper)| [lower, upper]),
+        "target": target,
+        "bound": bound,
+        "verdict": metric.verdict().key(),
+    })
+}
+
+fn asked(asked: &Asked) -> Value {
+    json!({ "exact": asked.exact, "target": asked.target, "name_only": asked.name_only })
+}
+
+fn tally(tally: &Tally) -> Value {
+    let ends: Map<String, Value> =
+        End::ALL.into_iter().map(|end| (end.key().to_owned(), json!(tally.ends[end]))).collect();
+    let held = |held: Held| {
+        let count = json!({
+            "count": tally.held[held],
+            "needed_exactly": tally.late_exact[held],
+            "needed_by_name": tally.late_name[held],
+        });
+        (held.key().to_owned(), count)
+    };
+    let sent = tally.sent();
+    json!({
+        "calls": tally.calls,
+        "plans": tally.plans,
+        "plans_with_intent": tally.plans_with_intent,
+        "plans_by_intent": tally.plans_by_intent,
+        "planned": tally.planned(),
+        "sent": sent,
+        "ends": ends,
+        "within_3_calls": asked(&tally.near),
+        "within_10_calls": asked(&tally.far),
+        "within_3_steps": asked(&tally.steps),
+        "name_only_by_chance": (sent > 0).then(|| tally.name_by_chance / sent as f64),
+        "cited": tally.cited,
+        "exact_across_shell": tally.across_shell,
+        "not_planned": Held::ALL.into_iter().map(held).collect::<Map<String, Value>>(),
+        "predicted_tokens": tally.predicted_tokens,
+        "unused_tokens": tally.unused_tokens,
+        "hint_tokens": tally.hint_tokens,
+        "answers_known": tally.answers_known,
+        "overruns": tally.overruns,
+        "error_tokens": tally.error_tokens,
+        "waited_ms": tally.waited_ms,
+        "spared_ms": tally.spared_ms,
+        "refused": tally.refused,
+        "refused_wrongly": tally.refused_wrongly,
+        "plans_compared": tally.plans_compared,
+        "plans_behind": tally.plans_behind,
+        "greedy_value": tally.greedy_value,
+        "best_value": tally.best_value,
+        "worst_share": (tally.plans_compared > 0).then(|| tally.worst_ppm as f64 / 1e6),
+    })
+}
+
+/// What each value of the swept keys would do.
+pub fn sweep_json(keys: &[String], rows: &[SweepRow]) -> Value {
+    let row = |row: &SweepRow| {
+        let values: Map<String, Value> =
+            keys.iter().cloned().zip(row.values.iter().map(|value| json!(value))).collect();
+        json!({ "values": values, "arm": row.arm, "books": tally(&row.tally),
+                "saved": calls_saved(&row.tally, row.always_runs),
+                "added": calls_added(&row.tally, row.always_runs) })
+    };
+    rows.iter().map(row).collect()
+}

@@ -1,0 +1,249 @@
+//! The report of a planner replay: plain data, and its forms.
+
+mod json;
+mod sessions;
+mod tables;
+mod words;
+
+use crate::base::stats::Share;
+use crate::logs::trace::Millis;
+use crate::planner::effectiveness::Effectiveness;
+use crate::planner::prefetches::{Bound, End, Tally};
+use crate::planner::selectivity;
+use crate::planner::selectivity::learned::Learned;
+
+pub use json::{json, sweep_json};
+pub use sessions::sessions;
+pub use tables::{sweep, write};
+
+/// Everything that a planner replay says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannerReport {
+    /// What was learned from and what was judged.
+    pub backtest: Backtest,
+    /// One planner each.
+    pub arms: Vec<Arm>,
+    /// What nobody can beat, under the models of the configuration.
+    pub bound: Bound,
+    /// What the selective planner learned.
+    pub selectivity: Option<(Learned, selectivity::Numbers)>,
+    /// What to do about it: lines of rule R7 and others.
+    pub advice: Vec<String>,
+    /// What stands behind the figures, in words.
+    pub notes: Vec<String>,
+}
+
+/// Learned from, judged on.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Backtest {
+    /// Sessions that were learned from.
+    pub training_sessions: u64,
+    /// Sessions that were judged.
+    pub judged_sessions: u64,
+    /// Calls in them.
+    pub judged_calls: u64,
+    /// Start of the first session that was judged.
+    pub judged_from: Option<Millis>,
+    /// Whether the planner is switched on in the configuration.
+    pub enabled: bool,
+}
+
+/// One planner, judged.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Arm {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Whether the agent's own call runs although it was fetched ahead (published wiring).
+    pub always_runs: bool,
+    /// Everything.
+    pub total: Tally,
+    /// The same planner with values of other sessions in place of its own.
+    pub control: Tally,
+    /// The target metrics, the hit rate first.
+    pub metrics: Vec<Metric>,
+    /// From one tool to another.
+    pub edges: Vec<EdgeRow>,
+    /// Sessions that were judged, by name.
+    pub sessions: Vec<(String, Tally)>,
+}
+
+/// Key of the hit rate, by which planners are told apart. `prefetch_hit` is the published figure, which goes by the name of
+/// the tool.
+pub const HIT: &str = "exact_hit";
+
+/// A metric with what it should reach.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its key in JSON.
+    pub key: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Successes of trials; without a target: a count.
+    pub share: Share,
+    /// Interval over sessions.
+    pub sessions: Option<(f64, f64)>,
+    /// What it should reach.
+    pub target: Option<Target>,
+}
+
+/// What a share should reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+/// How a metric stands to its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Reached.
+    Pass,
+    /// Missed.
+    Fail,
+    /// Nothing to judge, or no target.
+    NotApplicable,
+}
+
+impl Verdict {
+    /// In reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::NotApplicable => "n/a",
+        }
+    }
+}
+
+impl Metric {
+    /// Whether it reaches its target even at the worse end of its interval over sessions.
+    pub fn is_sure(&self) -> bool {
+        let (lower, upper) = self.sessions.unwrap_or((self.share.lower, self.share.upper));
+        self.verdict() == Verdict::Pass
+            && match self.target {
+                Some(Target::AtLeast(least)) => lower >= least,
+                Some(Target::AtMost(most)) => upper <= most,
+                None => false,
+            }
+    }
+
+    /// Whether the share reaches its target, by its point value.
+    pub fn verdict(&self) -> Verdict {
+        let value = self.share.value();
+        match self.target {
+            _ if self.share.n == 0 => Verdict::NotApplicable,
+            Some(Target::AtLeast(least)) if value >= least => Verdict::Pass,
+            Some(Target::AtMost(most)) if value <= most => Verdict::Pass,
+            Some(_) => Verdict::Fail,
+            None => Verdict::NotApplicable,
+        }
+    }
+}
+
+/// One edge, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdgeRow {
+    /// Tool that answered.
+    pub from: String,
+    /// Tool that was called ahead.
+    pub to: String,
+    /// Its books.
+    pub tally: Tally,
+}
+
+/// One value of a knob, or one cell of a grid of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepRow {
+    /// The values, in the order of the keys.
+    pub values: Vec<String>,
+    /// Name of the planner.
+    pub arm: String,
+    /// As in [`Arm::always_runs`].
+    pub always_runs: bool,
+    /// Its books.
+    pub tally: Tally,
+}
+
+impl Arm {
+    /// The hit rate.
+    pub fn hit(&self) -> Share {
+        Share::new(self.total.near.exact, self.total.sent())
+    }
+
+    /// Calls that need not have run. As published the agent's own call runs all the same.
+    pub fn calls_saved(&self) -> u64 {
+        calls_saved(&self.total, self.always_runs)
+    }
+
+    /// Calls that ran for nothing or twice.
+    pub fn calls_added(&self) -> u64 {
+        calls_added(&self.total, self.always_runs)
+    }
+
+    /// The planner on against the planner off.
+    pub fn net(&self) -> Net {
+        let Tally { calls, predicted_tokens, unused_tokens, hint_tokens, .. } = self.total;
+        let (saved, added) = (self.calls_saved(), self.calls_added());
+        let unused_tokens = if self.always_runs { predicted_tokens } else { unused_tokens };
+        Net { calls_off: calls, calls_on: calls - saved + added, saved, added, unused_tokens, hint_tokens }
+    }
+}
+
+/// The same sessions without and with a planner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Net {
+    /// Calls that run without it.
+    pub calls_off: u64,
+    /// Calls that run with it, its own included.
+    pub calls_on: u64,
+    /// Calls of the agent that need not run.
+    pub saved: u64,
+    /// Calls that run for nothing or twice.
+    pub added: u64,
+    /// Predicted tokens of answers that nobody used. They stay outside of the context.
+    pub unused_tokens: u64,
+    /// Tokens of hints, which stand in the context.
+    pub hint_tokens: u64,
+}
+
+fn calls_saved(tally: &Tally, always_runs: bool) -> u64 {
+    if always_runs { tally.refused - tally.refused_wrongly } else { tally.calls_saved() }
+}
+
+fn calls_added(tally: &Tally, always_runs: bool) -> u64 {
+    if always_runs { tally.sent() } else { tally.calls_added() }
+}
+
+/// The published counters by the published definitions: cited by name, whatever the arguments. Repeats that L0 answers
+/// are `devboy replay`'s and not counted here; sizes are known only where the agent made the call itself.
+pub fn effectiveness(tally: &Tally) -> Effectiveness {
+    Effectiveness {
+        total_prefetches: tally.sent(),
+        cited_prefetches: tally.cited,
+        total_declines: tally.declined(),
+        late_invoked_after_decline: tally.declined_needed_by_name(),
+        cost_overrun_count: tally.overruns,
+        total_predictions: tally.answers_known,
+        net_prediction_error_tokens: tally.error_tokens,
+        saved_prefetch: tally.cited,
+        saved_dedup: 0,
+        saved_fail_fast: tally.refused,
+        tokens_saved: tally.cited_tokens + tally.refused_tokens,
+        prefetch_dispatched: tally.sent(),
+        prefetch_won_race: tally.ends[End::Won],
+        prefetch_wasted: tally.wasted(),
+    }
+}
+
+/// Books of tools that are called ahead, by name.
+pub fn by_tool(edges: &[EdgeRow]) -> Vec<(String, Tally)> {
+    let mut tools: std::collections::BTreeMap<String, Tally> = std::collections::BTreeMap::new();
+    for edge in edges {
+        *tools.entry(edge.to.clone()).or_default() += &edge.tally;
+    }
+    tools.into_iter().collect()
+}

@@ -1,0 +1,256 @@
+//! The report for people: the answer in words, the metrics by arm, the edges, what to do.
+
+use std::io::Write;
+
+use crate::base::error::Result;
+use crate::base::stats::Share;
+use crate::planner::prefetches::{End, Held, Tally};
+use crate::planner::report::words::{answer, ends, net, seconds};
+use crate::planner::report::{
+    Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
+};
+use crate::planner::selectivity::report as selectivity;
+use crate::report::numbers::thousands;
+use crate::report::table::{Format, Table};
+
+/// Rows of a table of edges or tools that are shown.
+const ROWS_MAX: usize = 12;
+
+/// Writes the report for people (or as Markdown).
+pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width: Option<u16>) -> Result<()> {
+    let heading = |out: &mut dyn Write, text: &str| -> Result<()> {
+        let mark = if format == Format::Md { "### " } else { "" };
+        writeln!(out, "\n{mark}{text}")?;
+        if format == Format::Md {
+            writeln!(out)?;
+        }
+        Ok(())
+    };
+    for line in answer(report) {
+        writeln!(out, "{}", format.sentence(&line))?;
+    }
+    heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions")?;
+    targets(report).write(out, format, width)?;
+    heading(out, "all figures; shares are of what was sent ahead (the paper claims 58 % won and 12 % wasted)")?;
+    figures(report).write(out, format, width)?;
+    let edges = edges(report);
+    if !edges.is_empty() {
+        heading(out, "by edge: sent ahead, and asked for within three calls")?;
+        edges.write(out, format, width)?;
+        heading(out, "by tool that is called ahead")?;
+        tools(report).write(out, format, width)?;
+    }
+    heading(
+        out,
+        "why calls were not sent ahead (how many were needed within five calls: exactly, by name of the tool)",
+    )?;
+    declines(report).write(out, format, width)?;
+    heading(out, "every planned call ends in one way")?;
+    for arm in &report.arms {
+        writeln!(
+            out,
+            "{}{}: {}",
+            bullet(format),
+            arm.name,
+            if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
+        )?;
+    }
+    heading(out, "net: what a planner saves less what it adds, against no planner")?;
+    for arm in &report.arms {
+        writeln!(out, "{}{}: {}", bullet(format), arm.name, net(arm))?;
+    }
+    heading(out, "the published line, by its own definitions (cited = same tool by name within three events)")?;
+    for arm in &report.arms {
+        writeln!(out, "{}{}: {}", bullet(format), arm.name, effectiveness(&arm.total))?;
+    }
+    if let Some((learned, numbers)) = &report.selectivity {
+        heading(out, "what the selective planner learned")?;
+        selectivity::write(out, learned, numbers, format, width)?;
+    }
+    heading(out, "what to do")?;
+    for line in &report.advice {
+        writeln!(out, "{}{}", bullet(format), format.sentence(line))?;
+    }
+    heading(out, "to be read beside these figures")?;
+    for line in &report.notes {
+        writeln!(out, "{}{}", bullet(format), format.sentence(line))?;
+    }
+    Ok(())
+}
+
+fn bullet(format: Format) -> &'static str {
+    if format == Format::Md { "- " } else { "" }
+}
+
+/// The metrics with their targets, planner by planner.
+fn targets(report: &PlannerReport) -> Table {
+    let columns = ["figure", "planner", "#share", "#95 %", "#of", "#target", "reached"];
+    let mut table = Table::new(&columns);
+    for place in 0..report.arms.first().map_or(0, |arm| arm.metrics.len()) {
+        for arm in &report.arms {
+            table.row(target(arm, &arm.metrics[place]));
+        }
+    }
+    table
+}
+
+fn target(arm: &Arm, metric: &Metric) -> Vec<String> {
+    let Metric { name, share, sessions, target, .. } = metric;
+    let ends = |(lower, upper): (f64, f64)| format!("{:.0}–{:.0} %", 100.0 * lower, 100.0 * upper);
+    let asked = match target {
+        Some(Target::AtLeast(least)) => format!("≥ {:.0} %", 100.0 * least),
+        Some(Target::AtMost(most)) => format!("≤ {:.0} %", 100.0 * most),
+        None => "–".to_owned(),
+    };
+    vec![
+        name.clone(),
+        arm.name.clone(),
+        percent(*share),
+        sessions.map_or_else(|| "n/a".to_owned(), ends),
+        format!("{}/{}", thousands(share.k), thousands(share.n)),
+        asked,
+        metric.verdict().key().to_owned(),
+    ]
+}
+
+/// A row of the table of figures: its name, and what it says of an arm.
+type Row = (&'static str, fn(&Arm) -> String);
+
+fn of_sent(arm: &Arm, count: u64) -> String {
+    percent(Share::new(count, arm.total.sent()))
+}
+
+const FIGURES: [Row; 20] = [
+    ("sent ahead", |arm| thousands(arm.total.sent())),
+    ("exact, 3 calls", |arm| of_sent(arm, arm.total.near.exact)),
+    ("exact, 10 calls", |arm| of_sent(arm, arm.total.far.exact)),
+    ("exact, 3 steps", |arm| of_sent(arm, arm.total.steps.exact)),
+    ("exact, random", |arm| percent(Share::new(arm.control.near.exact, arm.control.sent()))),
+    ("value, 3 calls", |arm| of_sent(arm, arm.total.near.target)),
+    ("value, 3 steps", |arm| of_sent(arm, arm.total.steps.target)),
+    ("tool, once", |arm| of_sent(arm, arm.total.near.name_only)),
+    ("tool, published", |arm| of_sent(arm, arm.total.cited)),
+    ("tool, by chance", |arm| by_chance(&arm.total)),
+    ("won", |arm| of_sent(arm, arm.total.ends[End::Won])),
+    ("wasted", |arm| of_sent(arm, arm.total.wasted())),
+    ("calls added", |arm| thousands(arm.calls_added())),
+    ("answers waited", |arm| seconds(arm.total.waited_ms)),
+    ("calls spared", |arm| seconds(arm.total.spared_ms)),
+    ("tokens unused", |arm| thousands(arm.net().unused_tokens)),
+    ("hint tokens", |arm| thousands(arm.total.hint_tokens)),
+    ("refused (wrongly)", |arm| format!("{} ({})", arm.total.refused, arm.total.refused_wrongly)),
+    ("greedy, of best", |arm| greedy(arm, arm.total.greedy_value / arm.total.best_value)),
+    ("greedy, at worst", |arm| greedy(arm, arm.total.worst_ppm as f64 / 1e6)),
+];
+
+fn figures(report: &PlannerReport) -> Table {
+    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
+    let mut table = Table::new(&std::iter::once("figure").chain(names.iter().map(String::as_str)).collect::<Vec<_>>());
+    for (name, cell) in FIGURES {
+        table.row(std::iter::once(name.to_owned()).chain(report.arms.iter().map(cell)));
+    }
+    table
+}
+
+/// What the greedy choice reaches of the best one.
+fn greedy(arm: &Arm, share: f64) -> String {
+    let Tally { plans_compared, best_value, .. } = arm.total;
+    if plans_compared == 0 || best_value <= 0.0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share) }
+}
+
+fn percent(share: Share) -> String {
+    if share.n == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * share.value()) }
+}
+
+fn by_chance(tally: &Tally) -> String {
+    let sent = tally.sent();
+    if sent == 0 { "n/a".to_owned() } else { format!("{:.1} %", 100.0 * tally.name_by_chance / sent as f64) }
+}
+
+const COLUMNS: [&str; 8] = ["planner", "edge", "#sent", "#exact", "#value", "#tool", "#chance", "#won"];
+
+fn edges(report: &PlannerReport) -> Table {
+    let mut table = Table::new(&COLUMNS);
+    for arm in &report.arms {
+        let mut rows: Vec<&EdgeRow> = arm.edges.iter().filter(|edge| edge.tally.sent() > 0).collect();
+        rows.sort_by_key(|edge| std::cmp::Reverse(edge.tally.sent()));
+        for edge in rows.into_iter().take(ROWS_MAX) {
+            table.row(judged(arm, format!("{} → {}", edge.from, edge.to), &edge.tally));
+        }
+    }
+    table
+}
+
+fn tools(report: &PlannerReport) -> Table {
+    let mut columns = COLUMNS;
+    columns[1] = "tool";
+    let mut table = Table::new(&columns);
+    for arm in &report.arms {
+        let mut rows = by_tool(&arm.edges);
+        rows.retain(|(_, tally)| tally.sent() > 0);
+        rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sent()));
+        for (tool, tally) in rows.into_iter().take(ROWS_MAX) {
+            table.row(judged(arm, tool, &tally));
+        }
+    }
+    table
+}
+
+fn judged(arm: &Arm, name: String, tally: &Tally) -> Vec<String> {
+    let whole = |share: f64| format!("{:.0} %", 100.0 * share);
+    let share = |count: u64| whole(count as f64 / tally.sent().max(1) as f64);
+    let exact = Share::new(tally.near.exact, tally.sent());
+    let (lower, upper) = (100.0 * exact.lower, 100.0 * exact.upper);
+    vec![
+        arm.name.clone(),
+        name,
+        thousands(tally.sent()),
+        format!("{} [{lower:.0}–{upper:.0}]", share(tally.near.exact)),
+        share(tally.near.target),
+        share(tally.near.name_only),
+        whole(tally.name_by_chance / tally.sent().max(1) as f64),
+        thousands(tally.ends[End::Won]),
+    ]
+}
+
+fn declines(report: &PlannerReport) -> Table {
+    let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
+    let headers: Vec<&str> = std::iter::once("reason").chain(names.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&headers);
+    for held in Held::ALL {
+        let cell = |arm: &Arm| {
+            let Tally { held: all, late_exact, late_name, .. } = &arm.total;
+            match (all[held], held.is_decline()) {
+                (0, _) => "–".to_owned(),
+                (count, false) => thousands(count),
+                (count, true) => {
+                    format!("{} ({}, {})", thousands(count), late_exact[held], late_name[held])
+                }
+            }
+        };
+        table.row(std::iter::once(held.key().to_owned()).chain(report.arms.iter().map(cell)));
+    }
+    table
+}
+
+/// What each value of the swept keys would do.
+pub fn sweep(keys: &[String], rows: &[SweepRow]) -> Table {
+    let figures = ["planner", "#sent", "#exact", "#exact%", "#saved", "#added", "#declined", "#needed", "#waited ms"];
+    let headers: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
+    let mut table = Table::new(&headers);
+    for SweepRow { values, arm, always_runs, tally } in rows {
+        let figures = [
+            arm.clone(),
+            thousands(tally.sent()),
+            thousands(tally.near.exact),
+            percent(Share::new(tally.near.exact, tally.sent())),
+            thousands(calls_saved(tally, *always_runs)),
+            thousands(calls_added(tally, *always_runs)),
+            thousands(tally.declined()),
+            thousands(tally.declined_needed()),
+            thousands(tally.waited_ms),
+        ];
+        table.row(values.iter().cloned().chain(figures));
+    }
+    table
+}

@@ -1,0 +1,228 @@
+//! Selectivity in words, tables and JSON: the cells that were counted, the curve, and the point that was chosen. A
+//! candidate *comes true* if the agent makes exactly that call; each counts by itself. That is another figure than the hits
+//! of a planner, which sends what it has sent already only once.
+
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+
+use crate::base::error::Result;
+use crate::base::stats::Share;
+use crate::planner::selectivity::Numbers;
+use crate::planner::selectivity::curve::Point;
+use crate::planner::selectivity::features::Cell;
+use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::odds::Window;
+use crate::planner::selectivity::table::{Counts, Link};
+use crate::report::table::{Format, Table};
+
+/// Rows of the table of cells that are shown; JSON and the file have all.
+const CELLS_MAX: usize = 12;
+/// Points of the curve that are shown on either side of the chosen one; JSON has all.
+const POINTS_BESIDE: usize = 3;
+
+/// The answer first: what is fetched, and how often that is what was asked for.
+pub fn words(learned: &Learned) -> Vec<String> {
+    let target = 100.0 * learned.target;
+    let Some((chosen, judged)) = learned.backtest.chosen.as_ref().zip(learned.judged.as_ref()) else {
+        return vec![format!(
+            "selective: no threshold keeps {target:.0} % exact on the training sessions at the lower ends of both \
+             intervals, so nothing is fetched ahead"
+        )];
+    };
+    let mut lines = vec![
+        format!(
+            "selective: a call is fetched ahead where at least {:.0} % of its kind were exactly what came next; chosen on \
+             the training sessions, each judged by the others: {}, {} of the answers with a candidate",
+            100.0 * chosen.threshold,
+            shares(chosen.exact, chosen.exact_sessions),
+            percent(chosen.coverage),
+        ),
+        format!("on the judged sessions: {} of the answers with a candidate", percent(judged[0].coverage)),
+    ];
+    for (window, point) in Window::ALL.into_iter().zip(judged) {
+        let exact = shares(point.exact, point.exact_sessions);
+        let same = percent(point.target);
+        lines.push(format!("  came true within {}: {exact}; the same value, whatever else: {same}", within(window)));
+    }
+    lines.push(
+        "  each candidate counts by itself here; of a planner's hits above one call makes one, and what was fetched \
+         already is not sent again"
+            .to_owned(),
+    );
+    if judged[0].sessions < 10 {
+        lines.push(format!("  from {} sessions only: read the interval, not the share", judged[0].sessions));
+    }
+    lines
+}
+
+/// Words, the curve, the cells.
+pub fn write(
+    out: &mut dyn Write,
+    learned: &Learned,
+    numbers: &Numbers,
+    format: Format,
+    width: Option<u16>,
+) -> Result<()> {
+    let bullet = if format == Format::Md { "- " } else { "" };
+    words(learned).iter().try_for_each(|line| writeln!(out, "{bullet}{}", format.sentence(line.trim_start())))?;
+    writeln!(out)?;
+    curve(learned).write(out, format, width)?;
+    writeln!(out)?;
+    cells(learned, numbers).write(out, format, width)
+}
+
+/// The curve on training and judged sessions, intervals over sessions: the points around the one that was chosen, or
+/// around the target if none was. Thresholds that change nothing are left out.
+fn curve(learned: &Learned) -> Table {
+    let columns = ["#from", "#training", "#sessions", "#covers", "#judged", "#sessions", "#covers", ""];
+    let mut table = Table::new(&columns);
+    let backtest = &learned.backtest;
+    let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
+    let is_chosen = |point: &Point| backtest.threshold() == Some(point.threshold);
+    let tells = |place: usize| {
+        let (training, judged) = pairs[place];
+        let same = |next: &(&Point, &Point)| next.0.exact == training.exact && next.1.exact == judged.exact;
+        is_chosen(training) || pairs.get(place + 1).is_some_and(|next| !same(next))
+    };
+    let told: Vec<(&Point, &Point)> =
+        (0..pairs.len()).filter(|&place| tells(place)).map(|place| pairs[place]).collect();
+    let middle = backtest.threshold().unwrap_or(learned.target);
+    let middle = told.partition_point(|(training, _)| training.threshold < middle);
+    let start = middle.saturating_sub(POINTS_BESIDE);
+    for (training, judged) in told.into_iter().skip(start).take(middle + POINTS_BESIDE + 1 - start) {
+        table.row([
+            percent_of(training.threshold),
+            fraction(training.exact),
+            ends(training.exact_sessions),
+            percent(training.coverage),
+            fraction(judged.exact),
+            ends(judged.exact_sessions),
+            percent(judged.coverage),
+            if is_chosen(training) { "chosen" } else { "" }.to_owned(),
+        ]);
+    }
+    table
+}
+
+/// The cells that were believed, best first; one that tells nothing apart in its coarser cell is left out.
+fn cells(learned: &Learned, numbers: &Numbers) -> Table {
+    let mut table = Table::new(&["after", "call", "where", "#candidates", "#came true", "#same value"]);
+    let links = &learned.backtest.table.links;
+    let tells = |link: &Link, cell: &Cell, counts: &Counts| {
+        let coarser = cell.outwards().nth(1);
+        coarser.is_none_or(|coarser| links[link].get(&coarser) != Some(counts))
+    };
+    let mut rows: Vec<_> = learned.backtest.table.believed(numbers).filter(|row| tells(row.0, row.1, row.2)).collect();
+    rows.sort_by(|a, b| b.2.exact().lower.total_cmp(&a.2.exact().lower).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
+    for (link, cell, counts) in rows.into_iter().take(CELLS_MAX) {
+        table.row([
+            link.from.clone(),
+            format!("{} {}", link.to, link.argument),
+            cell.words(numbers),
+            counts.trials.to_string(),
+            interval(counts.exact()),
+            interval(counts.target()),
+        ]);
+    }
+    table
+}
+
+/// Everything as JSON.
+pub fn json(learned: &Learned, numbers: &Numbers) -> Value {
+    let backtest = &learned.backtest;
+    let cells = backtest.table.believed(numbers).map(|(link, cell, counts)| {
+        let groups: Map<String, Value> =
+            cell.named(numbers).into_iter().map(|(feature, group)| (feature.key().to_owned(), json!(group))).collect();
+        json!({
+            "after": link.from,
+            "tool": link.to,
+            "argument": link.argument,
+            "where": groups,
+            "candidates": counts.trials,
+            "came_true": share_json(counts.exact(), None),
+            "value_came_true": share_json(counts.target(), None),
+        })
+    });
+    let points = |points: &[Point]| points.iter().map(point_json).collect::<Vec<_>>();
+    let judged = learned.judged.as_ref().map(|judged| {
+        let of_window = |(window, point): (Window, &Point)| (key(window).to_owned(), point_json(point));
+        Window::ALL.into_iter().zip(judged).map(of_window).collect::<Map<String, Value>>()
+    });
+    json!({
+        "target": learned.target,
+        "threshold": backtest.threshold(),
+        "chosen_on_training": backtest.chosen.as_ref().map(point_json),
+        "judged": judged,
+        "curve": { "training": points(&backtest.training), "judged": points(&backtest.held_out) },
+        "cells": cells.collect::<Vec<_>>(),
+    })
+}
+
+fn point_json(point: &Point) -> Value {
+    json!({
+        "threshold": point.threshold,
+        "coverage": share_json(point.coverage, None),
+        "sessions": point.sessions,
+        "came_true": share_json(point.exact, point.exact_sessions),
+        "value_came_true": share_json(point.target, point.target_sessions),
+    })
+}
+
+fn share_json(share: Share, sessions: Option<(f64, f64)>) -> Value {
+    let known = share.n > 0;
+    json!({
+        "k": share.k,
+        "n": share.n,
+        "value": known.then(|| share.value()),
+        "wilson_95": known.then_some([share.lower, share.upper]),
+        "sessions_95": sessions.map(|(low, high)| [low, high]),
+    })
+}
+
+/// The name of a window in JSON.
+fn key(window: Window) -> &'static str {
+    match window {
+        Window::Steps => "steps_near",
+        Window::Calls => "calls_near",
+        Window::MoreCalls => "calls_far",
+    }
+}
+
+fn within(window: Window) -> &'static str {
+    match window {
+        Window::Steps => "three steps",
+        Window::Calls => "three calls",
+        Window::MoreCalls => "ten calls",
+    }
+}
+
+/// "14 of 18 = 78 % [55–91], by sessions [0–93]"
+fn shares(share: Share, sessions: Option<(f64, f64)>) -> String {
+    if share.n == 0 {
+        return "–".to_owned();
+    }
+    let by_sessions = sessions.map(|(low, high)| format!(", by sessions [{:.0}–{:.0}]", 100.0 * low, 100.0 * high));
+    format!("{} of {} = {}{}", share.k, share.n, interval(share), by_sessions.unwrap_or_default())
+}
+
+fn interval(share: Share) -> String {
+    format!("{:.0} % [{:.0}–{:.0}]", 100.0 * share.value(), 100.0 * share.lower, 100.0 * share.upper)
+}
+
+fn percent(share: Share) -> String {
+    if share.n == 0 { "–".to_owned() } else { percent_of(share.value()) }
+}
+
+fn percent_of(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// "78 % of 18"
+fn fraction(share: Share) -> String {
+    if share.n == 0 { "–".to_owned() } else { format!("{} of {}", percent(share), share.n) }
+}
+
+fn ends(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("[{:.0}–{:.0}]", 100.0 * low, 100.0 * high))
+}

@@ -1,0 +1,387 @@
+//! The report of a replay for people: a summary in words, then one table per question.
+
+use std::io::Write;
+
+use crate::base::error::Result;
+use crate::base::layer::LayerId;
+use crate::replay::report::{Arm, Group, JsonBaselines, Reached, ReplayReport};
+use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savings, share};
+use crate::report::numbers::{percent, thousands};
+use crate::report::table::{Format, Table};
+
+/// What the table of reaches does not say.
+const REACHES_NOTE: &str =
+    "tokens saved; an answer out of reach is sent as it is; in money: `devboy replay --policy pipeline`, for a gateway";
+/// Rows of a table of groups that are shown unless more are asked for.
+const ROWS_MAX: usize = 15;
+
+/// Writes the report for people (or as Markdown).
+pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: Option<u16>) -> Result<()> {
+    let heading = |out: &mut dyn Write, text: &str| -> Result<()> {
+        let mark = if format == Format::Md { "### " } else { "" };
+        writeln!(out, "\n{mark}{text}")?;
+        if format == Format::Md {
+            writeln!(out)?;
+        }
+        Ok(())
+    };
+    write_summary(out, report, format)?;
+    if format == Format::Md {
+        writeln!(out)?;
+    }
+    layers(report).write(out, format, width)?;
+    heading(out, "who could do this")?;
+    reaches(&report.reaches).write(out, format, width)?;
+    if format == Format::Md {
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", format.sentence(REACHES_NOTE))?;
+    for (what, groups) in [
+        ("by endpoint", Arm::endpoints as fn(&Arm) -> &Vec<Group>),
+        ("by shape", Arm::shapes),
+        ("by project", Arm::projects),
+    ] {
+        let table = grouped(report, what, groups);
+        if !table.is_empty() {
+            heading(out, &format!("{what}, largest first"))?;
+            table.write(out, format, width)?;
+        }
+    }
+    heading(out, "by format, where it was sent")?;
+    formats(report).write(out, format, width)?;
+    heading(out, "combined savings of single sessions")?;
+    sessions(report).write(out, format, width)?;
+    heading(out, "exact repeats, counted in four ways")?;
+    repeats(report).write(out, format, width)?;
+    heading(out, "to be read beside these figures")?;
+    beside(report).write(out, format, width)
+}
+
+/// The one-table form for CSV: every group of every arm.
+pub fn table(report: &ReplayReport) -> Table {
+    let mut table = Table::new(&[
+        "arm",
+        "group",
+        "name",
+        "#responses",
+        "#baseline",
+        "#sent",
+        "#saved_l0",
+        "#saved_l1_l2",
+        "#dedup_pct",
+        "#encoder_pct",
+        "#combined_pct",
+    ]);
+    for arm in &report.arms {
+        let total = [Group { name: "all".to_owned(), tally: arm.total }];
+        let groups: [(&str, &[Group]); 5] = [
+            ("total", &total),
+            ("endpoint", &arm.endpoints),
+            ("shape", &arm.shapes),
+            ("project", &arm.projects),
+            ("format", &arm.formats),
+        ];
+        for (group, rows) in groups {
+            for row in rows {
+                let Savings { dedup, encoder, combined } = row.tally.savings();
+                let number =
+                    |share: Option<f64>| share.map(|share| format!("{:.4}", 100.0 * share)).unwrap_or_default();
+                table.row([
+                    arm.name.clone(),
+                    group.to_owned(),
+                    row.name.clone(),
+                    row.tally.count().to_string(),
+                    row.tally.baseline().to_string(),
+                    row.tally.sent().to_string(),
+                    row.tally.saved_by(LayerId::L0).to_string(),
+                    row.tally.saved_by_encoders().to_string(),
+                    number(dedup),
+                    number(encoder),
+                    number(combined),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+impl Arm {
+    fn endpoints(&self) -> &Vec<Group> {
+        &self.endpoints
+    }
+
+    fn shapes(&self) -> &Vec<Group> {
+        &self.shapes
+    }
+
+    fn projects(&self) -> &Vec<Group> {
+        &self.projects
+    }
+}
+
+fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> Result<()> {
+    let input = &report.input;
+    let baseline = report.arms.first().map_or(0, |arm| arm.total.baseline());
+    let bullet = if format == Format::Md { "- " } else { "" };
+    let mut lines = vec![
+        format!(
+            "{} tool responses with text in {} contexts of {} sessions, {} tokens",
+            thousands(report.arms.first().map_or(0, |arm| arm.total.count())),
+            thousands(input.contexts),
+            thousands(input.sessions),
+            thousands(baseline)
+        ),
+        format!("baseline: the text as it is (raw); tokens: {}; basis: replayed on the real text", report.counters()),
+    ];
+    let entered = thousands(input.context_tokens);
+    if baseline > input.context_tokens {
+        lines.push(format!(
+            "their share of all context tokens is unknown: the logs carry usage of {entered} tokens only"
+        ));
+    } else if baseline > 0 {
+        let share = percent(baseline as f64 / input.context_tokens as f64);
+        lines.push(format!(
+            "tool responses are {share} of the {entered} tokens that entered a context (estimated from usage)"
+        ));
+    }
+    for arm in &report.arms {
+        let Savings { dedup, encoder, combined } = arm.total.savings();
+        lines.push(format!(
+            "{} formats, {}: dedup {} of all tokens, encoders {} of what missed L0, combined {}",
+            arm.name,
+            report.reach_name(),
+            figure(dedup),
+            figure(encoder),
+            figure(combined)
+        ));
+    }
+    lines.push(format!(
+        "proofs: {} encodings of {} bodies were read back and say the same; {} did not and are not used",
+        thousands(input.proven),
+        thousands(input.bodies),
+        thousands(input.unproven)
+    ));
+    for arm in report.arms.iter().filter(|arm| arm.expanded != Expanded::default()) {
+        let Expanded { same, different } = arm.expanded;
+        lines.push(format!(
+            "proofs: {} hints ({}) were expanded back to the body; {} give it back, {} do not",
+            thousands(same + different),
+            arm.name,
+            thousands(same),
+            thousands(different)
+        ));
+    }
+    for arm in report.arms.iter().filter(|arm| arm.quotes.edits > 0) {
+        lines.push(format!(
+            "{}: of {} later edits that quote lines of a result, {} quote a line that was not sent as it stood",
+            arm.name,
+            thousands(arm.quotes.edits),
+            thousands(arm.quotes.at_risk)
+        ));
+    }
+    for (count, what) in [
+        (input.failures, "failed, refused or cancelled calls are shown as they are"),
+        (input.mixed, "answers with images are shown as they are"),
+        (input.oversize, "bodies are too large to be written in other ways"),
+        (input.unstudied, "answers of deleted logs have no facts and are left out"),
+    ] {
+        if count > 0 {
+            lines.push(format!("{} {what}", thousands(count)));
+        }
+    }
+    for line in lines {
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
+    }
+    Ok(())
+}
+
+/// A share in per cent; a dash where it has no denominator.
+pub fn figure(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".to_owned(), |share| format!("{:.2} %", 100.0 * share))
+}
+
+fn layers(report: &ReplayReport) -> Table {
+    let mut table = Table::new(&["formats", "layer", "#responses", "#baseline", "#sent", "#saved", "#of all"]);
+    for arm in &report.arms {
+        let whole = arm.total.baseline();
+        let share = |saved: u64| if whole == 0 { "–".to_owned() } else { figure(Some(saved as f64 / whole as f64)) };
+        for layer in LayerId::ALL {
+            let tally = &arm.total;
+            let index = layer as usize;
+            let hints = match (layer, arm.hints) {
+                (LayerId::L0, [_, near, range]) if near + range > 0 => format!(" ({near} near, {range} by lines)"),
+                _ => String::new(),
+            };
+            table.row([
+                arm.name.clone(),
+                format!("{} {}{hints}", layer.key(), layer_word(layer)),
+                thousands(tally.responses[index]),
+                thousands(tally.baseline[index]),
+                thousands(tally.sent[index]),
+                thousands(tally.saved_by(layer)),
+                share(tally.saved_by(layer)),
+            ]);
+        }
+        table.row([
+            arm.name.clone(),
+            "all".to_owned(),
+            thousands(arm.total.count()),
+            thousands(whole),
+            thousands(arm.total.sent()),
+            thousands(arm.total.saved()),
+            share(arm.total.saved()),
+        ]);
+    }
+    table
+}
+
+/// What everybody on the way from tools to the model could save.
+pub fn reaches(reaches: &[Reached]) -> Table {
+    let columns = ["who", "#tokens in reach", "#of all", "#published", "#of all", "#extended", "#of all"];
+    let mut table = Table::new(&columns);
+    for Reached { name, tokens, published, extended, .. } in reaches {
+        let of_all = |tokens: u64| figure(share(tokens, published.baseline()));
+        table.row([
+            name.clone(),
+            thousands(*tokens),
+            of_all(*tokens),
+            thousands(published.saved()),
+            of_all(published.saved()),
+            thousands(extended.saved()),
+            of_all(extended.saved()),
+        ]);
+    }
+    table
+}
+
+fn layer_word(layer: LayerId) -> &'static str {
+    match layer {
+        LayerId::L0 => "hints",
+        LayerId::L1 => "templates",
+        LayerId::L2 => "router",
+        LayerId::L3 => "as it is",
+    }
+}
+
+/// Groups of all arms side by side, by baseline tokens.
+fn grouped(report: &ReplayReport, what: &'static str, groups: fn(&Arm) -> &Vec<Group>) -> Table {
+    let name = what.trim_start_matches("by ");
+    let columns = [name, "#responses", "#baseline", "#dedup%", "#encoder%", "#combined%", "#extended%"];
+    let mut table = Table::new(&columns);
+    let Some(first) = report.arms.first() else { return table };
+    let mut rows: Vec<&Group> = groups(first).iter().collect();
+    rows.sort_by_key(|group| (std::cmp::Reverse(group.tally.baseline()), group.name.clone()));
+    let rest = rows.len().saturating_sub(ROWS_MAX) as u64;
+    for group in rows.into_iter().take(ROWS_MAX) {
+        let Savings { dedup, encoder, combined } = group.tally.savings();
+        let mut cells = vec![
+            group.name.clone(),
+            thousands(group.tally.count()),
+            thousands(group.tally.baseline()),
+            figure(dedup),
+            figure(encoder),
+            figure(combined),
+        ];
+        for arm in report.arms.iter().skip(1) {
+            let same = groups(arm).iter().find(|other| other.name == group.name);
+            cells.push(figure(same.and_then(|other| other.tally.savings().combined)));
+        }
+        table.row(cells);
+    }
+    if rest > 0 {
+        let mut cells = vec![format!("… {rest} more: --format csv lists all")];
+        cells.resize(columns.len(), String::new());
+        table.row(cells);
+    }
+    table
+}
+
+fn formats(report: &ReplayReport) -> Table {
+    let mut table = Table::new(&["formats", "format", "#responses", "#baseline", "#sent", "#saved", "#of its own"]);
+    for arm in &report.arms {
+        let mut rows: Vec<&Group> = arm.formats.iter().collect();
+        rows.sort_by_key(|group| (std::cmp::Reverse(group.tally.saved()), group.name.clone()));
+        for Group { name, tally } in rows {
+            table.row([
+                arm.name.clone(),
+                name.clone(),
+                thousands(tally.count()),
+                thousands(tally.baseline()),
+                thousands(tally.sent()),
+                thousands(tally.saved()),
+                figure(tally.savings().combined),
+            ]);
+        }
+    }
+    table
+}
+
+fn sessions(report: &ReplayReport) -> Table {
+    let mut table = Table::new(&["formats", "#sessions", "#worst", "#p5", "#p25", "#p50", "#p75", "#p95", "#best"]);
+    for arm in &report.arms {
+        let Some(spread) = &arm.sessions else { continue };
+        let mut cells = vec![arm.name.clone(), thousands(spread.n)];
+        let shares = [spread.worst, spread.p5, spread.p25, spread.p50, spread.p75, spread.p95, spread.best];
+        cells.extend(shares.map(|share| figure(Some(share))));
+        table.row(cells);
+    }
+    table
+}
+
+/// From repeats in files to references that a reader can follow.
+fn repeats(report: &ReplayReport) -> Table {
+    let mut table = Table::new(&["repeats", "#count", "counted"]);
+    let [eligible, seen, recent] = report.input.plain_repeats;
+    let of = format!("of {} results with 200 code points and more", thousands(eligible));
+    let references = report.arms.first().map_or(0, |arm| arm.hints[0]);
+    for (what, count, how) in [
+        ("seen before in the same file and partition", seen, of.as_str()),
+        (
+            "the same, among the last five",
+            recent,
+            "as `devboy ingest` counts: copies, failures and all readers of a file",
+        ),
+        (
+            "answers that the same reader had seen before",
+            report.bounds.repeats,
+            "each call once, per context, any size",
+        ),
+        ("answered by a reference", references, "in the cache, not dropped by an edit, and cheaper"),
+    ] {
+        table.row([what.to_owned(), thousands(count), how.to_owned()]);
+    }
+    table
+}
+
+/// Bounds, baselines and claims: what the figures are to be read against.
+fn beside(report: &ReplayReport) -> Table {
+    let mut table = Table::new(&["what", "#tokens saved", "#of all", "basis"]);
+    let whole = report.bounds.baseline;
+    let share = |saved: u64| if whole == 0 { "–".to_owned() } else { figure(Some(saved as f64 / whole as f64)) };
+    let mut row = |what: &str, tokens: Option<u64>, share: String, basis: &str| {
+        table.row([what.to_owned(), tokens.map(thousands).unwrap_or_default(), share, basis.to_owned()]);
+    };
+    let Bounds { clairvoyant, unlimited, .. } = report.bounds;
+    row("exact references, clairvoyant cache of this size", Some(clairvoyant), share(clairvoyant), "bound");
+    row("exact references, unlimited cache", Some(unlimited), share(unlimited), "bound");
+    let invalidation = report.invalidation_tokens;
+    row("given up because an edit dropped a cached answer", Some(invalidation), share(invalidation), "replayed");
+    let JsonBaselines { responses, raw, compact, pretty, sent } = report.json;
+    if responses > 0 {
+        let against = |base: u64| figure((base > 0).then(|| 1.0 - sent as f64 / base as f64));
+        let of = |saved: u64| Some(saved.saturating_sub(sent));
+        row("JSON bodies against their raw text", of(raw), against(raw), "replayed, of JSON");
+        row("JSON bodies against compact JSON", of(compact), against(compact), "replayed, of JSON");
+        row("JSON bodies against indented JSON", of(pretty), against(pretty), "replayed, of JSON");
+    }
+    let PublishedClaim { hits, dedup, encoder, total, formula } = report.claim;
+    row("published accounting: events answered by L0", None, figure(hits), "claim about these logs");
+    row("published accounting: dedup%", None, figure(dedup), "claim about these logs");
+    row("published accounting: encoder% (counts deleted text)", None, figure(encoder), "claim about these logs");
+    row("published accounting: total%", None, figure(total), "claim about these logs");
+    row("published formula: p + (1 − p)·e", None, figure(formula), "claim about these logs");
+    let PaperClaim { source, hits, saved } = &report.paper;
+    row(&format!("{source}: events answered by L0"), None, figure(Some(*hits)), "claim about other logs");
+    row(&format!("{source}: tokens saved"), None, figure(Some(*saved)), "claim about other logs");
+    table
+}

@@ -1,0 +1,177 @@
+//! What was saved, by whom: tallies by layer, the three figures made from them, and the figures to read them against.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::layer::LayerId;
+
+/// Sums over some responses, by layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Responses.
+    pub responses: [u64; 4],
+    /// Tokens as they are.
+    pub baseline: [u64; 4],
+    /// Tokens sent.
+    pub sent: [u64; 4],
+}
+
+/// The three figures, as shares of 1. They are undefined (none) where their denominator is 0.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Savings {
+    /// Saved by L0, of all baseline tokens.
+    pub dedup: Option<f64>,
+    /// Saved by L1 and L2, of the baseline tokens of responses that missed L0.
+    pub encoder: Option<f64>,
+    /// Saved by all layers, of all baseline tokens.
+    pub combined: Option<f64>,
+}
+
+impl Tally {
+    /// Adds one response.
+    pub fn add(&mut self, layer: LayerId, baseline: u64, sent: u64) {
+        let layer = layer as usize;
+        self.responses[layer] += 1;
+        self.baseline[layer] += baseline;
+        self.sent[layer] += sent;
+    }
+
+    /// Adds another tally.
+    pub fn absorb(&mut self, other: &Self) {
+        for layer in 0..4 {
+            self.responses[layer] += other.responses[layer];
+            self.baseline[layer] += other.baseline[layer];
+            self.sent[layer] += other.sent[layer];
+        }
+    }
+
+    /// Responses with text.
+    pub fn count(&self) -> u64 {
+        self.responses.iter().sum()
+    }
+
+    /// Their tokens as they are.
+    pub fn baseline(&self) -> u64 {
+        self.baseline.iter().sum()
+    }
+
+    /// Their tokens as sent.
+    pub fn sent(&self) -> u64 {
+        self.sent.iter().sum()
+    }
+
+    /// Tokens saved by one layer.
+    pub fn saved_by(&self, layer: LayerId) -> u64 {
+        self.baseline[layer as usize].saturating_sub(self.sent[layer as usize])
+    }
+
+    /// Tokens saved by the encoders.
+    pub fn saved_by_encoders(&self) -> u64 {
+        self.saved_by(LayerId::L1) + self.saved_by(LayerId::L2)
+    }
+
+    /// Tokens saved.
+    pub fn saved(&self) -> u64 {
+        self.baseline().saturating_sub(self.sent())
+    }
+
+    /// Tokens of the responses that missed L0.
+    pub fn missed(&self) -> u64 {
+        self.baseline() - self.baseline[LayerId::L0 as usize]
+    }
+
+    /// The three figures (Paper 2, "Reporting rule").
+    pub fn savings(&self) -> Savings {
+        Savings {
+            dedup: share(self.saved_by(LayerId::L0), self.baseline()),
+            encoder: share(self.saved_by_encoders(), self.missed()),
+            combined: share(self.saved(), self.baseline()),
+        }
+    }
+
+    /// Whether the books balance: what came in is what was sent and what was saved, layer by layer; nothing grew; the
+    /// last layer saved nothing; and the three figures compose, `combined = d + (1 − d′)·e` with d′ the baseline share
+    /// of L0 hits. In tokens that is a sum of whole numbers, so it is checked without rounding.
+    pub fn balances(&self) -> bool {
+        let grew = (0..4).any(|layer| self.sent[layer] > self.baseline[layer]);
+        let last = LayerId::L3 as usize;
+        let composed = self.saved_by(LayerId::L0) + self.saved_by_encoders();
+        let figures = self.savings();
+        let hit_share = share(self.baseline[LayerId::L0 as usize], self.baseline()).unwrap_or_default();
+        let combined = figures.dedup.unwrap_or_default() + (1.0 - hit_share) * figures.encoder.unwrap_or_default();
+        let same = (combined - figures.combined.unwrap_or_default()).abs() < 1e-9;
+        !grew && self.sent[last] == self.baseline[last] && composed == self.saved() && same
+    }
+}
+
+/// Hints that were expanded back to the body for which they stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Expanded {
+    /// Gave the body back.
+    pub same: u64,
+    /// Did not: a fault of the replay.
+    pub different: u64,
+}
+
+/// A share of 1; none of nothing.
+pub fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Edits that quote what a result of their context showed before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Quotes {
+    /// Edits of which every line was shown, the first and the last perhaps in part.
+    pub edits: u64,
+    /// Of these, edits with a line that was sent only in an encoding that does not hold it as it stood.
+    pub at_risk: u64,
+}
+
+impl Quotes {
+    /// Adds an edit: for each of its lines whether it was shown, and then whether it was sent as it stood.
+    pub fn add(&mut self, lines: &[Option<bool>]) {
+        let inner = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
+        let quotes = inner.iter().all(Option::is_some) && lines.iter().any(Option::is_some);
+        self.edits += u64::from(quotes);
+        self.at_risk += u64::from(quotes && lines.contains(&Some(false)));
+    }
+}
+
+/// Tokens that exact references alone would save.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Bounds {
+    /// All tokens.
+    pub baseline: u64,
+    /// With as many entries as configured, evicting what is needed last (Belady 1966).
+    pub clairvoyant: u64,
+    /// With room for everything.
+    pub unlimited: u64,
+    /// Repeats, whatever their size.
+    pub repeats: u64,
+}
+
+/// The published figures, as shares of 1.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PublishedClaim {
+    /// Events answered by a hint, of all events.
+    pub hits: Option<f64>,
+    /// Saved by hints, of all tokens.
+    pub dedup: Option<f64>,
+    /// "Saved" by encoders, of all tokens.
+    pub encoder: Option<f64>,
+    /// The sum of both.
+    pub total: Option<f64>,
+    /// The formula of the paper: `p + (1 − p)·e`, with p the share of events that hit.
+    pub formula: Option<f64>,
+}
+
+/// Published figures about other logs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperClaim {
+    /// Where they stand.
+    pub source: String,
+    /// Events answered by L0, as a share of 1.
+    pub hits: f64,
+    /// Tokens saved, as a share of 1.
+    pub saved: f64,
+}

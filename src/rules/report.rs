@@ -1,0 +1,185 @@
+//! Findings in words: one line per change with its evidence, and with `--explain` what was held or skipped and why.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::base::visible::visible;
+use crate::report::numbers::thousands;
+use crate::report::table::Table;
+use crate::settings::finding::{Effect, Evidence, Finding, Verdict};
+
+/// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
+/// with the same evidence share it.
+pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result<()> {
+    let told: Vec<(String, String)> = findings.iter().filter_map(|finding| told(finding, explain)).collect();
+    for (index, (what, why)) in told.iter().enumerate() {
+        writeln!(out, "# {}", visible(what))?;
+        let shared = told.get(index + 1).is_some_and(|(_, next)| next == why);
+        for line in why.lines().filter(|_| !shared) {
+            writeln!(out, "#      {}", visible(line))?;
+        }
+    }
+    Ok(())
+}
+
+/// What a finding says, and why; nothing if it is not asked for.
+fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
+    let Finding { rule, subject, verdict, evidence, effect } = finding;
+    let what = match verdict {
+        Verdict::Propose(delta) => {
+            let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
+            format!("{rule} {}: {from}{}", delta.key, short(&delta.to))
+        }
+        Verdict::Hold(reason) if explain => format!("{rule} hold {subject}: {reason}"),
+        Verdict::Skip(reason) if explain => format!("{rule} skip {subject}: {reason}"),
+        Verdict::Hold(_) | Verdict::Skip(_) => return None,
+    };
+    let effect = effect.map(|effect| format!("\neffect: {}", effect_words(&effect)));
+    Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
+}
+
+/// The proposed changes as a table, for CSV and Markdown.
+pub fn table(findings: &[Finding]) -> Table {
+    let mut table = Table::new(&["rule", "key", "old", "new", "#n", "evidence", "effect"]);
+    for finding in findings {
+        if let Verdict::Propose(delta) = &finding.verdict {
+            table.row([
+                finding.rule.to_owned(),
+                delta.key.to_string(),
+                delta.from.as_ref().map(short).unwrap_or_default(),
+                short(&delta.to),
+                finding.evidence.n.to_string(),
+                evidence_words(&finding.evidence),
+                finding.effect.as_ref().map(effect_words).unwrap_or_default(),
+            ]);
+        }
+    }
+    table
+}
+
+/// Writes a unified diff, in colour if asked for.
+pub fn write_diff(out: &mut dyn Write, diff: &str, colored: bool) -> Result<()> {
+    for line in diff.lines() {
+        let color = match line.as_bytes().first() {
+            Some(b'+') => "32",
+            Some(b'-') => "31",
+            Some(b'@') => "36",
+            _ => "",
+        };
+        if colored && !color.is_empty() {
+            // In one piece: what comes in pieces is not known for devboy's own.
+            out.write_all(format!("\x1b[{color}m{line}\x1b[0m\n").as_bytes())?;
+        } else {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+fn evidence_words(evidence: &Evidence) -> String {
+    if evidence.counts.is_empty() {
+        return String::new();
+    }
+    let mut words = evidence.counts.clone();
+    if let Some(share) = &evidence.share {
+        let percent = |share: f64| 100.0 * share;
+        words += &format!(
+            " = {:.1} % (95 % interval {:.1}–{:.1} %, n {})",
+            percent(share.value()),
+            percent(share.lower),
+            percent(share.upper),
+            share.n
+        );
+    }
+    if let Some(threshold) = &evidence.threshold {
+        words += &format!("; {threshold}");
+    }
+    format!("{words} [{}]", evidence.basis.key())
+}
+
+/// "in an MCP host saves 1,234 tokens more (0.12 % of 1,000,000); bound, in a gateway: saves …"
+fn effect_words(effect: &Effect) -> String {
+    let share = |tokens: f64| 100.0 * tokens.abs() / effect.baseline.max(1.0);
+    let count = |tokens: f64| thousands(tokens.abs().round() as u64);
+    let baseline = thousands(effect.baseline.round() as u64);
+    let words = |tokens: f64| match tokens {
+        tokens if tokens.abs() < 0.5 => format!("not a token more or less, of {baseline}"),
+        more if more > 0.0 => format!("saves {} tokens more ({:.2} % of {baseline})", count(more), share(more)),
+        less => format!("saves {} tokens less ({:.2} % of {baseline})", count(less), share(less)),
+    };
+    if (effect.host - effect.tokens).abs() < 0.5 {
+        return words(effect.tokens) + ", in an MCP host as in a gateway [replayed]";
+    }
+    format!("in an MCP host {}; bound, in a gateway: {} [replayed]", words(effect.host), words(effect.tokens))
+}
+
+/// A value on one line; a list of links by their tools.
+fn short(value: &toml_edit::Value) -> String {
+    let Some(list) = value.as_array() else { return value.to_string().trim().to_owned() };
+    let link = |item: &toml_edit::Value| {
+        let link = item.as_inline_table()?;
+        Some(format!("{} {}", link.get("tool")?.as_str()?, link.get("probability")?.as_float()?))
+    };
+    match list.iter().map(link).collect::<Option<Vec<_>>>() {
+        Some(links) if !links.is_empty() => format!("[{}]", links.join(", ")),
+        _ => value.to_string().trim().to_owned(),
+    }
+}
+
+/// The findings for JSON, all of them.
+pub fn json(findings: &[Finding]) -> Value {
+    findings.iter().map(finding_json).collect()
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    let evidence = &finding.evidence;
+    let mut out = json!({
+        "rule": finding.rule,
+        "subject": finding.subject,
+        "evidence": {
+            "basis": evidence.basis.key(),
+            "counts": evidence.counts,
+            "n": evidence.n,
+            "threshold": evidence.threshold,
+            "interval": evidence.share.map(|s| json!({
+                "k": s.k, "n": s.n, "value": s.value(), "lower": s.lower, "upper": s.upper,
+            })),
+        },
+    });
+    let fields = match &finding.verdict {
+        Verdict::Propose(delta) => json!({
+            "verdict": "propose",
+            "key": delta.key.to_string(),
+            "old": delta.from.as_ref().map(plain),
+            "new": plain(&delta.to),
+        }),
+        Verdict::Hold(reason) => json!({ "verdict": "hold", "reason": reason }),
+        Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
+    };
+    if let Some(effect) = &finding.effect {
+        out["effect"] = json!({
+            "basis": "replayed", "tokens": effect.tokens, "host_tokens": effect.host, "baseline_tokens": effect.baseline
+        });
+    }
+    if let (Some(out), Value::Object(fields)) = (out.as_object_mut(), fields) {
+        out.extend(fields);
+    }
+    out
+}
+
+/// A TOML value as JSON.
+pub fn plain(value: &toml_edit::Value) -> Value {
+    match value {
+        toml_edit::Value::String(text) => json!(text.value()),
+        toml_edit::Value::Integer(number) => json!(number.value()),
+        toml_edit::Value::Float(number) => json!(number.value()),
+        toml_edit::Value::Boolean(flag) => json!(flag.value()),
+        toml_edit::Value::Datetime(time) => json!(time.value().to_string()),
+        toml_edit::Value::Array(list) => list.iter().map(plain).collect(),
+        toml_edit::Value::InlineTable(table) => {
+            Value::Object(table.iter().map(|(key, value)| (key.to_owned(), plain(value))).collect())
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What the tuning journal holds: one entry for each configuration that devboy wrote, with every changed key, its
+//! evidence and what the change was expected to save.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::logs::trace::Millis;
+use crate::settings::finding::{Effect, Finding, Verdict};
+
+/// Entries in the order in which they were written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Journal {
+    /// All that could be read.
+    pub entries: Vec<Entry>,
+    /// Lines that hold no entry, from 1.
+    pub damaged_lines: Vec<usize>,
+}
+
+/// One written configuration.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Eight hex digits that name it.
+    pub id: String,
+    /// When it was written.
+    pub at_ms: Millis,
+    /// Version of devboy.
+    pub tool_version: String,
+    /// The command: "tune analyze".
+    pub command: String,
+    /// Name of the configuration file, which lies beside the journal.
+    pub config: String,
+    /// What the rules read; none for an undo.
+    #[serde(default)]
+    pub inputs: Option<Inputs>,
+    /// Pseudonym (see [`crate::base::id::Id`]) of the text before.
+    pub before_sha: String,
+    /// Pseudonym of the text after.
+    pub after_sha: String,
+    /// Whether there was a file before.
+    pub existed: bool,
+    /// The keys that changed.
+    pub changes: Vec<JournalChange>,
+    /// What all of it together was expected to save, if it was replayed.
+    #[serde(default)]
+    pub predicted: Option<Predicted>,
+    /// The entry that this one takes back.
+    #[serde(default)]
+    pub undoes: Option<String>,
+    /// How to get from the text after to the text before, byte for byte.
+    #[serde(default)]
+    pub restore: Option<Restore>,
+    /// Noted before the configuration was written and not confirmed yet: [`Journal::decided`] tells whether it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+}
+
+/// A line that says what became of a pending entry.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The entry.
+    pub settles: String,
+    /// Whether the configuration was written.
+    pub written: bool,
+}
+
+/// What the rules read.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
+pub struct Inputs {
+    /// Where it came from: "telemetry" or "logs".
+    pub origin: String,
+    /// Recorded events, or calls in logs.
+    pub events: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Start of the window; none if it is open.
+    #[serde(default)]
+    pub since_ms: Option<Millis>,
+    /// End of the window, itself outside; none if it is open.
+    #[serde(default)]
+    pub until_ms: Option<Millis>,
+}
+
+/// One changed key.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
+pub struct JournalChange {
+    /// Id of the rule; empty for a key that changed in the wake of others.
+    #[serde(default)]
+    pub rule: String,
+    /// The key, spelled as in TOML.
+    pub key: String,
+    /// What stood in the file before, as TOML; none if nothing did.
+    #[serde(default)]
+    pub old: Option<String>,
+    /// What stands there after, as TOML; none if nothing does.
+    #[serde(default)]
+    pub new: Option<String>,
+    /// Whether the table of the key stood in the file before, without any key.
+    #[serde(default)]
+    pub in_empty_table: bool,
+    /// Why, in words and counts.
+    #[serde(default)]
+    pub evidence: String,
+    /// Observations behind it.
+    #[serde(default)]
+    pub n: u64,
+    /// The threshold, with its place.
+    #[serde(default)]
+    pub threshold: Option<String>,
+    /// What this change alone was expected to save more, if it was replayed.
+    #[serde(default)]
+    pub effect: Option<ExpectedEffect>,
+}
+
+/// The effect of one change by replay.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+pub struct ExpectedEffect {
+    /// Tokens saved more; negative if it loses.
+    pub tokens: f64,
+    /// Of all tokens of tool responses as they are.
+    pub baseline: f64,
+}
+
+/// Tokens of the tool responses that were replayed.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+pub struct Predicted {
+    /// As they are.
+    pub baseline: f64,
+    /// Saved by the configuration before.
+    pub saved_before: f64,
+    /// Saved by the configuration after.
+    pub saved_after: f64,
+}
+
+/// The one stretch in which two texts differ.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+pub struct Restore {
+    /// Offset of the stretch in both texts, in bytes.
+    pub at: usize,
+    /// Its length in the text after, in bytes.
+    pub put: usize,
+    /// What stood there before.
+    pub taken: String,
+}
+
+/// What became of an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Positions of the later entries that take it back and hold themselves.
+    pub undos: Vec<usize>,
+    /// Whether these concern all of its keys.
+    is_whole: bool,
+}
+
+impl Journal {
+    /// The entries about one configuration file.
+    #[must_use]
+    pub fn about(self, config: &str) -> Self {
+        let entries = self.entries.into_iter().filter(|entry| entry.config == config).collect();
+        Self { entries, ..self }
+    }
+
+    /// Takes note of what became of an entry.
+    pub fn settle(&mut self, settled: &Settled) {
+        let pending = |entry: &Entry| entry.pending && entry.id == settled.settles;
+        let Some(position) = self.entries.iter().rposition(pending) else { return };
+        if settled.written {
+            self.entries[position].pending = false;
+        } else {
+            self.entries.remove(position);
+        }
+    }
+
+    /// What became of the pending entries, told by what the configuration holds now (`sha`): one whose text before it
+    /// still is was never written; any other counts as written, and taking it back looks at each key.
+    pub fn undecided(&self, sha: &str) -> Vec<Settled> {
+        let pending = self.entries.iter().filter(|entry| entry.pending);
+        let settled = |entry: &Entry| Settled {
+            settles: entry.id.clone(),
+            written: entry.after_sha == sha || entry.before_sha != sha,
+        };
+        pending.map(settled).collect()
+    }
+
+    /// The journal as it is when every pending entry is decided by what the configuration holds now.
+    #[must_use]
+    pub fn decided(mut self, sha: &str) -> Self {
+        for settled in self.undecided(sha) {
+            self.settle(&settled);
+        }
+        self
+    }
+
+    /// How each entry stands now.
+    pub fn standings(&self) -> Vec<Standing> {
+        let mut standings: Vec<Standing> = vec![Standing::default(); self.entries.len()];
+        for (position, entry) in self.entries.iter().enumerate().rev() {
+            let later = position + 1..self.entries.len();
+            let is_undo = |later: &usize| self.entries[*later].undoes.as_ref() == Some(&entry.id);
+            // Later entries have been looked at already; an undo that is undone itself counts for nothing.
+            let undos: Vec<usize> = later.filter(is_undo).filter(|later| standings[*later].holds()).collect();
+            let back: BTreeSet<&str> = undos.iter().flat_map(|undo| self.entries[*undo].keys()).collect();
+            standings[position] = Standing { is_whole: entry.keys().all(|key| back.contains(key)), undos };
+        }
+        standings
+    }
+
+    /// The last entry that holds and is no undo itself.
+    pub fn last_standing(&self) -> Option<&Entry> {
+        let standings = self.standings();
+        let is_candidate = |(entry, standing): &(&Entry, &Standing)| entry.undoes.is_none() && standing.holds();
+        self.entries.iter().zip(&standings).rfind(is_candidate).map(|(entry, _)| entry)
+    }
+
+    /// The entries whose id starts like this.
+    pub fn named(&self, start: &str) -> Vec<&Entry> {
+        self.entries.iter().filter(|entry| entry.id.starts_with(start)).collect()
+    }
+}
+
+impl Standing {
+    /// Whether nothing of it was taken back.
+    pub fn holds(&self) -> bool {
+        self.undos.is_empty()
+    }
+
+    /// Whether all of it was taken back.
+    pub fn is_undone(&self) -> bool {
+        !self.holds() && self.is_whole
+    }
+}
+
+impl Entry {
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().map(|change| change.key.as_str())
+    }
+}
+
+impl JournalChange {
+    /// What a finding says about the key that it proposes to change; none if it proposes nothing. The values are filled
+    /// in from the files.
+    pub fn of(finding: &Finding) -> Option<Self> {
+        let Verdict::Propose(delta) = &finding.verdict else { return None };
+        let evidence = &finding.evidence;
+        let words = if evidence.counts.is_empty() {
+            String::new()
+        } else {
+            format!("{} [{}]", evidence.counts, evidence.basis.key())
+        };
+        Some(Self {
+            rule: finding.rule.to_owned(),
+            key: delta.key.to_string(),
+            evidence: words,
+            n: evidence.n,
+            threshold: evidence.threshold.clone(),
+            effect: finding.effect.as_ref().and_then(ExpectedEffect::of),
+            ..Self::default()
+        })
+    }
+}
+
+impl ExpectedEffect {
+    /// The effect as it can be written down: JSON has no infinite numbers.
+    fn of(effect: &Effect) -> Option<Self> {
+        let is_finite = effect.tokens.is_finite() && effect.baseline.is_finite();
+        is_finite.then_some(Self { tokens: effect.tokens, baseline: effect.baseline })
+    }
+}
+
+impl Predicted {
+    /// Share of all tokens that was saved before and would be saved after; none without tokens.
+    pub fn shares(&self) -> Option<(f64, f64)> {
+        (self.baseline > 0.0).then(|| (self.saved_before / self.baseline, self.saved_after / self.baseline))
+    }
+}
+
+impl Restore {
+    /// Where two texts differ.
+    pub fn between(before: &str, after: &str) -> Self {
+        let same = |(left, right): &(char, char)| left == right;
+        let length = |pair: (char, char)| pair.0.len_utf8();
+        let at: usize = before.chars().zip(after.chars()).take_while(same).map(length).sum();
+        let (before, after) = (&before[at..], &after[at..]);
+        let end: usize = before.chars().rev().zip(after.chars().rev()).take_while(same).map(length).sum();
+        Self { at, put: after.len() - end, taken: before[..before.len() - end].to_owned() }
+    }
+
+    /// The text before, out of the text after; none if this was about another text.
+    pub fn before(&self, after: &str) -> Option<String> {
+        let (head, tail) = (after.get(..self.at)?, after.get(self.at.checked_add(self.put)?..)?);
+        Some(format!("{head}{}{tail}", self.taken))
+    }
+}

@@ -1,0 +1,97 @@
+//! What a rule says: a subject, a verdict, and the evidence for it, counted before it is divided.
+
+use toml_edit::Value;
+
+use crate::base::key_path::KeyPath;
+use crate::base::stats::Share;
+
+/// One change of the configuration.
+#[derive(Clone, Debug)]
+pub struct Delta {
+    /// The key.
+    pub key: KeyPath,
+    /// The value that holds now, from the file or built in; none for a new key.
+    pub from: Option<Value>,
+    /// The value that should hold.
+    pub to: Value,
+}
+
+/// What a rule concludes about its subject.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has a few hundred findings")]
+pub enum Verdict {
+    /// Change this.
+    Propose(Delta),
+    /// The data would speak for (or against) a change, but something stands in the way.
+    Hold(String),
+    /// Nothing to judge here.
+    Skip(String),
+}
+
+/// Why.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// Counts in words: "180 of 400 responses repeat". One line for each part of a value that has parts.
+    pub counts: String,
+    /// The share that decided, if one did.
+    pub share: Option<Share>,
+    /// Observations behind the value.
+    pub n: u64,
+    /// The threshold, with its place: "`rules/p1_model.toml:4` asks for 0.8".
+    pub threshold: Option<String>,
+    /// Whether the value is *measured* in the logs or *shipped* with devboy.
+    pub basis: Basis,
+}
+
+/// What a figure rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Basis {
+    /// Stands in the logs.
+    #[default]
+    Measured,
+    /// A shipped annotation, not of this user's making.
+    Shipped,
+}
+
+impl Basis {
+    /// The word for it in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Shipped => "shipped",
+        }
+    }
+}
+
+/// One result of one rule.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Id of the rule: "P1".
+    pub rule: &'static str,
+    /// What it is about: a model, a tool, an endpoint.
+    pub subject: String,
+    /// The conclusion.
+    pub verdict: Verdict,
+    /// Why.
+    pub evidence: Evidence,
+    /// What the change would do, if it was replayed.
+    pub effect: Option<Effect>,
+}
+
+impl Finding {
+    /// A finding whose effect is not known (yet).
+    pub fn new(rule: &'static str, subject: impl Into<String>, verdict: Verdict, evidence: Evidence) -> Self {
+        Self { rule, subject: subject.into(), verdict, evidence, effect: None }
+    }
+}
+
+/// What a change would have done to the recorded responses, by replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effect {
+    /// Tokens saved more, if everything could be changed: a bound. Negative if it loses.
+    pub tokens: f64,
+    /// The same for an MCP host, which changes the answers of its own tools only: what the pipeline runs in.
+    pub host: f64,
+    /// Of all tokens as they are.
+    pub baseline: f64,
+}

@@ -1,0 +1,107 @@
+//! What commands share: exit codes and arguments. A flag of one name means the same everywhere.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::logs::trace::Millis;
+use crate::report::table::{Color, Format};
+use crate::shell::context::Context;
+
+/// Exit codes of every command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// The command failed.
+    Failed = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// A gate was not passed: the replay got worse than allowed.
+    Gate = 3,
+    /// `--check`: changes are pending and were not written.
+    Pending = 4,
+}
+
+/// Which logs are read.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Input")]
+pub struct InputArgs {
+    /// Directory, log file or `-`; repeatable. Default: the projects of CLAUDE_CONFIG_DIR (a comma list), else of
+    /// ~/.config/claude and ~/.claude.
+    #[arg(long, value_name = "PATH", alias = "from")]
+    pub input_dir: Vec<PathBuf>,
+    /// Only projects whose directory name contains this.
+    #[arg(short, long, value_name = "TEXT")]
+    pub project: Option<String>,
+    /// Worker threads; all cores by default. The result is the same for any number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// Neither use nor update the lake: read all logs now.
+    #[arg(long)]
+    pub no_lake: bool,
+    /// Where the lake is. Default: $XDG_CACHE_HOME/devboy/lake.
+    #[arg(long, value_name = "DIR", conflicts_with = "no_lake")]
+    pub lake: Option<PathBuf>,
+    /// Finding nothing is no error.
+    #[arg(long)]
+    pub allow_empty: bool,
+    /// Take data files (thresholds, annotations) from here instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    pub rules_dir: Option<PathBuf>,
+}
+
+/// Which part of the logs counts.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Window")]
+pub struct WindowArgs {
+    /// Only from this time on: a date, RFC 3339, `7d` or `4w`.
+    #[arg(short, long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only up to this time, the day included.
+    #[arg(short, long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// Only the last N days.
+    #[arg(long, value_name = "N", conflicts_with = "since")]
+    pub days: Option<u32>,
+}
+
+/// How results are shown.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Form of the report.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Short for `--format json`.
+    #[arg(short, long, conflicts_with = "format")]
+    pub json: bool,
+    /// Keep names of projects, MCP servers and places in what is made to be shared: Markdown, and files to be committed or sent.
+    #[arg(long)]
+    pub names: bool,
+    /// Colours.
+    #[arg(long, value_enum, default_value_t)]
+    pub color: Color,
+    /// No notes and no progress on stderr.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// More notes on stderr.
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Leave out what differs from run to run (the time of the report).
+    #[arg(long)]
+    pub reproducible: bool,
+}
+
+impl OutputArgs {
+    /// The time that a report carries; none if it is to be reproducible.
+    pub fn stamp(&self, context: &Context<'_>) -> Option<Millis> {
+        (!self.reproducible && !context.env.reproducible).then_some(context.now_ms)
+    }
+
+    /// The form asked for.
+    pub fn form(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+}

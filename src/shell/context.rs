@@ -1,0 +1,96 @@
+//! The world around a command, handed in from outside: streams, environment, clock. Tests hand in their own.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use crate::base::pseudonyms::Pseudonyms;
+use crate::logs::discover::Places;
+use crate::logs::trace::Millis;
+use crate::report::table::Color;
+
+/// What a command may touch.
+pub struct Context<'io> {
+    /// Data.
+    pub out: &'io mut dyn Write,
+    /// Notes, progress, errors.
+    pub err: &'io mut dyn Write,
+    /// Input, for `-`.
+    pub input: &'io mut dyn Read,
+    /// Variables that matter.
+    pub env: Env,
+    /// Names for what is shared.
+    pub pseudonyms: Pseudonyms,
+    /// Now.
+    pub now_ms: Millis,
+    /// Width of the terminal, if `out` is one.
+    pub width: Option<u16>,
+    /// Whether `out` is a terminal.
+    pub out_is_terminal: bool,
+    /// Whether `err` is a terminal: progress is shown only there.
+    pub err_is_terminal: bool,
+}
+
+impl Context<'_> {
+    /// Whether data may be coloured.
+    pub fn colored(&self, wanted: Color) -> bool {
+        match wanted {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => self.out_is_terminal && !self.env.no_color,
+        }
+    }
+}
+
+/// The environment variables that devboy reads.
+#[derive(Clone, Debug, Default)]
+pub struct Env {
+    /// Where logs may be.
+    pub places: Places,
+    /// `XDG_CACHE_HOME`.
+    pub xdg_cache_home: Option<PathBuf>,
+    /// `DEVBOY_CONFIG`: the configuration file.
+    pub devboy_config: Option<PathBuf>,
+    /// `DEVBOY_TELEMETRY_DIR`: where the live pipeline records.
+    pub telemetry_dir: Option<PathBuf>,
+    /// `DEVBOY_TEAM_SECRET`: people who share it have the same pseudonyms.
+    pub team_secret: Option<Vec<u8>>,
+    /// `NO_COLOR` is set.
+    pub no_color: bool,
+    /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
+    pub reproducible: bool,
+}
+
+impl Env {
+    /// The environment of this process.
+    pub fn from_process() -> Self {
+        // An empty variable counts as unset.
+        let text = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let path = |name| text(name).map(PathBuf::from);
+        Self {
+            places: Places {
+                claude_config_dir: text("CLAUDE_CONFIG_DIR").map(|list| list.to_string_lossy().into_owned()),
+                xdg_config_home: path("XDG_CONFIG_HOME"),
+                home: path("HOME").or_else(|| path("USERPROFILE")),
+            },
+            xdg_cache_home: path("XDG_CACHE_HOME"),
+            devboy_config: path("DEVBOY_CONFIG"),
+            telemetry_dir: path("DEVBOY_TELEMETRY_DIR"),
+            team_secret: text("DEVBOY_TEAM_SECRET").map(OsString::into_encoded_bytes),
+            no_color: text("NO_COLOR").is_some(),
+            reproducible: text("SOURCE_DATE_EPOCH").is_some(),
+        }
+    }
+
+    /// The default place of the lake; none without a home.
+    pub fn lake_dir(&self) -> Option<PathBuf> {
+        let cache = self.xdg_cache_home.clone().or_else(|| Some(self.places.home.as_ref()?.join(".cache")))?;
+        Some(cache.join("devboy").join("lake"))
+    }
+
+    /// The configuration file: `DEVBOY_CONFIG`, else `~/.config/devboy/pipeline_config.toml`.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        let home = || Some(self.places.home.as_ref()?.join(".config").join("devboy").join("pipeline_config.toml"));
+        self.devboy_config.clone().or_else(home)
+    }
+}

@@ -1,0 +1,324 @@
+//! Tool responses as they are known after the fact, whoever recorded them: the live pipeline in its telemetry, or devboy
+//! when it replays the logs. Fingerprints, rules R1 to R7 and their gate are made from these rows alone.
+
+use std::collections::BTreeMap;
+
+use crate::base::id::Id;
+use crate::base::layer::LayerId;
+use crate::base::names::{Names, Sym};
+use crate::logs::trace::Millis;
+
+/// [`Event::format`] when no format was used, or one that devboy does not know.
+pub const NO_FORMAT: u8 = u8::MAX;
+/// [`Event::step`] when the recorder did not say.
+pub const NO_STEP: u32 = u32::MAX;
+
+/// [`Stand::order`] when the recorder did not say.
+pub const NO_ORDER: u32 = u32::MAX;
+
+/// What a record is: a response, or something besides that matters to what later responses may refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum What {
+    /// An answer with text.
+    #[default]
+    Response,
+    /// A call that ran and failed: its text is shown as it is, and what it changed is stale.
+    Failed,
+    /// A call that was refused or cancelled before it ran.
+    Refused,
+    /// A call that ran and came back without text.
+    Empty,
+    /// A call that nothing came back from.
+    Unanswered,
+    /// A response that was cleared from the context before the call of this order.
+    Cleared,
+    /// A compaction that no call followed.
+    Compacted,
+}
+
+impl What {
+    /// All but a response.
+    pub const BESIDE: [Self; 6] =
+        [Self::Failed, Self::Refused, Self::Empty, Self::Unanswered, Self::Cleared, Self::Compacted];
+
+    /// The name in telemetry.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Response => "response",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Empty => "empty",
+            Self::Unanswered => "unanswered",
+            Self::Cleared => "cleared",
+            Self::Compacted => "compacted",
+        }
+    }
+
+    /// Whether it is a call.
+    pub fn is_call(self) -> bool {
+        !matches!(self, Self::Cleared | Self::Compacted)
+    }
+}
+
+/// What a record is, and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stand {
+    /// Number of the call within its chain, from 0 on; [`NO_ORDER`] if unknown.
+    pub order: u32,
+    /// What it is.
+    pub what: What,
+}
+
+impl Default for Stand {
+    fn default() -> Self {
+        Self { order: NO_ORDER, what: What::Response }
+    }
+}
+
+/// One recorded response.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    /// Index into [`EventLog::sessions`].
+    pub session: u32,
+    /// Who was shown it: number of the main thread or subagent, distinct over all sessions.
+    pub chain: u32,
+    /// Compactions of that chain before.
+    pub partition: u32,
+    /// Number of the API message within the chain; [`NO_STEP`] if unknown.
+    pub step: u32,
+    /// When.
+    pub ts: Millis,
+    /// First 4 bytes of SHA-256 of the `tool_use` id.
+    pub call: u32,
+    /// Tool.
+    pub tool: Sym,
+    /// Endpoint class.
+    pub endpoint: Sym,
+    /// First 4 bytes of the pseudonym of the file named; 0 without one.
+    pub path: u32,
+    /// Fingerprint of the content (16 bytes of SHA-256); none if it was not recorded.
+    pub body: Id,
+    /// Bytes of the response.
+    pub bytes: u32,
+    /// Number of the [`crate::base::body_shape::BodyShape`].
+    pub shape: u8,
+    /// Inner formats, one bit each.
+    pub inner_formats: u16,
+    /// Nesting of JSON containers; 0 if there are none or the recorder did not say.
+    pub depth: u16,
+    /// Columns of the first Markdown table; 0 if unknown.
+    pub columns: u32,
+    /// Rows of the same.
+    pub rows: u32,
+    /// Elements of a JSON array or fields of an object; 0 if unknown.
+    pub items: u32,
+    /// Mean Jaccard index of the key sets of an array of objects; NaN if unknown.
+    pub key_stability: f32,
+    /// The layer that decided.
+    pub layer: LayerId,
+    /// Number of the format that L1 or L2 used; [`NO_FORMAT`] otherwise.
+    pub format: u8,
+    /// Tokens as it is.
+    pub baseline: u32,
+    /// Tokens sent.
+    pub sent: u32,
+    /// Responses that this one stands for: one by the share that was recorded.
+    pub weight: f64,
+    /// Whether text stood beside images or documents, so that no layer could act.
+    pub mixed: bool,
+    /// Tokens of the call's name in a hint; 0 if unknown.
+    pub handle_tokens: u8,
+    /// Where it stands among the calls of its chain.
+    pub stand: Stand,
+    /// What the planner recorded.
+    pub plan: Plan,
+    /// First of the known encodings in [`EventLog::encodings`], and how many there are.
+    pub encodings: (u32, u8),
+}
+
+/// Nothing known of a response.
+impl Default for Event {
+    fn default() -> Self {
+        Self {
+            session: 0,
+            chain: 0,
+            partition: 0,
+            step: NO_STEP,
+            ts: 0,
+            call: 0,
+            tool: Sym::default(),
+            endpoint: Sym::default(),
+            path: 0,
+            body: Id::NONE,
+            bytes: 0,
+            shape: 0,
+            inner_formats: 0,
+            depth: 0,
+            columns: 0,
+            rows: 0,
+            items: 0,
+            key_stability: f32::NAN,
+            layer: LayerId::L3,
+            format: NO_FORMAT,
+            baseline: 0,
+            sent: 0,
+            weight: 1.0,
+            mixed: false,
+            handle_tokens: 0,
+            stand: Stand::default(),
+            plan: Plan::default(),
+            encodings: (0, 0),
+        }
+    }
+}
+
+impl Event {
+    /// Whether the planner did this: fetched a response ahead, or declined to and so got none.
+    pub fn is_planned(&self) -> bool {
+        self.plan.prefetched || self.plan.declined.is_some() && self.bytes == 0
+    }
+
+    /// The order of a log: by context, then as the calls were made, or where nobody said so by time.
+    pub fn key(&self) -> (u32, u32, u32, u32, Millis, u32, Id) {
+        (self.session, self.chain, self.partition, self.stand.order, self.ts, self.call, self.body)
+    }
+}
+
+/// What the planner recorded about a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// Whether it was fetched ahead.
+    pub prefetched: bool,
+    /// Tokens that the planner expected; 0 if it expected nothing.
+    pub predicted: u32,
+    /// Whether the agent used it; none if nobody looked.
+    pub cited: Option<bool>,
+    /// Whether the planner declined to fetch it.
+    pub declined: Option<Decline>,
+}
+
+impl Plan {
+    /// Whether a response cost 130 % of what was expected, or more (published definition).
+    pub fn is_overrun(&self, tokens: u32) -> bool {
+        self.predicted > 0 && u64::from(tokens) * 10 >= u64::from(self.predicted) * 13
+    }
+}
+
+/// Why the planner declined (published spellings).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decline {
+    /// Over the token budget.
+    Budget,
+    /// Too improbable.
+    LowProbability,
+    /// Something better took its place.
+    Preempted,
+    /// A prerequisite was missing.
+    PrereqMissing,
+}
+
+impl Decline {
+    /// All reasons.
+    pub const ALL: [Self; 4] = [Self::Budget, Self::LowProbability, Self::Preempted, Self::PrereqMissing];
+
+    /// The published name.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::LowProbability => "low_probability",
+            Self::Preempted => "preempted",
+            Self::PrereqMissing => "prereq_missing",
+        }
+    }
+}
+
+/// What one format would have cost for a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodedTokens {
+    /// Number of the format.
+    pub format: u8,
+    /// Recursion depth from which on this cost holds.
+    pub depth: u8,
+    /// Tokens.
+    pub tokens: u32,
+}
+
+/// All responses of some sessions, in the order of [`Event::key`].
+#[derive(Clone, Debug, Default)]
+pub struct EventLog {
+    /// Texts of tools and endpoints.
+    pub names: Names,
+    /// Names of the sessions, as they were recorded; several runs may share one.
+    pub sessions: Vec<String>,
+    /// Responses.
+    pub events: Vec<Event>,
+    /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it fetched ahead, and
+    /// what it declined to fetch.
+    pub planned: Vec<Event>,
+    /// What else happened in the contexts, once it is set aside, in the same order.
+    pub beside: Vec<Event>,
+    /// Known encodings; see [`Event::encodings`].
+    pub encodings: Vec<EncodedTokens>,
+}
+
+impl EventLog {
+    /// Puts the events in their order, which does not depend on the files in which they stood.
+    pub fn sort(&mut self) {
+        for events in [&mut self.events, &mut self.beside] {
+            if !events.is_sorted_by_key(Event::key) {
+                events.sort_by_key(Event::key);
+            }
+        }
+    }
+
+    /// Compactions of each session: of each of its chains the largest partition.
+    pub fn compactions(&self) -> Vec<u64> {
+        let mut largest: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for events in [&self.events, &self.beside] {
+            for chain in events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+                let partition = chain.iter().map(|event| event.partition).max().unwrap_or_default();
+                let known = largest.entry((chain[0].session, chain[0].chain)).or_default();
+                *known = partition.max(*known);
+            }
+        }
+        let mut compactions = vec![0; self.sessions.len()];
+        largest.into_iter().for_each(|((session, _), count)| compactions[session as usize] += u64::from(count));
+        compactions
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.planned.is_empty()
+    }
+
+    /// Takes what the planner did out of the responses: nobody asked for it, so it repeats nothing, follows nothing and
+    /// is no example of how large an answer is. And what is no response.
+    pub fn set_aside(&mut self) {
+        let is_beside = |event: &Event| event.stand.what != What::Response;
+        if self.events.iter().any(is_beside) {
+            self.beside.extend(self.events.iter().filter(|event| is_beside(event)));
+            self.events.retain(|event| !is_beside(event));
+        }
+        if self.events.iter().any(Event::is_planned) {
+            self.planned.extend(self.events.iter().filter(|event| event.is_planned()));
+            self.events.retain(|event| !event.is_planned());
+        }
+    }
+
+    /// Gives tools and endpoints other names; names that become equal become one.
+    pub fn rename(&mut self, name: impl Fn(&str) -> String) {
+        let mut names = Names::default();
+        let place: Vec<Sym> = self.names.texts().iter().map(|text| names.intern(&name(text))).collect();
+        for event in self.events.iter_mut().chain(&mut self.planned).chain(&mut self.beside) {
+            event.tool = place[event.tool.0 as usize];
+            event.endpoint = place[event.endpoint.0 as usize];
+        }
+        self.names = names;
+    }
+
+    /// The encodings known of an event.
+    pub fn encodings_of(&self, event: &Event) -> &[EncodedTokens] {
+        let (start, count) = event.encodings;
+        &self.encodings[start as usize..start as usize + count as usize]
+    }
+}

@@ -1,0 +1,299 @@
+//! Checks the arguments of logged calls against the schemas of their tools: parse, validate, would it run.
+//!
+//! The class of a call is a function of its schema and its input alone. Schemas are never fetched: a reference to
+//! another document is refused, and a loop of references ends where the library ends it. Errors name places and
+//! keywords, never values.
+
+pub mod outcome;
+pub mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, ReferencingError, Retrieve, Uri, ValidationError, Validator};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::base::error::{Error, Result};
+use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
+use crate::whatif::catalog::version::Version;
+use crate::whatif::catalog::{Catalog, Definition};
+
+/// What the user may set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knobs {
+    /// What becomes of calls to tools without a schema.
+    pub no_schema_mode: NoSchemaMode,
+    /// Whether numbers and booleans are read from texts.
+    pub coerce: bool,
+}
+
+impl Knobs {
+    /// Nothing can be wrong with them.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What a tool without a schema may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoSchemaMode {
+    /// Nothing.
+    #[serde(alias = "blocked")]
+    Blocked,
+    /// Run if it only reads.
+    #[serde(alias = "read-only")]
+    ReadOnly,
+    /// Run if a person agrees.
+    #[serde(alias = "human-approval")]
+    HumanApproval,
+    /// Run.
+    Full,
+}
+
+impl NoSchemaMode {
+    fn class(self) -> Class {
+        match self {
+            Self::Blocked => Class::NoSchemaBlocked,
+            Self::ReadOnly => Class::NoSchemaReadOnly,
+            Self::HumanApproval => Class::NoSchemaHumanApproval,
+            Self::Full => Class::NoSchemaFull,
+        }
+    }
+}
+
+/// Constants of the policy (`rules/policies/arg_check.toml` beside its knobs).
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Rules {
+    /// How the client logs what it could not parse.
+    pub client: ClientRules,
+    /// How it says no.
+    pub truth: TruthRules,
+}
+
+/// See [`Rules`].
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientRules {
+    /// Only key of an input that was no JSON.
+    pub unparsed_key: String,
+}
+
+/// See [`Rules`].
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TruthRules {
+    /// How far into a result is looked, in code points.
+    pub chars: usize,
+    /// The arguments were refused.
+    pub refused: Vec<String>,
+    /// There is no such tool.
+    pub unknown_tool: Vec<String>,
+}
+
+impl TruthRules {
+    /// What the result of a call says about its arguments; none if there is no result.
+    pub fn of(&self, result: Option<(bool, &str)>) -> Truth {
+        let Some((is_error, text)) = result else { return Truth::Unanswered };
+        let end = text.char_indices().nth(self.chars).map_or(text.len(), |(end, _)| end);
+        let says = |phrases: &[String]| is_error && phrases.iter().any(|phrase| text[..end].contains(phrase));
+        match () {
+            () if says(&self.unknown_tool) => Truth::UnknownTool,
+            () if says(&self.refused) => Truth::Refused,
+            () => Truth::Accepted,
+        }
+    }
+}
+
+/// A class and why: places in the arguments with the keyword of the schema that they do not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// The class.
+    pub class: Class,
+    /// In the order of the schema's own report; empty unless the call does not fit.
+    pub errors: Vec<Misfit>,
+}
+
+/// Where arguments do not fit.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Misfit {
+    /// JSON pointer into the arguments; empty for the whole.
+    pub pointer: String,
+    /// Keyword of the schema.
+    pub keyword: String,
+}
+
+/// Schemas, compiled.
+pub struct Checker {
+    tools: BTreeMap<String, Vec<Entry>>,
+    knobs: Knobs,
+    unparsed_key: String,
+}
+
+struct Entry {
+    definition: Definition,
+    schema: Compiled,
+}
+
+enum Compiled {
+    None,
+    Remote,
+    Ready(Box<Validator>),
+}
+
+impl Checker {
+    /// Compiles every schema of a catalog.
+    ///
+    /// # Errors
+    /// If one is no JSON Schema.
+    pub fn new(catalog: &Catalog, knobs: &Knobs, rules: &Rules) -> Result<Self> {
+        let mut tools = BTreeMap::<String, Vec<Entry>>::new();
+        for definition in &catalog.definitions {
+            let schema = compiled(definition.schema.as_ref()).map_err(|cause| {
+                let file = catalog.files.get(definition.file).map_or("catalog", |file| &file.name);
+                Error::failed(format!("{file}: tool {}: its schema is no JSON Schema: {cause}", definition.name))
+                    .hint("take the tool out of the file, or ask its author for a schema that holds")
+            })?;
+            let entry = Entry { definition: definition.clone(), schema };
+            tools.entry(definition.name.clone()).or_default().push(entry);
+        }
+        Ok(Self { tools, knobs: *knobs, unparsed_key: rules.client.unparsed_key.clone() })
+    }
+
+    /// Checks a call by a client of some version; `input` is JSON as it stands in the log.
+    pub fn check(&self, tool: &str, version: Option<&str>, input: &[u8]) -> Verdict {
+        let Some(entry) = self.entry(tool, version) else { return Verdict::of(Class::UnknownTool) };
+        let Some((arguments, class)) = self.parsed(input) else { return Verdict::of(Class::ParseError) };
+        let validator = match &entry.schema {
+            Compiled::None => return Verdict::of(self.knobs.no_schema_mode.class()),
+            Compiled::Remote => return Verdict::of(Class::RemoteRefRefused),
+            Compiled::Ready(validator) => validator,
+        };
+        if validator.is_valid(&arguments) {
+            return Verdict::of(class);
+        }
+        if self.knobs.coerce && coerces(validator, &arguments) {
+            return Verdict::of(Class::Coercible);
+        }
+        Verdict {
+            class: Class::Invalid,
+            errors: validator.iter_errors(&arguments).map(|error| misfit(&error)).collect(),
+        }
+    }
+
+    /// The definition in force; where none covers the version, the newest.
+    fn entry(&self, tool: &str, version: Option<&str>) -> Option<&Entry> {
+        let version = version.and_then(Version::parse);
+        let entries = self.tools.get(tool)?;
+        entries.iter().rfind(|entry| entry.definition.is_in(version.as_ref())).or(entries.last())
+    }
+
+    /// The arguments, and the class of a call that fits. None if they are no JSON.
+    fn parsed(&self, input: &[u8]) -> Option<(Value, Class)> {
+        let arguments: Value = serde_json::from_slice(input).ok()?;
+        match &arguments {
+            Value::String(text) => Some((serde_json::from_str(text).ok()?, Class::ParsedString)),
+            Value::Object(object) if object.len() == 1 && object.contains_key(&self.unparsed_key) => None,
+            _ => Some((arguments, Class::Valid)),
+        }
+    }
+}
+
+impl Verdict {
+    fn of(class: Class) -> Self {
+        Self { class, errors: Vec::new() }
+    }
+}
+
+/// Adds a call to what was found.
+pub fn tally(found: &mut ArgCheck, tool: &str, verdict: &Verdict, truth: Truth) {
+    *found.tools.entry(tool.to_owned()).or_default().entry(verdict.class).or_default() += 1;
+    *found.truth.entry(truth).or_default().entry(verdict.class).or_default() += 1;
+    let places = verdict.errors.iter().map(|error| error.place(tool)).collect::<BTreeSet<_>>();
+    for place in places {
+        *found.errors.entry(place).or_default() += 1;
+    }
+}
+
+impl Misfit {
+    /// The place for sums: positions in lists do not matter.
+    fn place(&self, tool: &str) -> String {
+        let steps = self.pointer.split('/').skip(1);
+        let starred = steps.map(|step| if step.bytes().all(|byte| byte.is_ascii_digit()) { "*" } else { step });
+        let pointer = starred.map(|step| format!("/{step}")).collect::<String>();
+        format!("{tool}{pointer}: {}", self.keyword)
+    }
+}
+
+/// Nothing is ever fetched.
+struct Refusing;
+
+impl Retrieve for Refusing {
+    fn retrieve(&self, uri: &Uri<String>) -> std::result::Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("{uri} is another document").into())
+    }
+}
+
+fn compiled(schema: Option<&Value>) -> std::result::Result<Compiled, String> {
+    let Some(schema) = schema else { return Ok(Compiled::None) };
+    match jsonschema::options().with_retriever(Refusing).build(schema) {
+        Ok(validator) => Ok(Compiled::Ready(Box::new(validator))),
+        Err(error) if is_remote(&error) => Ok(Compiled::Remote),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn is_remote(error: &ValidationError<'_>) -> bool {
+    let elsewhere = |cause: &ReferencingError| {
+        matches!(cause, ReferencingError::Unretrievable { .. } | ReferencingError::UnknownSpecification { .. })
+    };
+    matches!(error.kind(), ValidationErrorKind::Referencing(cause) if elsewhere(cause))
+}
+
+fn misfit(error: &ValidationError<'_>) -> Misfit {
+    Misfit { pointer: error.instance_path().to_string(), keyword: error.kind().keyword().to_owned() }
+}
+
+/// Whether the arguments fit once texts are read as the numbers and booleans that the schema wants in their places.
+/// Each round changes at least one text into something else, so the rounds end.
+fn coerces(validator: &Validator, arguments: &Value) -> bool {
+    let mut candidate = arguments.clone();
+    loop {
+        let changes = validator.iter_errors(&candidate).filter_map(|error| coercion(&error)).collect::<Vec<_>>();
+        if changes.is_empty() {
+            return validator.is_valid(&candidate);
+        }
+        for (pointer, value) in changes {
+            if let Some(place) = candidate.pointer_mut(&pointer) {
+                *place = value;
+            }
+        }
+    }
+}
+
+/// What a text should have been, and where.
+fn coercion(error: &ValidationError<'_>) -> Option<(String, Value)> {
+    let ValidationErrorKind::Type { kind } = error.kind() else { return None };
+    let text = error.instance().as_str()?.trim();
+    let wanted = |wanted: JsonType| match kind {
+        TypeKind::Single(kind) => *kind == wanted,
+        TypeKind::Multiple(kinds) => kinds.contains(wanted),
+    };
+    let number = || serde_json::from_str::<Value>(text).ok().filter(Value::is_number);
+    let truth = || match text {
+        "true" | "1" => Some(Value::Bool(true)),
+        "false" | "0" => Some(Value::Bool(false)),
+        _ => None,
+    };
+    let value = match () {
+        () if wanted(JsonType::Integer) || wanted(JsonType::Number) => number(),
+        () if wanted(JsonType::Boolean) => truth(),
+        () => None,
+    };
+    Some((error.instance_path().to_string(), value?))
+}

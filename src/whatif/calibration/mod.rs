@@ -1,0 +1,168 @@
+//! What the bill says about tokenizers: the growth of a context between two requests of a turn is the exact size of what
+//! was answered and came in, and the log has its characters.
+
+pub mod outcome;
+pub mod tables;
+
+use std::collections::BTreeMap;
+
+use crate::base::model_id;
+use crate::base::tokenizer::VOCABULARIES;
+use crate::logs::timeline::requests::{Block, BlockKind, Marks, Request, Timeline};
+use crate::whatif::calibration::outcome::{Calibration, DRIFT_LIMITS, Drift, FamilyRatio, Ratio};
+use crate::whatif::sim::sizes::SizeRules;
+
+/// One measured increment.
+struct Increment<'a> {
+    session: u32,
+    family: &'a str,
+    blocks: Vec<&'a Block>,
+    tokens: u64,
+}
+
+/// Holds every estimator against measured growth.
+pub fn calibrate(timeline: &Timeline, rules: &SizeRules) -> Calibration {
+    let families: Vec<String> = timeline.names.texts().iter().map(|model| model_id::normalise(model)).collect();
+    let increments = increments(timeline, &families);
+    Calibration { families: ratios(&increments, rules), drift: drifts(&increments, rules) }
+}
+
+/// Warm increments within a turn whose text is all in the log.
+fn increments<'a>(timeline: &'a Timeline, families: &'a [String]) -> Vec<Increment<'a>> {
+    let mut found = Vec::new();
+    for segment in &timeline.segments {
+        let range = segment.requests.start as usize..segment.requests.end as usize;
+        for pair in timeline.requests[range].windows(2) {
+            let (before, request) = (&pair[0], &pair[1]);
+            let blocks: Vec<&Block> =
+                before.outputs.clone().chain(request.inputs.clone()).map(|b| &timeline.blocks[b as usize]).collect();
+            if is_exact(before, request) && blocks.iter().all(|block| is_in_log(block)) && !blocks.is_empty() {
+                let session = timeline.chains[request.chain as usize].session;
+                let tokens = request.usage.cache_creation + request.usage.input;
+                found.push(Increment { session, family: &families[request.model.0 as usize], blocks, tokens });
+            }
+        }
+    }
+    found
+}
+
+/// Nothing but the answer and its results came in, and all that was there before was read.
+fn is_exact(before: &Request, request: &Request) -> bool {
+    let others = [Marks::HUMAN, Marks::META, Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::SKILL];
+    let read = before.usage.cache_read + before.usage.cache_creation;
+    let quiet = !others.iter().any(|&mark| request.marks.has(mark));
+    quiet && before.model == request.model && read > 0 && request.usage.cache_read == read
+}
+
+/// Images have no characters, the text of thinking may be missing, and logs may be gone before their blocks were counted.
+fn is_in_log(block: &Block) -> bool {
+    block.is_counted() && block.kind != BlockKind::Media && !(block.kind == BlockKind::Thinking && block.chars == 0)
+}
+
+/// Sums of one session: sizes of text, tokens without and with framing.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    increments: u64,
+    chars: u64,
+    bytes: u64,
+    counted: [u64; VOCABULARIES.len()],
+    tokens: u64,
+    framed: u64,
+}
+
+fn ratios(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<FamilyRatio> {
+    let mut by_family: BTreeMap<&str, BTreeMap<u32, Sums>> = BTreeMap::new();
+    for increment in increments {
+        let sums = by_family.entry(increment.family).or_default().entry(increment.session).or_default();
+        let framing: f64 = increment.blocks.iter().map(|block| rules.framing_of(block.kind)).sum();
+        sums.increments += 1;
+        for block in &increment.blocks {
+            sums.chars += u64::from(block.chars);
+            sums.bytes += u64::from(block.bytes);
+            sums.counted.iter_mut().zip(block.tokens).for_each(|(sum, tokens)| *sum += u64::from(tokens));
+        }
+        sums.tokens += increment.tokens.saturating_sub((framing + rules.framing.increment).round() as u64);
+        sums.framed += increment.tokens;
+    }
+    by_family.into_iter().map(|(family, sessions)| ratio(family, &sessions.into_values().collect::<Vec<_>>())).collect()
+}
+
+fn ratio(family: &str, sessions: &[Sums]) -> FamilyRatio {
+    let sum = |of: &dyn Fn(&Sums) -> u64| sessions.iter().map(of).sum::<u64>();
+    let (chars, framed) = (sum(&|s| s.chars), sum(&|s| s.framed));
+    FamilyRatio {
+        family: family.to_owned(),
+        increments: sum(&|s| s.increments),
+        sessions: sessions.len() as u64,
+        chars,
+        bytes: sum(&|s| s.bytes),
+        tokens: sum(&|s| s.tokens),
+        counted: std::array::from_fn(|place| sum(&|s| s.counted[place])),
+        chars_per_token: per_token(sessions, |s| s.chars),
+        bytes_per_token: per_token(sessions, |s| s.bytes),
+        chars_per_token_framed: if framed == 0 { 0.0 } else { chars as f64 / framed as f64 },
+    }
+}
+
+/// The ratio of two sums over sessions, with the variance of a ratio estimator: calls of one session are not independent of
+/// each other, sessions are (Cochran 1977, 6.3).
+fn per_token(sessions: &[Sums], size: impl Fn(&Sums) -> u64) -> Ratio {
+    let tokens: u64 = sessions.iter().map(|s| s.tokens).sum();
+    if tokens == 0 {
+        return Ratio::default();
+    }
+    let value = sessions.iter().map(&size).sum::<u64>() as f64 / tokens as f64;
+    let n = sessions.len() as f64;
+    let squares: f64 = sessions.iter().map(|s| (size(s) as f64 - value * s.tokens as f64).powi(2)).sum();
+    let half = (sessions.len() > 1).then(|| Z * (n / (n - 1.0) * squares).sqrt() / tokens as f64);
+    Ratio { value, lower: half.map(|half| (value - half).max(0.0)), upper: half.map(|half| value + half) }
+}
+
+/// Two-sided 95 % quantile of the normal distribution.
+const Z: f64 = 1.96;
+
+fn drifts(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<Drift> {
+    let chars = |blocks: &[&Block]| blocks.iter().map(|block| f64::from(block.chars)).sum::<f64>();
+    type Estimate<'a> = Box<dyn Fn(&[&Block]) -> f64 + 'a>;
+    let mut estimators: Vec<(String, Estimate<'_>)> = Vec::new();
+    for (place, vocabulary) in VOCABULARIES.iter().enumerate() {
+        let counted = move |blocks: &[&Block]| blocks.iter().map(|block| f64::from(block.tokens[place])).sum();
+        estimators.push((vocabulary.key().to_owned(), Box::new(counted)));
+    }
+    estimators.push(("chars/3.5".to_owned(), Box::new(move |blocks| chars(blocks) / 3.5)));
+    estimators.push(("chars/4".to_owned(), Box::new(move |blocks| chars(blocks) / 4.0)));
+    let fitted =
+        |blocks: &[&Block]| blocks.iter().map(|block| rules.estimate(block)).sum::<f64>() + rules.framing.increment;
+    estimators.push(("fitted".to_owned(), Box::new(fitted)));
+    estimators.iter().map(|(name, estimate)| drift(name, increments, estimate)).collect()
+}
+
+fn drift(name: &str, increments: &[Increment<'_>], estimate: &dyn Fn(&[&Block]) -> f64) -> Drift {
+    let mut percents = Vec::with_capacity(increments.len());
+    let mut histogram = [0; DRIFT_LIMITS.len() + 1];
+    let (mut estimated, mut actual) = (0, 0);
+    for increment in increments {
+        let tokens = estimate(&increment.blocks).round() as u64;
+        (estimated, actual) = (estimated + tokens, actual + increment.tokens);
+        let percent = percent(tokens, increment.tokens);
+        histogram[DRIFT_LIMITS.partition_point(|&limit| limit < percent)] += 1;
+        percents.push(percent);
+    }
+    percents.sort_unstable();
+    let quantile = |share: usize| percents.get((percents.len() * share / 100).min(percents.len().max(1) - 1)).copied();
+    Drift {
+        estimator: name.to_owned(),
+        increments: increments.len() as u64,
+        estimated,
+        actual,
+        percent_p50: quantile(50).unwrap_or(0),
+        percent_p90: quantile(90).unwrap_or(0),
+        histogram,
+    }
+}
+
+/// How far an estimate is from the truth in whole percent of the truth, rounded half up.
+pub fn percent(estimate: u64, actual: u64) -> u64 {
+    let off = 100 * estimate.abs_diff(actual);
+    (off + actual / 2).checked_div(actual).unwrap_or(if off == 0 { 0 } else { u64::MAX })
+}

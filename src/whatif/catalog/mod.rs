@@ -1,0 +1,281 @@
+//! Tool definitions: what is known about each tool that a model may be offered, and how large that is in its context.
+//!
+//! Logs hold no definitions, so they come from files that the user brings ([`read`]), from what a log quotes
+//! ([`seen`]), or not at all. The shipped catalog has words and schemas of the built-in tools, but they are our own
+//! wording: its sizes say nothing about what a client sends, and nobody may add them up.
+
+pub mod provider;
+pub mod read;
+pub mod seen;
+pub mod version;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::base::error::{Error, Result};
+use crate::whatif::catalog::read::{Shape, Spec};
+use crate::whatif::catalog::version::Version;
+
+/// Where definitions come from (policies.md 5.2), best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Files that the user brought.
+    Given,
+    /// Definitions that the logs quote.
+    Logged,
+    /// Names used in the logs; the sizes share what the static prefix leaves beside the system prompt.
+    Inferred,
+    /// Names used in the logs, sizes unknown.
+    Names,
+}
+
+/// One tool as a model is told about it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Definition {
+    /// Name as it stands in calls.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// JSON Schema of the arguments, as it was brought.
+    pub schema: Option<Value>,
+    /// Words that the author filed it under.
+    pub tags: Vec<String>,
+    /// Whether the author calls it safe.
+    pub safe: Option<bool>,
+    /// MCP: `readOnlyHint`.
+    pub read_only: Option<bool>,
+    /// MCP: `destructiveHint`.
+    pub destructive: Option<bool>,
+    /// First client version with this definition.
+    pub since: Option<Version>,
+    /// First client version without it.
+    pub until: Option<Version>,
+    /// Whether its text is what a client sends, so that its size counts.
+    pub is_real: bool,
+    /// Index into [`Catalog::files`].
+    pub file: usize,
+}
+
+impl Definition {
+    /// Whether a client of this version has it; unknown versions count as the newest.
+    pub fn is_in(&self, version: Option<&Version>) -> bool {
+        let Some(version) = version else { return self.until.is_none() };
+        self.since.as_ref().is_none_or(|since| version >= since)
+            && self.until.as_ref().is_none_or(|until| version < until)
+    }
+
+    /// The same with at most `chars` code points of description.
+    #[must_use]
+    pub fn trimmed(&self, chars: usize) -> Self {
+        Self { description: self.description.chars().take(chars).collect(), ..self.clone() }
+    }
+
+    /// The definition in Anthropic's shape, to which sizes refer.
+    pub fn canonical(&self) -> Value {
+        let mut object = Map::from_iter([("name".to_owned(), Value::from(self.name.as_str()))]);
+        if !self.description.is_empty() {
+            object.insert("description".to_owned(), Value::from(self.description.as_str()));
+        }
+        if let Some(schema) = &self.schema {
+            object.insert("input_schema".to_owned(), schema.clone());
+        }
+        Value::Object(object)
+    }
+}
+
+/// A file of definitions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct CatalogFile {
+    /// As the user named it.
+    pub name: String,
+    /// The shape that was found in it.
+    pub shape: Shape,
+    /// Its tools.
+    pub tools: usize,
+}
+
+/// Definitions in the order in which a client would send them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Catalog {
+    /// Where they come from.
+    pub files: Vec<CatalogFile>,
+    /// The tools. A name stands once, or once per range of client versions.
+    pub definitions: Vec<Definition>,
+}
+
+impl Catalog {
+    /// Reads files, given as what the user wrote (`[server=NAME:]FILE`) and their text.
+    ///
+    /// # Errors
+    /// If a file has none of the known shapes, or two define a tool differently.
+    pub fn read<'a>(files: impl IntoIterator<Item = (&'a Spec, &'a str)>) -> Result<Self> {
+        let mut catalog = Self::default();
+        for (spec, text) in files {
+            let (shape, definitions) = read::definitions(spec, text)?;
+            catalog.add(&spec.file, shape, definitions)?;
+        }
+        Ok(catalog)
+    }
+
+    /// The shipped built-in tools (`rules/catalogs/claude_code.toml`); their sizes mean nothing.
+    ///
+    /// # Errors
+    /// If the sheet does not fit.
+    pub fn shipped(text: &str, place: &str) -> Result<Self> {
+        let mut definitions = read::sheet(text, place)?;
+        definitions.iter_mut().for_each(|definition| definition.is_real = false);
+        let mut catalog = Self::default();
+        catalog.add(place, Shape::Anthropic, definitions)?;
+        Ok(catalog)
+    }
+
+    /// Definitions that logs quote, in the order in which they were first seen; one that was in a list comes before one
+    /// that was searched for. None if there are none.
+    pub fn logged(mut definitions: Vec<Definition>) -> Option<Self> {
+        definitions.sort_by_key(|definition| !definition.is_real);
+        let mut seen = BTreeSet::new();
+        definitions.retain(|definition| seen.insert(definition.name.clone()));
+        let file = CatalogFile { name: "logs".into(), shape: Shape::Anthropic, tools: definitions.len() };
+        (!definitions.is_empty()).then(|| Self { files: vec![file], definitions })
+    }
+
+    /// Whether the size of any definition counts.
+    pub fn has_sizes(&self) -> bool {
+        self.definitions.iter().any(|definition| definition.is_real)
+    }
+
+    fn add(&mut self, file: &str, shape: Shape, definitions: Vec<Definition>) -> Result<()> {
+        let index = self.files.len();
+        let before = self.definitions.len();
+        for definition in definitions {
+            let definition = Definition { file: index, ..definition };
+            match self.definitions.iter().find(|known| is_rival(known, &definition)) {
+                Some(known) if Definition { file: index, ..known.clone() } == definition => {}
+                Some(known) => {
+                    let other = self.files.get(known.file).map_or(file, |file| &file.name);
+                    let name = &definition.name;
+                    return Err(Error::failed(format!("{file}: tool {name} is defined otherwise in {other}"))
+                        .hint("leave one of them out; tools of an MCP server need server=NAME:FILE"));
+                }
+                None => self.definitions.push(definition),
+            }
+        }
+        let tools = self.definitions.len() - before;
+        self.files.push(CatalogFile { name: file.to_owned(), shape, tools });
+        Ok(())
+    }
+
+    /// The newest definition of a tool.
+    pub fn find(&self, name: &str) -> Option<&Definition> {
+        self.definitions.iter().rfind(|definition| definition.name == name && definition.until.is_none()).or_else(
+            || {
+                // Gone tools: their last definition.
+                self.definitions.iter().rfind(|definition| definition.name == name)
+            },
+        )
+    }
+
+    /// This catalog, and definitions of `other` for names that it has not.
+    #[must_use]
+    pub fn completed(mut self, other: &Self) -> Self {
+        let first = self.files.len();
+        let known = self.definitions.iter().map(|known| known.name.clone()).collect::<BTreeSet<_>>();
+        let missing = other.definitions.iter().filter(|definition| !known.contains(&definition.name));
+        let missing = missing.map(|definition| Definition { file: definition.file + first, ..definition.clone() });
+        self.definitions.extend(missing);
+        self.files.extend(other.files.iter().cloned());
+        self
+    }
+
+    /// What the user should know about the files: tools of an MCP server without its prefix meet no call.
+    pub fn notes(&self) -> Vec<String> {
+        let mut bare = BTreeMap::<usize, bool>::new();
+        for definition in &self.definitions {
+            let is_bare = !definition.name.starts_with(read::MCP_PREFIX);
+            bare.entry(definition.file).and_modify(|all| *all &= is_bare).or_insert(is_bare);
+        }
+        let mcp = self
+            .files
+            .iter()
+            .enumerate()
+            .filter(|(index, file)| file.shape == Shape::Mcp && bare.get(index).copied().unwrap_or(false));
+        let mcp = mcp.map(|(_, file)| {
+            let name = &file.name;
+            format!("{name}: tools of an MCP server, but their names lack mcp__SERVER__: write server=NAME:{name}")
+        });
+        let searched = self.definitions.iter().filter(|definition| !definition.is_real).count();
+        let searched = (searched > 0).then(|| {
+            format!(
+                "definitions in the logs that a tool search brought: {searched}; their words and schemas count, their \
+                 sizes do not, since the client had left these tools out of its list"
+            )
+        });
+        mcp.chain(searched).collect()
+    }
+}
+
+/// Whether two definitions claim the same name in the same versions.
+fn is_rival(one: &Definition, other: &Definition) -> bool {
+    let ends_before =
+        |a: &Definition, b: &Definition| matches!((&a.until, &b.since), (Some(end), Some(start)) if end <= start);
+    one.name == other.name && !ends_before(one, other) && !ends_before(other, one)
+}
+
+/// Constants about definitions (`rules/policies/catalog.toml`).
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CatalogRules {
+    /// How tokens are estimated.
+    pub sizes: SizeFormula,
+    /// What Anthropic is not sent.
+    pub anthropic: AnthropicRules,
+    /// Where logs quote definitions.
+    pub logged: LoggedRules,
+}
+
+impl CatalogRules {
+    /// Reads the sheet; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))
+    }
+}
+
+/// Tokens of a definition from its length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeFormula {
+    /// Tokens per 1,000 code points of compact JSON.
+    pub tokens_per_1000_chars: u64,
+    /// Framing per tool.
+    pub tokens_per_tool: u64,
+}
+
+impl SizeFormula {
+    /// Estimated tokens of a definition in some provider's shape, to the nearest.
+    pub fn tokens(&self, shaped: &Value) -> u64 {
+        let chars = shaped.to_string().chars().count() as u64;
+        (chars * self.tokens_per_1000_chars + 500) / 1000 + self.tokens_per_tool
+    }
+}
+
+/// Keywords that are taken out of schemas.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnthropicRules {
+    /// JSON Schema keywords.
+    pub removed_keywords: Vec<String>,
+}
+
+/// Where logs quote definitions.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoggedRules {
+    /// Tools whose answers may spell out definitions.
+    pub search_tools: Vec<String>,
+}

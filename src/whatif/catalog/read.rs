@@ -1,0 +1,238 @@
+//! Reads tool definitions in any of the shapes in which clients, servers and SDKs hand them out.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::base::error::{Error, Result};
+use crate::whatif::catalog::Definition;
+use crate::whatif::catalog::version::Version;
+
+/// How calls name tools of MCP servers: this, the server, `__`, the tool.
+pub const MCP_PREFIX: &str = "mcp__";
+
+const KNOWN_SHAPES: &str = "known shapes: an MCP tools/list answer ({\"tools\": [...]} with inputSchema, bare or in \
+     \"result\"), Anthropic ([{name, input_schema}]), OpenAI ([{type: \"function\", function: {name, parameters}}] or \
+     [{type: \"function\", name, parameters}]), Gemini ([{functionDeclarations: [{name, parameters}]}])";
+
+/// A shape in which definitions are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// `inputSchema`, in a `tools/list` answer.
+    Mcp,
+    /// `input_schema`.
+    Anthropic,
+    /// `parameters`, inside `function`.
+    OpenaiNested,
+    /// `parameters`, beside `type: function`.
+    OpenaiFlat,
+    /// `parameters`, in function declarations.
+    Gemini,
+}
+
+/// What the user named: a file, and the MCP server whose tools are in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spec {
+    /// Server.
+    pub server: Option<String>,
+    /// File.
+    pub file: String,
+}
+
+impl Spec {
+    /// Reads `FILE` or `server=NAME:FILE`.
+    ///
+    /// # Errors
+    /// If a server has no name or no file.
+    pub fn parse(text: &str) -> Result<Self> {
+        let Some(rest) = text.strip_prefix("server=") else { return Ok(Self { server: None, file: text.to_owned() }) };
+        match rest.split_once(':') {
+            Some((server, file)) if !server.is_empty() && !file.is_empty() => {
+                Ok(Self { server: Some(server.to_owned()), file: file.to_owned() })
+            }
+            _ => Err(Error::usage(format!("tool catalog {text}: a server needs a name and a file"))
+                .hint("write server=NAME:FILE, for instance server=github:tools.json")),
+        }
+    }
+
+    fn full_name(&self, name: &str) -> String {
+        match &self.server {
+            Some(server) if !name.starts_with(MCP_PREFIX) => format!("{MCP_PREFIX}{server}__{name}"),
+            _ => name.to_owned(),
+        }
+    }
+}
+
+/// The definitions of a file, in order, and the shape of the first.
+///
+/// # Errors
+/// If the text is no JSON or has none of the known shapes.
+pub fn definitions(spec: &Spec, text: &str) -> Result<(Shape, Vec<Definition>)> {
+    let file = &spec.file;
+    let value: Value = serde_json::from_str(text).map_err(|cause| {
+        Error::failed(format!("{file}:{}:{}: not JSON: {cause}", cause.line(), cause.column())).hint(KNOWN_SHAPES)
+    })?;
+    let (entries, default) = entries(&value)
+        .ok_or_else(|| Error::failed(format!("{file}: no tool catalog: found {}", told(&value))).hint(KNOWN_SHAPES))?;
+    let mut found = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        read_entry(entry, default, &mut found).map_err(|what| {
+            Error::failed(format!("{file}: entry {} of the catalog: {what}", index + 1)).hint(KNOWN_SHAPES)
+        })?;
+    }
+    let shape = found.first().map(|(shape, _)| *shape);
+    let shape = shape.ok_or_else(|| Error::failed(format!("{file}: a catalog without tools")).hint(KNOWN_SHAPES))?;
+    let named = |definition: Definition| Definition { name: spec.full_name(&definition.name), ..definition };
+    Ok((shape, found.into_iter().map(|(_, definition)| named(definition)).collect()))
+}
+
+/// The definitions of a sheet of our own: `[[tool]]` tables in Anthropic's shape.
+///
+/// # Errors
+/// If it does not fit.
+pub fn sheet(text: &str, place: &str) -> Result<Vec<Definition>> {
+    let fault = |cause: String| Error::failed(format!("{place}: {cause}"));
+    let value: Value = toml_edit::de::from_str(text).map_err(|cause| fault(cause.to_string()))?;
+    let entries = value.get("tool").and_then(Value::as_array).ok_or_else(|| fault("no [[tool]]".into()))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        read_entry(entry, Shape::Anthropic, &mut found).map_err(fault)?;
+    }
+    Ok(found.into_iter().map(|(_, definition)| definition).collect())
+}
+
+/// The list of definitions, and the shape of entries that do not say.
+fn entries(value: &Value) -> Option<(&[Value], Shape)> {
+    let object = match value {
+        Value::Array(entries) => return Some((entries, Shape::Anthropic)),
+        Value::Object(object) => object,
+        _ => return None,
+    };
+    if let Some(result) = object.get("result") {
+        return entries(result);
+    }
+    if declarations(object).is_some() {
+        return Some((std::slice::from_ref(value), Shape::Gemini));
+    }
+    object.get("tools").and_then(Value::as_array).map(|entries| (&entries[..], Shape::Mcp))
+}
+
+fn declarations(object: &Map<String, Value>) -> Option<&Value> {
+    object.get("functionDeclarations").or_else(|| object.get("function_declarations"))
+}
+
+/// Reads one entry, which may hold several definitions (Gemini). Fails with what was found.
+fn read_entry(entry: &Value, default: Shape, found: &mut Vec<(Shape, Definition)>) -> std::result::Result<(), String> {
+    let object = entry.as_object().ok_or_else(|| format!("found {}", told(entry)))?;
+    if let Some(declared) = declarations(object) {
+        let list = declared.as_array().ok_or_else(|| format!("function declarations are {}", told(declared)))?;
+        return list.iter().try_for_each(|entry| read_entry(entry, Shape::Gemini, found));
+    }
+    let (shape, body) = match object.get("function").and_then(Value::as_object) {
+        Some(function) => (Shape::OpenaiNested, function),
+        None => (shape_of(object, default), object),
+    };
+    let name = body.get("name").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
+    let name = name.ok_or_else(|| format!("no name; found {}", told(entry)))?;
+    let schema = schema_of(body, shape).map_err(|what| format!("tool {name}: {what}"))?;
+    found.push((shape, described(name, body, schema)));
+    Ok(())
+}
+
+fn shape_of(object: &Map<String, Value>, default: Shape) -> Shape {
+    let is_function = object.get("type").is_some_and(|kind| kind == "function");
+    match () {
+        () if object.contains_key("input_schema") => Shape::Anthropic,
+        () if object.contains_key("inputSchema") => Shape::Mcp,
+        () if is_function => Shape::OpenaiFlat,
+        () if object.contains_key("parameters") || object.contains_key("parametersJsonSchema") => Shape::Gemini,
+        () => default,
+    }
+}
+
+fn schema_of(body: &Map<String, Value>, shape: Shape) -> std::result::Result<Option<Value>, String> {
+    let keys: &[&str] = match shape {
+        Shape::Mcp => &["inputSchema"],
+        Shape::Anthropic => &["input_schema"],
+        Shape::OpenaiNested | Shape::OpenaiFlat => &["parameters"],
+        Shape::Gemini => &["parametersJsonSchema", "parameters"],
+    };
+    let Some((key, schema)) = keys.iter().find_map(|key| Some((*key, body.get(*key)?))) else { return Ok(None) };
+    match schema {
+        Value::Null => Ok(None),
+        Value::Object(_) | Value::Bool(_) if key == "parameters" && shape == Shape::Gemini => {
+            let mut schema = schema.clone();
+            lower_types(&mut schema);
+            Ok(Some(schema))
+        }
+        Value::Object(_) | Value::Bool(_) => Ok(Some(schema.clone())),
+        other => Err(format!("{key} is {}, no schema", told(other))),
+    }
+}
+
+/// Gemini writes `STRING` where JSON Schema has `string`.
+fn lower_types(schema: &mut Value) {
+    provider_walk(schema, &mut |keywords| {
+        if let Some(Value::String(kind)) = keywords.get_mut("type") {
+            *kind = kind.to_lowercase();
+        }
+    });
+}
+
+/// Visits the keywords of a schema and of all schemas in it; names of properties are no keywords.
+pub(crate) fn provider_walk(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<String, Value>)) {
+    let Value::Object(keywords) = schema else { return };
+    visit(keywords);
+    for (keyword, value) in keywords.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("enum" | "const" | "default" | "examples" | "required", _) => {}
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(named),
+            ) => {
+                named.values_mut().for_each(|schema| provider_walk(schema, visit));
+            }
+            (_, Value::Array(schemas)) => schemas.iter_mut().for_each(|schema| provider_walk(schema, visit)),
+            (_, schema) => provider_walk(schema, visit),
+        }
+    }
+}
+
+fn described(name: &str, body: &Map<String, Value>, schema: Option<Value>) -> Definition {
+    let text = |key: &str| body.get(key).and_then(Value::as_str);
+    let hint = |key: &str| body.get("annotations").and_then(|hints| hints.get(key)).and_then(Value::as_bool);
+    let tags = body.get("tags").and_then(Value::as_array).into_iter().flatten();
+    Definition {
+        name: name.trim().to_owned(),
+        description: text("description").unwrap_or_default().to_owned(),
+        schema,
+        tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
+        safe: body.get("safe").and_then(Value::as_bool),
+        read_only: hint("readOnlyHint"),
+        destructive: hint("destructiveHint"),
+        since: text("since").and_then(Version::parse),
+        until: text("until").and_then(Version::parse),
+        is_real: true,
+        file: 0,
+    }
+}
+
+/// A value in a few words: its kind, and the keys of an object.
+fn told(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(_) => "true or false".into(),
+        Value::Number(_) => "a number".into(),
+        Value::String(_) => "a text".into(),
+        Value::Array(items) => format!("a list of {}", items.len()),
+        Value::Object(object) if object.is_empty() => "an empty object".into(),
+        Value::Object(object) => {
+            let keys = object.keys().take(KEYS_TOLD).cloned().collect::<Vec<_>>().join(", ");
+            let more = if object.len() > KEYS_TOLD { ", …" } else { "" };
+            format!("an object with {keys}{more}")
+        }
+    }
+}
+
+/// Keys of an unknown object that a message names.
+const KEYS_TOLD: usize = 6;

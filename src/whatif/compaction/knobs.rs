@@ -1,0 +1,207 @@
+//! What can be set about compaction (policies.md 3.2).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::base::error::{Error, Result};
+
+use crate::whatif::compaction::sheet::Sheet;
+
+/// The knobs; defaults stand in `rules/policies/compaction.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knobs {
+    /// Which contexts are made smaller.
+    pub tier: Tier,
+    /// How the trigger is computed.
+    pub mode: Mode,
+    /// Context window in tokens.
+    pub window: u64,
+    /// Tokens kept free for the answer.
+    pub reserve_output: Reserve,
+    /// Tokens kept free besides.
+    pub buffer: u64,
+    /// Share of the window at which [`Mode::Pct`] fires.
+    pub compact_at_pct: f64,
+    /// Least tokens of the newest messages that stay.
+    pub tail_keep_tokens: u64,
+    /// Tokens of a summary.
+    pub summary_tokens: u32,
+    /// Tokens of files and reminders that come back.
+    pub reattach_tokens: u32,
+    /// Least tokens by which a context must shrink.
+    pub min_gain_tokens: u64,
+    /// Age of a session at which to fire, in minutes; 0: never.
+    pub max_age_minutes: u64,
+    /// Human turns between two compactions.
+    pub min_turns_between: u32,
+    /// Failures in a row after which no attempt is made.
+    pub max_consecutive_failures: u32,
+    /// Every n-th summary fails; 0: none.
+    pub fail_every: u32,
+    /// Where a tail may begin.
+    pub align: Align,
+    /// What becomes of the compactions of the log.
+    pub real: Real,
+    /// Who writes the summary; empty for the same model.
+    pub summarizer_model: String,
+    /// Clearing of tool results.
+    pub micro: MicroKnobs,
+}
+
+/// `tier`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// Compaction.
+    Auto,
+    /// Clearing of tool results.
+    Micro,
+}
+
+/// `mode`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Window less the reserve less the buffer.
+    ClaudeCode,
+    /// A share of the window.
+    Pct,
+}
+
+/// `reserve_output`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reserve {
+    /// So many tokens.
+    Tokens(u64),
+    /// A word.
+    Word(ReserveWord),
+}
+
+/// What `reserve_output` may say besides a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReserveWord {
+    /// By client version.
+    Observed,
+}
+
+/// `align`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Align {
+    /// Where a person wrote.
+    Turn,
+    /// At any message.
+    Message,
+}
+
+/// `real`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Real {
+    /// They happen, and the virtual run starts anew.
+    Keep,
+    /// They do not happen.
+    Ignore,
+}
+
+/// `micro.*`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MicroKnobs {
+    /// Smaller results stay.
+    pub min_bytes: u64,
+    /// Estimate of all results that stay.
+    pub target_tokens: u64,
+    /// Least tokens to free at once.
+    pub min_saving_tokens: u64,
+    /// Newest results that always stay.
+    pub protect_last: usize,
+    /// Clear only what is not cached.
+    pub only_uncached: bool,
+    /// What stays of a result.
+    pub style: Style,
+}
+
+/// `micro.style`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Style {
+    /// A marker.
+    Clear,
+    /// A marker and the first so many code points.
+    Head(u32),
+}
+
+impl TryFrom<String> for Style {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        let head = |inner: &str| inner.strip_prefix("head(")?.strip_suffix(')')?.trim().parse().ok().map(Self::Head);
+        match text.as_str() {
+            "clear" => Ok(Self::Clear),
+            other => {
+                head(other).ok_or_else(|| format!("style is `{other}`; it can be `clear` or `head(<characters>)`"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Clear => f.write_str("clear"),
+            Self::Head(chars) => write!(f, "head({chars})"),
+        }
+    }
+}
+
+impl Serialize for Style {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Knobs {
+    /// Whether the values make sense together.
+    ///
+    /// # Errors
+    /// Names the first knob that does not.
+    pub fn check(&self) -> Result<()> {
+        let fault = |text: &str, hint: &str| Err(Error::usage(text).hint(hint));
+        if !(self.compact_at_pct > 0.0 && self.compact_at_pct <= 1.0) {
+            return fault("compact_at_pct is no share", "give a number above 0 and at most 1");
+        }
+        if self.window == 0 {
+            return fault("window is 0", "give the tokens of the context window, for instance 200000");
+        }
+        let reserve = if let Reserve::Tokens(tokens) = self.reserve_output { tokens } else { 0 };
+        if self.mode == Mode::ClaudeCode && reserve.saturating_add(self.buffer) >= self.window {
+            return fault(
+                "reserve_output and buffer leave nothing of the window",
+                "their sum has to be below window: the rest is the trigger",
+            );
+        }
+        if self.max_consecutive_failures == 0 {
+            return fault("max_consecutive_failures is 0", "with 0 nothing is ever tried; give at least 1");
+        }
+        Ok(())
+    }
+
+    /// Tokens of the context at which a client of this version compacts.
+    pub fn trigger_tokens(&self, sheet: &Sheet, version: &str) -> u64 {
+        match self.mode {
+            Mode::Pct => (self.compact_at_pct * self.window as f64) as u64,
+            Mode::ClaudeCode => {
+                let reserve = match self.reserve_output {
+                    Reserve::Tokens(tokens) => tokens,
+                    Reserve::Word(ReserveWord::Observed) => sheet.client.reserve_of(version),
+                };
+                self.window.saturating_sub(reserve).saturating_sub(self.buffer)
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Compaction: the head of a context is replaced by a summary when the context grows past a trigger.
+//!
+//! [`knobs`] and [`sheet`] are what can be set and what is known, [`tail`] says where the kept part begins, [`gate`] when
+//! an attempt is allowed, [`stage`] does it to a context, [`splice`] takes the log's own compactions out of it.
+//! [`summary`] sums a virtual run up, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
+//! compactions again, [`after_size`] their sizes, [`real`] what they cost and broke.
+
+pub mod outcome;
+pub mod tables;
+
+pub mod after_size;
+pub mod gate;
+pub mod growth;
+pub mod knobs;
+pub mod placement;
+pub mod real;
+pub mod sheet;
+pub mod splice;
+pub mod stage;
+pub mod summary;
+pub mod sweep;
+pub mod tail;
+
+pub use knobs::Knobs;
+pub use sheet::Sheet;
+pub use stage::Compaction;

@@ -1,0 +1,118 @@
+//! What the compactions of the log cost and broke.
+//!
+//! The summariser's calls are not logged, so their tokens are an estimate and never part of the bill. What broke is what
+//! the next answers took up and only the compacted part had shown.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::logs::timeline::requests::{Boundary, NONE, Timeline, Trigger};
+use crate::whatif::compaction::outcome::{RealCompactions, SummariserTokens};
+use crate::whatif::sim::breakage;
+use crate::whatif::sim::breakage::Detectors;
+use crate::whatif::sim::breakage::files::calls_of;
+use crate::whatif::sim::breakage::rereads::rereads;
+use crate::whatif::sim::breakage::rows::Break;
+use crate::whatif::sim::breakage::shown::Shown;
+use crate::whatif::sim::breakage::tally::tally;
+use crate::whatif::sim::view::{Item, Key, View};
+
+use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::stage::is_warm;
+
+/// Sums up all real compactions. `tokens` are the sizes of [`Timeline::blocks`].
+pub fn real_compactions(
+    timeline: &Timeline,
+    tokens: &[u32],
+    detectors: &Detectors<'_>,
+    sheet: &Sheet,
+    breakage: &breakage::Sheet,
+) -> RealCompactions {
+    let mut real = RealCompactions {
+        triggers: BTreeMap::new(),
+        summariser_estimate: SummariserTokens::default(),
+        rewritten_tokens: 0,
+        removed_tokens: 0,
+        rereads: rereads(timeline, detectors.files(), breakage),
+        breakage: tally(detectors, timeline, &[], 0, breakage),
+    };
+    let mut breaks = Vec::new();
+    let mut requests = 0;
+    for boundary in &timeline.boundaries {
+        *real.triggers.entry(word(boundary.trigger).to_owned()).or_default() += 1;
+        bill(timeline, tokens, boundary, sheet, &mut real);
+        let soon = soon_after(timeline, boundary.request, breakage.report.calls_after);
+        requests += soon.len() as u64;
+        lost(timeline, tokens, detectors, boundary, soon, &mut breaks);
+    }
+    real.breakage = tally(detectors, timeline, &breaks, requests, breakage);
+    real
+}
+
+/// The requests from `request` on, in its chain and segment, until so many tools were called.
+pub fn soon_after(timeline: &Timeline, request: u32, calls: usize) -> Range<u32> {
+    let Some(first) = timeline.requests.get(request as usize) else { return request..request };
+    let end = timeline.segments[first.segment as usize].requests.end;
+    let mut left = calls;
+    let mut at = request;
+    while at < end && left > 0 {
+        left = left.saturating_sub(calls_of(timeline, at).len());
+        at += 1;
+    }
+    request..at
+}
+
+fn word(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Auto => "auto",
+        Trigger::Manual => "manual",
+        Trigger::Unknown => "unknown",
+    }
+}
+
+fn bill(timeline: &Timeline, tokens: &[u32], boundary: &Boundary, sheet: &Sheet, real: &mut RealCompactions) {
+    let in_chain = |at: u32| timeline.requests.get(at as usize).filter(|request| request.chain == boundary.chain);
+    let before = boundary.request.checked_sub(1).and_then(in_chain);
+    let after = in_chain(boundary.request);
+    let read = boundary.pre_tokens.or(before.map(|request| request.context())).unwrap_or_default();
+    let bill = &mut real.summariser_estimate;
+    bill.calls += 1;
+    match after {
+        Some(_) if is_warm(timeline, boundary.request, &sheet.warm) => bill.read += read,
+        _ => bill.uncached += read,
+    }
+    bill.output += if boundary.summary == NONE { 0 } else { u64::from(tokens[boundary.summary as usize]) };
+    real.rewritten_tokens += after.map_or(0, |request| request.usage.cache_creation);
+    if let (Some(before), Some(after)) = (before, after) {
+        real.removed_tokens += before.context().saturating_sub(after.context());
+    }
+}
+
+/// Shows the detectors the contexts that would have been without the compaction, and those that were.
+fn lost(
+    timeline: &Timeline,
+    tokens: &[u32],
+    detectors: &Detectors<'_>,
+    boundary: &Boundary,
+    soon: Range<u32>,
+    breaks: &mut Vec<Break>,
+) {
+    let Some(last) = boundary.request.checked_sub(1) else { return };
+    if timeline.requests[last as usize].chain != boundary.chain {
+        return;
+    }
+    let before: Vec<u32> = Shown::after(timeline, last).blocks().collect();
+    let view = |blocks: &mut dyn Iterator<Item = u32>| View {
+        items: blocks.map(|block| item(timeline, tokens, block)).collect(),
+        ..View::default()
+    };
+    for request in soon {
+        let shown = Shown::to(timeline, request);
+        let logged = view(&mut before.iter().copied().chain(shown.blocks()));
+        detectors.look(request, &logged, &view(&mut shown.blocks()), breaks);
+    }
+}
+
+fn item(timeline: &Timeline, tokens: &[u32], block: u32) -> Item {
+    Item { key: Key::Block(block), tokens: tokens[block as usize], kept_chars: timeline.blocks[block as usize].chars }
+}

@@ -1,0 +1,156 @@
+//! The numbers of `rules/policies/compaction.toml` as types.
+
+#[cfg(test)]
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::base::error::{Error, Result};
+use crate::logs::trace::compare_versions;
+
+use crate::whatif::compaction::knobs::Knobs;
+
+#[cfg(test)]
+static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
+    let text = include_str!("../../../rules/policies/compaction.toml");
+    Sheet::parse(text, "rules/policies/compaction.toml").expect("the shipped sheet fits its type; a test reads it")
+});
+
+/// All numbers of the policy; the file says where each comes from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sheet {
+    /// Defaults.
+    pub knobs: Knobs,
+    /// What is known of the client.
+    pub client: Client,
+    /// Lifetime of the summariser's cache.
+    pub warm: Warm,
+    /// What is pointed out.
+    pub report: ReportNumbers,
+    /// What is swept.
+    pub sweep: SweepNumbers,
+    /// What real logs are held against.
+    pub bars: Bars,
+}
+
+/// `[client]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Tokens of the fixed answer to a summary.
+    pub acknowledgement_tokens: u32,
+    /// Newest tokens that the client keeps word for word.
+    pub tail_keep_tokens: u64,
+    /// Tokens of what stands for a cleared result.
+    pub marker_tokens: u32,
+    /// Characters per token in the estimate of a result.
+    pub chars_per_token: u32,
+    /// Smallest result that is cleared, in bytes.
+    pub micro_min_bytes: u64,
+    /// Newest results that are never cleared.
+    pub micro_protect_last: usize,
+    /// Tokens kept free for the answer, by first version, ascending.
+    pub reserve: Vec<Reserved>,
+    /// Estimate of what is not counted yet.
+    pub growth: Growth,
+}
+
+/// `[[client.reserve]]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserved {
+    /// First version it holds for.
+    pub from_version: String,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// `[client.growth]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Growth {
+    /// Tokens of a character.
+    pub tokens_per_char: f64,
+    /// Tokens of framing per tool result.
+    pub tokens_per_result: u64,
+}
+
+/// `[warm]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Warm {
+    /// By how much a lifetime is exceeded in logs.
+    pub slack_seconds: i64,
+}
+
+/// `[report]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportNumbers {
+    /// Fewer requests between compactions at the median are thrashing.
+    pub thrash_requests: u64,
+}
+
+/// `[sweep]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepNumbers {
+    /// Contexts at which to compact, ascending.
+    pub triggers: Vec<u64>,
+    /// Tokens that a compaction leaves besides the static prefix.
+    pub carries: Vec<u32>,
+}
+
+/// `[bars]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bars {
+    /// Least share of automatic compactions that are placed, in percent.
+    pub placed_percent: f64,
+    /// Requests by which a placement may miss.
+    pub placed_within_requests: u32,
+    /// Largest share of false firings, in percent of the requests.
+    pub false_firings_percent: f64,
+    /// Distance from a size that still counts, in percent of it.
+    pub after_size_tolerance_percent: u64,
+    /// Least share of sizes within it, in percent.
+    pub after_size_percent: f64,
+    /// Least share of clearings with equal sets, in percent.
+    pub clearings_percent: f64,
+    /// Reads after a compaction that repeat an earlier one, as measured on the reference corpus, in percent.
+    pub rereads_elsewhere_percent: f64,
+    /// Compactions with such a read, as measured there, in percent.
+    pub with_reread_elsewhere_percent: f64,
+}
+
+impl Sheet {
+    /// The compiled-in numbers.
+    #[cfg(test)]
+    pub fn shipped() -> &'static Self {
+        &SHIPPED
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If a key is missing, unknown or of another type, or a knob makes no sense; `place` is how the file is cited.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+        sheet.knobs.check()?;
+        Ok(sheet)
+    }
+}
+
+impl Client {
+    /// Tokens that a version keeps free for its answer.
+    pub fn reserve_of(&self, version: &str) -> u64 {
+        let fits = |entry: &&Reserved| compare_versions(&entry.from_version, version).is_le();
+        self.reserve.iter().rev().find(fits).or(self.reserve.first()).map_or(0, |entry| entry.tokens)
+    }
+
+    /// The client's estimate of a result's tokens.
+    pub fn estimate(&self, chars: u32) -> u64 {
+        u64::from(chars).div_ceil(u64::from(self.chars_per_token.max(1)))
+    }
+}

@@ -1,0 +1,97 @@
+//! The thresholds and carries that are tried beside each other.
+
+use std::sync::Arc;
+
+use crate::whatif::compaction::outcome::{Outcome, SweepRow};
+use crate::whatif::sim::breakage;
+use crate::whatif::sim::breakage::rows::Class;
+use crate::whatif::sim::breakage::tally::tally;
+use crate::whatif::sim::breakage::{Detectors, Watch};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::drive;
+use crate::whatif::sim::drive::Extra;
+use crate::whatif::sim::journal::Journal;
+use crate::whatif::sim::view::Stage;
+
+use crate::whatif::compaction::knobs::Knobs;
+use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::stage::{Compaction, SUMMARY_CALL, Trigger};
+use crate::whatif::compaction::summary::compactions;
+
+/// One setting of the sweep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// When to compact.
+    pub trigger: Trigger,
+    /// Tokens that a compaction leaves besides the static prefix (where the tail ends exactly where it may).
+    pub carry_tokens: u64,
+    /// The knobs with that carry.
+    pub knobs: Knobs,
+}
+
+impl Point {
+    /// The threshold in tokens; none: never.
+    pub fn trigger_tokens(&self) -> Option<u64> {
+        if let Trigger::Tokens(tokens) = self.trigger { Some(tokens) } else { None }
+    }
+}
+
+/// All settings: every carry with every threshold, and once without any compaction.
+pub fn points(knobs: &Knobs, sheet: &Sheet) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for &carry in &sheet.sweep.carries {
+        let knobs = with_carry(knobs, sheet, carry);
+        let point =
+            |&tokens| Point { trigger: Trigger::Tokens(tokens), carry_tokens: carry.into(), knobs: knobs.clone() };
+        points.extend(sheet.sweep.triggers.iter().map(point));
+    }
+    points.push(Point { trigger: Trigger::Never, carry_tokens: 0, knobs: knobs.clone() });
+    points
+}
+
+/// The summary keeps its size; tail and reattached files share the rest as they do in the knobs.
+fn with_carry(knobs: &Knobs, sheet: &Sheet, carry: u32) -> Knobs {
+    let fixed = knobs.summary_tokens.saturating_add(sheet.client.acknowledgement_tokens);
+    let free = u64::from(carry.saturating_sub(fixed));
+    let (tail, reattach) = (u128::from(knobs.tail_keep_tokens), u128::from(knobs.reattach_tokens));
+    let tail = (u128::from(free) * tail).checked_div(tail + reattach).map_or(free, |tail| tail as u64);
+    let reattach = u32::try_from(free - tail).expect("a part of a carry, which is a u32");
+    Knobs { tail_keep_tokens: tail, reattach_tokens: reattach, ..knobs.clone() }
+}
+
+/// What a sweep runs on.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// The requests under the cache that prices them.
+    pub requests: &'a drive::Ground<'a>,
+    /// The detectors.
+    pub detectors: &'a Detectors<'a>,
+    /// Their numbers.
+    pub breakage: &'a breakage::Sheet,
+}
+
+/// Replays one setting.
+pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
+    let Ground { requests, detectors, breakage } = *ground;
+    let timeline = requests.timeline;
+    let journal = Journal::default();
+    let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
+    let mut watch = Watch::new(detectors);
+    let stage = Compaction::new(point.knobs.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
+    let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(stage)];
+    let run = requests.run(0..timeline.chains.len() as u32, &mut stages, Some(&mut watch));
+    let done = compactions(timeline, &journal.take(), &run, None, sheet);
+    let broken = tally(detectors, timeline, &watch.breaks, run.requests.len() as u64, breakage);
+    let is_summary = |extra: &&Extra| extra.call.cause == SUMMARY_CALL;
+    SweepRow {
+        trigger_tokens: point.trigger_tokens(),
+        carry_tokens: point.carry_tokens,
+        firings: done.outcomes.get(&Outcome::Ok).copied().unwrap_or_default(),
+        is_thrashing: done.is_thrashing,
+        cost: run.cost(),
+        summariser: run.extra.iter().filter(is_summary).map(|extra| extra.cost).sum::<Cost>(),
+        reread_tokens: broken.reread_tokens,
+        edit_source_lost: broken.events(Class::EditSourceLost),
+        ref_lost: broken.events(Class::RefLost),
+    }
+}

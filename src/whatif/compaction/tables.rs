@@ -1,0 +1,359 @@
+//! The report of compaction and of clearing: the virtual run, the real compactions beside it, the sweep of thresholds.
+
+use crate::base::stats::Share;
+use crate::report::numbers::{percent, thousands};
+use crate::report::table::Table;
+use crate::whatif::compaction::outcome::{
+    AfterSizes, ClearingsReplayed, Compactions, Grown, Growth, Outcome, Percentiles, Placement, RealCompactions,
+    SummariserTokens, SweepRow,
+};
+use crate::whatif::sim::breakage::rows::{Breakage, EditAges};
+
+/// What the figures rest on, and in which direction they err.
+pub const TELEMETRY_NOTE: &str = "telemetry has the sizes of tool answers alone: contexts are larger by prompts, answers and \
+     the static prefix, so a trigger of a window is reached later here; `--set window=…` replays a smaller one";
+/// What is to be kept in mind about logs.
+pub const NOTES: [&str; 3] = [
+    "most summarisers are not logged: their calls are estimates, beside the bill of the log; those that newer clients log as \
+     agents of their own (acompact) are on that bill as subagents",
+    "the model is assumed to answer what it answered; files to be read again are a penalty beside the cost, not in it",
+    "the curve of thresholds has no term for quality: read it with the breaks in the same row",
+];
+
+/// How compactions are placed and priced, with the knobs that were set.
+pub fn formulas(knobs: &Setting) -> Vec<String> {
+    let Setting { trigger_tokens, tail_keep_tokens, summary_tokens, acknowledgement_tokens, reattach_tokens } = *knobs;
+    vec![
+        format!(
+            "it fires where context sent + what came in ≥ trigger = {} tokens (newest client)",
+            thousands(trigger_tokens)
+        ),
+        format!(
+            "context after = static prefix + summary {} + acknowledgement {} + reattached {} + tail of at least {}",
+            thousands(summary_tokens),
+            thousands(acknowledgement_tokens),
+            thousands(reattach_tokens),
+            thousands(tail_keep_tokens)
+        ),
+        format!(
+            "a summary costs its context as a read (uncached where the cache was cold) + {} tokens of output",
+            thousands(summary_tokens)
+        ),
+        "after it the prefix is read as far as tools and system go; the rest is written anew".to_owned(),
+    ]
+}
+
+/// The knobs that formulas show.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Where it fires.
+    pub trigger_tokens: u64,
+    /// Newest messages that stay.
+    pub tail_keep_tokens: u64,
+    /// The summary.
+    pub summary_tokens: u64,
+    /// The fixed answer to it.
+    pub acknowledgement_tokens: u64,
+    /// Files and reminders that come back.
+    pub reattach_tokens: u64,
+}
+
+/// What is to be said about windows.
+pub fn notes(placed: &Placement, window_tokens: u64) -> Option<String> {
+    (placed.beyond_window > 0).then(|| {
+        format!(
+            "{} of the log hold more than {} tokens, so their window is larger: much of the saving is theirs; \
+             `--set window=…` replays a larger one",
+            crate::report::numbers::counted(placed.beyond_window, "chain"),
+            thousands(window_tokens)
+        )
+    })
+}
+
+/// Everything that was found.
+pub struct Found<'a> {
+    /// The virtual run.
+    pub done: &'a Compactions,
+    /// What the log's own compactions cost.
+    pub real: &'a RealCompactions,
+    /// Whether the rule finds them again.
+    pub placed: &'a Placement,
+    /// How large contexts were after them.
+    pub after: &'a AfterSizes,
+    /// How old the sources of edits are.
+    pub ages: &'a EditAges,
+    /// Clearings of the log.
+    pub cleared: &'a ClearingsReplayed,
+    /// Other thresholds.
+    pub swept: &'a [SweepRow],
+    /// What checks are held against.
+    pub bars: Bars,
+}
+
+/// What checks are held against, in percent.
+#[derive(Clone, Copy, Debug)]
+pub struct Bars {
+    /// Least share of automatic compactions placed.
+    pub placed: f64,
+    /// Largest share of false firings.
+    pub false_firings: f64,
+    /// Distance from a size that still counts.
+    pub tolerance: u64,
+    /// Least share of sizes within it.
+    pub after_size: f64,
+    /// Least share of clearings with equal sets.
+    pub clearings: f64,
+    /// Reads after a compaction that repeat an earlier one, as measured elsewhere.
+    pub rereads_elsewhere: f64,
+    /// Compactions with such a read, as measured elsewhere.
+    pub with_reread_elsewhere: f64,
+}
+
+/// All tables with their titles.
+pub fn tables(found: &Found<'_>) -> Vec<(String, Table)> {
+    let all = [
+        ("compactions of the replay and of the log", both(found)),
+        (
+            "thresholds: what compacting at another size would cost (baseline and summarisers together)",
+            sweep(found.swept),
+        ),
+        ("how well the rule knows the log's own compactions", checks(found)),
+        ("where automatic compactions began, by client version", edges(found.placed)),
+        ("edits whose source goes when all but the last human turns are cut", risk(found.ages)),
+        ("age of the latest verbatim source of edits, in human turns", ages(found.ages)),
+        ("clearings of tool results in the log", clearings(found.cleared)),
+    ];
+    let titled = all.into_iter().filter(|(_, table)| !table.is_empty());
+    titled.map(|(title, table)| (title.to_owned(), table)).collect()
+}
+
+/// The tables about telemetry, which knows sizes of tool answers and where partitions ended.
+pub fn telemetry_tables(done: &Compactions, growth: &Growth) -> Vec<(String, Table)> {
+    let mut attempts = Table::new(&["attempts of the replay", "#times"]);
+    let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    outcomes.for_each(|(word, times)| attempts.row([word.to_owned(), thousands(times)]));
+    let mut table = Table::new(&["partitions", "#number", "#tokens p50", "#p95", "#largest", "#requests p50", "#p95"]);
+    for (name, grown) in [("ended by a compaction", growth.compacted), ("the last of their context", growth.open)] {
+        let Grown { partitions, tokens, requests } = grown;
+        let figures = [partitions, tokens.p50, tokens.p95, tokens.max, requests.p50, requests.p95];
+        table.row(std::iter::once(name.to_owned()).chain(figures.map(thousands)));
+    }
+    vec![
+        ("tokens of tool answers in a partition when it ended".to_owned(), table),
+        ("virtual compactions".to_owned(), attempts),
+    ]
+}
+
+/// Clearings of the log beside what the rule would have cleared there.
+pub fn clearings(found: &ClearingsReplayed) -> Table {
+    let mut table = Table::new(&[
+        "record",
+        "#tokens",
+        "#tokens logged",
+        "#freed",
+        "#freed logged",
+        "#both",
+        "#only rule",
+        "#only log",
+    ]);
+    let some = |tokens: Option<u64>| tokens.map_or_else(none, thousands);
+    for check in &found.checks {
+        table.row([
+            check.record.chars().take(12).collect(),
+            thousands(check.total_tokens),
+            some(check.logged_total_tokens),
+            thousands(check.saved_tokens),
+            some(check.logged_saved_tokens),
+            thousands(check.both),
+            thousands(check.only_predicted),
+            thousands(check.only_logged),
+        ]);
+    }
+    table
+}
+
+fn both(found: &Found<'_>) -> Table {
+    let mut table = Table::new(&["figure", "#replay", "#log"]);
+    let (done, real) = (found.done, found.real);
+    let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
+    for (word, count) in outcomes {
+        let logged = (word == "ok").then(|| real.triggers.values().sum::<u64>());
+        table.row([format!("attempts: {word}"), thousands(count), logged.map_or_else(none, thousands)]);
+    }
+    for (trigger, count) in &real.triggers {
+        table.row([format!("asked for: {trigger}"), none(), thousands(*count)]);
+    }
+    table.row(["tokens removed".into(), thousands(done.removed_tokens), thousands(real.removed_tokens)]);
+    table.row([
+        "tokens written right after".into(),
+        thousands(done.rewritten_tokens),
+        thousands(real.rewritten_tokens),
+    ]);
+    table.row([
+        "summarisers, tokens (estimated)".into(),
+        summariser(&done.summariser),
+        summariser(&real.summariser_estimate),
+    ]);
+    table.row(["context, median / 95 % / largest".into(), sizes(&done.context), none()]);
+    let between = |value: Option<u64>| value.map_or_else(none, thousands);
+    let thrash = if done.is_thrashing { " (thrashing)" } else { "" };
+    table.row(["requests from one to the next, median".into(), between(done.requests_between_p50) + thrash, none()]);
+    table.row(["human turns from one to the next, median".into(), between(done.turns_between_p50), none()]);
+    let broken = |breakage: Option<&Breakage>| {
+        breakage.map_or_else(none, |breakage| thousands(breakage.classes.iter().map(|class| class.events).sum()))
+    };
+    table.row(["breaks in the next tool calls".into(), broken(done.soon_after.as_ref()), broken(Some(&real.breakage))]);
+    table.row(["files read again in the next tool calls".into(), none(), thousands(real.rereads.reads_again)]);
+    table
+}
+
+fn sweep(rows: &[SweepRow]) -> Table {
+    let mut table = Table::new(&[
+        "compact at",
+        "#keeps",
+        "#times",
+        "#cost",
+        "#summaries",
+        "#to read again",
+        "#edits lost",
+        "#refs lost",
+        "",
+    ]);
+    let best = rows.iter().filter(|row| row.cost.units > 0).map(|row| row.cost.units).min();
+    for row in rows {
+        let remark = match (row.is_thrashing, Some(row.cost.units) == best) {
+            (true, true) => "cheapest, thrashing",
+            (true, false) => "thrashing",
+            (false, true) => "cheapest",
+            _ => "",
+        };
+        table.row([
+            row.trigger_tokens.map_or_else(|| "never".to_owned(), thousands),
+            thousands(row.carry_tokens),
+            thousands(row.firings),
+            thousands(row.cost.iet().round() as u64),
+            thousands(row.summariser.iet().round() as u64),
+            thousands(row.reread_tokens),
+            thousands(row.edit_source_lost),
+            thousands(row.ref_lost),
+            remark.to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Whether a bar is met, if there is anything to judge.
+fn met(met: Option<bool>) -> String {
+    met.map_or("n/a", |met| if met { "yes" } else { "no" }).to_owned()
+}
+
+fn checks(found: &Found<'_>) -> Table {
+    let mut table = Table::new(&["check", "#found", "bar", "met"]);
+    let bars = &found.bars;
+    let least = |percent: f64| format!("≥ {percent} %");
+    let elsewhere = |percent: f64| format!("{percent} % elsewhere measured");
+    let (placed, after, cleared, real) = (found.placed, found.after, found.cleared, found.real);
+    table.row([
+        "automatic compactions placed within one request".into(),
+        share(&placed.placed),
+        least(bars.placed),
+        met(placed.is_met),
+    ]);
+    table.row([
+        "firings without one beside, of requests".into(),
+        share(&placed.false_firings),
+        format!("≤ {} %", bars.false_firings),
+        met(placed.is_met),
+    ]);
+    table.row([
+        format!("size after within {} %, by the knobs", bars.tolerance),
+        share(&after.by_knobs),
+        least(bars.after_size),
+        met(after.is_met),
+    ]);
+    table.row([
+        "the same, carry fitted on the other half of the sessions".into(),
+        share(&after.by_fit),
+        least(bars.after_size),
+        none(),
+    ]);
+    table.row([
+        "clearings with the very set of calls".into(),
+        share(&cleared.equal),
+        least(bars.clearings),
+        met(cleared.is_met),
+    ]);
+    let again = Share::new(real.rereads.reads_again, real.rereads.reads);
+    table.row([
+        "reads after a compaction that repeat an earlier one".into(),
+        share(&again),
+        elsewhere(bars.rereads_elsewhere),
+        none(),
+    ]);
+    table.row(["the same everywhere else (control)".into(), share(&real.rereads.elsewhere), none(), none()]);
+    let with_one = Share::new(real.rereads.compactions_with_one, real.rereads.compactions);
+    table.row(["compactions with such a read".into(), share(&with_one), elsewhere(bars.with_reread_elsewhere), none()]);
+    table
+}
+
+fn edges(placed: &Placement) -> Table {
+    let mut table = Table::new(&["version", "#compactions", "#smallest", "#largest", "#trigger by rule"]);
+    for edge in &placed.edges {
+        table.row([
+            edge.version.clone(),
+            thousands(edge.compactions),
+            thousands(edge.tokens_min),
+            thousands(edge.tokens_max),
+            thousands(edge.trigger_tokens),
+        ]);
+    }
+    table
+}
+
+fn risk(ages: &EditAges) -> Table {
+    let mut table = Table::new(&["turns kept", "#at risk", "#measured elsewhere", "within 1 point"]);
+    for row in &ages.risk {
+        table.row([
+            thousands(row.kept_turns.into()),
+            share(&row.at_risk),
+            format!("{} %", row.expected_percent),
+            met((row.at_risk.n > 0).then_some(row.is_met)),
+        ]);
+    }
+    table
+}
+
+fn ages(ages: &EditAges) -> Table {
+    let mut table = Table::new(&["age", "#edits", "#share"]);
+    let part = |edits: u64| percent(edits as f64 / ages.edits.max(1) as f64);
+    for row in &ages.ages {
+        let age = match row.to {
+            Some(to) if to == row.from => to.to_string(),
+            Some(to) => format!("{}–{to}", row.from),
+            None => format!("≥ {}", row.from),
+        };
+        table.row([age, thousands(row.edits), part(row.edits)]);
+    }
+    table.row(["no source found".into(), thousands(ages.unsourced), part(ages.unsourced)]);
+    table
+}
+
+fn share(share: &Share) -> String {
+    if share.n == 0 {
+        return "none to judge".into();
+    }
+    let (low, high) = (100.0 * share.lower, 100.0 * share.upper);
+    format!("{} of {} = {} [{low:.0}–{high:.0}]", thousands(share.k), thousands(share.n), percent(share.value()))
+}
+
+fn summariser(tokens: &SummariserTokens) -> String {
+    thousands(tokens.read + tokens.uncached + tokens.output)
+}
+
+fn sizes(sizes: &Percentiles) -> String {
+    format!("{} / {} / {}", thousands(sizes.p50), thousands(sizes.p95), thousands(sizes.max))
+}
+
+fn none() -> String {
+    "–".to_owned()
+}

@@ -1,0 +1,71 @@
+//! How many tokens an old message may have: four caps that follow from the budget and from how many messages are old.
+
+pub use crate::whatif::history_trim::outcome::CapNumbers;
+
+/// Caps that replace computed ones, in tokens; 0 replaces nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Overrides {
+    /// For messages next to the boundary.
+    pub message_near: u32,
+    /// For the oldest message.
+    pub message_oldest: u32,
+    /// For tool results next to the boundary.
+    pub tool_near: u32,
+    /// For the oldest tool result.
+    pub tool_oldest: u32,
+}
+
+/// Caps in tokens at both ends of what is old. What lies between gets a cap between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caps {
+    /// For messages next to the boundary.
+    pub message_near: u32,
+    /// For the oldest message; never above `message_near`.
+    pub message_oldest: u32,
+    /// For tool results next to the boundary.
+    pub tool_near: u32,
+    /// For the oldest tool result; never above `tool_near`.
+    pub tool_oldest: u32,
+}
+
+impl Caps {
+    /// The caps for a budget of tokens and a number of old messages (policies.md 4.1, in its order of operations).
+    pub fn new(numbers: &CapNumbers, budget_tokens: u32, old_messages: usize, overrides: Overrides) -> Self {
+        let thinned = part(base(numbers, budget_tokens).1, crowd_share(numbers, old_messages));
+        let message_near = thinned.max(numbers.message_near_min);
+        let message_oldest = part(message_near, numbers.message_oldest_share).max(numbers.message_oldest_min);
+        let tool_near = part(message_near, numbers.tool_share).max(numbers.tool_near_min);
+        let tool_oldest = part(message_oldest, numbers.tool_share).max(numbers.tool_oldest_min);
+        let computed = Self { message_near, message_oldest, tool_near, tool_oldest };
+        computed.replaced(overrides)
+    }
+
+    fn replaced(self, overrides: Overrides) -> Self {
+        let or = |own: u32, computed: u32| if own > 0 { own } else { computed };
+        let message_near = or(overrides.message_near, self.message_near);
+        let tool_near = or(overrides.tool_near, self.tool_near);
+        Self {
+            message_near,
+            message_oldest: or(overrides.message_oldest, self.message_oldest).min(message_near),
+            tool_near,
+            tool_oldest: or(overrides.tool_oldest, self.tool_oldest).min(tool_near),
+        }
+    }
+}
+
+/// The budget that counts and the base that follows from it, in tokens.
+pub(crate) fn base(numbers: &CapNumbers, budget_tokens: u32) -> (u32, u32) {
+    let budget = budget_tokens.clamp(numbers.budget_min, numbers.budget_max);
+    (budget, part(budget, numbers.base_per_budget).clamp(numbers.base_min, numbers.base_max))
+}
+
+/// Share of the base that is left where so many messages are old.
+pub(crate) fn crowd_share(numbers: &CapNumbers, old_messages: usize) -> f64 {
+    let crowd = (f64::from(numbers.crowd_messages) / old_messages.max(1) as f64).min(1.0);
+    numbers.crowd_floor + numbers.crowd_weight * crowd
+}
+
+/// A share of a whole, truncated.
+fn part(whole: u32, share: f64) -> u32 {
+    (f64::from(whole) * share) as u32
+}

@@ -1,0 +1,177 @@
+//! A context as a router sees it: messages with roles, made of the blocks of a view.
+//!
+//! The answer to a request is one assistant message, a tool result one tool message, the text of one user record one user
+//! message. Results come first among what came in between two answers, as the provider wants them right after their calls.
+//! What is no block of the log (residuals, what other stages wrote) belongs to no message.
+
+use std::ops::Range;
+
+use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
+use crate::whatif::history_trim::outcome::Role;
+use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::view::{Item, Key};
+
+/// One message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// Its first block: tells it from all other messages.
+    pub id: u32,
+    /// Whether it counts as an exchange.
+    pub is_exchange: bool,
+    /// Whether it is an assistant message that calls tools.
+    pub calls_tools: bool,
+    /// Whether it names the call that it answers.
+    pub has_id: bool,
+    /// Whether its text is one string; lists of parts are never cut.
+    pub is_string: bool,
+    /// Whether it holds thinking.
+    pub has_thinking: bool,
+    /// Code points of its text.
+    pub text_chars: u32,
+    /// Tokens of its text.
+    pub text_tokens: u32,
+    /// Tokens of its tool calls.
+    pub call_tokens: u32,
+    /// Tokens of all its items, before anything is done to it.
+    pub tokens: u32,
+    /// Its items in the view.
+    pub items: Range<usize>,
+}
+
+/// Messages of a view, in the order of the conversation.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    /// Messages.
+    pub messages: Vec<Message>,
+    /// Items of the view that have been read.
+    items: Vec<Item>,
+}
+
+/// How items become messages.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    /// What the blocks are.
+    pub timeline: &'a Timeline,
+    /// The numbers by which their sizes were estimated.
+    pub sizes: &'a SizeRules,
+    /// Whether every message with the role of the user is an exchange; else those in which a person wrote.
+    pub counts_user_role: bool,
+}
+
+impl Conversation {
+    /// Follows a view: where it goes on from what has been read, only what is new is read, else all of it. Returns whether
+    /// it went on.
+    pub fn follow(&mut self, reading: &Reading<'_>, items: &[Item]) -> bool {
+        let goes_on = items.starts_with(&self.items);
+        if !goes_on {
+            self.messages.clear();
+            self.items.clear();
+        }
+        let mut at = self.items.len();
+        self.items.extend_from_slice(&items[at..]);
+        while at < items.len() {
+            at = match reading.block(&items[at]) {
+                None => at + 1,
+                Some((index, block)) if block.kind.is_output() => self.read_answer(reading, items, at, index),
+                Some(_) => self.read_inputs(reading, items, at),
+            };
+        }
+        goes_on
+    }
+
+    /// Blocks of a message.
+    pub(crate) fn blocks(&self, message: &Message) -> impl Iterator<Item = u32> {
+        self.items[message.items.clone()].iter().filter_map(|item| match item.key {
+            Key::Block(index) => Some(index),
+            Key::Residual(_) | Key::Made(_) => None,
+        })
+    }
+
+    /// Reads one assistant message, returns where it ends.
+    fn read_answer(&mut self, reading: &Reading<'_>, items: &[Item], start: usize, first: u32) -> usize {
+        let end_block = reading.end_of_answer(first);
+        let belongs = |item: &&Item| {
+            reading.block(item).is_some_and(|(index, block)| index < end_block && block.kind.is_output())
+        };
+        let end = start + items[start..].iter().take_while(belongs).count();
+        self.messages.push(reading.message(Role::Assistant, items, start..end));
+        end
+    }
+
+    /// Reads what came in up to the next answer or foreign item, results first; returns where it ends.
+    fn read_inputs(&mut self, reading: &Reading<'_>, items: &[Item], start: usize) -> usize {
+        let input = |item: &&Item| reading.block(item).is_some_and(|(_, block)| !block.kind.is_output());
+        let end = start + items[start..].iter().take_while(input).count();
+        let is_result = |at: usize| reading.block(&items[at]).is_some_and(|(_, it)| it.kind == BlockKind::ToolResult);
+        let results = (start..end).filter(|&at| is_result(at));
+        self.messages.extend(results.map(|at| reading.message(Role::Tool, items, at..at + 1)));
+        let mut at = start;
+        while at < end {
+            let record = reading.block(&items[at]).map(|(_, block)| block.record);
+            let same = |&other: &usize| {
+                !is_result(other) && reading.block(&items[other]).map(|(_, block)| block.record) == record
+            };
+            let length = (at..end).take_while(same).count();
+            if length > 0 {
+                self.messages.push(reading.message(Role::User, items, at..at + length));
+            }
+            at += length.max(1);
+        }
+        end
+    }
+}
+
+impl<'a> Reading<'a> {
+    fn block(&self, item: &Item) -> Option<(u32, &'a Block)> {
+        match item.key {
+            Key::Block(index) => Some((index, &self.timeline.blocks[index as usize])),
+            Key::Residual(_) | Key::Made(_) => None,
+        }
+    }
+
+    /// End of the answer that holds a block.
+    fn end_of_answer(&self, block: u32) -> u32 {
+        let requests = &self.timeline.requests;
+        let place = requests.partition_point(|request| request.outputs.end <= block);
+        requests.get(place).map_or(block + 1, |request| request.outputs.end)
+    }
+
+    fn message(&self, role: Role, items: &[Item], range: Range<usize>) -> Message {
+        let mut message = Message {
+            role,
+            id: NONE,
+            is_exchange: role == Role::User && self.counts_user_role,
+            calls_tools: false,
+            has_id: false,
+            is_string: true,
+            has_thinking: false,
+            text_chars: 0,
+            text_tokens: 0,
+            call_tokens: 0,
+            tokens: items[range.clone()].iter().map(|item| item.tokens).sum(),
+            items: range.clone(),
+        };
+        for item in &items[range] {
+            let Some((index, block)) = self.block(item) else { continue };
+            message.id = message.id.min(index);
+            match block.kind {
+                BlockKind::ToolUse => {
+                    message.calls_tools = true;
+                    message.call_tokens += item.tokens;
+                }
+                BlockKind::Thinking => message.has_thinking = true,
+                _ => message.has_id |= block.call != NONE,
+            }
+            if let Some(tokens) = self.sizes.text_tokens(block, item.kept_chars, item.tokens) {
+                message.text_chars += item.kept_chars;
+                message.text_tokens += tokens;
+                // The answer of a model is one string to a router, in however many blocks it was logged.
+                message.is_string &= block.is_string || role == Role::Assistant;
+                message.is_exchange |= block.kind == BlockKind::Human;
+            }
+        }
+        message
+    }
+}

@@ -1,0 +1,291 @@
+//! What trimming did to the contexts of a history, and whether it paid.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use crate::whatif::sim::cost::{Cost, Spent};
+
+/// Who speaks in a message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person or the client.
+    User = 0,
+    /// The model.
+    Assistant = 1,
+    /// A tool.
+    Tool = 2,
+}
+
+impl Role {
+    /// All roles, by number.
+    pub const ALL: [Self; 3] = [Self::User, Self::Assistant, Self::Tool];
+
+    /// The word for reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+/// Why a prefix that the log would have kept was changed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakCause {
+    /// A message became old, or was old and no longer is.
+    BoundaryMoved,
+    /// A message was old already and got another cap.
+    CapsChanged,
+    /// The first request of a turn and its continuations have different histories.
+    FirstVsContinuation,
+    /// A message was dropped, or came back.
+    Dropped,
+}
+
+impl BreakCause {
+    /// The word for reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::BoundaryMoved => "boundary_moved",
+            Self::CapsChanged => "caps_changed",
+            Self::FirstVsContinuation => "first_vs_continuation",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// Breaks of one cause.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct BreakCount {
+    /// Requests.
+    pub events: u64,
+    /// Tokens of messages that had been sent and stood at or behind the change.
+    pub tokens: u64,
+}
+
+/// Tokens of the messages of one role and age, summed over requests: a message counts in every request that sends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct AgeRow {
+    /// Who speaks.
+    pub role: Role,
+    /// Least age of the row, in exchanges that came after.
+    pub age_from: u32,
+    /// Tokens in the log.
+    pub logged: u64,
+    /// Tokens that were sent. Marks of cuts are in it, so that it can exceed `logged` by a few.
+    pub sent: u64,
+    /// Of `logged`, those of messages that were dropped.
+    pub dropped: u64,
+}
+
+/// What trimming did, summed over requests.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct TrimOutcome {
+    /// Requests.
+    pub requests: u64,
+    /// Of these, continuations of a chain of tool calls.
+    pub continuations: u64,
+    /// Requests of which anything was cut or dropped.
+    pub requests_changed: u64,
+    /// Tokens of all contexts in the log, prefix included.
+    pub logged: u64,
+    /// Tokens of all contexts as they were sent.
+    pub sent: u64,
+    /// Messages that were cut, once per request.
+    pub messages_trimmed: u64,
+    /// Messages that were dropped, once per request.
+    pub messages_dropped: u64,
+    /// Requests for which the second pass of the hard cap dropped protected messages.
+    pub protected_lost_requests: u64,
+    /// Those messages, once per request.
+    pub protected_lost_messages: u64,
+    /// Requests that lost the first user message of their segment.
+    pub first_user_lost_requests: u64,
+    /// By role, then age.
+    pub ages: Vec<AgeRow>,
+    /// Prefix breaks that the log does not have, by cause.
+    pub breaks: BTreeMap<BreakCause, BreakCount>,
+}
+
+impl AddAssign<&Self> for TrimOutcome {
+    /// Adds the outcome for other chains under the same sheet.
+    fn add_assign(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.continuations += other.continuations;
+        self.requests_changed += other.requests_changed;
+        self.logged += other.logged;
+        self.sent += other.sent;
+        self.messages_trimmed += other.messages_trimmed;
+        self.messages_dropped += other.messages_dropped;
+        self.protected_lost_requests += other.protected_lost_requests;
+        self.protected_lost_messages += other.protected_lost_messages;
+        self.first_user_lost_requests += other.first_user_lost_requests;
+        if self.ages.is_empty() {
+            self.ages.clone_from(&other.ages);
+        } else {
+            for (row, more) in self.ages.iter_mut().zip(&other.ages) {
+                row.logged += more.logged;
+                row.sent += more.sent;
+                row.dropped += more.dropped;
+            }
+        }
+        for (&cause, more) in &other.breaks {
+            let count = self.breaks.entry(cause).or_default();
+            count.events += more.events;
+            count.tokens += more.tokens;
+        }
+    }
+}
+
+impl TrimOutcome {
+    /// Tokens that were not sent; negative if marks of cuts took more than the cuts gave.
+    pub fn removed(&self) -> i128 {
+        i128::from(self.logged) - i128::from(self.sent)
+    }
+
+    /// Breaks of all causes.
+    pub fn breaks_total(&self) -> u64 {
+        self.breaks.values().map(|count| count.events).sum()
+    }
+}
+
+/// Whether it paid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It costs less.
+    Cheaper,
+    /// It costs more.
+    Dearer,
+    /// The difference is within the error of the simulation.
+    NoClearWinner,
+}
+
+impl Verdict {
+    /// The words for reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cheaper => "cheaper",
+            Self::Dearer => "dearer",
+            Self::NoClearWinner => "no clear winner",
+        }
+    }
+}
+
+/// The cost of the log and of a policy, by the same simulation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Sides {
+    /// Without the policy.
+    pub baseline: Cost,
+    /// With it.
+    pub policy: Cost,
+    /// Which one is better.
+    pub verdict: Verdict,
+}
+
+/// Numbers of the formulas of caps (`[caps]` of the sheet). Budgets and caps are in tokens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapNumbers {
+    /// Least budget that counts.
+    pub budget_min: u32,
+    /// Largest budget that counts.
+    pub budget_max: u32,
+    /// Base per token of the budget.
+    pub base_per_budget: f64,
+    /// Least base.
+    pub base_min: u32,
+    /// Largest base.
+    pub base_max: u32,
+    /// Old messages from which on caps shrink.
+    pub crowd_messages: u32,
+    /// Share of the base that is left in the largest crowd.
+    pub crowd_floor: f64,
+    /// Share that is added to it where nothing is crowded.
+    pub crowd_weight: f64,
+    /// Least cap next to the boundary.
+    pub message_near_min: u32,
+    /// Cap of the oldest message per cap next to the boundary.
+    pub message_oldest_share: f64,
+    /// Least cap of the oldest message.
+    pub message_oldest_min: u32,
+    /// Cap of a tool result per cap of a message.
+    pub tool_share: f64,
+    /// Least cap of a result next to the boundary.
+    pub tool_near_min: u32,
+    /// Least cap of the oldest result.
+    pub tool_oldest_min: u32,
+}
+
+/// How caps come about, with the numbers of the knobs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkedCaps {
+    /// The numbers of the formulas.
+    pub numbers: CapNumbers,
+    /// The budget that counts.
+    pub budget: u32,
+    /// What follows from it.
+    pub base: u32,
+    /// The caps for some numbers of old messages.
+    pub examples: Vec<CapExample>,
+    /// Caps that are set instead of computed, by knob.
+    pub set: Vec<(&'static str, u32)>,
+    /// Tokens above which units are dropped; none if they never are.
+    pub tokens_max: Option<u32>,
+    /// Whether what is protected stays, whatever it costs.
+    pub spares_protected: bool,
+    /// Whether requests that continue a chain of tool calls have no budget.
+    pub continuations_apart: bool,
+}
+
+/// The caps where so many messages are old.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CapExample {
+    /// So many.
+    pub old_messages: u32,
+    /// Share of the base that is left.
+    pub share: f64,
+    /// Cap of a message next to the boundary.
+    pub message_near: u32,
+    /// Of the oldest message.
+    pub message_oldest: u32,
+    /// Of a result next to the boundary.
+    pub tool_near: u32,
+    /// Of the oldest result.
+    pub tool_oldest: u32,
+    /// A place in the middle (0 is the oldest), and the cap of a message there.
+    pub middle: (u32, u32),
+}
+
+/// Edits under a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Edits {
+    /// Those whose source was cut or dropped.
+    pub lost: u64,
+    /// All that had a source in the context of the log.
+    pub all: u64,
+}
+
+/// Everything that is said about a trimmed history.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TrimReport {
+    /// Name of the settings.
+    pub name: String,
+    /// What the same settings cost in other logs, in per cent: writes for 5 minutes / for an hour.
+    pub elsewhere: Option<String>,
+    /// What was done.
+    pub outcome: TrimOutcome,
+    /// With the provider's cache.
+    pub cached: Sides,
+    /// Tokens with the policy and the cache, as billed.
+    pub spent: Spent,
+    /// Edits that were looked at, and those whose source was no longer in the context; none where nobody looked.
+    pub edits: Option<Edits>,
+    /// Without any, for users of providers that have none.
+    pub uncached: Sides,
+}

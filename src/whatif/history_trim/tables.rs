@@ -1,0 +1,251 @@
+//! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
+
+use std::io::Write;
+
+use crate::base::error::Result;
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::{Format, Table};
+use crate::whatif::history_trim::outcome::{AgeRow, CapExample, Role, Sides, TrimOutcome, TrimReport, WorkedCaps};
+
+/// What the figures rest on, and in which direction they err.
+pub const NOTES: [&str; 4] = [
+    "cuts are computed from characters and measured tokens, as if tokens were spread evenly over a text; the router strips \
+     trailing blanks besides, so it keeps a little less",
+    "reminders and other text that is not in the log are neither counted nor cut: the router would drop somewhat earlier",
+    "the model is assumed to answer what it answered, whatever it was sent; what it would have read again is not in the cost",
+    "where head and tail of a text are kept, what stood in the tail counts as lost all the same: breakage is an upper bound",
+];
+
+/// Writes the report for people (or as Markdown).
+///
+/// # Errors
+/// If the output cannot be written.
+pub fn write(out: &mut dyn Write, report: &TrimReport, format: Format, width: Option<u16>) -> Result<()> {
+    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
+    for line in summary(report, true) {
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
+    }
+    for (heading, table) in [
+        ("tokens of messages by role and age", ages(&report.outcome)),
+        ("prefix breaks that the log does not have", breaks(&report.outcome)),
+    ] {
+        if table.is_empty() {
+            continue;
+        }
+        writeln!(out, "\n{mark}{heading}")?;
+        if format == Format::Md {
+            writeln!(out)?;
+        }
+        table.write(out, format, width)?;
+    }
+    Ok(())
+}
+
+/// Of telemetry.
+pub const TELEMETRY_NOTE: &str = "telemetry has no prompts, so no exchange ever ends and nothing grows old; only with \
+     keep_recent_exchanges=0 and keep_recent_user_turns_in_chained_tool_calls=0 answers of tools are cut";
+
+/// Saving, cost and what was lost, in this order. Where nothing was billed, nothing is said of costs.
+pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
+    let outcome = &report.outcome;
+    let share = |part: u64| ratio(part, outcome.requests);
+    let costs = vec![
+        format!(
+            "cost with the provider's cache: {}, {} (the same simulation without trimming is 100 %)",
+            relative(&report.cached),
+            report.cached.verdict.words()
+        ),
+        format!(
+            "cost where the provider caches nothing: {}, {}",
+            relative(&report.uncached),
+            report.uncached.verdict.words()
+        ),
+    ];
+    let mut lines = vec![
+        format!(
+            "{}: {} of {} context tokens were sent ({}), in {}; {} of these were changed",
+            report.name,
+            thousands(outcome.sent),
+            thousands(outcome.logged),
+            ratio(outcome.sent, outcome.logged),
+            counted(outcome.requests, "request"),
+            thousands(outcome.requests_changed),
+        ),
+        format!(
+            "{} that the log does not have; {} were cut and {} dropped (once per request)",
+            counted(outcome.breaks_total(), "prefix break"),
+            counted(outcome.messages_trimmed, "message"),
+            thousands(outcome.messages_dropped),
+        ),
+        format!(
+            "protected messages were lost in {} ({}), the first user message in {} ({})",
+            counted(outcome.protected_lost_requests, "request"),
+            share(outcome.protected_lost_requests),
+            thousands(outcome.first_user_lost_requests),
+            share(outcome.first_user_lost_requests),
+        ),
+        match report.edits {
+            Some(edits) => format!(
+                "{} of {} lost their source ({})",
+                thousands(edits.lost),
+                counted(edits.all, "edit"),
+                ratio(edits.lost, edits.all)
+            ),
+            None => "edits that lost their source: not looked at".to_owned(),
+        },
+    ];
+    lines.splice(1..1, costs.into_iter().filter(|_| is_billed));
+    lines
+}
+
+/// How caps and drops come about, with the numbers of the knobs.
+pub fn formulas(worked: &WorkedCaps) -> Vec<String> {
+    let numbers = &worked.numbers;
+    let tokens = |count: u32| thousands(count.into());
+    let mut lines = vec![
+        format!(
+            "base of the caps = {} × budget = {} × {} = {} tokens; the budget counts from {} to {}, the base from {} to {}",
+            numbers.base_per_budget,
+            numbers.base_per_budget,
+            tokens(worked.budget),
+            worked.base,
+            tokens(numbers.budget_min),
+            tokens(numbers.budget_max),
+            numbers.base_min,
+            numbers.base_max
+        ),
+        format!(
+            "cap next to the boundary = base × ({} + {} × min({} / old messages, 1)), at least {}; cap of the oldest message = {} × \
+             that, at least {}; of tool results = {} × those, at least {} and {}; fractions are dropped",
+            numbers.crowd_floor,
+            numbers.crowd_weight,
+            numbers.crowd_messages,
+            numbers.message_near_min,
+            numbers.message_oldest_share,
+            numbers.message_oldest_min,
+            numbers.tool_share,
+            numbers.tool_near_min,
+            numbers.tool_oldest_min
+        ),
+    ];
+    lines.push(
+        "cap by position = oldest + (next to the boundary − oldest) × place / (old messages − 1); place 0 is the oldest".to_owned(),
+    );
+    if !worked.set.is_empty() {
+        let set: Vec<String> = worked.set.iter().map(|(knob, cap)| format!("{knob}={cap}")).collect();
+        lines.push(format!("set instead of computed: {}", set.join(", ")));
+    }
+    lines.extend(worked.examples.iter().map(|example| cap_example(worked.base, example)));
+    lines.push(drops(worked));
+    lines
+}
+
+fn cap_example(base: u32, example: &CapExample) -> String {
+    let CapExample { old_messages, share, message_near, message_oldest, tool_near, tool_oldest, middle } = *example;
+    let last = old_messages.saturating_sub(1);
+    format!(
+        "{} old messages: base × share = {base} × {share:.3}; a message next to the boundary may have {message_near} tokens, the \
+         oldest {message_oldest}, results {tool_near} and {tool_oldest}; the message at place {} of 0 to {last} may have \
+         {message_oldest} + ({message_near} − {message_oldest}) × {} / {last} = {} tokens",
+        thousands(old_messages.into()),
+        middle.0,
+        middle.0,
+        middle.1
+    )
+}
+
+fn drops(worked: &WorkedCaps) -> String {
+    let apart =
+        if worked.continuations_apart { "; requests that continue a chain of tool calls have no budget" } else { "" };
+    let Some(tokens_max) = worked.tokens_max else {
+        return format!("nothing is dropped: the budget has no limit{apart}");
+    };
+    let then = if worked.spares_protected { "units with protected messages stay" } else { "then any" };
+    format!(
+        "units are dropped, oldest first, while more than {} tokens are left: an assistant message that calls tools with its results, \
+         a run of other results, or one message; first those without protected messages, {then}{apart}",
+        thousands(tokens_max.into())
+    )
+}
+
+/// Tokens by role and age; rows without any are left out.
+pub fn ages(outcome: &TrimOutcome) -> Table {
+    let mut table = Table::new(&["role", "exchanges since", "#in the log", "#sent", "#dropped", "#sent of log"]);
+    for role in Role::ALL {
+        let rows: Vec<&AgeRow> = outcome.ages.iter().filter(|row| row.role == role).collect();
+        for (place, row) in rows.iter().enumerate().filter(|(_, row)| row.logged > 0) {
+            table.row([
+                role.key().to_owned(),
+                age(row.age_from, rows.get(place + 1).map(|next| next.age_from)),
+                thousands(row.logged),
+                thousands(row.sent),
+                thousands(row.dropped),
+                ratio(row.sent, row.logged),
+            ]);
+        }
+    }
+    table
+}
+
+/// Breaks by cause.
+pub fn breaks(outcome: &TrimOutcome) -> Table {
+    let mut table = Table::new(&["cause", "#requests", "#tokens behind", "#of requests"]);
+    for (cause, count) in &outcome.breaks {
+        table.row([
+            cause.key().to_owned(),
+            thousands(count.events),
+            thousands(count.tokens),
+            ratio(count.events, outcome.requests),
+        ]);
+    }
+    table
+}
+
+/// Several settings side by side.
+pub fn variants(reports: &[TrimReport]) -> Table {
+    let mut table = Table::new(&[
+        "settings",
+        "#tokens sent",
+        "#read from cache",
+        "#cost, cache",
+        "#elsewhere, 5m / 1h",
+        "#cost, no cache",
+        "#breaks",
+        "#protected lost",
+        "#edits lost",
+        "verdict",
+    ]);
+    for report in reports {
+        table.row([
+            report.name.clone(),
+            ratio(report.outcome.sent, report.outcome.logged),
+            ratio(report.spent.read, report.spent.prompt()),
+            relative(&report.cached),
+            report.elsewhere.clone().unwrap_or_else(|| "–".to_owned()),
+            relative(&report.uncached),
+            thousands(report.outcome.breaks_total()),
+            thousands(report.outcome.protected_lost_requests),
+            report.edits.map_or_else(|| "–".to_owned(), |edits| ratio(edits.lost, edits.all)),
+            report.cached.verdict.words().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Cost of the policy as a share of the baseline's.
+fn relative(sides: &Sides) -> String {
+    sides.baseline.change_to(&sides.policy).map_or_else(|| "–".to_owned(), |change| percent(1.0 + change))
+}
+
+fn ratio(part: u64, whole: u64) -> String {
+    if whole == 0 { "–".to_owned() } else { percent(part as f64 / whole as f64) }
+}
+
+/// "3–7", "20+".
+fn age(from: u32, next: Option<u32>) -> String {
+    match next {
+        None => format!("{from}+"),
+        Some(next) if next == from + 1 => from.to_string(),
+        Some(next) => format!("{from}–{}", next - 1),
+    }
+}

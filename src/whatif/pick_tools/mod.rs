@@ -1,0 +1,535 @@
+//! The policy `pick-tools`: the few tools whose words the person's message shares, and nothing else.
+//!
+//! Scores are fractions of whole numbers and are compared as such; the order is total. The engine behind it is that of
+//! `tool-filter`.
+
+pub mod outcome;
+pub mod tables;
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::base::error::{Error, Result};
+use crate::base::id::Id;
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::Place;
+use crate::whatif::catalog::read::MCP_PREFIX;
+use crate::whatif::catalog::{Definition, Source};
+use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picking, Picks, RecallAt, SCORE_BINS};
+use crate::whatif::sim::view::Stage;
+use crate::whatif::tool_filter::knobs::Retry;
+use crate::whatif::tool_filter::result::Portion;
+use crate::whatif::tool_filter::{Inputs, facts};
+use crate::whatif::tools::ToolSet;
+use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
+use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Plan, Selection, Selector};
+use crate::whatif::tools::queries::{Bag, Kind, Queries, turns};
+use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
+
+/// What the user may set.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knobs {
+    /// Most picks.
+    pub max_candidates: usize,
+    /// Least score, 0 to 1.
+    pub min_score: f64,
+    /// Whether unsafe tools may be picked.
+    pub allow_unsafe: bool,
+    /// The score.
+    pub overlap: Overlap,
+    /// What a turn without picks is shown.
+    pub on_empty: Empty,
+    /// Names of tools that are always shown; a trailing `*` stands for any ending.
+    #[serde(deserialize_with = "crate::whatif::tool_filter::knobs::names")]
+    pub always: Vec<String>,
+    /// When tools are picked.
+    pub scope: Scope,
+    /// Most tools that are scored; 0: all.
+    pub budget_tools: usize,
+    /// What tools are that do not say.
+    pub unsafe_default: UnsafeDefault,
+    /// Code points of the person's text that count.
+    pub query_chars: u32,
+    /// Messages before it that count.
+    pub query_context: usize,
+    /// How missed tools come back.
+    pub expand: Expand,
+}
+
+/// The score of a tool with words T for a query with words Q.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// |Q∩T| / |T|.
+    Tool,
+    /// |Q∩T| / |Q|.
+    Query,
+    /// |Q∩T| / |Q∪T|.
+    Jaccard,
+    /// |Q∩T| / min(|Q|, |T|).
+    Overlap,
+    /// Cosine over counts.
+    Cosine,
+}
+
+impl Overlap {
+    /// The value of the knob, and its formula.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tool => ("tool", "|Q∩T| / |T|"),
+            Self::Query => ("query", "|Q∩T| / |Q|"),
+            Self::Jaccard => ("jaccard", "|Q∩T| / |Q∪T|"),
+            Self::Overlap => ("overlap", "|Q∩T| / min(|Q|, |T|)"),
+            Self::Cosine => ("cosine", "√((Σ q·t)² / (Σ q² · Σ t²)), q and t: how often a word stands in Q and T"),
+        }
+    }
+}
+
+/// What a turn without picks is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Empty {
+    /// No tool at all.
+    None,
+    /// Every tool.
+    All,
+    /// The always list.
+    Always,
+}
+
+/// When tools are picked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// When a person wrote.
+    Turn,
+    /// Before every request.
+    Request,
+}
+
+/// What tools are that do not say whether they are safe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnsafeDefault {
+    /// Safe.
+    Explicit,
+    /// Unsafe unless they only read or say that they destroy nothing.
+    Spec,
+}
+
+impl Knobs {
+    /// Whether the values make sense.
+    ///
+    /// # Errors
+    /// Names the knob that does not.
+    pub fn check(&self) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.min_score) {
+            return Err(Error::usage(format!("min_score={}: a score is from 0 to 1", self.min_score)));
+        }
+        if self.query_chars == 0 {
+            return Err(Error::usage("query_chars=0: nothing of what was asked for would count"));
+        }
+        Ok(())
+    }
+}
+
+/// Constants of the policy (`rules/policies/pick_tools.toml` beside its knobs).
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Rules {
+    /// The curve of recall.
+    pub curve: Curve,
+    /// When the report speaks plainly.
+    pub verdict: Verdict,
+    /// What asking for a tool costs.
+    pub retry: Retry,
+}
+
+/// See [`Rules`].
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// Numbers of picks.
+    pub picks: Vec<usize>,
+}
+
+/// See [`Rules`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// Turns that are not covered, in per cent.
+    pub broken_pct: u64,
+}
+
+/// A score: a fraction, squared for `cosine`, with what it is made from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Score {
+    /// Above the line.
+    pub numerator: u64,
+    /// Below it; never 0.
+    pub denominator: u64,
+    /// |Q∩T|.
+    pub shared: u64,
+    is_squared: bool,
+}
+
+/// A score's least part, in which `min_score` is held.
+const PPM: u128 = 1_000_000;
+
+impl Score {
+    /// The score of a tool's words for a query's; both hold counts by hash.
+    pub fn new(overlap: Overlap, query: &Bag, tool: &[(u64, u32)]) -> Self {
+        let shared = tool.iter().filter(|(word, _)| query.contains_key(word)).count() as u64;
+        let (q, t) = (query.len() as u64, tool.len() as u64);
+        let (numerator, denominator) = match overlap {
+            Overlap::Tool => (shared, t),
+            Overlap::Query => (shared, q),
+            Overlap::Jaccard => (shared, q + t - shared),
+            Overlap::Overlap => (shared, q.min(t)),
+            Overlap::Cosine => cosine_squared(query, tool),
+        };
+        Self { numerator, denominator: denominator.max(1), shared, is_squared: overlap == Overlap::Cosine }
+    }
+
+    /// Whether it is at least so many millionths.
+    pub fn is_at_least(&self, ppm: u64) -> bool {
+        let power = |value: u128| if self.is_squared { value * value } else { value };
+        u128::from(self.numerator) * power(PPM) >= power(ppm.into()) * u128::from(self.denominator)
+    }
+
+    /// As a number, for print; scores are compared as fractions.
+    pub fn value(&self) -> f64 {
+        let value = self.numerator as f64 / self.denominator as f64;
+        if self.is_squared { value.sqrt() } else { value }
+    }
+
+    /// Compares two scores of one formula; no rounding.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        let (mine, theirs) = (u128::from(self.numerator), u128::from(other.numerator));
+        (mine * u128::from(other.denominator)).cmp(&(theirs * u128::from(self.denominator)))
+    }
+
+    /// Its bin: 0, then tenths, rounded up.
+    fn bin(&self) -> usize {
+        let tenths = (1..SCORE_BINS).rev().find(|tenth| !self.is_below_or_at(*tenth as u64 - 1));
+        tenths.unwrap_or(0)
+    }
+
+    fn is_below_or_at(&self, tenths: u64) -> bool {
+        let power = |value: u64| if self.is_squared { value * value } else { value };
+        u128::from(self.numerator) * u128::from(power(10)) <= u128::from(power(tenths)) * u128::from(self.denominator)
+    }
+}
+
+fn cosine_squared(query: &Bag, tool: &[(u64, u32)]) -> (u64, u64) {
+    let square = |count: &u32| u64::from(*count) * u64::from(*count);
+    let dot =
+        tool.iter().filter_map(|(word, count)| Some(u64::from(*query.get(word)?) * u64::from(*count))).sum::<u64>();
+    let norms = query.values().map(square).sum::<u64>() * tool.iter().map(|(_, count)| square(count)).sum::<u64>();
+    (dot * dot, norms)
+}
+
+/// Ranks tools for queries.
+pub struct Picker<'a> {
+    inventory: &'a Inventory,
+    queries: Queries<'a>,
+    knobs: &'a Knobs,
+    min_score_ppm: u64,
+}
+
+impl<'a> Picker<'a> {
+    /// For one timeline.
+    pub fn new(timeline: &'a Timeline, inventory: &'a Inventory, stop: &'a StopWords, knobs: &'a Knobs) -> Self {
+        let min_score_ppm = (knobs.min_score * 1e6).round() as u64;
+        Self { inventory, queries: Queries::new(timeline, stop, Kind::Words), knobs, min_score_ppm }
+    }
+
+    /// What is asked for at a request of a turn.
+    pub fn query(&self, turn: &Range<u32>, request: u32) -> Bag {
+        let mut query = self.queries.asked(turn.start, Some(self.knobs.query_chars));
+        if self.knobs.query_context > 0 {
+            for (word, count) in self.queries.before(request, self.knobs.query_context) {
+                *query.entry(word).or_default() += count;
+            }
+        }
+        query
+    }
+
+    /// All tools that score enough and may be picked, best first. Ties: more shared words, then catalog order.
+    pub fn ranked(&self, query: &Bag) -> Vec<(u32, Score)> {
+        let tools = (0u32..).zip(&self.inventory.tools).filter(|(_, tool)| self.may_pick(tool));
+        let scored = tools.map(|(index, tool)| (index, Score::new(self.knobs.overlap, query, &tool.words)));
+        let mut good = scored.filter(|(_, score)| score.is_at_least(self.min_score_ppm)).collect::<Vec<_>>();
+        good.sort_by(|(at, one), (other_at, other)| {
+            other.compare(one).then_with(|| (Reverse(one.shared), at).cmp(&(Reverse(other.shared), other_at)))
+        });
+        good
+    }
+
+    /// The picks, and whether the catalog was too large to be scored.
+    pub fn picks(&self, query: &Bag) -> (Vec<(u32, Score)>, bool) {
+        let budget = self.knobs.budget_tools;
+        let is_over = budget > 0 && self.inventory.tools.len() > budget;
+        let candidates = if is_over { self.first() } else { self.ranked(query) };
+        (candidates.into_iter().take(self.knobs.max_candidates).collect(), is_over)
+    }
+
+    /// Tools in catalog order, unscored.
+    fn first(&self) -> Vec<(u32, Score)> {
+        let unscored = Score { numerator: 0, denominator: 1, shared: 0, is_squared: false };
+        let tools = (0u32..).zip(&self.inventory.tools).filter(|(_, tool)| self.may_pick(tool));
+        tools.map(|(index, _)| (index, unscored)).collect()
+    }
+
+    fn may_pick(&self, tool: &Tool) -> bool {
+        self.knobs.allow_unsafe || is_safe(&tool.definition, self.knobs.unsafe_default)
+    }
+}
+
+/// Whether a tool is safe: as its author says, else as its MCP hints say.
+pub fn is_safe(definition: &Definition, default: UnsafeDefault) -> bool {
+    match (definition.safe, definition.destructive) {
+        (Some(safe), _) => safe,
+        (None, Some(destructive)) => !destructive,
+        (None, None) => default == UnsafeDefault::Explicit || definition.read_only == Some(true),
+    }
+}
+
+struct PickSelector<'a> {
+    picker: Picker<'a>,
+}
+
+impl Selector for PickSelector<'_> {
+    fn select(&self, turns: &[Range<u32>], request: u32) -> Selection {
+        let query = self.picker.query(&turns[turns.len() - 1], request);
+        let (picks, _) = self.picker.picks(&query);
+        match self.picker.knobs.on_empty {
+            Empty::All if picks.is_empty() => Selection::All,
+            Empty::None if picks.is_empty() => Selection::Nothing,
+            _ => Selection::Tools(picks.into_iter().map(|(tool, _)| tool).collect()),
+        }
+    }
+}
+
+/// Nobody types to a subagent: it keeps its tools.
+struct Everything;
+
+impl Selector for Everything {
+    fn select(&self, _: &[Range<u32>], _: u32) -> Selection {
+        Selection::All
+    }
+}
+
+/// The policy over one timeline. It acts on main threads: picking needs what a person wrote.
+pub struct PickPolicy {
+    knobs: Knobs,
+    rules: Rules,
+    stop: StopWords,
+    inventory: Inventory,
+    handling: Handling,
+    prefixes: Option<Vec<u64>>,
+    catalog_notes: Vec<String>,
+}
+
+impl PickPolicy {
+    /// Gets ready. The knobs have been checked.
+    pub fn new(timeline: &Timeline, knobs: &Knobs, rules: &Rules, inputs: Inputs<'_>) -> Self {
+        let formula = &inputs.catalog_rules.sizes;
+        let inventory = Inventory::new(timeline, inputs.catalog, inputs.shipped, formula, inputs.stop);
+        let handling = Handling {
+            always: inventory.matching(&knobs.always),
+            proposed: (0, None),
+            on_empty: OnEmpty::Nothing,
+            expand: knobs.expand,
+            retries: 1,
+            learn: false,
+            continuation_all: false,
+            every_request: knobs.scope == Scope::Request,
+        };
+        let prefixes = inputs.prefixes.map(<[u64]>::to_vec);
+        let catalog_notes = inputs.catalog.map(|(catalog, _)| catalog.notes()).unwrap_or_default();
+        let (knobs, rules, stop) = (knobs.clone(), rules.clone(), inputs.stop.clone());
+        Self { knobs, rules, stop, inventory, handling, prefixes, catalog_notes }
+    }
+
+    /// A stage for the driver.
+    pub fn stage(self: &Arc<Self>) -> Box<dyn Stage> {
+        Box::new(ToolStage::new(Arc::clone(self) as Arc<dyn Chains>))
+    }
+
+    fn picker<'a>(&'a self, timeline: &'a Timeline) -> Picker<'a> {
+        Picker::new(timeline, &self.inventory, &self.stop, &self.knobs)
+    }
+
+    /// What was picked on all main threads, by the request before which it was.
+    pub fn picks_by_request(&self, timeline: &Timeline) -> BTreeMap<Id, Vec<Pick>> {
+        let chains = (0u32..).zip(&timeline.chains).filter(|(_, chain)| chain.place == Place::Main);
+        let picks = chains.flat_map(|(number, _)| self.picks(timeline, number));
+        picks.map(|picks| (picks.request, picks.picks)).collect()
+    }
+
+    /// What was picked for every turn (or request) of a chain, with reasons.
+    pub fn picks(&self, timeline: &Timeline, chain: u32) -> Vec<Picks> {
+        let picker = self.picker(timeline);
+        let asked = |turn: &Range<u32>| match self.knobs.scope {
+            Scope::Turn => turn.start..turn.start + 1,
+            Scope::Request => turn.clone(),
+        };
+        let turns = turns(timeline, chain);
+        let requests = turns.iter().flat_map(|turn| asked(turn).map(move |request| (turn, request)));
+        let picks = requests.map(|(turn, request)| {
+            let query = picker.query(turn, request);
+            let (picks, budget_fallback) = picker.picks(&query);
+            let picks = picks.into_iter().map(|(tool, score)| self.pick(tool, score, &query)).collect();
+            Picks { request: timeline.requests[request as usize].id, picks, budget_fallback }
+        });
+        picks.collect()
+    }
+
+    fn pick(&self, tool: u32, score: Score, query: &Bag) -> Pick {
+        let tool = &self.inventory.tools[tool as usize];
+        let words = tool.words.iter().zip(&tool.texts).filter(|((word, _), _)| query.contains_key(word));
+        let mut matched = words.map(|(_, text)| text.clone()).collect::<Vec<_>>();
+        matched.sort_unstable();
+        let Score { numerator, denominator, is_squared, .. } = score;
+        let matched = if score.shared > 0 { matched } else { Vec::new() };
+        let name = tool.definition.name.clone();
+        Pick { tool: name, score: score.value(), numerator, denominator, is_squared, matched }
+    }
+
+    /// The formula, with the best pick of the first turn that has one.
+    pub fn picking(&self, timeline: &Timeline) -> Picking {
+        let chains = (0u32..).zip(&timeline.chains).filter(|(_, chain)| chain.place == Place::Main);
+        let scored = |chain| self.picks(timeline, chain).into_iter().filter(|picks| !picks.budget_fallback);
+        let mut best = chains.flat_map(|(chain, _)| scored(chain)).filter_map(|picks| picks.picks.into_iter().next());
+        let (overlap, formula) = self.knobs.overlap.words();
+        let Knobs { min_score, max_candidates, .. } = self.knobs;
+        Picking { overlap, formula, min_score, max_candidates, example: best.next() }
+    }
+
+    /// Recall, empty turns, what was needed and not safe.
+    pub fn outcome(&self, timeline: &Timeline) -> PickTools {
+        let picker = self.picker(timeline);
+        let mut found = PickTools {
+            catalog: facts(&self.inventory),
+            stop_version: self.stop.version,
+            withheld: self.withheld(),
+            ..PickTools::default()
+        };
+        for (number, chain) in (0u32..).zip(&timeline.chains) {
+            if chain.place != Place::Main {
+                found.chains_left_alone += 1;
+                continue;
+            }
+            let plan = self.plan(timeline, number);
+            for turn in &plan.turns {
+                self.turn(&picker, &plan, turn, &mut found);
+            }
+        }
+        found.notes = self.notes(&found);
+        found
+    }
+
+    fn turn(&self, picker: &Picker<'_>, plan: &Plan, turn: &Range<u32>, found: &mut PickTools) {
+        let used = self.inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
+        found.turns.count(!used.is_empty());
+        if used.is_empty() {
+            return;
+        }
+        let query = picker.query(turn, turn.start);
+        let (picks, is_over) = picker.picks(&query);
+        found.empty.count(picks.is_empty());
+        found.budget_fallbacks += u64::from(is_over);
+        found.scores[picks.first().map_or(0, |(_, score)| score.bin())] += 1;
+        found.unsafe_needed +=
+            used.iter().filter(|tool| !picker.may_pick(&self.inventory.tools[**tool as usize])).count() as u64;
+        let ranked = picker.ranked(&query).into_iter().map(|(tool, _)| tool).collect::<Vec<_>>();
+        let is_mcp = |tool: &u32| self.inventory.tools[*tool as usize].definition.name.starts_with(MCP_PREFIX);
+        let ranked_mcp = ranked.iter().copied().filter(is_mcp).collect::<Vec<_>>();
+        let used_mcp = used.iter().copied().filter(is_mcp).collect::<ToolSet>();
+        for &picks in &self.rules.curve.picks {
+            add_recall(found.recall.entry(picks).or_default(), &used, ranked.iter().take(picks));
+            if !used_mcp.is_empty() {
+                add_recall(found.recall_mcp.entry(picks).or_default(), &used_mcp, ranked_mcp.iter().take(picks));
+            }
+        }
+        let missed = plan.steps_of(turn).iter().flat_map(|step| &step.missed).map(|used| used.tool);
+        let missed = missed.collect::<ToolSet>();
+        found.shown.recall.add((used.len() - missed.len()) as u64, used.len() as u64);
+        found.shown.turns_covered.count(missed.is_empty());
+    }
+
+    fn withheld(&self) -> Option<String> {
+        (self.inventory.source == Source::Names).then(|| {
+            "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding them saves"
+                .into()
+        })
+    }
+
+    /// The verdict comes first, and in plain words.
+    fn notes(&self, found: &PickTools) -> Vec<String> {
+        let covered = found.shown.turns_covered;
+        let broken = Portion { k: covered.n - covered.k, n: covered.n };
+        let mut notes = Vec::new();
+        if broken.n > 0 && broken.k * 100 >= self.rules.verdict.broken_pct * broken.n {
+            notes.push(format!(
+                "picking by keywords would have broken {} of {} turns that used tools: what they called was not shown",
+                broken.k, broken.n
+            ));
+        }
+        if self.inventory.source == Source::Names {
+            notes.push("descriptions of built-in tools are devboy's own, other tools are known by name alone".into());
+        }
+        notes.push(
+            "truth is what was called with every tool in sight; with fewer the model might have called others".into(),
+        );
+        notes.extend(self.catalog_notes.iter().cloned());
+        notes
+    }
+}
+
+impl Chains for PickPolicy {
+    fn plan(&self, timeline: &Timeline, chain: u32) -> Plan {
+        let selector: Box<dyn Selector> = match timeline.chains[chain as usize].place {
+            Place::Main => Box::new(PickSelector { picker: self.picker(timeline) }),
+            _ => Box::new(Everything),
+        };
+        Plan::new(timeline, chain, &self.inventory, &*selector, &self.handling)
+    }
+
+    fn definitions(&self, _: &Timeline, chain: u32) -> Option<Definitions> {
+        if self.inventory.source == Source::Names {
+            return None;
+        }
+        let prefix = self.prefixes.as_ref().map(|prefixes| prefixes[chain as usize]);
+        let tokens = self.inventory.sizes(prefix, false).into_iter().map(|tokens| tokens.unwrap_or(0));
+        let tokens = tokens.collect::<Vec<_>>();
+        Some(Definitions { trimmed: vec![0; tokens.len()], tokens, fallback: 0 })
+    }
+
+    fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    fn expand(&self) -> Expand {
+        self.knobs.expand
+    }
+
+    fn framing_tokens(&self) -> u64 {
+        self.rules.retry.framing_tokens
+    }
+
+    fn edition(&self, head: &ToolSet) -> u64 {
+        self.inventory.edition(head, false)
+    }
+}
+
+fn add_recall<'a>(sums: &mut RecallAt, used: &ToolSet, picks: impl Iterator<Item = &'a u32>) {
+    let met = picks.filter(|tool| used.contains(tool)).count();
+    sums.recall.add(met as u64, used.len() as u64);
+    sums.turns_covered.count(met == used.len());
+}

@@ -1,0 +1,95 @@
+//! What picking tools by keywords would have found, and what it would have broken.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::base::id::Id;
+use crate::whatif::tool_filter::result::{CatalogFacts, Portion};
+
+/// Bins of scores: 0, up to 10 %, …, up to 100 %.
+pub const SCORE_BINS: usize = 11;
+
+/// How much of what was used the first K picks hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct RecallAt {
+    /// Distinct used tools of turns that were among the picks, of all.
+    pub recall: Portion,
+    /// Tool-using turns all of whose tools were.
+    pub turns_covered: Portion,
+}
+
+/// All of it. Turns are those that used tools.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct PickTools {
+    /// The tools.
+    pub catalog: CatalogFacts,
+    /// Version of the stop list.
+    pub stop_version: u32,
+    /// Why there are no savings, if there are none to speak of.
+    pub withheld: Option<String>,
+    /// Turns of main threads, and those that used tools.
+    pub turns: Portion,
+    /// Subagents: nobody types there, so they keep their tools.
+    pub chains_left_alone: u64,
+    /// Turns without a pick.
+    pub empty: Portion,
+    /// By number of picks.
+    pub recall: BTreeMap<usize, RecallAt>,
+    /// The same among tools of MCP servers alone, for turns that used such.
+    pub recall_mcp: BTreeMap<usize, RecallAt>,
+    /// With the knobs as they are: always shown and picked.
+    pub shown: RecallAt,
+    /// Turns by the score of their best pick.
+    pub scores: [u64; SCORE_BINS],
+    /// Distinct tools of turns that were used and may not be picked because they are not safe.
+    pub unsafe_needed: u64,
+    /// Turns whose catalog was larger than `budget_tools`: the first tools were taken unscored.
+    pub budget_fallbacks: u64,
+    /// What the reader should know, the verdict first.
+    pub notes: Vec<String>,
+}
+
+/// One pick, for the record.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Pick {
+    /// Tool.
+    pub tool: String,
+    /// Its score, 0 to 1.
+    pub score: f64,
+    /// The same as a fraction, not reduced; for `cosine` the square of it.
+    pub numerator: u64,
+    /// See `numerator`.
+    pub denominator: u64,
+    /// Whether the fraction is the square of the score.
+    #[serde(skip)]
+    pub is_squared: bool,
+    /// Words of the tool that occur in the query, in order; empty where it was taken unscored.
+    pub matched: Vec<String>,
+}
+
+/// How tools are picked, with the numbers of the knobs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Picking {
+    /// The value of `overlap`.
+    pub overlap: &'static str,
+    /// What it means.
+    pub formula: &'static str,
+    /// Least score.
+    pub min_score: f64,
+    /// Most picks.
+    pub max_candidates: usize,
+    /// The best pick of the first turn that has one with a score.
+    pub example: Option<Pick>,
+}
+
+/// Picks of one turn or request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Picks {
+    /// `message.id` of the request, as a hash.
+    pub request: Id,
+    /// Best first.
+    pub picks: Vec<Pick>,
+    /// Whether the catalog was larger than the budget.
+    pub budget_fallback: bool,
+}

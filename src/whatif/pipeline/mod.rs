@@ -1,0 +1,230 @@
+//! The policy `pipeline`: devboy's own layers over the same contexts, so that what they save is told in money, and beside
+//! policies that take old text away.
+//!
+//! A result is shortened when it comes in and stays as it came, so no prefix breaks. What a result would have been replaced
+//! by is not decided here: a replay of the layers has done that. A hint, though, points at an earlier result; if another
+//! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::dangling`]).
+
+pub mod outcome;
+pub mod tables;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
+use crate::whatif::pipeline::outcome::PipelineOutcome;
+use crate::whatif::sim::breakage::dangling::Hint;
+use crate::whatif::sim::breakage::kept::Kept;
+use crate::whatif::sim::journal::Journal;
+use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::view::{Aside, Item, Key, Moment, Stage, View};
+
+/// What the user may set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knobs {
+    /// Which layers act.
+    pub layers: Layers,
+    /// Which formats and references there are.
+    pub formats: Formats,
+    /// What hints may point at.
+    pub partition: Partition,
+}
+
+/// Which layers act.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layers {
+    /// All of them.
+    All,
+    /// Hints only.
+    Hints,
+}
+
+/// Which formats and references there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Formats {
+    /// Those of the published pipeline.
+    Published,
+    /// Ours besides.
+    Extended,
+}
+
+/// What hints may point at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Partition {
+    /// Results that stood whole in the context before, as the other policies left it.
+    Virtual,
+    /// Results of the same partition of the log.
+    Logged,
+}
+
+/// How the pipeline would have sent one result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sent {
+    /// Index into [`Timeline::calls`].
+    pub call: u32,
+    /// Tokens of its text as it is.
+    pub baseline: u64,
+    /// Tokens of what would have been sent; at most `baseline`.
+    pub tokens: u64,
+    /// What it points at.
+    pub points: Points,
+}
+
+/// What a text that was sent points at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Points {
+    /// Nothing: all of it is there.
+    Nowhere,
+    /// A hint for the result of this call, an index into [`Timeline::calls`].
+    At(u32),
+    /// References to lines of results that nobody lists.
+    Lines,
+}
+
+/// One result as it first stood in a context.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Entry {
+    block: u32,
+    tokens: u32,
+    saved: u32,
+    is_hint: bool,
+    is_held: bool,
+}
+
+/// What became of a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Undecided,
+    AsItIs,
+    Shortened,
+    /// A hint that may not be sent.
+    Held,
+}
+
+/// The stage.
+pub struct Pipeline {
+    knobs: Knobs,
+    sizes: SizeRules,
+    sent: Arc<[Sent]>,
+    /// By block: index into `sent`, or [`NONE`].
+    by_block: Vec<u32>,
+    fates: Vec<Fate>,
+    journal: Journal<Entry>,
+}
+
+impl Pipeline {
+    /// The stage under its knobs, with what a replay of the layers found. `sizes` are the numbers by which block sizes were
+    /// estimated.
+    pub fn new(timeline: &Timeline, knobs: Knobs, sent: Arc<[Sent]>, sizes: &SizeRules) -> (Self, Journal<Entry>) {
+        let mut by_block = vec![NONE; timeline.blocks.len()];
+        for (index, one) in (0u32..).zip(sent.iter()) {
+            let block = timeline.calls[one.call as usize].answered;
+            if block != NONE {
+                by_block[block as usize] = index;
+            }
+        }
+        let journal = Journal::default();
+        let fates = vec![Fate::Undecided; sent.len()];
+        (Self { knobs, sizes: sizes.clone(), sent, by_block, fates, journal: journal.clone() }, journal)
+    }
+
+    fn decide(&self, moment: &Moment<'_>, view: &View, sent: &Sent) -> Fate {
+        let is_logged = self.knobs.partition == Partition::Logged;
+        let stands = match sent.points {
+            _ if sent.tokens >= sent.baseline => return Fate::AsItIs,
+            Points::Nowhere if self.knobs.layers == Layers::Hints => return Fate::AsItIs,
+            Points::Nowhere => true,
+            Points::At(call) => is_logged || stood(moment, view, moment.timeline.calls[call as usize].answered),
+            Points::Lines => is_logged || all_stood(moment, view),
+        };
+        if stands { Fate::Shortened } else { Fate::Held }
+    }
+
+    /// Tokens by which an item gets shorter: its text in proportion, its framing not at all.
+    fn saved(&self, timeline: &Timeline, block: u32, item: &Item, sent: &Sent) -> u32 {
+        let text = self.sizes.text_tokens(&timeline.blocks[block as usize], item.kept_chars, item.tokens).unwrap_or(0);
+        let left = (u64::from(text) * sent.tokens).div_ceil(sent.baseline.max(1));
+        text - u32::try_from(left).unwrap_or(text).min(text)
+    }
+}
+
+impl Stage for Pipeline {
+    fn begin(&mut self, _: &Timeline, _: u32) {
+        self.fates.fill(Fate::Undecided);
+    }
+
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+        let timeline = moment.timeline;
+        for place in 0..view.items.len() {
+            let item = view.items[place];
+            let Key::Block(block) = item.key else { continue };
+            let index = self.by_block[block as usize];
+            let Some(&sent) = self.sent.get(index as usize) else { continue };
+            let is_new = self.fates[index as usize] == Fate::Undecided;
+            if is_new {
+                self.fates[index as usize] = self.decide(moment, view, &sent);
+            }
+            let fate = self.fates[index as usize];
+            let is_shortened = fate == Fate::Shortened;
+            let saved = if is_shortened { self.saved(timeline, block, &item, &sent) } else { 0 };
+            view.items[place].tokens -= saved;
+            if let (Points::At(call), true) = (sent.points, is_shortened) {
+                aside.hints.push(Hint { block, target: timeline.calls[call as usize].answered });
+            }
+            if is_new {
+                let (is_hint, is_held) = (is_shortened && sent.points != Points::Nowhere, fate == Fate::Held);
+                self.journal.push(Entry { block, tokens: item.tokens, saved, is_hint, is_held });
+            }
+        }
+    }
+}
+
+/// Whether a result stood whole in what was sent before, or comes in together with what refers to it.
+fn stood(moment: &Moment<'_>, view: &View, target: u32) -> bool {
+    let inputs = &moment.timeline.requests[moment.request as usize].inputs;
+    let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
+    shown.items.iter().any(|item| item.key == Key::Block(target) && is_whole(moment.timeline, target, item))
+}
+
+/// Whether every result of the context stood whole in what was sent before, or comes in now.
+fn all_stood(moment: &Moment<'_>, view: &View) -> bool {
+    let Moment { timeline, before: Some(before), .. } = *moment else { return true };
+    let inputs = &timeline.requests[moment.request as usize].inputs;
+    let kept = Kept::of(before);
+    view.items.iter().all(|item| match item.key {
+        Key::Block(block) if !inputs.contains(&block) => {
+            let of = &timeline.blocks[block as usize];
+            of.kind != BlockKind::ToolResult || kept.chars(block).is_some_and(|chars| chars >= of.chars)
+        }
+        _ => true,
+    })
+}
+
+fn is_whole(timeline: &Timeline, block: u32, item: &Item) -> bool {
+    item.kept_chars >= timeline.blocks[block as usize].chars
+}
+
+/// Sums up what a stage wrote down. A result that stands in several chains (a fork) counts once.
+pub fn outcome(timeline: &Timeline, journal: &Journal<Entry>) -> PipelineOutcome {
+    let mut entries = journal.take();
+    entries.dedup_by_key(|entry| entry.block);
+    let mut found = PipelineOutcome::default();
+    for entry in entries {
+        let call = timeline.blocks[entry.block as usize].call;
+        let tool = timeline.names.text(timeline.calls[call as usize].tool);
+        for sum in [&mut found.all, found.tools.entry(tool.to_owned()).or_default()] {
+            sum.results += 1;
+            sum.shortened += u64::from(entry.saved > 0);
+            sum.hints += u64::from(entry.is_hint);
+            sum.hints_held += u64::from(entry.is_held);
+            sum.tokens += u64::from(entry.tokens);
+            sum.tokens_saved += u64::from(entry.saved);
+        }
+    }
+    found
+}

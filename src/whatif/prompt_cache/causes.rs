@@ -1,0 +1,116 @@
+//! Why cached prefixes were lost, as the bill shows it: every big drop of a read gets the first cause that fits.
+
+use std::collections::BTreeMap;
+
+use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
+use crate::logs::trace::Place;
+use crate::whatif::prompt_cache::outcome::{Cause, CauseSum};
+use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::contexts;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::drive::Ground;
+use crate::whatif::sim::oracle::written;
+
+/// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
+/// of it (policies.md 2.1).
+pub fn drop_percent(previous: u64, current: u64) -> Option<u64> {
+    (previous > 0 && 2 * current < previous).then(|| 100 * (previous - current) / previous)
+}
+
+/// The cause of a break at a request, if the bill shows one there.
+pub fn of(ground: &Ground<'_>, before: &Request, index: u32) -> Option<Cause> {
+    let request = &ground.timeline.requests[index as usize];
+    drop_percent(before.usage.cache_read, request.usage.cache_read)?;
+    Some(occasion(ground, before, index))
+}
+
+/// What stood in the log before a request: the first that fits.
+fn occasion(ground: &Ground<'_>, before: &Request, index: u32) -> Cause {
+    let request = &ground.timeline.requests[index as usize];
+    let has = |marks: Marks| request.marks.has(marks);
+    let class = ground.priors[index.saturating_sub(1) as usize].class;
+    let slack = i64::from(ground.oracle.knobs.slack_s) * 1_000;
+    let expired = ground.priors[index as usize].idle > class.millis() + slack;
+    let segment = &ground.timeline.segments[request.segment as usize];
+    let opens = contexts::opens(ground.timeline, index);
+    let went_back = opens && matches!(segment.cause, SegmentCause::Rewind | SegmentCause::Shrink);
+    let causes = [
+        (has(Marks::COMPACTION) || (opens && segment.cause == SegmentCause::Compaction), Cause::Compaction),
+        (has(Marks::MICROCOMPACTION), Cause::Microcompact),
+        (before.model != request.model, Cause::ModelSwap),
+        (expired, Cause::TtlExpiry),
+        (before.version != request.version, Cause::VersionChange),
+        (has(Marks::RESUME), Cause::Resume),
+        (has(Marks::META) || has(Marks::SKILL), Cause::MetaInjection),
+        (has(Marks::PLAN_MODE), Cause::PlanMode),
+        (went_back || has(Marks::REWIND), Cause::RewindOrShrink),
+        (has(Marks::WORKSPACE_EDIT), Cause::WorkspaceEdit),
+        (has(Marks::HUMAN), Cause::MutationAtHuman),
+    ];
+    causes.into_iter().find(|(fits, _)| *fits).map_or(Cause::MutationAtTool, |(_, cause)| cause)
+}
+
+/// What stood in the log before every request, by index: for the first of a chain, how the chain came to be.
+pub fn occasions(ground: &Ground<'_>) -> Vec<Cause> {
+    let timeline = ground.timeline;
+    let mut occasions: Vec<Cause> = Vec::with_capacity(timeline.requests.len());
+    for request in &timeline.requests {
+        let chain = &timeline.chains[request.chain as usize];
+        let is_forked = timeline.segments[chain.segments.start as usize].after != NONE;
+        occasions.push(match chain.place {
+            _ if is_forked => Cause::Fork,
+            Place::Main => Cause::SessionStart,
+            _ => Cause::AgentStart,
+        });
+    }
+    for_pairs(ground, |before, index| occasions[index as usize] = occasion(ground, before, index));
+    occasions
+}
+
+/// All breaks by cause.
+pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
+    let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
+    for_pairs(ground, |before, index| {
+        let Some(cause) = of(ground, before, index) else { return };
+        let request = &ground.timeline.requests[index as usize];
+        let cached = before.usage.cache_read + before.usage.cache_creation;
+        let lost = cached.saturating_sub(request.usage.cache_read);
+        let rewritten = lost.min(request.usage.cache_creation);
+        let uncached = (lost - rewritten).min(request.usage.input);
+        let sum = sums.entry(cause).or_default();
+        sum.events += 1;
+        sum.tokens_lost += lost;
+        sum.tokens_again += rewritten + uncached;
+        sum.cost_lost += premium(ground, request, rewritten, uncached, ground.priors[index as usize].class);
+    });
+    sums
+}
+
+/// What tokens cost more when they are written again or billed in full than when they are read.
+pub fn premium(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
+    let rates = ground.tariff.rates(request.model, request.start, request.context());
+    let again = rates.cost(&Spent { uncached, ..written(written_again, class) });
+    let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
+    Cost {
+        nano_usd: again.nano_usd.saturating_sub(read.nano_usd),
+        units: again.units.saturating_sub(read.units),
+        unpriced_tokens: again.unpriced_tokens,
+    }
+}
+
+/// Every billed request that has another before it in its chain.
+pub fn for_pairs(ground: &Ground<'_>, mut each: impl FnMut(&Request, u32)) {
+    for chain in &ground.timeline.chains {
+        let mut before: Option<&Request> = None;
+        for index in chain.requests.clone() {
+            let request = &ground.timeline.requests[index as usize];
+            if request.context() == 0 {
+                continue;
+            }
+            if let Some(before) = before {
+                each(before, index);
+            }
+            before = Some(request);
+        }
+    }
+}

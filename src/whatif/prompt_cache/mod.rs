@@ -1,0 +1,297 @@
+//! `--policy prompt-cache`: the simulated cache held against the bill, then asked what other lifetimes, layouts and
+//! keep-alive would have cost.
+
+pub mod causes;
+pub mod keep_alive;
+pub mod outcome;
+pub mod params;
+pub mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::base::error::{Error, Result};
+use crate::logs::timeline::requests::{Request, Timeline};
+use crate::logs::trace::{Millis, Place};
+use crate::whatif::calibration::outcome::Calibration;
+use crate::whatif::prompt_cache::keep_alive as hot_cache;
+use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
+use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, IdleReads, PromptCache, Verdict};
+use crate::whatif::prompt_cache::params::{Class, Knobs, Layout, Oracle, Ttl};
+use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::cost::{Cost, Total};
+use crate::whatif::sim::drive::{Ground, Run};
+use crate::whatif::sim::money;
+use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::workspace_report;
+use crate::whatif::sim::workspace_report::WorkspaceRules;
+use crate::whatif::sim::{bill, threshold_model};
+
+/// The sheet `rules/policies/prompt_cache.toml`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Sheet {
+    /// The cache.
+    #[serde(flatten)]
+    pub oracle: Oracle,
+    /// Which variants stand beside the baseline, and when one wins.
+    pub compare: Compare,
+    /// What the simulation is held against.
+    pub bars: Bars,
+    /// What is fitted on half of the sessions.
+    pub fit: Fit,
+    /// The router's settings.
+    pub router: HotCacheRules,
+    /// What counts as a write to a workspace.
+    pub workspace: WorkspaceRules,
+}
+
+/// Which variants stand beside the baseline, and when one wins.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compare {
+    /// Least difference in percent that is called one.
+    pub winner_percent_min: f64,
+    /// Lifetimes.
+    pub ttl: Vec<Ttl>,
+    /// Layouts.
+    pub layout: Vec<Layout>,
+    /// Keep-alive intervals in seconds.
+    pub keepalive_s: Vec<u32>,
+}
+
+/// What is fitted on half of the sessions, and tried on the other.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    /// Slacks in seconds; the first wins ties.
+    pub slack_s: Vec<u32>,
+}
+
+impl Sheet {
+    /// Reads the sheet; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| {
+            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
+        })
+    }
+}
+
+/// Runs everything. `ground` has the knobs that were asked for.
+pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
+    let shipped = ground.oracle.with(sheet.oracle.knobs);
+    let observed = ground.under(&shipped);
+    let baseline = observed.baseline();
+    let predicted = Blind::new(&observed);
+    let is_main = |request: &Request| ground.timeline.chains[request.chain as usize].place == Place::Main;
+    let all = bill::compare(&observed, &predicted, |_| true);
+    let error = all.cost_error().abs().max(sheet.compare.winner_percent_min / 100.0);
+    let simulated = ground.baseline();
+    let (simulated_cost, baseline_cost) = Run::costs(&simulated, &baseline);
+    let (billed, uncached) = bill::with_and_without_cache(ground);
+    let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
+    let (slack_s_fitted, fitted) = fitted(&observed, &sheet.fit);
+    PromptCache {
+        bars: sheet.bars,
+        billed,
+        uncached,
+        baseline: baseline.total(),
+        simulated: simulated.total(),
+        verdict: verdict(simulated_cost, baseline_cost, error),
+        against_bill: all,
+        against_bill_main: bill::compare(&observed, &predicted, is_main),
+        slack_s_fitted,
+        against_bill_held_out: bill::compare(&observed, &fitted, |request| {
+            is_main(request) && is_held_out(ground, request)
+        }),
+        best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
+        arms,
+        idle_reads: idle_reads(ground, prices, &sheet.compare.keepalive_s),
+        causes: causes::attribute(&observed),
+        hot_cache: hot_cache::run(ground, &sheet.router),
+        threshold: threshold_model::run(ground),
+        workspace: ground
+            .oracle
+            .knobs
+            .report
+            .workspace
+            .is_on()
+            .then(|| workspace_report::run(ground, &sheet.workspace)),
+        unpriced_models: money::unpriced_models(ground.timeline, prices).into_iter().map(str::to_owned).collect(),
+        unlisted_minimum: unlisted(ground.timeline, ground.oracle),
+        without_usage: baseline.without_usage,
+        compactions: ground.timeline.boundaries.len() as u64,
+    }
+}
+
+/// The slack under which the sessions that are not held out are predicted best, and the run under it.
+fn fitted(observed: &Ground<'_>, fit: &Fit) -> (u32, Blind) {
+    let oracle = observed.oracle;
+    let under = |slack_s: u32| {
+        let run = Blind::new(&observed.under(&oracle.with(Knobs { slack_s, ..oracle.knobs })));
+        let error = bill::compare(observed, &run, |request| !is_held_out(observed, request)).read_error;
+        (error, slack_s, run)
+    };
+    let slacks = if fit.slack_s.is_empty() { &[oracle.knobs.slack_s][..] } else { &fit.slack_s };
+    let runs: Vec<(u64, u32, Blind)> = slacks.par_iter().map(|&slack_s| under(slack_s)).collect();
+    let best = runs.into_iter().min_by_key(|(error, ..)| *error).expect("at least one slack is tried");
+    (best.1, best.2)
+}
+
+/// Half of the sessions, by the parity of their ids: nothing is fitted on them.
+pub fn is_held_out(ground: &Ground<'_>, request: &Request) -> bool {
+    ground.timeline.session_of(request).id.0[0] & 1 == 1
+}
+
+/// Whether a variant costs more or less, if the difference is more than the model's own error.
+pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> Verdict {
+    match baseline.change_to(&variant).unwrap_or_default() {
+        change if change.abs() <= error => Verdict::NoClearWinner,
+        change if change < 0.0 => Verdict::Cheaper,
+        _ => Verdict::Dearer,
+    }
+}
+
+/// All variants, each with one knob other than shipped.
+fn arms(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare, error: f64) -> Vec<Arm> {
+    let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Knobs { ttl, ..shipped.knobs }));
+    let layout =
+        compare.layout.iter().map(|&layout| (format!("layout={}", layout.key()), Knobs { layout, ..shipped.knobs }));
+    let keep = compare
+        .keepalive_s
+        .iter()
+        .map(|&keepalive_s| (format!("keepalive_s={keepalive_s}"), Knobs { keepalive_s, ..shipped.knobs }));
+    ttl.chain(layout)
+        .chain(keep)
+        .map(|(name, knobs)| {
+            let oracle = shipped.with(knobs);
+            let run = ground.under(&oracle).baseline();
+            let [base, run] = Run::priced_alike([baseline, &run]);
+            let (before, after) = (by_session(ground, &base), by_session(ground, &run));
+            let change = |session: &u32| before[session].cost.change_to(&after[session].cost).unwrap_or_default();
+            let better = |session: &&u32| change(session) < 0.0;
+            let worse = |session: &&u32| change(session) > 0.0;
+            Arm {
+                name,
+                total: run.total(),
+                against: base.cost(),
+                keep_alive_reads: run.extra.iter().filter(|extra| extra.call.cause == "keep_alive").count() as u64,
+                verdict: verdict(run.cost(), base.cost(), error),
+                sessions_better: before.keys().filter(better).count() as u64,
+                sessions_worse: before.keys().filter(worse).count() as u64,
+            }
+        })
+        .collect()
+}
+
+fn by_session(ground: &Ground<'_>, run: &Run) -> BTreeMap<u32, Total> {
+    run.by(ground.timeline, |request| ground.timeline.chains[request.chain as usize].session)
+}
+
+/// Every session under its own best lifetime; the observed one wins ties.
+fn best_per_session(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare) -> BestPerSession {
+    let under = |&ttl: &Ttl| ground.under(&shipped.with(Knobs { ttl, ..shipped.knobs })).baseline();
+    let runs: Vec<Run> = compare.ttl.iter().map(under).collect();
+    let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(Run::unpriced).collect();
+    let costs = |run: &Run| by_session(ground, &run.without_prices(&lacking));
+    let mut best: BTreeMap<u32, (Cost, String)> =
+        costs(baseline).into_iter().map(|(session, total)| (session, (total.cost, observed()))).collect();
+    for (ttl, run) in compare.ttl.iter().zip(&runs) {
+        for (session, total) in costs(run) {
+            let Some(held) = best.get_mut(&session) else { continue };
+            if held.0.change_to(&total.cost).is_some_and(|change| change < 0.0) {
+                *held = (total.cost, ttl.to_string());
+            }
+        }
+    }
+    let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
+    let mut cost = Cost::default();
+    for (each, name) in best.into_values() {
+        cost += each;
+        *sessions.entry(name).or_default() += 1;
+    }
+    BestPerSession { cost, against: baseline.without_prices(&lacking).cost(), sessions }
+}
+
+fn observed() -> String {
+    Ttl::Observed.to_string()
+}
+
+/// Models that the table of minimum prefixes does not list.
+pub fn unlisted(timeline: &Timeline, oracle: &Oracle) -> Vec<String> {
+    let asked = timeline.requests.iter().filter(|request| request.context() > 0);
+    let models: BTreeSet<&str> = asked.map(|request| timeline.names.text(request.model)).collect();
+    let unlisted = models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());
+    unlisted.map(str::to_owned).collect()
+}
+
+/// Break-even of idle reads for every model and lifetime that the log wrote with, at the prices of the last such write.
+fn idle_reads(ground: &Ground<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
+    let mut last: BTreeMap<(&str, Class), Millis> = BTreeMap::new();
+    for request in &ground.timeline.requests {
+        let spent = bill::spent(request, ground.oracle.cache.class_unknown);
+        let written = [(Class::FiveMinutes, spent.write_5m), (Class::Hour, spent.write_1h)];
+        for (class, _) in written.into_iter().filter(|(_, tokens)| *tokens > 0) {
+            let at = last.entry((ground.timeline.names.text(request.model), class)).or_insert(request.start);
+            *at = request.start.max(*at);
+        }
+    }
+    let even = |((model, class), at)| {
+        let (more, read) = keep_alive_break_even(prices, model, class, at)?;
+        // Where reads cost nothing, any number of them is worth a write.
+        let reads = more.checked_div(read)?;
+        let bridged = |every_s: u32| {
+            let lives = Millis::from(every_s) * 1_000 <= class.millis();
+            (every_s, lives.then_some(reads * u64::from(every_s)))
+        };
+        Some(IdleReads {
+            model: model.to_owned(),
+            lifetime: class.key(),
+            write_nano_usd: more + read,
+            read_nano_usd: read,
+            reads,
+            idle_s: intervals_s.iter().copied().map(bridged).collect(),
+        })
+    };
+    last.into_iter().filter_map(even).collect()
+}
+
+/// Idle reads that one written prefix may cost before writing it again is cheaper, as a fraction of nano-dollars: what a
+/// write costs more than a read, over a read. None for a model without a price at that time.
+pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class, at: Millis) -> Option<(u64, u64)> {
+    let nano = prices.rates(model, at, 1)?.nano_usd?;
+    let write = match class {
+        Class::FiveMinutes => nano.write_5m,
+        Class::Hour => nano.write_1h?,
+    };
+    Some((write.checked_sub(nano.read)?, nano.read))
+}
+
+/// The figures under the names that operators of the agent runtime know. A bundle of workspace files is read anew after an
+/// invalidation and held otherwise.
+pub fn aliases(found: &PromptCache, calibration: &Calibration) -> BTreeMap<&'static str, Value> {
+    let spent = found.simulated.spent;
+    let ratio = if spent.prompt() == 0 { 0.0 } else { spent.read as f64 / spent.prompt() as f64 };
+    let mut named = BTreeMap::from([
+        ("llm_cache_read_tokens_total", json!(spent.read)),
+        ("llm_cache_creation_tokens_total", json!(spent.write())),
+        ("llm_cache_hit_ratio", json!(ratio)),
+        ("llm_compaction_triggered_total{outcome=\"ok\"}", json!(found.compactions)),
+        ("llm_prompt_tokens_estimated", json!(spent.prompt())),
+    ]);
+    if let Some(drift) = calibration.drift.iter().find(|drift| drift.estimator == "fitted") {
+        named.insert("llm_prompt_tokens_drift", json!(drift.percent_p50));
+    }
+    if let Some(workspace) = &found.workspace {
+        let misses = workspace.followed_by_break.n;
+        named.insert("workspace_cache_hits_total", json!(found.baseline.requests - misses));
+        named.insert("workspace_cache_misses_total", json!(misses));
+        named.insert("workspace_cache_invalidations_total", json!(workspace.invalidations));
+    }
+    named
+}

@@ -1,0 +1,371 @@
+//! What `--policy prompt-cache` found.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::id::Id;
+use crate::whatif::sim::cost::{Cost, Total};
+
+/// So many of so many.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Count {
+    /// Of these,
+    pub n: u64,
+    /// so many.
+    pub k: u64,
+}
+
+impl Count {
+    /// Counts one more.
+    pub fn add(&mut self, is_one: bool) {
+        self.n += 1;
+        self.k += u64::from(is_one);
+    }
+
+    /// The share, for print; 0 of nothing.
+    pub fn value(&self) -> f64 {
+        if self.n == 0 { 0.0 } else { self.k as f64 / self.n as f64 }
+    }
+}
+
+/// How far a simulated run is from the bill.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct AgainstBill {
+    /// Requests with usage.
+    pub requests: u64,
+    /// Tokens read by the bill.
+    pub read_billed: u64,
+    /// Tokens read in the simulation.
+    pub read_simulated: u64,
+    /// Sum of absolute differences, request by request.
+    pub read_error: u64,
+    /// The bill's cost, without output.
+    pub cost_billed: Cost,
+    /// The simulation's.
+    pub cost_simulated: Cost,
+    /// Requests within a turn, within the lifetime, with no known reason for a break: reads that are the same to the token.
+    pub warm_tool_turns: Count,
+    /// Of the misses among these, reads that are those of the request before: what that one wrote could not be read yet.
+    pub late_writes: u64,
+    /// Requests at human turns: reads that are the same to the token.
+    pub human_turns_exact: Count,
+    /// And reads within 2 % of the context.
+    pub human_turns_close: Count,
+}
+
+impl AgainstBill {
+    /// Weighted absolute percentage error of the reads, as a share.
+    pub fn wape(&self) -> f64 {
+        ratio(self.read_error as f64, self.read_billed as f64)
+    }
+
+    /// How much more is read in the simulation, as a share.
+    pub fn bias(&self) -> f64 {
+        ratio(self.read_simulated as f64 - self.read_billed as f64, self.read_billed as f64)
+    }
+
+    /// How much more the simulation costs, as a share of the bill in input-equivalent tokens.
+    pub fn cost_error(&self) -> f64 {
+        ratio(self.cost_simulated.iet() - self.cost_billed.iet(), self.cost_billed.iet())
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
+}
+
+/// Who is better, if the difference is more than the model's own error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The variant costs less than the baseline.
+    Cheaper,
+    /// It costs more.
+    Dearer,
+    /// The difference is within what the simulation itself is off.
+    NoClearWinner,
+}
+
+impl Verdict {
+    /// The words in reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cheaper => "cheaper",
+            Self::Dearer => "dearer",
+            Self::NoClearWinner => "no clear winner",
+        }
+    }
+}
+
+/// One way to cache, beside the simulated baseline.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Arm {
+    /// What was set: `ttl=1h`.
+    pub name: String,
+    /// All requests under it.
+    pub total: Total,
+    /// Cost of the simulated baseline, in the money of what has a price both ways.
+    pub against: Cost,
+    /// Reads that only kept a prefix alive.
+    pub keep_alive_reads: u64,
+    /// Against the simulated baseline.
+    pub verdict: Verdict,
+    /// Sessions in which it costs less than the baseline.
+    pub sessions_better: u64,
+    /// Sessions in which it costs more.
+    pub sessions_worse: u64,
+}
+
+/// How many reads that only keep a prefix alive one write of it is worth, for one model and lifetime.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct IdleReads {
+    /// The model.
+    pub model: String,
+    /// The lifetime of the writes: `5m`, `1h`.
+    pub lifetime: &'static str,
+    /// What a token costs that is written, in nano-dollars.
+    pub write_nano_usd: u64,
+    /// What a token costs that is read, in nano-dollars.
+    pub read_nano_usd: u64,
+    /// Most idle reads that, with the read of the next request, cost no more than the write that they spare.
+    pub reads: u64,
+    /// By seconds from one read to the next: the seconds of idleness that so many reads bridge; none where a prefix does
+    /// not live as long as that.
+    pub idle_s: BTreeMap<u32, Option<u64>>,
+}
+
+/// Why a prefix was lost, in the order in which causes are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+pub enum Cause {
+    /// The context was compacted.
+    #[serde(rename = "compaction")]
+    Compaction,
+    /// Results were cleared.
+    #[serde(rename = "microcompact")]
+    Microcompact,
+    /// Another model.
+    #[serde(rename = "model_swap")]
+    ModelSwap,
+    /// More time passed than it lived.
+    #[serde(rename = "ttl_expiry")]
+    TtlExpiry,
+    /// Another version of the client.
+    #[serde(rename = "version_change")]
+    VersionChange,
+    /// The client was left and came back.
+    #[serde(rename = "resume")]
+    Resume,
+    /// A meta record or an expanded skill came in.
+    #[serde(rename = "meta_injection")]
+    MetaInjection,
+    /// Plan mode was entered or left.
+    #[serde(rename = "plan_mode")]
+    PlanMode,
+    /// The conversation went back, or shrank.
+    #[serde(rename = "rewind/shrink")]
+    RewindOrShrink,
+    /// A workspace file was written.
+    #[serde(rename = "workspace_edit")]
+    WorkspaceEdit,
+    /// Not known, where a person wrote.
+    #[serde(rename = "prefix_mutation@human")]
+    MutationAtHuman,
+    /// Not known, within a turn.
+    #[serde(rename = "prefix_mutation@tool")]
+    MutationAtTool,
+    /// Nothing was there to be lost: a session begins.
+    #[serde(rename = "session_start")]
+    SessionStart,
+    /// A subagent begins.
+    #[serde(rename = "agent_start")]
+    AgentStart,
+    /// A chain begins with the context of another.
+    #[serde(rename = "fork")]
+    Fork,
+}
+
+impl Cause {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Compaction => "compaction",
+            Self::Microcompact => "microcompact",
+            Self::ModelSwap => "model_swap",
+            Self::TtlExpiry => "ttl_expiry",
+            Self::VersionChange => "version_change",
+            Self::Resume => "resume",
+            Self::MetaInjection => "meta_injection",
+            Self::PlanMode => "plan_mode",
+            Self::RewindOrShrink => "rewind/shrink",
+            Self::WorkspaceEdit => "workspace_edit",
+            Self::MutationAtHuman => "prefix_mutation@human",
+            Self::MutationAtTool => "prefix_mutation@tool",
+            Self::SessionStart => "session_start",
+            Self::AgentStart => "agent_start",
+            Self::Fork => "fork",
+        }
+    }
+}
+
+/// Breaks of one cause.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct CauseSum {
+    /// How many.
+    pub events: u64,
+    /// Tokens that had been cached and were not read.
+    pub tokens_lost: u64,
+    /// Of these, tokens that were written again or billed in full; the rest was dropped.
+    pub tokens_again: u64,
+    /// What that cost more than reading them.
+    pub cost_lost: Cost,
+}
+
+/// The choice of a lifetime for each session by itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct BestPerSession {
+    /// Cost of every session under its own best lifetime.
+    pub cost: Cost,
+    /// Cost of the same requests under the lifetimes that they had.
+    pub against: Cost,
+    /// Sessions by the name of their best arm.
+    pub sessions: BTreeMap<String, u64>,
+}
+
+/// Writes to workspace files.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Workspace {
+    /// Sessions with at least one.
+    pub sessions: u64,
+    /// Roots (working directories) with at least one.
+    pub roots: u64,
+    /// Writes to Markdown files.
+    pub writes: u64,
+    /// Of these, to instructions of the client.
+    pub instruction_writes: u64,
+    /// Invalidations: writes that lie closer together count once.
+    pub invalidations: u64,
+    /// Invalidations with a request after them, and those where that request lost the cache.
+    pub followed_by_break: Count,
+    /// What it would have cost if each invalidation had voided everything behind the static prefix.
+    pub cost_at_risk: Cost,
+}
+
+/// What the router's rule of a hot cache says, beside what happened.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct HotCache {
+    /// Requests that the rule calls hot, and those of them that read from the cache.
+    pub hot: Count,
+    /// Requests that it calls cold although they read from the cache.
+    pub cold_but_warm: Count,
+    /// Requests after which it expects another hit within a lifetime, at the assumed cadence.
+    pub hits_assumed: u64,
+    /// Effective price of input in thousandths of a percent of the list price (48,333 for 0.48333).
+    pub multiplier: u64,
+    /// The same as measured: what all input cost over what it would cost uncached.
+    pub multiplier_measured: u64,
+}
+
+/// The threshold model: writes and reads by the gap before them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct ThresholdModel {
+    /// As billed (writes and reads only).
+    pub actual: Cost,
+    /// All writes for five minutes.
+    pub five_minutes: Cost,
+    /// All writes for an hour.
+    pub hour: Cost,
+    /// Tokens written.
+    pub written: u64,
+    /// Of these, tokens written after a gap that an hour would have bridged.
+    pub recoverable: u64,
+}
+
+/// One request, predicted and billed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Prediction {
+    /// `message.id`.
+    #[serde(serialize_with = "as_hex")]
+    pub id: Id,
+    /// Tokens of its context.
+    pub context: u64,
+    /// Leading tokens that could be read.
+    pub shared: u64,
+    /// Tokens read in the simulation.
+    pub read: u64,
+    /// Tokens read by the bill.
+    pub read_billed: u64,
+    /// Tokens written in the simulation.
+    pub write: u64,
+    /// Tokens written by the bill.
+    pub write_billed: u64,
+    /// Why the bill shows a break here, if it does.
+    pub cause: Option<Cause>,
+}
+
+fn as_hex<S: serde::Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+/// What the simulation is held against, in percent.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bars {
+    /// Largest error of reads.
+    pub read_error: f64,
+    /// Least share of warm tool turns that are exact.
+    pub warm_exact: f64,
+    /// Largest bias of reads, either way.
+    pub bias: f64,
+    /// Largest distance of the cost from the bill, either way.
+    pub cost: f64,
+    /// Least share of human turns that are exact or close.
+    pub human_close: f64,
+}
+
+/// Everything that `prompt-cache` found.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PromptCache {
+    /// What the predictions are held against.
+    pub bars: Bars,
+    /// The bill.
+    pub billed: Total,
+    /// The same input if nothing of it had been cached, at prices of prompts as long.
+    pub uncached: Total,
+    /// Simulated as the log was sent, with observed lifetimes.
+    pub baseline: Total,
+    /// Simulated under the knobs.
+    pub simulated: Total,
+    /// Of the simulated one against the simulated baseline.
+    pub verdict: Verdict,
+    /// Predictions against the bill: no prediction looked at its own bill. All chains.
+    pub against_bill: AgainstBill,
+    /// Main threads only, which is what public figures are of.
+    pub against_bill_main: AgainstBill,
+    /// Slack of lifetimes in seconds that did best on one half of the sessions, all chains.
+    pub slack_s_fitted: u32,
+    /// Main threads of the other half, predicted with that slack.
+    pub against_bill_held_out: AgainstBill,
+    /// Lifetimes, layouts, keep-alive.
+    pub arms: Vec<Arm>,
+    /// The lifetimes again, chosen per session.
+    pub best_per_session: BestPerSession,
+    /// What a write is worth in idle reads, by model and by the lifetimes that the log wrote for.
+    pub idle_reads: Vec<IdleReads>,
+    /// Breaks by cause, as billed.
+    pub causes: BTreeMap<Cause, CauseSum>,
+    /// The router's view.
+    pub hot_cache: HotCache,
+    /// The threshold model.
+    pub threshold: ThresholdModel,
+    /// Writes to workspace files, if asked for.
+    pub workspace: Option<Workspace>,
+    /// Models without a price.
+    pub unpriced_models: Vec<String>,
+    /// Models whose minimum prefix is not known.
+    pub unlisted_minimum: Vec<String>,
+    /// Compactions of the log.
+    pub compactions: u64,
+    /// Requests without usage.
+    pub without_usage: u64,
+}

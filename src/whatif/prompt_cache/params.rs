@@ -1,0 +1,406 @@
+//! What can be set about the cache (`--set`), and the constants of its sheet.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Error, Result};
+use crate::base::model_id;
+use crate::logs::trace::Millis;
+
+/// How long a written prefix lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Class {
+    /// Five minutes.
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// An hour.
+    #[serde(rename = "1h")]
+    Hour,
+}
+
+impl Class {
+    /// Lifetime in milliseconds.
+    pub fn millis(self) -> Millis {
+        match self {
+            Self::FiveMinutes => 5 * 60_000,
+            Self::Hour => 60 * 60_000,
+        }
+    }
+
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::FiveMinutes => "5m",
+            Self::Hour => "1h",
+        }
+    }
+}
+
+impl FromStr for Class {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "5m" => Ok(Self::FiveMinutes),
+            "1h" => Ok(Self::Hour),
+            _ => Err(format!("`{text}` is no lifetime: 5m or 1h")),
+        }
+    }
+}
+
+/// What decides the lifetime (`ttl`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ttl {
+    /// What the usage of the log says.
+    #[default]
+    Observed,
+    /// One lifetime for all.
+    Always(Class),
+    /// One for tools and system, one for the messages: `mixed:static=1h,tail=5m`.
+    Mixed {
+        /// Of the static prefix.
+        still: Class,
+        /// Of the rest.
+        tail: Class,
+    },
+}
+
+impl FromStr for Ttl {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        if text == "observed" {
+            return Ok(Self::Observed);
+        }
+        let Some(parts) = text.strip_prefix("mixed:") else { return text.parse().map(Self::Always) };
+        let (mut still, mut tail) = (None, None);
+        for part in parts.split(',') {
+            match part.split_once('=') {
+                Some(("static", class)) => still = Some(class.parse()?),
+                Some(("tail", class)) => tail = Some(class.parse()?),
+                _ => return Err(format!("`{part}` is neither static=… nor tail=…")),
+            }
+        }
+        match (still, tail) {
+            (Some(Class::FiveMinutes), Some(Class::Hour)) => {
+                Err("longer lifetimes come first: static=1h,tail=5m".into())
+            }
+            (Some(still), Some(tail)) => Ok(Self::Mixed { still, tail }),
+            _ => Err("mixed needs both: mixed:static=1h,tail=5m".into()),
+        }
+    }
+}
+
+impl fmt::Display for Ttl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Observed => f.write_str("observed"),
+            Self::Always(class) => f.write_str(class.key()),
+            Self::Mixed { still, tail } => write!(f, "mixed:static={},tail={}", still.key(), tail.key()),
+        }
+    }
+}
+
+impl Serialize for Ttl {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ttl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Where breakpoints stand.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub enum Layout {
+    /// The tail is marked at every request, as logs show.
+    #[default]
+    #[serde(rename = "claude-code")]
+    ClaudeCode,
+    /// The static prefix only; the conversation is billed in full.
+    #[serde(rename = "agent-runtime")]
+    AgentRuntime,
+    /// The static prefix for an hour, the tail for five minutes.
+    #[serde(rename = "static+tail")]
+    StaticAndTail,
+    /// No caching.
+    #[serde(rename = "none")]
+    None,
+}
+
+impl Layout {
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::AgentRuntime => "agent-runtime",
+            Self::StaticAndTail => "static+tail",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Whether the previous answer counts as cached at a human turn (policies.md F5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HiddenForks {
+    /// Yes; its size as measured where the bill shows it, else estimated.
+    #[default]
+    On,
+    /// Yes; its size always estimated, which is what a prediction can know.
+    Estimated,
+    /// No.
+    Off,
+}
+
+/// `on` or `off`; `true` and `false` are understood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    #[default]
+    Off,
+}
+
+impl Switch {
+    /// Whether it is on.
+    pub fn is_on(self) -> bool {
+        self == Self::On
+    }
+}
+
+impl Serialize for Switch {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(if self.is_on() { "on" } else { "off" })
+    }
+}
+
+impl<'de> Deserialize<'de> for Switch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(SwitchVisitor)
+    }
+}
+
+struct SwitchVisitor;
+
+impl Visitor<'_> for SwitchVisitor {
+    type Value = Switch;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("on or off")
+    }
+
+    fn visit_bool<E: de::Error>(self, on: bool) -> std::result::Result<Switch, E> {
+        Ok(if on { Switch::On } else { Switch::Off })
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<Switch, E> {
+        match text {
+            "on" => Ok(Switch::On),
+            "off" => Ok(Switch::Off),
+            _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+        }
+    }
+}
+
+/// Below how many tokens nothing is cached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MinCacheable {
+    /// What the sheet says of the model.
+    #[default]
+    Table,
+    /// The same for all.
+    Tokens(u64),
+}
+
+impl Serialize for MinCacheable {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Table => serializer.serialize_str("table"),
+            Self::Tokens(tokens) => serializer.serialize_u64(*tokens),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MinCacheable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(MinCacheableVisitor)
+    }
+}
+
+struct MinCacheableVisitor;
+
+impl Visitor<'_> for MinCacheableVisitor {
+    type Value = MinCacheable;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"table\" or a number of tokens")
+    }
+
+    fn visit_i64<E: de::Error>(self, tokens: i64) -> std::result::Result<MinCacheable, E> {
+        u64::try_from(tokens).map(MinCacheable::Tokens).map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, tokens: u64) -> std::result::Result<MinCacheable, E> {
+        Ok(MinCacheable::Tokens(tokens))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<MinCacheable, E> {
+        if text == "table" { Ok(MinCacheable::Table) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
+    }
+}
+
+/// What can be set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knobs {
+    /// What decides the lifetime of writes.
+    pub ttl: Ttl,
+    /// Seconds past its lifetime that a prefix still counts as live: requests start before the log says so.
+    pub slack_s: u32,
+    /// Below how many tokens nothing is cached.
+    pub min_cacheable: MinCacheable,
+    /// Where breakpoints stand.
+    pub layout: Layout,
+    /// How many blocks behind a breakpoint an older one is still found; 0 is any number.
+    pub lookback_blocks: u32,
+    /// Requests that the log does not show.
+    pub hidden_forks: HiddenForks,
+    /// Whether prefixes are lost as often as they were so far where the log gives no reason: as a share of each.
+    pub unforeseen: Switch,
+    /// Idle seconds between two reads that only keep the prefix alive; 0 is never.
+    pub keepalive_s: u32,
+    /// Idle seconds after which that stops.
+    pub keepalive_max_s: u32,
+    /// Whether sessions share static prefixes.
+    pub cross_session: Switch,
+    /// Whether the system prompt is sent a second time, uncached (layout `agent-runtime` only).
+    pub double_system: Switch,
+    /// Reports on request.
+    pub report: ReportKnobs,
+}
+
+/// Reports on request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportKnobs {
+    /// Writes to workspace files and what they would have cost if each had voided the prefix.
+    pub workspace: Switch,
+}
+
+/// Least time between two reads, and the longest for which a cache is kept alive (a day).
+const KEEPALIVE_S_MIN: u32 = 10;
+const KEEPALIVE_MAX_S_MAX: u32 = 86_400;
+
+impl Knobs {
+    /// Rejects values that make no sense.
+    ///
+    /// # Errors
+    /// Names the knob.
+    pub fn check(&self) -> Result<()> {
+        if self.keepalive_s > 0 && self.keepalive_max_s < self.keepalive_s {
+            let message = format!(
+                "keepalive_max_s = {} is less than keepalive_s = {}: nothing would be kept alive",
+                self.keepalive_max_s, self.keepalive_s
+            );
+            return Err(Error::usage(message).hint("set keepalive_s=0 to switch it off"));
+        }
+        // Reads of an idle time are taken one by one, and a day of idleness is nobody's cache.
+        if self.keepalive_s > 0 && (self.keepalive_s < KEEPALIVE_S_MIN || self.keepalive_max_s > KEEPALIVE_MAX_S_MAX) {
+            let message =
+                format!("keepalive_s = {}, keepalive_max_s = {}: out of range", self.keepalive_s, self.keepalive_max_s);
+            return Err(Error::usage(message)
+                .hint(format!("at least {KEEPALIVE_S_MIN} s between reads, for at most {KEEPALIVE_MAX_S_MAX} s")));
+        }
+        if self.double_system.is_on() && self.layout != Layout::AgentRuntime {
+            let message = format!("double_system belongs to layout=agent-runtime, not to {}", self.layout.key());
+            return Err(Error::usage(message).hint("set layout=agent-runtime as well"));
+        }
+        Ok(())
+    }
+}
+
+/// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: knobs with their defaults, and constants.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Oracle {
+    /// What can be set.
+    pub knobs: Knobs,
+    /// Constants of the simulation.
+    pub cache: Constants,
+    /// Tokens below which a model caches nothing.
+    pub min_cacheable: MinCacheableTable,
+}
+
+/// Constants of the simulation.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constants {
+    /// Lifetime of writes whose usage does not say it.
+    pub class_unknown: Class,
+    /// Tokens by which a context must shrink within a turn to be taken for a clearing that is not logged.
+    pub clearing_tokens_min: u64,
+    /// As if so many requests more had been seen at which no prefix was lost for no reason.
+    pub unforeseen_weight: UnforeseenWeight,
+    /// Tokens of the system prompt alone, for `double_system`.
+    pub system_tokens: u64,
+}
+
+/// Requests that count as seen without a loss, by where they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnforeseenWeight {
+    /// Where something but results of tools came in.
+    pub turn: u64,
+    /// Within turns.
+    pub tools: u64,
+}
+
+/// Tokens below which a model caches nothing.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MinCacheableTable {
+    /// Of models that are not listed.
+    pub unknown: u64,
+    /// By model, in the spelling of [`model_id::normalise`].
+    pub models: BTreeMap<String, u64>,
+}
+
+impl Oracle {
+    /// Reads the sheet; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| {
+            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
+        })
+    }
+
+    /// The same constants with other knobs.
+    #[must_use]
+    pub fn with(&self, knobs: Knobs) -> Self {
+        Self { knobs, ..self.clone() }
+    }
+
+    /// Tokens below which a model caches nothing.
+    pub fn min_cacheable(&self, model: &str) -> u64 {
+        match self.knobs.min_cacheable {
+            MinCacheable::Tokens(tokens) => tokens,
+            MinCacheable::Table => self.listed_minimum(model).unwrap_or(self.min_cacheable.unknown),
+        }
+    }
+
+    /// What the sheet says of a model, if it is listed.
+    pub fn listed_minimum(&self, model: &str) -> Option<u64> {
+        let models = &self.min_cacheable.models;
+        models.get(model).or_else(|| models.get(&model_id::normalise(model))).copied()
+    }
+}

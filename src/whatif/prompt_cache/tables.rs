@@ -1,0 +1,328 @@
+//! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why prefixes were lost.
+
+use crate::report::numbers::{counted, percent, signed, thousands};
+use crate::report::table::Table;
+use crate::whatif::calibration::outcome::Calibration;
+use crate::whatif::calibration::tables as calibration;
+use crate::whatif::prompt_cache::outcome::{AgainstBill, Count, IdleReads, PromptCache, Verdict};
+use crate::whatif::sim::cost::{Cost, Total};
+
+/// What the figures rest on, and in which direction they err.
+const NOTES: [&str; 3] = [
+    "requests that Claude Code does not log (most forks that share the prefix, most summarisers) are on nobody's bill here; \
+     those that it logs as agents (acompact, aprompt_suggestion) are subagents on the bill; the fork that caches an answer before a person writes is assumed, with its measured size where the bill shows it",
+    "the start of a request is not logged: the last record before its answer stands for it, which is late, so a little more \
+     counts as expired; 15 s of slack make up for it",
+    "variants are held against the simulated log, not against the bill; a difference within the simulation's own error (or \
+     3 %) is called no clear winner",
+];
+
+/// What the figures rest on; `with_output`: whether answers count.
+pub fn notes(with_output: bool) -> Vec<String> {
+    let left_out = (!with_output).then_some("output is left out: logs report it too low");
+    NOTES.into_iter().chain(left_out).map(str::to_owned).collect()
+}
+
+/// The first line, if nothing was set: what caching is worth, and whether another lifetime would be better.
+pub fn headline(found: &PromptCache) -> String {
+    let saved = -found.uncached.cost.change_to(&found.billed.cost).unwrap_or_default();
+    let whole = whole(found);
+    let cheaper = found.arms.iter().filter(|arm| arm.verdict == Verdict::Cheaper && !arm.name.starts_with("layout"));
+    let best = cheaper.min_by_key(|arm| arm.total.cost.units).map_or_else(
+        || "no other lifetime is clearly cheaper".to_owned(),
+        |arm| {
+            let change = arm.against.change_to(&arm.total.cost).unwrap_or_default();
+            format!("{} would have cost {} less", arm.name, percent(-change))
+        },
+    );
+    if saved < 0.0 {
+        return format!("caching made {whole} {} dearer than no cache would; {best}", percent(-saved));
+    }
+    format!("caching took {} off the cost of {whole}; {best}", percent(saved))
+}
+
+/// What the costs are of.
+fn whole(found: &PromptCache) -> &'static str {
+    if found.billed.spent.output > 0 { "input and answers" } else { "the input" }
+}
+
+/// What was found, in sentences.
+pub fn summary(found: &PromptCache) -> Vec<String> {
+    let billed = &found.billed.spent;
+    let uncached = &found.uncached.cost;
+    let ratio = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
+    let mut lines = vec![format!(
+        "billed: {} read, {} written for 5 minutes, {} for an hour, {} uncached: {} of all input was read from the cache",
+        thousands(billed.read),
+        thousands(billed.write_5m),
+        thousands(billed.write_1h),
+        thousands(billed.uncached),
+        ratio(billed.read, billed.prompt())
+    )];
+    if let Some(change) = uncached.change_to(&found.billed.cost) {
+        lines.push(format!(
+            "with the cache {} cost {} {} than without ({} instead of {})",
+            whole(found),
+            percent(change.abs()),
+            if change > 0.0 { "more" } else { "less" },
+            tokens(&found.billed.cost),
+            tokens(uncached)
+        ));
+    }
+    if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
+        lines.push(format!(
+            "the dearest cause of lost prefixes is {}: {}, {} tokens written again or billed in full, {} more than reading them",
+            cause.word(),
+            counted(sum.events, "break"),
+            thousands(sum.tokens_again),
+            cost(&sum.cost_lost)
+        ));
+    }
+    if let Some(change) = found.best_per_session.against.change_to(&found.best_per_session.cost) {
+        let sessions = found.best_per_session.sessions.iter().map(|(name, count)| format!("{name} in {count}"));
+        lines.push(format!(
+            "each session under its own best lifetime would cost {} less than all of them as they were: {}",
+            percent(-change),
+            sessions.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    if found.without_usage > 0 {
+        lines.push(format!("{} without usage are not priced", counted(found.without_usage, "request")));
+    }
+    lines
+}
+
+/// All tables with their titles.
+pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Table)> {
+    let mut tables = vec![
+        ("other lifetimes, layouts and idle reads, against the simulated log".to_owned(), arms(found)),
+        ("idle reads that one write is worth".to_owned(), idle_reads(&found.idle_reads)),
+        ("why prefixes were lost, by the bill".to_owned(), causes(found)),
+        ("the simulation against the bill, request by request".to_owned(), accuracy(found)),
+        ("other models of the same cache".to_owned(), models(found)),
+        (
+            "bytes and characters per token on these logs, by model".to_owned(),
+            calibration::families(&calibration.families),
+        ),
+        (
+            "how far estimates are from measured growth, increment by increment".to_owned(),
+            calibration::drift(&calibration.drift),
+        ),
+    ];
+    if let Some(workspace) = &found.workspace {
+        let mut table = Table::new(&["writes to workspace files", "#"]);
+        let rows = [
+            ("sessions with one", workspace.sessions),
+            ("roots with one", workspace.roots),
+            ("writes to Markdown files", workspace.writes),
+            ("of these, instructions of the client", workspace.instruction_writes),
+            ("invalidations (writes close together count once)", workspace.invalidations),
+            ("with a request after them", workspace.followed_by_break.n),
+            ("of these, requests that lost the cache", workspace.followed_by_break.k),
+        ];
+        for (name, value) in rows {
+            table.row([name.to_owned(), thousands(value)]);
+        }
+        table.row(["at risk, had each one voided the prefix".into(), cost(&workspace.cost_at_risk)]);
+        tables.push(("the workspace bundle of an agent runtime".to_owned(), table));
+    }
+    tables
+}
+
+/// How figures come about, with the user's numbers.
+pub fn formulas(found: &PromptCache) -> Vec<String> {
+    let spent = &found.billed.spent;
+    let against = &found.against_bill;
+    let mut formulas = vec![
+        format!(
+            "context = uncached + written + read: {} + {} + {} = {} tokens over {}",
+            thousands(spent.uncached),
+            thousands(spent.write()),
+            thousands(spent.read),
+            thousands(spent.prompt()),
+            counted(found.billed.requests, "request")
+        ),
+        format!(
+            "hit ratio = read / (read + written + uncached) = {} / {}",
+            thousands(spent.read),
+            thousands(spent.prompt())
+        ),
+        "input-equivalent tokens = money / input price of the model; at the usual ratios uncached + 0.1 · read + 1.25 · 5-minute \
+         writes + 2 · 1-hour writes"
+            .to_owned(),
+        format!(
+            "error of reads = Σ |simulated − billed| / Σ billed = {} / {}",
+            thousands(against.read_error),
+            thousands(against.read_billed)
+        ),
+        format!(
+            "bias = (Σ simulated − Σ billed) / Σ billed = ({} − {}) / {}",
+            thousands(against.read_simulated),
+            thousands(against.read_billed),
+            thousands(against.read_billed)
+        ),
+        format!(
+            "threshold model: R / C = {} / {}; an hour is cheaper above (2 − 1.25) / (2 − 0.1) = 0.3947 at the usual ratios",
+            thousands(found.threshold.recoverable),
+            thousands(found.threshold.written)
+        ),
+    ];
+    formulas.extend(found.idle_reads.iter().map(|even| {
+        let (write, read) = (even.write_nano_usd, even.read_nano_usd);
+        format!(
+            "idle reads that one write is worth = (write − read) / read: {} for {} ({} − {}) / {} = {:.1}, in nano-dollars per token",
+            even.model,
+            even.lifetime,
+            thousands(write),
+            thousands(read),
+            thousands(read),
+            write.saturating_sub(read) as f64 / read.max(1) as f64
+        )
+    }));
+    formulas
+}
+
+/// Break-even of keep-alive by model and lifetime.
+fn idle_reads(rows: &[IdleReads]) -> Table {
+    let mut table = Table::new(&["model", "lifetime", "#reads", "keep a prefix alive for"]);
+    for even in rows {
+        let bridged = |(every_s, idle_s): (&u32, &Option<u64>)| {
+            let every = thousands(u64::from(*every_s));
+            idle_s.map_or_else(|| format!("gone within {every} s"), |idle_s| format!("{} at {every} s", idle(idle_s)))
+        };
+        let kept: Vec<String> = even.idle_s.iter().map(bridged).collect();
+        table.row([even.model.clone(), even.lifetime.to_owned(), thousands(even.reads), kept.join("; ")]);
+    }
+    table
+}
+
+/// "54 min", from two hours on "17 h 25 min"; seconds are dropped.
+fn idle(seconds: u64) -> String {
+    match seconds / 60 {
+        minutes @ 0..120 => format!("{minutes} min"),
+        minutes => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+fn arms(found: &PromptCache) -> Table {
+    let mut table = Table::new(&[
+        "variant",
+        "#read, M",
+        "#written, M",
+        "#cost, M",
+        "#change",
+        "#dollars",
+        "#better in",
+        "#worse in",
+        "verdict",
+    ]);
+    let base = &found.baseline;
+    table.row(row("as it was (simulated)", base, &base.cost, None));
+    for arm in &found.arms {
+        let counts = (arm.sessions_better, arm.sessions_worse, arm.verdict);
+        table.row(row(&arm.name, &arm.total, &arm.against, Some(counts)));
+    }
+    table
+}
+
+fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, Verdict)>) -> Vec<String> {
+    let change = base.change_to(&total.cost);
+    let dollars = total.cost.usd().zip(base.usd()).map_or_else(none, |(after, before)| signed(after - before, 2));
+    let session =
+        |of: fn(&(u64, u64, Verdict)) -> u64| counts.as_ref().map_or_else(none, |counts| thousands(of(counts)));
+    vec![
+        name.to_owned(),
+        millions(total.spent.read as f64),
+        millions(total.spent.write() as f64),
+        millions(total.cost.iet()),
+        change.map_or_else(none, |change| format!("{} %", signed(100.0 * change, 1))),
+        dollars,
+        session(|counts| counts.0),
+        session(|counts| counts.1),
+        counts.map_or_else(none, |counts| counts.2.words().to_owned()),
+    ]
+}
+
+fn causes(found: &PromptCache) -> Table {
+    let mut table = Table::new(&["cause", "#breaks", "#tokens lost", "#paid again", "#cost of that", "#dollars"]);
+    let mut rows: Vec<_> = found.causes.iter().filter(|(_, sum)| sum.events > 0).collect();
+    rows.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.tokens_lost), **cause));
+    for (cause, sum) in rows {
+        table.row([
+            cause.word().to_owned(),
+            thousands(sum.events),
+            thousands(sum.tokens_lost),
+            thousands(sum.tokens_again),
+            thousands(sum.cost_lost.iet().round() as u64),
+            sum.cost_lost.usd().map_or_else(none, |usd| format!("{usd:.2}")),
+        ]);
+    }
+    table
+}
+
+fn accuracy(found: &PromptCache) -> Table {
+    let bars = &found.bars;
+    let bar = |sign: &str, value: f64| format!("{sign} {value} %");
+    let mut table = Table::new(&["figure", "bar", "#all chains", "#main threads", "#held out"]);
+    let sides = [&found.against_bill, &found.against_bill_main, &found.against_bill_held_out];
+    let mut add = |name: &str, bar: String, figure: &dyn Fn(&AgainstBill) -> String| {
+        table.row([name.to_owned(), bar].into_iter().chain(sides.iter().map(|side| figure(side))));
+    };
+    let of = |count: Count| {
+        if count.n == 0 { none() } else { format!("{} of {}", percent(count.value()), thousands(count.n)) }
+    };
+    let precise = |share: f64| format!("{} %", signed(100.0 * share, 2));
+    add("requests", String::new(), &|side| thousands(side.requests));
+    add("error of reads", bar("≤", bars.read_error), &|side| format!("{:.2} %", 100.0 * side.wape()));
+    add("warm tool turns exact", bar("≥", bars.warm_exact), &|side| of(side.warm_tool_turns));
+    add("misses that read what the request before had read", String::new(), &|side| thousands(side.late_writes));
+    add("bias of reads", bar("±", bars.bias), &|side| precise(side.bias()));
+    add("cost", bar("±", bars.cost), &|side| precise(side.cost_error()));
+    add("human turns exact or within 2 %", bar("≥", bars.human_close), &|side| of(side.human_turns_close));
+    let slack = [none(), none(), format!("fitted: {} s", found.slack_s_fitted)];
+    table.row(["slack of lifetimes".to_owned(), String::new()].into_iter().chain(slack));
+    table
+}
+
+fn models(found: &PromptCache) -> Table {
+    let mut table = Table::new(&["model", "#figure"]);
+    let threshold = &found.threshold;
+    table.row(["threshold model: as billed, writes and reads".into(), cost(&threshold.actual)]);
+    table.row(["threshold model: all for 5 minutes".into(), cost(&threshold.five_minutes)]);
+    table.row(["threshold model: all for an hour".into(), cost(&threshold.hour)]);
+    let hot = &found.hot_cache;
+    let multiplier = |value: u64| format!("{:.5}", value as f64 / 100_000.0);
+    table.row(["router: effective price of input, by its rule".into(), multiplier(hot.multiplier)]);
+    table.row(["router: the same as billed".into(), multiplier(hot.multiplier_measured)]);
+    table.row([
+        "router: hot requests that read from the cache".into(),
+        format!("{} of {}", thousands(hot.hot.k), thousands(hot.hot.n)),
+    ]);
+    table.row([
+        "router: cold by its rule, yet read".into(),
+        format!("{} of {}", thousands(hot.cold_but_warm.k), thousands(hot.cold_but_warm.n)),
+    ]);
+    table
+}
+
+/// Millions of tokens.
+fn millions(tokens: f64) -> String {
+    format!("{:.1}", tokens / 1e6)
+}
+
+/// Dollars of what has a price, with what has none.
+fn cost(cost: &Cost) -> String {
+    let besides = match cost.unpriced_tokens {
+        0 => String::new(),
+        unpriced => format!(" besides {} without a price", counted(unpriced, "token")),
+    };
+    cost.usd().map_or_else(|| tokens(cost), |usd| format!("${usd:.2}{besides}"))
+}
+
+fn tokens(cost: &Cost) -> String {
+    format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64))
+}
+
+fn none() -> String {
+    "–".to_owned()
+}

@@ -1,0 +1,136 @@
+//! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
+
+pub mod csv;
+mod json;
+mod text;
+pub mod unlogged;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::report::table::Table;
+use crate::whatif::sim::breakage::rows::Breakage;
+use crate::whatif::sim::cell_rows::Cell;
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::distance_rows::Distance;
+use crate::whatif::sim::figures::{Bill, Outcome};
+
+pub use json::json;
+pub use text::{
+    CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, formulas, headline, off_the_bar,
+    sessions, sweep, write,
+};
+
+/// The estimator of sizes that telemetry recorded: there is no usage then.
+pub const TELEMETRY: &str = "telemetry";
+
+/// Everything that a policy says.
+#[derive(Default)]
+pub struct PolicyReport {
+    /// Its name; several joined by `+`.
+    pub policy: String,
+    /// How it was set.
+    pub knobs: Value,
+    /// What it was asked about.
+    pub input: Counted,
+    /// On what its figures rest.
+    pub fidelity: Fidelity,
+    /// What the log was billed.
+    pub billed: Bill,
+    /// How the simulated log compares with that.
+    pub accuracy: Option<Accuracy>,
+    /// Where that is off.
+    pub distance: Option<Distance>,
+    /// Parts of the logs by themselves.
+    pub cells: Vec<Cell>,
+    /// What the policy comes to; none where nothing can be said about tokens.
+    pub outcome: Option<Outcome>,
+    /// What it breaks.
+    pub breakage: Option<Breakage>,
+    /// What writing lost readings to the cache again would cost.
+    pub reread: Cost,
+    /// Cost of the policy over that of the log, less one, where the provider caches nothing.
+    pub uncached_change: Option<f64>,
+    /// Least difference that is called one, as a share.
+    pub winner_min: f64,
+    /// Of a stack: units of input tokens by which it differs from the sum of its parts.
+    pub interaction_units: Option<i128>,
+    /// What only this policy says, in sentences.
+    pub summary: Vec<String>,
+    /// The same as data.
+    pub details: BTreeMap<String, Value>,
+    /// And as tables with their titles.
+    pub tables: Vec<(String, Table)>,
+    /// Formulas with the numbers put in.
+    pub formulas: Vec<String>,
+    /// Where its approximations lean.
+    pub leanings: Vec<String>,
+    /// Records behind the examples of breaks, if asked for.
+    pub shown: Vec<String>,
+    /// The first line, where the policy has a better one than the usual comparison.
+    pub headline: Option<String>,
+    /// What is to be kept in mind.
+    pub notes: Vec<String>,
+    /// Why there are no savings, where there are none to be had.
+    pub withheld: Option<String>,
+}
+
+impl PolicyReport {
+    /// Whether the difference is within what the simulation itself is off, or less than the least that is called one.
+    pub fn is_unsure(&self) -> bool {
+        let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());
+        let error = self.accuracy.map_or(0.0, |accuracy| accuracy.cost_error.abs());
+        change.is_some_and(|change| change.abs() <= error.max(self.winner_min))
+    }
+}
+
+/// What a policy was asked about.
+#[derive(Clone, Default, serde::Serialize)]
+pub struct Counted {
+    /// Log files.
+    pub files: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Requests.
+    pub requests: u64,
+    /// What was left out, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// On what figures rest.
+#[derive(Clone, Default, serde::Serialize)]
+pub struct Fidelity {
+    /// Where sizes of blocks come from.
+    pub estimator: String,
+    /// Share of requests whose increment was measured.
+    pub anchored_share: Option<f64>,
+    /// Where the size of tools and system comes from.
+    pub static_prefix_source: String,
+    /// Where tool definitions come from.
+    pub tool_catalog_source: String,
+    /// Where lifetimes come from.
+    pub ttl_source: String,
+}
+
+/// How well the simulated log foretells what was billed.
+#[derive(Clone, Copy, Default, Debug, serde::Serialize)]
+pub struct Accuracy {
+    /// Sum of absolute errors of the tokens read, over all tokens read.
+    pub wape_read: f64,
+    /// Share of warm tool turns whose read is exact.
+    pub exact_share: f64,
+    /// Sum of the errors over all tokens read; above 0 the simulation reads too much.
+    pub bias: f64,
+    /// Simulated cost over billed cost, less one.
+    pub cost_error: f64,
+    /// Largest distance of the cost from the bill that is no miss, either way.
+    pub cost_bar: f64,
+}
+
+impl Accuracy {
+    /// Whether the cost is further off the bill than it may be.
+    pub fn misses_bar(&self) -> bool {
+        self.cost_error.abs() > self.cost_bar
+    }
+}

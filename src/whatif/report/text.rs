@@ -1,0 +1,546 @@
+//! The report of a policy in words and tables.
+
+use std::io::Write;
+
+use crate::base::error::Result;
+use crate::report::numbers::{counted, percent, signed as figure, thousands};
+use crate::report::table::{Format, Table};
+use crate::whatif::prompt_cache::outcome::{Count, Verdict};
+use crate::whatif::report::PolicyReport;
+use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
+use crate::whatif::sim::cell_rows::Cell;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::distance_rows::{Apart, Distance, Losses};
+use crate::whatif::sim::figures::{Outcome, Sides};
+
+/// Writes the report: first the answer, then what it rests on, then the tables.
+pub fn write(
+    out: &mut dyn Write,
+    report: &PolicyReport,
+    form: Format,
+    explain: bool,
+    width: Option<u16>,
+) -> Result<()> {
+    if let Some(off) = off_the_bar(report) {
+        writeln!(out, "{off}\n")?;
+    }
+    headline(out, report, form)?;
+    let parts = clear_parts(&[report]);
+    if !parts.is_empty() {
+        told_table(out, CLEAR_PARTS, &parts, form, width)?;
+        writeln!(out)?;
+    }
+    if let Some(basis) = basis(report) {
+        writeln!(out, "{}{}", if form == Format::Md { "- " } else { "  " }, form.sentence(&basis))?;
+    }
+    section(out, form, "what it found", &report.summary)?;
+    for (title, table) in &report.tables {
+        told_table(out, title, table, form, width)?;
+    }
+    let misses = report.accuracy.is_some_and(|accuracy| accuracy.misses_bar());
+    if let Some(distance) = report.distance.as_ref().filter(|_| explain || misses) {
+        told_table(out, OFF_THE_BILL, &parts_off(distance), form, width)?;
+    }
+    examples(out, form, report)?;
+    if explain {
+        explained(out, form, report)?;
+    }
+    section(out, form, "to be read beside these figures", &report.notes)?;
+    Ok(())
+}
+
+fn told_table(out: &mut dyn Write, title: &str, table: &Table, form: Format, width: Option<u16>) -> Result<()> {
+    writeln!(out, "\n{title}")?;
+    if form == Format::Md {
+        writeln!(out)?;
+    }
+    table.write(out, form, width)
+}
+
+/// Records behind the examples of breaks, if they were asked for.
+pub fn examples(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+    section(out, form, "examples of breaks", &report.shown)
+}
+
+/// Formulas of a report and where its approximations lean.
+pub fn explained(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
+    section(out, form, "how it is computed", &report.formulas)?;
+    section(out, form, "where approximations lean", &report.leanings)
+}
+
+/// Titles of the tables that every policy may have.
+pub const CLEAR_PARTS: &str = "parts of these logs where it is clear (95 % interval over sessions)";
+const OFF_THE_BILL: &str = "where the simulated log is off the bill, largest first";
+
+/// Causes of the distance from the bill that a table shows.
+const CAUSES_SHOWN: usize = 12;
+
+/// Causes of the distance from the bill that the first line names.
+const CAUSES_NAMED: usize = 3;
+
+/// A warning for the first line, if the simulated log costs more or less than the bill by more than it may.
+pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
+    let accuracy = report.accuracy.filter(|accuracy| accuracy.misses_bar())?;
+    let (error, bar) = (100.0 * accuracy.cost_error, 100.0 * accuracy.cost_bar);
+    let distance = report.distance.iter();
+    let named: Vec<String> = distance
+        .flat_map(|distance| distance.parts.iter().take(CAUSES_NAMED).map(move |part| (part, distance)))
+        .map(|(part, distance)| {
+            let share = 100.0 * part.apart.share_of(&distance.total.cost_billed);
+            format!("{} {} {} ({} %)", part.model, part.versions, part.cause.word(), figure(share, 1))
+        })
+        .collect();
+    let most = if named.is_empty() { String::new() } else { format!("; most of it: {}", named.join(", ")) };
+    Some(format!(
+        "the simulation misses its bar: the simulated log is {} % off the bill (bar ± {bar} %), so a difference of up to {} is no \
+         clear winner{most}",
+        figure(error, 1),
+        percent(accuracy.cost_error.abs())
+    ))
+}
+
+fn parts_off(distance: &Distance) -> Table {
+    let columns = [
+        "model",
+        "versions",
+        "before the request",
+        "#requests",
+        "#differing",
+        "#read, billed",
+        "#simulated",
+        "#of the bill",
+    ];
+    let mut table = Table::new(&columns);
+    let share = |part: &Apart| format!("{} %", figure(100.0 * part.share_of(&distance.total.cost_billed), 2));
+    let row = |name: [String; 3], apart: &Apart| {
+        let counts = [apart.requests, apart.differing, apart.read_billed, apart.read_simulated].map(thousands);
+        name.into_iter().chain(counts).chain([share(apart)]).collect::<Vec<_>>()
+    };
+    let mut rest = Apart::default();
+    for (place, part) in distance.parts.iter().enumerate() {
+        if place < CAUSES_SHOWN {
+            table.row(row([part.model.clone(), part.versions.clone(), part.cause.word().to_owned()], &part.apart));
+        } else {
+            rest.join(&part.apart);
+        }
+    }
+    if rest.requests > 0 {
+        table.row(row(["other".to_owned(), String::new(), String::new()], &rest));
+    }
+    table.row(row(["all".to_owned(), String::new(), String::new()], &distance.total));
+    table
+}
+
+/// Parts of the logs that a report tells of.
+pub(crate) fn told_cells(report: &PolicyReport) -> &[Cell] {
+    if report.withheld.is_some() { &[] } else { &report.cells }
+}
+
+/// Parts of the logs in which one of these policies is clearly cheaper or dearer.
+pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
+    let mut table = Table::new(&[
+        "policy",
+        "by",
+        "part",
+        "#sessions",
+        "#requests",
+        "#cost",
+        "interval",
+        "#off the bill",
+        "verdict",
+    ]);
+    for report in reports {
+        for cell in told_cells(report).iter().filter(|cell| cell.verdict != Verdict::NoClearWinner) {
+            table.row([
+                report.policy.clone(),
+                cell.by.to_owned(),
+                shown(cell),
+                thousands(cell.sessions),
+                thousands(cell.requests),
+                format!("{} %", figure(100.0 * cell.change, 1)),
+                interval(cell),
+                format!("{} %", figure(100.0 * cell.off_bill, 1)),
+                cell.verdict.words().to_owned(),
+            ]);
+        }
+    }
+    table
+}
+
+/// A part by a name that fits into a table: pseudonyms are cut as elsewhere.
+fn shown(cell: &Cell) -> String {
+    if cell.by == "project" { cell.name.chars().take(12).collect() } else { cell.name.clone() }
+}
+
+fn interval(cell: &Cell) -> String {
+    let end = |end: Option<f64>| end.map_or_else(|| "–".to_owned(), |end| figure(100.0 * end, 1));
+    format!("[{}, {}]", end(cell.lower), end(cell.upper))
+}
+
+/// In a line: where the policy is clear, largest first by requests.
+fn where_clear(report: &PolicyReport) -> Vec<String> {
+    let clear = told_cells(report).iter().filter(|cell| cell.verdict != Verdict::NoClearWinner);
+    let line = |cell: &Cell| {
+        let name = match cell.by {
+            "context" => format!("in sessions with contexts of {} tokens", shown(cell)),
+            "model" => format!("with {}", shown(cell)),
+            by => format!("in {by} {}", shown(cell)),
+        };
+        let sessions = counted(cell.sessions, "session");
+        format!("{name} ({sessions}): {} % {}", figure(100.0 * cell.change, 1), interval(cell))
+    };
+    clear.map(line).collect()
+}
+
+fn section(out: &mut dyn Write, form: Format, title: &str, lines: &[String]) -> Result<()> {
+    if !lines.is_empty() {
+        writeln!(out, "\n{title}")?;
+    }
+    for line in lines {
+        writeln!(out, "- {}", form.sentence(line))?;
+    }
+    Ok(())
+}
+
+/// The answer alone: what is saved, paid and broken, and on what it rests.
+pub fn headline(out: &mut dyn Write, report: &PolicyReport, form: Format) -> Result<()> {
+    let bullet = if form == Format::Md { "- " } else { "  " };
+    if form == Format::Md {
+        writeln!(out, "## {}\n", form.sentence(&report.policy))?;
+    }
+    writeln!(out, "{}", form.sentence(&first_line(report)))?;
+    if form == Format::Md {
+        writeln!(out)?;
+    }
+    for line in answer(report) {
+        writeln!(out, "{bullet}{}", form.sentence(&line))?;
+    }
+    Ok(())
+}
+
+/// How the comparison comes about, with the numbers of this one.
+pub fn formulas(report: &PolicyReport) -> Vec<String> {
+    let Some(outcome) = &report.outcome else { return Vec::new() };
+    let (log, policy) = (&outcome.total.baseline, &outcome.total.policy);
+    let parts = |bill: &crate::whatif::sim::figures::Bill| {
+        let spent = &bill.spent;
+        format!(
+            "{} uncached, {} read, {} written for 5 minutes, {} for an hour{}: {}",
+            thousands(spent.uncached),
+            thousands(spent.read),
+            thousands(spent.write_5m),
+            thousands(spent.write_1h),
+            if spent.output > 0 { format!(", {} answered", thousands(spent.output)) } else { String::new() },
+            cost(&bill.cost)
+        )
+    };
+    vec![
+        "saved = Σ contexts of the log − Σ contexts of the policy, each request by itself".to_owned(),
+        format!("the log, simulated: {}", parts(log)),
+        format!("the policy, simulated: {}", parts(policy)),
+        format!(
+            "change = policy / log − 1 = {} / {} − 1, in input-equivalent tokens (money / input price of the model)",
+            thousands(policy.cost.iet().round() as u64),
+            thousands(log.cost.iet().round() as u64)
+        ),
+        "read of a request = longest prefix that is still alive and equal; what is behind it is written if it is at least as long as \
+         the model's smallest prefix, else uncached; read + written + uncached = context"
+            .to_owned(),
+    ]
+}
+
+/// On what the figures of reports over the same input rest.
+pub fn basis(report: &PolicyReport) -> Option<String> {
+    report.outcome.is_some().then(|| basis_of(report))
+}
+
+fn first_line(report: &PolicyReport) -> String {
+    let name = &report.policy;
+    if let Some(headline) = &report.headline {
+        return format!("{name}: {headline}");
+    }
+    let Some(outcome) = &report.outcome else {
+        let why = report.withheld.as_deref().unwrap_or("it changes no context");
+        return format!("{name}: no savings are claimed: {why}");
+    };
+    match (report.withheld.as_deref(), outcome.total.change()) {
+        (Some(why), _) => format!("{name}: savings are withheld: {why}"),
+        (None, None) => format!("{name}: the log was billed nothing, so there is nothing to save"),
+        (None, Some(change)) => format!("{name}: {}", verdict(report, outcome, change)),
+    }
+}
+
+fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
+    if outcome.total.policy == outcome.total.baseline {
+        return "changes nothing on these logs".into();
+    }
+    let unsure = report.is_unsure();
+    let size = format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "dearer" });
+    let money = dollars(&outcome.total)
+        .map_or_else(|| " in input-equivalent tokens".to_owned(), |money| format!(" ({money} at API list prices)"));
+    if unsure {
+        format!("no clear winner: {size}{money}, which is within the simulation's own error")
+    } else {
+        format!("{size}{money}")
+    }
+}
+
+/// The difference in dollars, with its sign.
+fn dollars(sides: &Sides) -> Option<String> {
+    let (after, before) = (sides.policy.cost.usd()?, sides.baseline.cost.usd()?);
+    Some(signed_usd(after - before))
+}
+
+fn signed_usd(value: f64) -> String {
+    let text = figure(value, 2);
+    match text.strip_prefix(['−', '+']) {
+        Some(digits) => format!("{}${digits}", &text[..text.len() - digits.len()]),
+        None => format!("${text}"),
+    }
+}
+
+/// What is saved, paid and broken, in that order, and on what it rests.
+fn answer(report: &PolicyReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let changes = |outcome: &&Outcome| outcome.total.policy != outcome.total.baseline;
+    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none()).filter(changes);
+    if let Some(outcome) = told {
+        lines.push(saved(outcome));
+        lines.push(paid(outcome));
+    } else if let Some(outcome) = report.outcome.as_ref().filter(|outcome| outcome.tokens_removed != 0) {
+        lines.push(saved(outcome));
+    }
+    lines.extend(broken(report));
+    if let Some(outcome) = told {
+        let total = &outcome.total;
+        let (policy, log) = (&total.policy.cost, &total.baseline.cost);
+        lines.push(format!("in all: {} instead of {}, simulated", cost(policy), cost(log)));
+        lines.extend(unpriced(outcome));
+        lines.extend(spread(outcome));
+    }
+    lines.extend(where_clear(report));
+    if let Some(change) = report.uncached_change.filter(|_| told.is_some()) {
+        lines.push(format!("where the provider caches nothing: {} %", figure(100.0 * change, 1)));
+    }
+    if let Some(units) = report.interaction_units.filter(|_| told.is_some()) {
+        let tokens = units as f64 / crate::whatif::sim::cost::UNITS_PER_TOKEN as f64;
+        lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));
+    }
+    lines
+}
+
+fn spread(outcome: &Outcome) -> Option<String> {
+    let spread = &outcome.spread;
+    let at = |share: f64| format!("{} %", figure(100.0 * share, 1));
+    (spread.sessions > 0).then(|| {
+        format!(
+            "sessions: median {} (5 % below {}, 5 % above {}); {} of {} would cost more",
+            at(spread.p50),
+            at(spread.p5),
+            at(spread.p95),
+            thousands(spread.worse),
+            thousands(spread.sessions)
+        )
+    })
+}
+
+fn saved(outcome: &Outcome) -> String {
+    let before = outcome.total.baseline.spent.prompt().max(1);
+    let share = outcome.tokens_removed as f64 / before as f64;
+    let removed = outcome.tokens_removed.unsigned_abs().try_into().unwrap_or(u64::MAX);
+    let verb = if outcome.tokens_removed < 0 { "more" } else { "fewer" };
+    format!("saved: {} {verb} tokens in contexts ({} of all sent)", thousands(removed), percent(share.abs()))
+}
+
+fn paid(outcome: &Outcome) -> String {
+    if outcome.extra.is_empty() {
+        let (before, after) = (outcome.total.baseline.spent, outcome.total.policy.spent);
+        let change = |of: fn(&Spent) -> u64, what: &str| {
+            let (before, after) = (of(&before), of(&after));
+            let word = if after < before { "fewer" } else { "more" };
+            (after != before).then(|| format!("{} {word} tokens {what}", thousands(after.abs_diff(before))))
+        };
+        let changes = [change(Spent::write, "written to the cache"), change(|spent| spent.uncached, "paid in full")];
+        let changes: Vec<String> = changes.into_iter().flatten().collect();
+        let rest = if changes.is_empty() { String::new() } else { format!("; {}", changes.join(", ")) };
+        return format!("paid: no calls besides the log's{rest}");
+    }
+    let calls = outcome
+        .extra
+        .iter()
+        .map(|(cause, extra)| format!("{} for {cause} ({})", counted(extra.calls, "call"), cost(&extra.bill.cost)));
+    format!("paid: {}", calls.collect::<Vec<_>>().join(", "))
+}
+
+/// What is missed; nothing about policies that change no context.
+fn broken(report: &PolicyReport) -> Option<String> {
+    let breakage = report.breakage.as_ref()?;
+    if breakage.classes.is_empty() {
+        return Some("broken: nothing was found missing".into());
+    }
+    let one = |class: &ClassCount| {
+        let sure = match class.strength {
+            Strength::Hard => "hard",
+            Strength::Soft => "soft",
+            Strength::Bug => "bug",
+        };
+        let (events, word) = (thousands(class.events), class.class.word());
+        // It must not be added to the other.
+        let of = if class.class.is_part_of_another() { "of these " } else { "" };
+        format!("{of}{events} {word} ({sure}, {:.1} per 1,000 requests)", class.per_1k_requests)
+    };
+    let classes: Vec<String> = breakage.classes.iter().map(one).collect();
+    let again = match breakage.reread_tokens {
+        0 => String::new(),
+        tokens => {
+            let money = report.reread.usd().filter(|&usd| usd >= 0.005).map(|usd| format!(" (${usd:.2} to write)"));
+            format!("; reading again would bring {} tokens{}", thousands(tokens), money.unwrap_or_default())
+        }
+    };
+    Some(format!("broken: {}{again}", classes.join(", ")))
+}
+
+fn basis_of(report: &PolicyReport) -> String {
+    let fidelity = &report.fidelity;
+    let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
+    let error = report.accuracy.map(|accuracy| {
+        format!(
+            "; the simulated log is {} % off the bill (reads: error {:.2} %, bias {} %)",
+            figure(100.0 * accuracy.cost_error, 1),
+            100.0 * accuracy.wape_read,
+            figure(100.0 * accuracy.bias, 2)
+        )
+    });
+    let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses)).unwrap_or_default();
+    format!(
+        "basis: replayed over {}; sizes {}{}{}{lost}",
+        counted(report.input.requests, "request"),
+        fidelity.estimator,
+        sizes.unwrap_or_default(),
+        error.unwrap_or_default()
+    )
+}
+
+/// At which rates prefixes were lost for no reason that the log has.
+fn lost(losses: &[Losses]) -> Option<String> {
+    let rate = |losses: &Losses| {
+        let place = if losses.place == "turn" { "where somebody wrote" } else { "within turns" };
+        let Count { n, k } = losses.count;
+        let share = percent(losses.count.value());
+        format!(
+            "{} of {} {place} ({share} [{:.1}, {:.1}])",
+            thousands(k),
+            thousands(n),
+            100.0 * losses.lower,
+            100.0 * losses.upper
+        )
+    };
+    let rates: Vec<String> = losses.iter().map(rate).collect();
+    (!rates.is_empty()).then(|| format!("; prefixes lost for no reason in the log: {}", rates.join(", ")))
+}
+
+fn in_tokens(cost: &Cost) -> String {
+    format!("{} input-equivalent tokens", thousands(cost.iet().round() as u64))
+}
+
+fn cost(cost: &Cost) -> String {
+    let tokens = in_tokens(cost);
+    let is = if cost.unpriced_tokens == 0 { "=" } else { "of" };
+    cost.usd().map_or(tokens.clone(), |usd| format!("${usd:.2} {is} {tokens}"))
+}
+
+fn signed(value: f64) -> String {
+    format!("{}{}", if value < 0.0 { "−" } else { "+" }, thousands(value.abs().round() as u64))
+}
+
+/// All policies side by side, cheapest first; those that claim nothing last.
+pub fn comparison(reports: &[PolicyReport]) -> Table {
+    let mut table = Table::new(&["policy", "#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"]);
+    for report in by_cost(reports) {
+        table.row(row(report));
+    }
+    table
+}
+
+/// What dollars leave out.
+pub fn unpriced(outcome: &Outcome) -> Option<String> {
+    let one = |(model, sides): (&str, &Sides)| {
+        let requests = counted(sides.unpriced_requests, "request");
+        format!("{} of {requests} to {model}", counted(sides.unpriced_tokens(), "token"))
+    };
+    let models: Vec<String> = outcome.unpriced().map(one).collect();
+    (!models.is_empty())
+        .then(|| format!("without a price, and in no dollars or per cent of them: {}", models.join(", ")))
+}
+
+/// Cheapest first; those that claim nothing last.
+pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
+    let mut rows: Vec<&PolicyReport> = reports.iter().collect();
+    let change = |report: &PolicyReport| report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total.change();
+    rows.sort_by(|a, b| {
+        let (one, other) = (change(a), change(b));
+        let order = one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY));
+        order.then_with(|| a.policy.cmp(&b.policy))
+    });
+    rows
+}
+
+pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
+    let change = report.outcome.as_ref().and_then(|outcome| outcome.total.change());
+    match change.filter(|_| report.withheld.is_none()) {
+        None => "withheld",
+        Some(0.0) => "no change",
+        Some(_) if report.is_unsure() => "no clear winner",
+        Some(change) if change < 0.0 => "cheaper",
+        Some(_) => "dearer",
+    }
+}
+
+fn row(report: &PolicyReport) -> Vec<String> {
+    let none = || "–".to_owned();
+    let events =
+        |strength| report.breakage.as_ref().map_or_else(none, |breakage| thousands(breakage.events_of(strength)));
+    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none());
+    let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
+    vec![
+        report.policy.clone(),
+        cell(|outcome| Some(figure((-outcome.tokens_removed) as f64 / 1e6, 1))),
+        cell(|outcome| Some(thousands(outcome.extra.values().map(|extra| extra.calls).sum()))),
+        cell(|outcome| outcome.total.change().map(|change| format!("{} %", figure(100.0 * change, 1)))),
+        cell(|outcome| dollars(&outcome.total)),
+        events(Strength::Hard),
+        events(Strength::Soft),
+        verdict_word(report).to_owned(),
+    ]
+}
+
+/// One row per cell of a sweep: the values that were set, then what came of them.
+pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
+    let figures = ["#tokens, M", "#calls", "#cost", "#dollars", "#hard", "#soft", "verdict"];
+    let columns: Vec<&str> = keys.iter().map(String::as_str).chain(figures).collect();
+    let mut table = Table::new(&columns);
+    for (values, report) in cells {
+        table.row(values.iter().cloned().chain(row(report).into_iter().skip(1)));
+    }
+    table
+}
+
+/// One row per session.
+pub fn sessions(report: &PolicyReport) -> Table {
+    let mut table = Table::new(&["session", "#requests", "#baseline", "#policy", "#cost%", "#dollars"]);
+    let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
+    // What is withheld is no zero.
+    let (told, none) = (report.withheld.is_none().then_some(()), || "–".to_owned());
+    for (session, sides) in by.into_iter().flatten() {
+        let tokens = |cost: &Cost| thousands(cost.iet().round() as u64);
+        table.row([
+            session.chars().take(12).collect(),
+            thousands(sides.requests),
+            tokens(&sides.baseline.cost),
+            told.map_or_else(none, |()| tokens(&sides.policy.cost)),
+            told.and_then(|()| sides.change()).map_or_else(none, |change| figure(100.0 * change, 1)),
+            told.and_then(|()| dollars(sides)).unwrap_or_else(none),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,142 @@
+//! The bill of the log, and how far a simulated run is from it.
+
+use crate::logs::timeline::requests::{Marks, Request, Timeline};
+use crate::whatif::prompt_cache::causes;
+use crate::whatif::prompt_cache::outcome::{AgainstBill, Prediction};
+use crate::whatif::prompt_cache::params::{Class, HiddenForks, Knobs, Switch};
+use crate::whatif::sim::cost::{Cost, Spent, Total};
+use crate::whatif::sim::drive::{Ground, Priced, Run};
+
+/// How a request was billed (no output); `unknown` is the lifetime of writes whose usage does not say it.
+pub fn spent(request: &Request, unknown: Class) -> Spent {
+    let usage = &request.usage;
+    let (mut write_5m, mut write_1h) = (usage.cache_creation_5m, usage.cache_creation_1h);
+    let rest = usage.cache_creation.saturating_sub(write_5m + write_1h);
+    match unknown {
+        Class::FiveMinutes => write_5m += rest,
+        Class::Hour => write_1h += rest,
+    }
+    Spent { read: usage.cache_read, write_5m, write_1h, uncached: usage.input, output: 0 }
+}
+
+/// The bill of all requests.
+pub fn total(ground: &Ground<'_>) -> Total {
+    billed(ground).map(|(_, spent, cost)| Total { requests: 1, spent, cost }).sum()
+}
+
+/// The bill of all requests, and what the same input would have been billed if nothing were cached; both in the money of
+/// what has a price both ways.
+pub fn with_and_without_cache(ground: &Ground<'_>) -> (Total, Total) {
+    let (mut with, mut without) = (Total::default(), Total::default());
+    for (request, spent, cost) in billed(ground) {
+        let plain = Spent { uncached: request.context(), output: spent.output, ..Spent::default() };
+        let plain_cost = ground.tariff.cost(request.model, request.start, &plain);
+        let is_priced = cost.unpriced_tokens + plain_cost.unpriced_tokens == 0;
+        let told = |cost: Cost, spent: &Spent| if is_priced { cost } else { cost.unpriced(spent) };
+        with.add(1, spent, told(cost, &spent));
+        without.add(1, plain, told(plain_cost, &plain));
+    }
+    (with, without)
+}
+
+/// Every request with usage, as billed.
+fn billed<'g>(ground: &'g Ground<'_>) -> impl Iterator<Item = (&'g Request, Spent, Cost)> {
+    ground.timeline.requests.iter().filter(|request| request.context() > 0).map(|request| {
+        let spent = Spent { output: ground.answer(request), ..spent(request, ground.oracle.cache.class_unknown) };
+        (request, spent, ground.tariff.cost(request.model, request.start, &spent))
+    })
+}
+
+/// Holds a run against the bill (no output), over the requests that `counts` picks: its reads one by one, its cost as it is to
+/// be expected.
+pub fn compare(ground: &Ground<'_>, run: &Blind, counts: impl Fn(&Request) -> bool) -> AgainstBill {
+    let mut found = AgainstBill::default();
+    for ((pair, priced), expected) in paired(ground.timeline, &run.reads).zip(&run.cost.requests) {
+        let (before, request) = pair;
+        if !counts(request) {
+            continue;
+        }
+        let billed = spent(request, ground.oracle.cache.class_unknown);
+        found.requests += 1;
+        found.read_billed += billed.read;
+        found.read_simulated += priced.spent.read;
+        found.read_error += billed.read.abs_diff(priced.spent.read);
+        found.cost_billed += ground.tariff.cost(request.model, request.start, &billed);
+        found.cost_simulated +=
+            ground.tariff.cost(request.model, request.start, &Spent { output: 0, ..expected.spent });
+        let Some(before) = before else { continue };
+        let exact = billed.read == priced.spent.read;
+        if request.marks.has(Marks::HUMAN) {
+            found.human_turns_exact.add(exact);
+            let off = billed.read.abs_diff(priced.spent.read);
+            found.human_turns_close.add(off * CLOSE <= request.context());
+        } else if is_warm(ground, before, priced.request) {
+            found.warm_tool_turns.add(exact);
+            let late = before.usage.cache_creation > 0 && billed.read == before.usage.cache_read;
+            found.late_writes += u64::from(!exact && late);
+        }
+    }
+    found
+}
+
+/// The log as simulated by what can be known before each bill.
+pub struct Blind {
+    /// As foretold, request by request.
+    pub reads: Run,
+    /// With what is lost for no reason at the rate at which it was so far.
+    pub cost: Run,
+}
+
+impl Blind {
+    /// Simulates it; the knobs of the ground hold for all but that.
+    pub fn new(ground: &Ground<'_>) -> Self {
+        let under = |unforeseen: Switch| {
+            let knobs = Knobs { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.knobs };
+            ground.under(&ground.oracle.with(knobs)).baseline()
+        };
+        let (reads, cost) = rayon::join(|| under(Switch::Off), || under(Switch::On));
+        Self { reads, cost }
+    }
+}
+
+/// A read is close if the context is at least so many times what it is off (2 %, policies.md 2.3).
+const CLOSE: u64 = 50;
+
+/// Whether nothing is known that could have broken the prefix.
+fn is_warm(ground: &Ground<'_>, before: &Request, index: u32) -> bool {
+    let request = &ground.timeline.requests[index as usize];
+    let known = [Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::MODEL_CHANGE];
+    let alive = ground.priors[index as usize].idle <= Class::FiveMinutes.millis();
+    alive && before.model == request.model && !known.iter().any(|&mark| request.marks.has(mark))
+}
+
+/// Requests of a run, each with the one before in its chain.
+fn paired<'t>(
+    timeline: &'t Timeline,
+    run: &'t Run,
+) -> impl Iterator<Item = ((Option<&'t Request>, &'t Request), &'t Priced)> {
+    let mut before: Option<&Request> = None;
+    run.requests.iter().map(move |priced| {
+        let request = &timeline.requests[priced.request as usize];
+        let last = before.replace(request).filter(|last| last.chain == request.chain);
+        ((last, request), priced)
+    })
+}
+
+/// Request by request.
+pub fn predictions(ground: &Ground<'_>, run: &Run) -> Vec<Prediction> {
+    let predict = |((before, request), priced): ((Option<&Request>, &Request), &Priced)| {
+        let cause = before.and_then(|before| causes::of(ground, before, priced.request));
+        Prediction {
+            id: request.id,
+            context: priced.spent.prompt(),
+            shared: priced.shared,
+            read: priced.spent.read,
+            read_billed: request.usage.cache_read,
+            write: priced.spent.write(),
+            write_billed: request.usage.cache_creation,
+            cause,
+        }
+    };
+    paired(ground.timeline, run).map(predict).collect()
+}

@@ -1,0 +1,142 @@
+//! What a request's answer took up from the context of the log and would not have found in the one that was sent.
+//!
+//! A reference breaks where the log's own context shows at least one of its occurrences and the sent one shows none. So
+//! nothing breaks when nothing is removed, and what the model knew from elsewhere is not put down to the policy.
+//! The text of a simulated summary is unknown: it is taken to repeat nothing, so the counts are upper bounds.
+
+use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
+use crate::whatif::sim::breakage::rows::{Break, Class};
+use crate::whatif::sim::view::{Key, Noticed, View};
+
+use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
+use crate::whatif::sim::breakage::kept::Kept;
+use crate::whatif::sim::breakage::sheet::Sheet;
+
+/// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
+pub struct Detectors<'a> {
+    timeline: &'a Timeline,
+    tokens: &'a [u32],
+    files: Files,
+}
+
+impl<'a> Detectors<'a> {
+    /// `tokens` are the sizes of [`Timeline::blocks`], one each.
+    pub fn new(timeline: &'a Timeline, tokens: &'a [u32], sheet: &Sheet) -> Self {
+        Self { timeline, tokens, files: Files::of(timeline, &sheet.tools) }
+    }
+
+    /// Which calls are about which files.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// Appends what the answer to `request` needed of the log's context and the sent one no longer shows.
+    pub fn look(&self, request: u32, logged: &View, sent: &View, breaks: &mut Vec<Break>) {
+        let references = self.references_of(request);
+        let on_files = || calls_of(self.timeline, request).filter(|&call| self.files.access(call) != Access::Other);
+        if references.is_empty() && on_files().next().is_none() || logged.items == sent.items {
+            return;
+        }
+        let contexts = Contexts { logged: Kept::of(logged), sent: Kept::of(sent) };
+        for reference in references {
+            self.look_at_reference(reference, &contexts, breaks);
+        }
+        for call in on_files() {
+            self.look_at_file(request, call, references, &contexts, breaks);
+        }
+    }
+
+    /// A break that a stage noticed itself; words that are no class are the stage's own business.
+    pub fn noticed(&self, request: u32, noticed: &Noticed) -> Option<Break> {
+        Class::of(noticed.class).map(|class| self.broken(class, request, noticed.call))
+    }
+
+    fn references_of(&self, request: u32) -> &'a [Reference] {
+        let all = &self.timeline.references;
+        let start = all.partition_point(|reference| reference.request < request);
+        &all[start..start + all[start..].partition_point(|reference| reference.request == request)]
+    }
+
+    fn look_at_reference(&self, reference: &Reference, contexts: &Contexts, breaks: &mut Vec<Break>) {
+        let class = match reference.kind {
+            ReferenceKind::EditSource => Class::EditSourceLost,
+            ReferenceKind::ReadPath => return, // with its file
+            _ => Class::RefLost,
+        };
+        let sources = self.sources_of(reference);
+        if sources.iter().any(|source| contexts.logged.shows(source))
+            && !sources.iter().any(|source| contexts.sent.shows(source))
+        {
+            let is_upper_bound = reference.cut;
+            breaks.push(Break { is_upper_bound, ..self.broken(class, reference.request, reference.call) });
+        }
+    }
+
+    /// The path of a file stands where the reference says and in every earlier call that names the file.
+    fn look_at_file(
+        &self,
+        request: u32,
+        call: usize,
+        references: &[Reference],
+        contexts: &Contexts,
+        breaks: &mut Vec<Break>,
+    ) {
+        let index = u32::try_from(call).expect("fewer than 2^32 calls");
+        let written = references.iter().filter(|known| known.kind == ReferenceKind::ReadPath && known.call == index);
+        let mut places: Vec<(bool, bool)> = Vec::new();
+        for source in written.clone().flat_map(|reference| self.sources_of(reference)) {
+            places.push((contexts.logged.shows(source), contexts.sent.shows(source)));
+        }
+        let oldest = contexts.logged.first().unwrap_or(NONE);
+        let asked = self.files.before(call).map(|earlier| self.timeline.calls[earlier as usize].asked);
+        for block in asked.take_while(|&block| block >= oldest) {
+            places.push((contexts.logged.chars(block).is_some(), contexts.sent.chars(block).is_some()));
+        }
+        if places.iter().any(|&(logged, _)| logged) && !places.iter().any(|&(_, sent)| sent) {
+            let is_upper_bound = written.into_iter().any(|reference| reference.cut);
+            breaks.push(Break { is_upper_bound, ..self.broken(Class::RereadPredicted, request, index) });
+        }
+    }
+
+    fn sources_of(&self, reference: &Reference) -> &'a [crate::logs::timeline::requests::Occurrence] {
+        &self.timeline.sources[reference.sources.start as usize..reference.sources.end as usize]
+    }
+
+    fn broken(&self, class: Class, request: u32, call: u32) -> Break {
+        let on_file = call != NONE && matches!(class, Class::EditSourceLost | Class::RereadPredicted);
+        let reading = if on_file { self.files.reading(call as usize) } else { NONE };
+        Break {
+            request,
+            call,
+            class,
+            reading,
+            reread_tokens: if reading == NONE { 0 } else { u64::from(self.tokens[reading as usize]) },
+            is_reading: on_file && self.files.access(call as usize) == Access::Read,
+            is_upper_bound: false,
+        }
+    }
+}
+
+struct Contexts {
+    logged: Kept,
+    sent: Kept,
+}
+
+/// Calls of which one half is in the sent context and the other is not, although the log's has both.
+pub fn orphans(timeline: &Timeline, logged: &View, sent: &View) -> Vec<u32> {
+    let (before, after) = (Kept::of(logged), Kept::of(sent));
+    let asked = logged.items.iter().filter_map(|item| match item.key {
+        Key::Block(block) => Some(&timeline.blocks[block as usize]).filter(|block| block.call != NONE),
+        _ => None,
+    });
+    let mut calls: Vec<u32> = asked.map(|block| block.call).collect();
+    calls.sort_unstable();
+    calls.dedup();
+    calls.retain(|&call| {
+        let call = &timeline.calls[call as usize];
+        let halves = [call.asked, call.answered];
+        halves.iter().all(|&half| before.chars(half).is_some())
+            && halves.iter().filter(|&&half| after.chars(half).is_some()).count() == 1
+    });
+    calls
+}

@@ -1,0 +1,239 @@
+//! Where a policy wins or loses: the same comparison by project, by model and by size of context, each with its interval over
+//! sessions, and corrected for having looked at many.
+//!
+//! Requests of one session depend on each other, so whole sessions are drawn (the bootstrap of Efron 1979, percentile
+//! interval, widened for few sessions after Hesterberg 2015: the ends are those of Student's distribution). A part is clear
+//! if its change is beyond what the simulation is off there, in the interval as well as in a test that is held to a false
+//! discovery rate over everything that was looked at.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::base::bootstrap::{Resampling, below};
+use crate::base::error::{Error, Result};
+use crate::base::names::Sym;
+use crate::base::significance::benjamini_hochberg;
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::prompt_cache::outcome::Verdict;
+use crate::whatif::sim::cell_rows::Cell;
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::distance_rows::Apart;
+use crate::whatif::sim::figures::Sides;
+
+/// The sheet `rules/policies/cells.toml`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellRules {
+    /// Borders between sizes of contexts, in tokens.
+    pub context_tokens: Vec<u64>,
+    /// Least sessions of a part.
+    pub sessions_min: u64,
+    /// Share of false discoveries among parts that are called clear, in percent.
+    pub false_discovery_percent: f64,
+    /// How sessions are drawn.
+    pub resampling: Resampling,
+}
+
+impl CellRules {
+    /// Reads the sheet; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit, or borders do not rise.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        let rules: Self = toml_edit::de::from_str(text).map_err(|cause| {
+            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
+        })?;
+        if !rules.context_tokens.is_sorted_by(|a, b| a < b) {
+            return Err(Error::failed(format!("{place}: context_tokens must rise")));
+        }
+        Ok(rules)
+    }
+
+    /// The range that a size falls into; a border belongs to the lower one.
+    fn range_of(&self, tokens: u64) -> String {
+        let place = self.context_tokens.partition_point(|&border| border < tokens);
+        let thousands = |border: u64| format!("{} k", border / 1_000);
+        match (place.checked_sub(1).map(|below| self.context_tokens[below]), self.context_tokens.get(place)) {
+            (None, None) => "any".to_owned(),
+            (None, Some(&most)) => format!("up to {}", thousands(most)),
+            (Some(least), None) => format!("above {}", thousands(least)),
+            (Some(least), Some(&most)) => format!("{} to {}", thousands(least), thousands(most)),
+        }
+    }
+}
+
+/// Both sides of a policy, and the simulated log against the bill.
+#[derive(Clone, Copy, Default)]
+struct Slice {
+    sides: Sides,
+    apart: Apart,
+}
+
+/// The parts of a timeline, each without a correction for the others. Parts that are the whole are left out.
+pub fn cells(
+    timeline: &Timeline,
+    sides: &BTreeMap<(u32, Sym), Sides>,
+    apart: &BTreeMap<(u32, Sym), Apart>,
+    rules: &CellRules,
+    least: f64,
+) -> Vec<Cell> {
+    let mut largest: BTreeMap<u32, u64> = BTreeMap::new();
+    for request in &timeline.requests {
+        let most = largest.entry(timeline.chains[request.chain as usize].session).or_default();
+        *most = request.context().max(*most);
+    }
+    let mut parts: BTreeMap<(&'static str, String), BTreeMap<u32, Slice>> = BTreeMap::new();
+    for (&(session, model), sides) in sides {
+        let range = rules.range_of(largest.get(&session).copied().unwrap_or_default());
+        let names = [
+            ("project", timeline.sessions[session as usize].project.to_string()),
+            ("model", timeline.names.text(model).to_owned()),
+            ("context", range),
+        ];
+        for name in names {
+            let slice = parts.entry(name).or_default().entry(session).or_default();
+            slice.sides.join(sides);
+            slice.apart.join(&apart.get(&(session, model)).copied().unwrap_or_default());
+        }
+    }
+    let mut kinds: BTreeMap<&'static str, u32> = BTreeMap::new();
+    parts.keys().for_each(|(by, _)| *kinds.entry(by).or_default() += 1);
+    let divided = parts.into_iter().filter(|((by, _), _)| kinds[by] > 1);
+    divided.filter_map(|((by, name), sessions)| cell(by, name, &sessions, rules, least)).collect()
+}
+
+fn cell(
+    by: &'static str,
+    name: String,
+    sessions: &BTreeMap<u32, Slice>,
+    rules: &CellRules,
+    least: f64,
+) -> Option<Cell> {
+    let mut all = Slice::default();
+    for slice in sessions.values() {
+        all.sides.join(&slice.sides);
+        all.apart.join(&slice.apart);
+    }
+    let change = all.sides.change()?;
+    let in_money = all.sides.baseline.cost.nano_usd > 0;
+    let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
+    let pairs: Vec<Pair> = sessions
+        .values()
+        .map(|slice| (measure(&slice.sides.baseline.cost), measure(&slice.sides.policy.cost)))
+        .filter(|(before, after)| *before > 0.0 || *after > 0.0)
+        .collect();
+    let off_bill = all.apart.error();
+    let margin = off_bill.abs().max(least);
+    let enough = pairs.len() as u64 >= rules.sessions_min;
+    let drawn = enough.then(|| Drawn::new(&pairs, &rules.resampling)).flatten();
+    let beyond = drawn.as_ref().is_some_and(|drawn| drawn.lower > margin || drawn.upper < -margin);
+    let verdict = match change {
+        _ if !beyond => Verdict::NoClearWinner,
+        change if change < 0.0 => Verdict::Cheaper,
+        _ => Verdict::Dearer,
+    };
+    let p = drawn.as_ref().map_or(1.0, |drawn| drawn.p_beyond(change.abs() - margin));
+    Some(Cell {
+        by,
+        name,
+        sessions: pairs.len() as u64,
+        requests: all.sides.requests,
+        change,
+        in_money,
+        lower: drawn.as_ref().map(|drawn| drawn.lower),
+        upper: drawn.as_ref().map(|drawn| drawn.upper),
+        off_bill,
+        p,
+        q: p,
+        verdict,
+    })
+}
+
+/// Corrects for everything that was looked at: what is no discovery has no clear winner.
+pub fn correct<'c>(cells: impl Iterator<Item = &'c mut Cell>, rules: &CellRules) {
+    let mut cells: Vec<&mut Cell> = cells.collect();
+    let p: Vec<f64> = cells.iter().map(|cell| cell.p).collect();
+    for (cell, q) in cells.iter_mut().zip(benjamini_hochberg(&p)) {
+        cell.q = q;
+        if q > rules.false_discovery_percent / 100.0 {
+            cell.verdict = Verdict::NoClearWinner;
+        }
+    }
+}
+
+/// Cost of one session: the log, the policy.
+type Pair = (f64, f64);
+
+/// What samples of sessions say about a change of cost.
+struct Drawn {
+    lower: f64,
+    upper: f64,
+    /// Standard error.
+    error: f64,
+    freedom: f64,
+}
+
+impl Drawn {
+    fn new(pairs: &[Pair], resampling: &Resampling) -> Option<Self> {
+        let mut state = resampling.seed;
+        let samples = (0..resampling.samples).filter_map(|_| sample(pairs, &mut state));
+        let mut changes: Vec<f64> = samples.collect();
+        if changes.len() < 2 || pairs.len() < 2 {
+            return None;
+        }
+        changes.sort_by(f64::total_cmp);
+        let n = pairs.len() as f64;
+        let freedom = n - 1.0;
+        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+        let squares: f64 = changes.iter().map(|change| (change - mean).powi(2)).sum();
+        // Drawing from n sessions varies as if there were one fewer.
+        let error = (squares / changes.len() as f64).sqrt() * (n / freedom).sqrt();
+        let tail = normal_tail((n / freedom).sqrt() * student_quantile(freedom));
+        let at = |share: f64| changes[((changes.len() - 1) as f64 * share).round() as usize];
+        Some(Self { lower: at(tail), upper: at(1.0 - tail), error, freedom })
+    }
+
+    /// Chance of an estimate that lies so far beyond a margin if the truth lies within it, on either side.
+    fn p_beyond(&self, distance: f64) -> f64 {
+        match (distance > 0.0, self.error > 0.0) {
+            (false, _) => 1.0,
+            (true, false) => 0.0,
+            (true, true) => (2.0 * normal_tail(normal_of_student(distance / self.error, self.freedom))).min(1.0),
+        }
+    }
+}
+
+/// The change of cost over as many sessions, drawn with replacement.
+fn sample(pairs: &[Pair], state: &mut u64) -> Option<f64> {
+    let (mut before, mut after) = (0.0, 0.0);
+    for _ in pairs {
+        let pair = pairs[below(pairs.len(), state)];
+        before += pair.0;
+        after += pair.1;
+    }
+    (before > 0.0).then(|| (after - before) / before)
+}
+
+/// Probability of more than `z` under the normal distribution (Abramowitz and Stegun 26.2.17; error below 1e-7).
+fn normal_tail(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let series =
+        t * (0.319_381_530 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    let tail = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * series;
+    if z < 0.0 { 1.0 - tail } else { tail }
+}
+
+/// The normal deviate with the tail of Student's `t` (Wallace 1959; within a few thousandths from three degrees on).
+fn normal_of_student(t: f64, freedom: f64) -> f64 {
+    (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * (freedom * (t * t / freedom).ln_1p()).sqrt()
+}
+
+/// Student's `t` with 2.5 % above it: the same formula, solved for `t`.
+fn student_quantile(freedom: f64) -> f64 {
+    let z = NORMAL_97_5 * (8.0 * freedom + 3.0) / (8.0 * freedom + 1.0);
+    (freedom * (z * z / freedom).exp_m1()).sqrt()
+}
+
+/// The normal deviate with 2.5 % above it.
+const NORMAL_97_5: f64 = 1.959_964;

@@ -1,0 +1,104 @@
+//! Where the simulated log is off its bill: every request by model, client version and what stood in the log before it.
+
+use std::collections::BTreeMap;
+
+use crate::base::bootstrap::{Resampling, interval};
+use crate::base::names::Sym;
+use crate::base::stats::Share;
+use crate::whatif::prompt_cache::causes;
+use crate::whatif::prompt_cache::outcome::{Cause, Count};
+use crate::whatif::sim::bill;
+use crate::whatif::sim::cost::Spent;
+use crate::whatif::sim::distance_rows::{Apart, Distance, Losses, Part};
+use crate::whatif::sim::drive::{Ground, Priced, Run};
+use crate::whatif::sim::priors::Where;
+
+/// Versions of one range share all numbers but the last digit of the last one.
+const VERSIONS_PER_RANGE: u32 = 10;
+
+/// One request of a run beside its bill.
+pub fn apart(ground: &Ground<'_>, priced: &Priced) -> Apart {
+    let request = &ground.timeline.requests[priced.request as usize];
+    let billed = bill::spent(request, ground.oracle.cache.class_unknown);
+    let simulated = Spent { output: 0, ..priced.spent };
+    let cost = |spent: &Spent| ground.tariff.cost(request.model, request.start, spent);
+    Apart {
+        requests: 1,
+        differing: u64::from(billed.read != simulated.read),
+        read_billed: billed.read,
+        read_simulated: simulated.read,
+        cost_billed: cost(&billed),
+        cost_simulated: cost(&simulated),
+    }
+}
+
+/// Sums a run up by anything that a request has.
+pub fn by<K: Ord>(ground: &Ground<'_>, run: &Run, key: impl Fn(u32) -> K) -> BTreeMap<K, Apart> {
+    let mut sums: BTreeMap<K, Apart> = BTreeMap::new();
+    for priced in &run.requests {
+        sums.entry(key(priced.request)).or_default().join(&apart(ground, priced));
+    }
+    sums
+}
+
+/// The distance of a run that sees no bill.
+pub fn distance(ground: &Ground<'_>, blind: &Run, resampling: &Resampling) -> Distance {
+    let timeline = ground.timeline;
+    let occasions = causes::occasions(ground);
+    let key = |index: u32| {
+        let request = &timeline.requests[index as usize];
+        (request.model, request.version, occasions[index as usize])
+    };
+    let mut ranges: BTreeMap<(Sym, String, Cause), Apart> = BTreeMap::new();
+    let mut total = Apart::default();
+    for ((model, version, cause), apart) in by(ground, blind, key) {
+        total.join(&apart);
+        ranges.entry((model, range_of(timeline.names.text(version)), cause)).or_default().join(&apart);
+    }
+    let part = |((model, versions, cause), apart): ((Sym, String, Cause), Apart)| Part {
+        model: timeline.names.text(model).to_owned(),
+        versions,
+        cause,
+        apart,
+    };
+    let mut parts: Vec<Part> = ranges.into_iter().map(part).filter(|part| part.apart.units() != 0).collect();
+    parts.sort_by(|a, b| {
+        let size = |part: &Part| std::cmp::Reverse(part.apart.units().unsigned_abs());
+        (size(a), &a.model, &a.versions, a.cause).cmp(&(size(b), &b.model, &b.versions, b.cause))
+    });
+    Distance { total, parts, losses: losses(ground, resampling) }
+}
+
+/// How often prefixes were lost for no reason in the log.
+fn losses(ground: &Ground<'_>, resampling: &Resampling) -> Vec<Losses> {
+    let mut sessions: BTreeMap<Where, BTreeMap<u32, Count>> = BTreeMap::new();
+    causes::for_pairs(ground, |before, index| {
+        let Some(unforeseen) = ground.priors[index as usize].unforeseen else { return };
+        let request = &ground.timeline.requests[index as usize];
+        let cached = before.usage.cache_read + before.usage.cache_creation;
+        let session = ground.timeline.chains[request.chain as usize].session;
+        let counts = sessions.entry(unforeseen.place).or_default();
+        counts.entry(session).or_default().add(2 * request.usage.cache_read < cached);
+    });
+    let one = |(place, counts): (Where, BTreeMap<u32, Count>)| {
+        let tallies: Vec<(u64, u64)> = counts.values().map(|count| (count.k, count.n)).collect();
+        let count = Count { n: tallies.iter().map(|(_, n)| n).sum(), k: tallies.iter().map(|(k, _)| k).sum() };
+        let Share { lower, upper, .. } = Share::new(count.k, count.n);
+        let over_sessions = interval(&tallies, resampling).unwrap_or((lower, upper));
+        let (lower, upper) = (lower.min(over_sessions.0), upper.max(over_sessions.1));
+        Losses { place: place.word(), count, lower, upper }
+    };
+    sessions.into_iter().map(one).collect()
+}
+
+/// `2.1.127` is one of `2.1.120–129`; what is no version stays as it is.
+fn range_of(version: &str) -> String {
+    let parsed = version.rsplit_once('.').and_then(|(head, last)| Some((head, last.parse::<u32>().ok()?)));
+    parsed.map_or_else(
+        || version.to_owned(),
+        |(head, last)| {
+            let first = last - last % VERSIONS_PER_RANGE;
+            format!("{head}.{first}–{}", first.saturating_add(VERSIONS_PER_RANGE - 1))
+        },
+    )
+}

@@ -1,0 +1,640 @@
+//! Sends the requests of the log again: lays out each context, lets the stages change it, sees what of it is still cached,
+//! and prices it.
+//!
+//! A context is the static prefix and then, request by request of the segment: what the model answered to the request
+//! before, the residual of this one, what came in. Without stages that is what the log says was sent. Chains are
+//! independent of each other: what they share across sessions is looked up in times of the log, never in results.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause, Timeline};
+use crate::logs::trace::{Millis, Place};
+use crate::whatif::prompt_cache::params::{HiddenForks, Oracle};
+use crate::whatif::sim::contexts;
+use crate::whatif::sim::cost::{Cost, Spent, Total};
+use crate::whatif::sim::money::{Prices, Tariff};
+use crate::whatif::sim::oracle::{Ask, Cache, written};
+use crate::whatif::sim::priors;
+use crate::whatif::sim::priors::{Prior, Unforeseen, Warm, Where};
+use crate::whatif::sim::sizes;
+use crate::whatif::sim::sizes::Sizes;
+use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, View};
+
+/// One request as it was sent and billed in this run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Priced {
+    /// Index into [`Timeline::requests`].
+    pub request: u32,
+    /// Its tokens; no output, unless answers count.
+    pub spent: Spent,
+    /// What they cost.
+    pub cost: Cost,
+    /// Leading tokens that were the same as in the context before: no more than these could be read.
+    pub shared: u64,
+}
+
+/// A call besides those of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extra {
+    /// The request at which it was made.
+    pub request: u32,
+    /// What was asked for.
+    pub call: ExtraCall,
+    /// As billed.
+    pub spent: Spent,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// All requests of a timeline under one policy.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// In the order of [`Timeline::requests`]; those without usage are missing.
+    pub requests: Vec<Priced>,
+    /// In the same order.
+    pub extra: Vec<Extra>,
+    /// What stages noticed, by request.
+    pub noticed: Vec<(u32, Noticed)>,
+    /// Requests without usage: they are not priced.
+    pub without_usage: u64,
+}
+
+impl Run {
+    /// Adds the run over the chains that follow.
+    pub fn append(&mut self, later: Self) {
+        self.requests.extend(later.requests);
+        self.extra.extend(later.extra);
+        self.noticed.extend(later.noticed);
+        self.without_usage += later.without_usage;
+    }
+
+    /// Tokens of all requests and extra calls.
+    pub fn spent(&self) -> Spent {
+        self.requests.iter().map(|priced| priced.spent).chain(self.extra.iter().map(|extra| extra.spent)).sum()
+    }
+
+    /// Cost of all requests and extra calls.
+    pub fn cost(&self) -> Cost {
+        self.requests.iter().map(|priced| priced.cost).chain(self.extra.iter().map(|extra| extra.cost)).sum()
+    }
+
+    /// Runs with the money of only those requests that have a price in all of them: what lacks it in one compares with
+    /// nothing. The calls besides a request go with it.
+    pub fn priced_alike<'r, const N: usize>(runs: [&'r Self; N]) -> [Cow<'r, Self>; N] {
+        let lacking: BTreeSet<u32> = runs.iter().flat_map(|run| run.unpriced()).collect();
+        runs.map(|run| run.without_prices(&lacking))
+    }
+
+    /// What two runs cost, over the requests that have a price in both.
+    pub fn costs(one: &Self, other: &Self) -> (Cost, Cost) {
+        let [one, other] = Self::priced_alike([one, other]);
+        (one.cost(), other.cost())
+    }
+
+    /// Requests that have no price, or a call besides them that has none.
+    pub fn unpriced(&self) -> impl Iterator<Item = u32> {
+        let requests = self.requests.iter().map(|priced| (priced.request, priced.cost));
+        let all = requests.chain(self.extra.iter().map(|extra| (extra.request, extra.cost)));
+        all.filter(|(_, cost)| cost.unpriced_tokens > 0).map(|(request, _)| request)
+    }
+
+    /// The run without the money of these requests.
+    pub fn without_prices(&self, lacking: &BTreeSet<u32>) -> Cow<'_, Self> {
+        if lacking.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut run = self.clone();
+        for priced in run.requests.iter_mut().filter(|priced| lacking.contains(&priced.request)) {
+            priced.cost = priced.cost.unpriced(&priced.spent);
+        }
+        for extra in run.extra.iter_mut().filter(|extra| lacking.contains(&extra.request)) {
+            extra.cost = extra.cost.unpriced(&extra.spent);
+        }
+        Cow::Owned(run)
+    }
+
+    /// Sums by anything that a request has: model, version, project, session.
+    pub fn by<K: Ord>(&self, timeline: &Timeline, key: impl Fn(&Request) -> K) -> BTreeMap<K, Total> {
+        let mut sums: BTreeMap<K, Total> = BTreeMap::new();
+        let of = |index: u32| key(&timeline.requests[index as usize]);
+        for priced in &self.requests {
+            sums.entry(of(priced.request)).or_default().add(1, priced.spent, priced.cost);
+        }
+        for extra in &self.extra {
+            sums.entry(of(extra.request)).or_default().add(0, extra.spent, extra.cost);
+        }
+        sums
+    }
+
+    /// Everything.
+    pub fn total(&self) -> Total {
+        Total { requests: self.requests.len() as u64, spent: self.spent(), cost: self.cost() }
+    }
+}
+
+/// Looks at contexts as they are sent (the search for what was lost).
+pub trait Observer {
+    /// A chain begins.
+    fn begin(&mut self, timeline: &Timeline, chain: u32);
+
+    /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
+    fn sent(&mut self, moment: &Moment<'_>, logged: &View, sent: &View, aside: &Aside);
+}
+
+/// What all runs over one timeline share.
+pub struct Ground<'a> {
+    /// The requests.
+    pub timeline: &'a Timeline,
+    /// Their sizes.
+    pub sizes: &'a Sizes,
+    /// The cache.
+    pub oracle: &'a Oracle,
+    /// Prices by symbol.
+    pub tariff: Tariff<'a>,
+    /// What is known of each request before its bill.
+    pub priors: Arc<[Prior]>,
+    /// Whether answers count.
+    answers: bool,
+    min_cacheable: Vec<u64>,
+}
+
+impl<'a> Ground<'a> {
+    /// Learns what is known before each request, over all sessions.
+    pub fn new(timeline: &'a Timeline, sizes: &'a Sizes, oracle: &'a Oracle, prices: &'a Prices) -> Self {
+        Self {
+            timeline,
+            sizes,
+            oracle,
+            tariff: Tariff::new(prices, &timeline.names),
+            priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown).into(),
+            answers: false,
+            min_cacheable: minima(timeline, oracle),
+        }
+    }
+
+    /// The same ground under another cache. What was learned is kept: it does not depend on knobs.
+    pub fn under<'b>(&self, oracle: &'b Oracle) -> Ground<'b>
+    where
+        'a: 'b,
+    {
+        Ground {
+            timeline: self.timeline,
+            sizes: self.sizes,
+            oracle,
+            tariff: self.tariff.clone(),
+            priors: Arc::clone(&self.priors),
+            answers: self.answers,
+            min_cacheable: minima(self.timeline, oracle),
+        }
+    }
+
+    /// The same ground, on which answers count or do not.
+    #[must_use]
+    pub fn counting_answers(self, answers: bool) -> Self {
+        Self { answers, ..self }
+    }
+
+    /// Whether answers count.
+    pub fn counts_answers(&self) -> bool {
+        self.answers
+    }
+
+    /// Tokens of the answer to a request, if answers count: the longer of what its usage says, which is often too little
+    /// (policies.md F3), and of the sizes of its blocks.
+    pub fn answer(&self, request: &Request) -> u64 {
+        if !self.answers {
+            return 0;
+        }
+        let blocks = request.outputs.clone().map(|block| u64::from(self.sizes.tokens[block as usize])).sum::<u64>();
+        request.usage.output.max(blocks)
+    }
+
+    /// The run without any policy.
+    pub fn baseline(&self) -> Run {
+        self.run(0..self.timeline.chains.len() as u32, &mut [], None)
+    }
+
+    /// Sends the requests of some chains. Chains are independent: runs over parts, put together in order with
+    /// [`Run::append`], are the run over the whole.
+    pub fn run<'r>(
+        &'r self,
+        chains: Range<u32>,
+        stages: &'r mut [Box<dyn Stage>],
+        observer: Option<&'r mut (dyn Observer + 'r)>,
+    ) -> Run {
+        let mut driver = Driver {
+            ground: self,
+            cache: Cache::new(self.oracle),
+            stages,
+            observer,
+            logged: View::default(),
+            sent: View::default(),
+            before: View::default(),
+            kept: 0,
+            had: 0,
+            last: None,
+            aside: Aside::default(),
+            run: Run::default(),
+        };
+        for chain in chains {
+            driver.chain(chain);
+        }
+        driver.run
+    }
+}
+
+fn minima(timeline: &Timeline, oracle: &Oracle) -> Vec<u64> {
+    timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect()
+}
+
+/// The request before in the chain.
+#[derive(Clone, Copy)]
+struct Last {
+    request: u32,
+    tokens: u64,
+    /// When it was over, by the clock of the chain.
+    end: Millis,
+}
+
+struct Driver<'a, 'r> {
+    ground: &'r Ground<'a>,
+    cache: Cache<'r>,
+    stages: &'r mut [Box<dyn Stage>],
+    observer: Option<&'r mut (dyn Observer + 'r)>,
+    /// The context as the log has it, as it is sent, and as the last one was sent. The buffers are kept.
+    logged: View,
+    sent: View,
+    before: View,
+    /// How many leading items of the log's context stand since the last request, and how many that one had.
+    kept: usize,
+    had: usize,
+    last: Option<Last>,
+    aside: Aside,
+    run: Run,
+}
+
+impl Driver<'_, '_> {
+    fn chain(&mut self, chain: u32) {
+        let timeline = self.ground.timeline;
+        self.cache.begin();
+        self.last = None;
+        self.logged.items.clear();
+        (self.kept, self.had) = (0, 0);
+        self.logged.prefix = Prefix { tokens: self.ground.sizes.prefix[chain as usize], edition: 0 };
+        self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
+        if let Some(observer) = self.observer.as_deref_mut() {
+            observer.begin(timeline, chain);
+        }
+        for index in timeline.chains[chain as usize].requests.clone() {
+            self.request(index);
+        }
+        // Nobody knows that a session will not go on; a subagent is over when it has answered.
+        if timeline.chains[chain as usize].place == Place::Main
+            && let Some(last) = self.last
+        {
+            self.keep_alive(last.request, None);
+        }
+    }
+
+    fn request(&mut self, index: u32) {
+        let Ground { timeline, sizes, .. } = *self.ground;
+        let request = &timeline.requests[index as usize];
+        let opens = contexts::opens(timeline, index);
+        self.kept = self.kept.min(contexts::step(timeline, sizes, index, &mut self.logged.items));
+        if request.context() == 0 {
+            self.run.without_usage += 1;
+            return;
+        }
+        let start = self.start(index);
+        self.keep_alive(index, Some(start));
+        if !self.is_plain() {
+            self.apply(index, opens);
+        }
+        self.price(index, opens, start);
+        (self.kept, self.had) = (self.logged.items.len(), self.logged.items.len());
+        if !self.is_plain() {
+            std::mem::swap(&mut self.before, &mut self.sent);
+        }
+    }
+
+    /// Whether the contexts of the log go out as they are, so that none has to be copied and compared.
+    fn is_plain(&self) -> bool {
+        self.stages.is_empty() && self.observer.is_none()
+    }
+
+    /// The context that is sent.
+    fn view(&self) -> &View {
+        if self.is_plain() { &self.logged } else { &self.sent }
+    }
+
+    /// Lets the stages change the context.
+    fn apply(&mut self, index: u32, opens: bool) {
+        let timeline = self.ground.timeline;
+        let moment = Moment {
+            timeline,
+            request: index,
+            sent_before: self.last.map(|last| last.tokens),
+            before: self.last.map(|_| &self.before),
+            cached_before: self.cache.cached(),
+            opens_segment: opens,
+        };
+        self.sent.prefix = self.logged.prefix;
+        self.sent.items.clone_from(&self.logged.items);
+        for stage in self.stages.iter_mut() {
+            stage.apply(&moment, &mut self.sent, &mut self.aside);
+        }
+        if let Some(observer) = self.observer.as_deref_mut() {
+            observer.sent(&moment, &self.logged, &self.sent, &self.aside);
+        }
+        self.aside.hints.clear();
+    }
+
+    /// When a request starts by the clock of its chain, which never runs backwards.
+    fn start(&self, index: u32) -> Millis {
+        let request = &self.ground.timeline.requests[index as usize];
+        self.last.map_or(request.start, |last| last.end.saturating_add(self.ground.priors[index as usize].idle))
+    }
+
+    fn price(&mut self, index: u32, opens: bool, start: Millis) {
+        let Ground { timeline, sizes, ref tariff, ref priors, ref min_cacheable, .. } = *self.ground;
+        let request = &timeline.requests[index as usize];
+        let prior = &priors[index as usize];
+        let view = self.view();
+        let (context, prefix, items) = (self.context(), view.prefix, view.items.len() as u32);
+        let still = moved(prior.still, sizes.prefix[request.chain as usize], prefix.tokens).min(context);
+        let end = start.saturating_add(request.end.saturating_sub(request.start).max(0));
+        self.adopt(index, start);
+        let common = self.common(index, opens, still);
+        let shifted =
+            |warm: Warm| Warm { last_use: start.saturating_sub(request.start.saturating_sub(warm.last_use)), ..warm };
+        let ask = Ask {
+            elsewhere: prior.elsewhere.map(shifted),
+            edition: prefix.edition,
+            context,
+            tail: request.usage.input.min(context),
+            still,
+            same: common.same,
+            shared: common.shared,
+            forked: common.forked,
+            items,
+            min_cacheable: min_cacheable[request.model.0 as usize],
+            ..prior.ask(request.model, start, end)
+        };
+        // What a call besides the log's can read depends on whether it comes before or after its request.
+        let mut calls = std::mem::take(&mut self.aside.extra);
+        let before: Vec<Spent> =
+            calls.iter().map(|call| if call.is_before { self.quote(&ask, call) } else { Spent::default() }).collect();
+        let foreseen = self.cache.step(&ask);
+        let spent = Spent { output: self.ground.answer(request), ..self.expected(foreseen, &ask, prior) };
+        let cost = tariff.cost(request.model, request.start, &spent);
+        self.run.requests.push(Priced { request: index, spent, cost, shared: common.shared });
+        self.last = Some(Last { request: index, tokens: context, end });
+        for (call, before) in calls.drain(..).zip(before) {
+            let billed = if call.is_before { before } else { self.follow_up(&ask, &call) };
+            let spent = Spent { uncached: billed.uncached + call.uncached, output: call.output, ..billed };
+            let cost = tariff.cost_of_call(request.model, call.model, request.start, &spent);
+            self.run.extra.push(Extra { request: index, call, spent, cost });
+        }
+        self.aside.extra = calls;
+        self.run.noticed.extend(self.aside.noticed.drain(..).map(|noticed| (index, noticed)));
+    }
+
+    /// What is to be expected of a request if prefixes are lost now and then for no reason in the log: that share of what is
+    /// read behind the static prefix is written again.
+    fn expected(&self, foreseen: Spent, ask: &Ask, prior: &Prior) -> Spent {
+        let Oracle { knobs, cache, .. } = self.ground.oracle;
+        let Some(Unforeseen { place, before }) = prior.unforeseen.filter(|_| knobs.unforeseen.is_on()) else {
+            return foreseen;
+        };
+        let weight = match place {
+            Where::Turn => cache.unforeseen_weight.turn,
+            Where::Tools => cache.unforeseen_weight.tools,
+        };
+        let seen = (before.n + weight).max(1);
+        let at_stake = u128::from(foreseen.read.saturating_sub(ask.still));
+        let lost = (at_stake * u128::from(before.k) / u128::from(seen)) as u64;
+        Spent { read: foreseen.read - lost, ..foreseen } + written(lost, self.cache.tail_class(ask.class))
+    }
+
+    /// How a call is billed that goes out before a request, with the prefix of the one before.
+    fn quote(&self, ask: &Ask, call: &ExtraCall) -> Spent {
+        let edition = if self.last.is_some() { self.before.prefix.edition } else { ask.edition };
+        self.cache.quote(&Ask { edition, forked: None, ..besides(ask, call) })
+    }
+
+    /// How a call is billed that comes right after a request.
+    fn follow_up(&self, ask: &Ask, call: &ExtraCall) -> Spent {
+        if call.read + call.write == 0 {
+            return Spent::default();
+        }
+        self.cache.follow_up(&Ask { start: ask.end, ..besides(ask, call) }, call.read)
+    }
+
+    /// Tokens of the context that is sent.
+    fn context(&self) -> u64 {
+        match self.last {
+            Some(last) if self.is_plain() && self.kept == self.had => {
+                last.tokens + self.logged.items[self.kept..].iter().map(|item| u64::from(item.tokens)).sum::<u64>()
+            }
+            _ => self.view().tokens(),
+        }
+    }
+
+    /// How much of the context about to be sent was there before.
+    fn common(&self, index: u32, opens: bool, still: u64) -> Common {
+        let knobs = &self.ground.oracle.knobs;
+        let request = &self.ground.timeline.requests[index as usize];
+        let alone = if knobs.cross_session.is_on() { still } else { 0 };
+        let segment = &self.ground.timeline.segments[request.segment as usize];
+        let Some(last) = self.last else {
+            let inherited = self.ground.priors[index as usize].inherited;
+            let shared = inherited.map_or(alone, |warm| match segment.after {
+                NONE => warm.length.min(self.view().tokens()),
+                _ => self.inherited(index),
+            });
+            return Common::only(shared);
+        };
+        let View { prefix, items } = self.view();
+        if !self.is_plain() && prefix.edition != self.before.prefix.edition {
+            let known = self.cache.knows_edition(request.model, prefix.edition);
+            return Common::only(if known { still } else { 0 });
+        }
+        let (equal, whole) = if self.is_plain() {
+            (self.kept, self.kept == self.had)
+        } else {
+            let equal = items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();
+            (equal, equal == self.before.items.len())
+        };
+        let tokens = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
+        let change = if equal == 0 { Change::Rewritten } else { self.change(index, opens) };
+        if change == Change::Rewritten {
+            return Common::only(still);
+        }
+        // What is whole need not be summed again.
+        let same = if whole { last.tokens } else { prefix.tokens + tokens(&items[..equal]) };
+        if !self.cache.knows(request.model) {
+            return Common { shared: alone, ..Common::only(same) };
+        }
+        if change == Change::Stripped {
+            return Common { forked: Some(same), ..Common::only(same) };
+        }
+        let forked = self.fork(index, last.request, whole).map(|measured| {
+            let answer = tokens(self.answer(last.request, equal));
+            measured.unwrap_or(answer).min(answer)
+        });
+        match forked.filter(|&answer| answer > 0) {
+            Some(answer) => Common { forked: Some(self.cache.cached() + answer), ..Common::only(same + answer) },
+            None => Common::only(same),
+        }
+    }
+
+    /// How the messages of the log came from those of the request before.
+    fn change(&self, index: u32, opens: bool) -> Change {
+        let request = &self.ground.timeline.requests[index as usize];
+        let cause = self.ground.timeline.segments[request.segment as usize].cause;
+        let has = |marks: Marks| request.marks.has(marks);
+        let is_shorter = self.ground.sizes.gone.contains_key(&index);
+        if has(Marks::MICROCOMPACTION) || (opens && cause == SegmentCause::Compaction) {
+            return Change::Rewritten;
+        }
+        if !is_shorter || (opens && cause == SegmentCause::Rewind) {
+            return Change::Grown;
+        }
+        let before = self.last.map_or(0, |last| self.ground.timeline.requests[last.request as usize].context());
+        let shrunk = before.saturating_sub(request.context());
+        // At a human turn thinking is left out of the answer before. A hidden request may have cached what is left, unless
+        // the answer never ended. Within a turn only a clearing that is not logged makes a context much shorter.
+        let forks =
+            self.ground.priors[index as usize].fork && self.ground.oracle.knobs.hidden_forks != HiddenForks::Off;
+        match (has(Marks::HUMAN), forks && !has(Marks::INTERRUPT) && !has(Marks::RESUME)) {
+            (true, true) => Change::Stripped,
+            (true, false) => Change::Rewritten,
+            (false, _) if shrunk >= self.ground.oracle.cache.clearing_tokens_min => Change::Rewritten,
+            (false, _) => Change::Grown,
+        }
+    }
+
+    /// Tokens that a chain forked off another begins with: everything before what its first request brings.
+    fn inherited(&self, index: u32) -> u64 {
+        let inputs = &self.ground.timeline.requests[index as usize].inputs;
+        let own = |key: Key| match key {
+            Key::Block(block) => inputs.contains(&block),
+            Key::Residual(request) => request == index,
+            Key::Made(_) => false,
+        };
+        let before = self.view().items.iter().take_while(|item| !own(item.key));
+        self.view().prefix.tokens + before.map(|item| u64::from(item.tokens)).sum::<u64>()
+    }
+
+    /// What the chain that this one was forked off has left in the cache.
+    fn adopt(&mut self, index: u32, start: Millis) {
+        let Ground { timeline, sizes, ref priors, .. } = *self.ground;
+        let Some(warm) = priors[index as usize].inherited.filter(|_| self.last.is_none()) else { return };
+        let request = &timeline.requests[index as usize];
+        let length = match timeline.segments[request.segment as usize].after {
+            NONE => warm.length,
+            after => {
+                let base = &timeline.requests[after as usize];
+                let answer: u64 = base.outputs.clone().map(|block| u64::from(sizes.tokens[block as usize])).sum();
+                self.inherited(index).saturating_sub(answer + base.usage.input)
+            }
+        };
+        let last_use = start.saturating_sub(request.start.saturating_sub(warm.last_use));
+        self.cache.adopt(request.model, length, self.cache.tail_class(warm.class), last_use);
+    }
+
+    /// Whether a hidden request has cached the answer before this request: some, with its size if the bill says it.
+    fn fork(&self, index: u32, before: u32, whole: bool) -> Option<Option<u64>> {
+        let timeline = self.ground.timeline;
+        let (last, request) = (&timeline.requests[before as usize], &timeline.requests[index as usize]);
+        if !whole || !request.marks.has(Marks::HUMAN) || last.model != request.model {
+            return None;
+        }
+        let believed = self.ground.priors[index as usize].fork.then_some(None);
+        let cached = last.usage.cache_read + last.usage.cache_creation;
+        match self.ground.oracle.knobs.hidden_forks {
+            HiddenForks::Off => None,
+            HiddenForks::Estimated => believed,
+            // A read of exactly what was written says that there was none; a smaller one says nothing.
+            HiddenForks::On if request.usage.cache_read == cached => None,
+            HiddenForks::On => sizes::surplus(last, request).map_or(believed, |surplus| Some(Some(surplus))),
+        }
+    }
+
+    /// The items after the common ones that are the answer before, as it was.
+    fn answer(&self, before: u32, from: usize) -> &[Item] {
+        let timeline = self.ground.timeline;
+        let outputs = timeline.requests[before as usize].outputs.clone();
+        let rest = &self.view().items[from..];
+        let same = |(item, block): &(&Item, u32)| {
+            item.key == Key::Block(*block) && item.kept_chars == timeline.blocks[*block as usize].chars
+        };
+        let count = rest.iter().zip(outputs).take_while(same).count();
+        &rest[..count]
+    }
+
+    /// Pays for reads that only kept the cache alive until a request.
+    fn keep_alive(&mut self, index: u32, until: Option<Millis>) {
+        let Some(last) = self.last else { return };
+        let kept = self.cache.keep_alive(until);
+        if kept.reads == 0 {
+            return;
+        }
+        let before = &self.ground.timeline.requests[last.request as usize];
+        let call = ExtraCall {
+            cause: "keep_alive",
+            model: None,
+            is_before: true,
+            read: kept.tokens,
+            write: 0,
+            uncached: 0,
+            output: 0,
+        };
+        let spent = Spent { read: kept.tokens, ..Spent::default() };
+        let cost = self.ground.tariff.cost(before.model, before.end, &spent);
+        let extra = Extra { request: index, call, spent, cost };
+        self.run.extra.extend(std::iter::repeat_n(extra, kept.reads as usize));
+    }
+}
+
+/// How messages came from those before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Something was added at the end, or the end was taken back.
+    Grown,
+    /// Something before the end was left out, and what is left was cached by a hidden request.
+    Stripped,
+    /// They were changed before what any cached prefix covers.
+    Rewritten,
+}
+
+/// What of a context can be in the cache.
+#[derive(Clone, Copy)]
+struct Common {
+    /// Leading tokens that are the same as in the context before.
+    same: u64,
+    /// Of these, leading tokens that the model may have cached.
+    shared: u64,
+    /// Leading tokens that a hidden request has cached, if there was one.
+    forked: Option<u64>,
+}
+
+impl Common {
+    fn only(same: u64) -> Self {
+        Self { same, shared: same, forked: None }
+    }
+}
+
+/// A call beside a request, as the cache sees it.
+fn besides(ask: &Ask, call: &ExtraCall) -> Ask {
+    let context = call.read + call.write;
+    Ask { context, tail: 0, still: ask.still.min(context), same: call.read, shared: call.read, ..*ask }
+}
+
+/// The static prefix as the stages left it: as much longer or shorter as theirs is than the log's.
+fn moved(still: u64, logged: u64, sent: u64) -> u64 {
+    (still + sent).saturating_sub(logged)
+}

@@ -1,0 +1,121 @@
+//! What a policy comes to against the simulated log: saved, paid for, broken; the same for every policy.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::base::names::Sym;
+use crate::whatif::sim::cost::{Cost, Spent};
+
+/// Tokens and cost of all requests.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Bill {
+    /// Tokens by how they are billed.
+    pub spent: Spent,
+    /// What they cost.
+    pub cost: Cost,
+}
+
+impl Bill {
+    /// Adds another.
+    pub fn join(&mut self, other: &Self) {
+        self.spent += other.spent;
+        self.cost += other.cost;
+    }
+}
+
+/// Both sides of a comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Sides {
+    /// Requests.
+    pub requests: u64,
+    /// Of these, requests without a price on one side or the other: their dollars count on neither.
+    pub unpriced_requests: u64,
+    /// The simulated log.
+    pub baseline: Bill,
+    /// The policy, its extra calls included.
+    pub policy: Bill,
+}
+
+impl Sides {
+    /// Adds other requests.
+    pub fn join(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.unpriced_requests += other.unpriced_requests;
+        self.baseline.join(&other.baseline);
+        self.policy.join(&other.policy);
+    }
+
+    /// Cost of the policy over that of the log, less one ([`Cost::change_to`]); none without cost.
+    pub fn change(&self) -> Option<f64> {
+        self.baseline.cost.change_to(&self.policy.cost)
+    }
+
+    /// Tokens without a price, of the side that has more of them.
+    pub fn unpriced_tokens(&self) -> u64 {
+        self.policy.cost.unpriced_tokens.max(self.baseline.cost.unpriced_tokens)
+    }
+
+    /// The same in input-equivalent tokens.
+    pub fn iet_change(&self) -> Option<f64> {
+        self.baseline.cost.units_change_to(&self.policy.cost)
+    }
+}
+
+impl Outcome {
+    /// Models that have tokens without a price, with both sides of what they did.
+    pub fn unpriced(&self) -> impl Iterator<Item = (&str, &Sides)> {
+        let models = self.by.get("model").into_iter().flatten();
+        models.map(|(model, sides)| (model.as_str(), sides)).filter(|(_, sides)| sides.unpriced_tokens() > 0)
+    }
+}
+
+/// Extra calls of one cause.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct ExtraCalls {
+    /// How many.
+    pub calls: u64,
+    /// What they come to.
+    pub bill: Bill,
+}
+
+/// How the change of cost is spread over sessions, in shares of the session's own cost.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
+pub struct Spread {
+    /// Sessions with cost.
+    pub sessions: u64,
+    /// Sessions that would have cost more.
+    pub worse: u64,
+    /// 5th percentile.
+    pub p5: f64,
+    /// 25th.
+    pub p25: f64,
+    /// Median.
+    pub p50: f64,
+    /// 75th.
+    pub p75: f64,
+    /// 95th.
+    pub p95: f64,
+    /// Smallest: the session that gains most.
+    pub best: f64,
+    /// Largest.
+    pub worst: f64,
+}
+
+/// Everything that holds for any policy.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct Outcome {
+    /// All requests.
+    pub total: Sides,
+    /// Tokens that contexts had fewer of, over all requests; negative if they grew.
+    pub tokens_removed: i128,
+    /// Calls besides those of the log, by cause.
+    pub extra: BTreeMap<&'static str, ExtraCalls>,
+    /// By what it was: `model`, `ttl_class`, `version`, `project`, `session`.
+    pub by: BTreeMap<&'static str, BTreeMap<String, Sides>>,
+    /// By session (index into the timeline's) and model.
+    #[serde(skip)]
+    pub by_session: BTreeMap<(u32, Sym), Sides>,
+    /// Over sessions.
+    pub spread: Spread,
+}

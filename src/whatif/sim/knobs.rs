@@ -1,0 +1,204 @@
+//! The knobs of a policy: the defaults of its sheet with what the user sets laid over them.
+
+use serde::de::DeserializeOwned;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
+
+use crate::base::error::{Error, Result};
+
+/// One `key=value` of the user.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Names of tables and the knob, in order.
+    pub key: Vec<String>,
+    /// The value.
+    pub value: Value,
+    /// Where it was given, for messages: `--set …` or `file:line`.
+    pub place: String,
+}
+
+impl Setting {
+    /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts.
+    ///
+    /// # Errors
+    /// If there is no `=` or no key.
+    pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
+        let example = "for instance `--set ttl=5m`";
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            Error::usage(format!("`{text}` sets nothing")).hint(format!("write KEY=VALUE, {example}"))
+        })?;
+        let key: Vec<String> = key.trim().split('.').map(|part| part.trim().to_owned()).collect();
+        if key.iter().any(String::is_empty) {
+            return Err(Error::usage(format!("`{text}` names no knob")).hint(format!("write KEY=VALUE, {example}")));
+        }
+        Ok(Self { key, value: value_of(value.trim()), place: place.into() })
+    }
+
+    /// The key as the user wrote it.
+    pub fn name(&self) -> String {
+        self.key.join(".")
+    }
+}
+
+/// A message of the TOML reader without names of Rust types.
+fn plain(message: &str) -> String {
+    let message = message.replace("out of range integral type conversion attempted", "the number is out of range");
+    let words = message.split(' ').map(|word| match word.trim_end_matches(',') {
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => word.replace(word.trim_end_matches(','), "a whole number"),
+        "f64" => "a number".to_owned(),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn value_of(text: &str) -> Value {
+    let list = || {
+        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+        let words = inner.split(',').map(|word| word.trim().trim_matches('"')).filter(|word| !word.is_empty());
+        Some(Value::Array(words.collect::<Array>()))
+    };
+    text.parse().ok().or_else(list).unwrap_or_else(|| Value::from(text))
+}
+
+/// The sheet of a policy: `[knobs]` and constants.
+#[derive(Debug, Clone)]
+pub struct Sheet {
+    policy: String,
+    place: String,
+    document: DocumentMut,
+    /// The same before anything was set.
+    shipped: DocumentMut,
+    /// What was set, and where.
+    set: Vec<(Vec<String>, String)>,
+}
+
+impl Sheet {
+    /// Reads a sheet; `place` is how it is cited.
+    ///
+    /// # Errors
+    /// If it is no TOML.
+    pub fn parse(policy: &str, text: &str, place: &str) -> Result<Self> {
+        let document: DocumentMut = text.parse().map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+        let shipped = document.clone();
+        Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document, shipped, set: Vec::new() })
+    }
+
+    /// Whether the policy has the knob.
+    pub fn has(&self, key: &[String]) -> bool {
+        let mut at = self.document.get("knobs");
+        for part in key {
+            at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
+        }
+        at.is_some_and(|item| item.as_table_like().is_none() || item.is_value()) || self.is_optional(&key.join("."))
+    }
+
+    /// Whether there is such a knob, but without a default (`optional` of the sheet).
+    fn is_optional(&self, name: &str) -> bool {
+        self.optional().any(|optional| optional == name)
+    }
+
+    fn optional(&self) -> impl Iterator<Item = &str> {
+        let listed = self.document.get("optional").and_then(Item::as_array);
+        listed.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Lays a value over a default. Whether the policy has such a knob, and whether the value fits it, shows in
+    /// [`Sheet::knobs`]: a knob need not have a default.
+    pub fn set(&mut self, setting: &Setting) {
+        let (last, tables) = setting.key.split_last().expect("a setting has a key");
+        let mut at = &mut self.document["knobs"];
+        for part in tables {
+            at = opened(&mut at[part.as_str()]);
+        }
+        self.set.push((setting.key.clone(), setting.place.clone()));
+        at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
+    }
+
+    /// The knobs as the policy reads them.
+    ///
+    /// # Errors
+    /// If there is no such knob, or a value is of the wrong kind; the message shows the knob.
+    pub fn knobs<T: DeserializeOwned>(&self) -> Result<T> {
+        let mut alone = DocumentMut::new();
+        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        let text = alone.to_string();
+        toml_edit::de::from_str(&text).map_err(|cause| self.fault(&text, &cause))
+    }
+
+    /// What is wrong with the knobs. Their text was put together here, so its line numbers mean nothing to anybody: the
+    /// line itself is shown, and where it was set.
+    fn fault(&self, text: &str, cause: &toml_edit::de::Error) -> Error {
+        let start = cause.span().map_or(0, |span| text[..span.start].rfind('\n').map_or(0, |at| at + 1));
+        let line = text[start..].lines().next().unwrap_or_default().trim();
+        let name = line.split(['=', ' ']).next().unwrap_or_default();
+        let set = self.set.iter().rev().find(|(key, _)| key.iter().any(|part| part == name));
+        let place = set.map_or(&self.place, |(_, place)| place);
+        Error::usage(format!("{place}: the knobs of {} do not fit: `{line}`: {}", self.policy, plain(cause.message())))
+            .hint(format!("its knobs: {}", self.names().join(", ")))
+    }
+
+    /// All numbers of the sheet as the policy reads them.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        toml_edit::de::from_str(&self.document.to_string())
+            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
+    }
+
+    /// All knobs, tables joined by dots.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if let Some(knobs) = self.shipped.get("knobs").and_then(Item::as_table) {
+            collect(knobs, "", &mut names);
+        }
+        names.extend(self.optional().map(str::to_owned));
+        names
+    }
+
+    /// The sheet with what was set, for the policy's own reading.
+    pub fn text(&self) -> String {
+        self.document.to_string()
+    }
+
+    /// How it is cited.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The knobs as they are set, for reports.
+    ///
+    /// # Errors
+    /// If a value has no form in JSON.
+    pub fn settings(&self) -> Result<serde_json::Value> {
+        let mut alone = DocumentMut::new();
+        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        toml_edit::de::from_document(alone).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
+    }
+}
+
+/// An item that can hold others. Below a value there is no knob: a table takes its place, and whoever reads the knobs names
+/// it as wrong.
+fn opened(item: &mut Item) -> &mut Item {
+    if !item.is_table_like() {
+        *item = Item::Value(Value::InlineTable(InlineTable::new()));
+    }
+    item
+}
+
+/// A whole number where a fraction is wanted is one.
+fn widened(value: &Value, default: Option<&Item>) -> Value {
+    match (value, default.and_then(Item::as_value)) {
+        (Value::Integer(whole), Some(Value::Float(_))) => Value::from(*whole.value() as f64),
+        _ => value.clone(),
+    }
+}
+
+fn collect(table: &Table, before: &str, names: &mut Vec<String>) {
+    for (key, item) in table {
+        let name = if before.is_empty() { key.to_owned() } else { format!("{before}.{key}") };
+        match item.as_table() {
+            Some(inner) => collect(inner, &name, names),
+            None => names.push(name),
+        }
+    }
+}

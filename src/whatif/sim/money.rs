@@ -1,0 +1,331 @@
+//! What tokens cost: a dated price table and its look-up, in integers.
+//!
+//! All five rates of a model stand in the table; none is derived. A model that the table does not know is unpriced: its
+//! tokens are summed, its dollars are not, and its input-equivalent tokens use the usual ratios.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+
+use crate::base::error::{Error, Result};
+use crate::base::model_id;
+use crate::base::names::{Names, Sym};
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::sim::cost::{Cost, Spent, UNITS_PER_TOKEN};
+
+/// Nano-dollars of one token at one dollar per million.
+const NANO_PER_LISTED_USD: f64 = 1_000.0;
+
+/// One rate per kind of token, in any unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PerToken {
+    /// Neither read nor written.
+    pub input: u64,
+    /// Written for five minutes.
+    pub write_5m: u64,
+    /// Written for an hour; none where that is not sold.
+    pub write_1h: Option<u64>,
+    /// Read from the cache.
+    pub read: u64,
+    /// Answered.
+    pub output: u64,
+}
+
+/// What one model charges at one time for prompts of one length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rates {
+    /// Nano-dollars; none if no price is known.
+    pub nano_usd: Option<PerToken>,
+    /// Units of [`UNITS_PER_TOKEN`]: the price over the model's input price (that of its short prompts, where long ones
+    /// cost more).
+    pub units: PerToken,
+}
+
+impl Rates {
+    /// Usual ratios, no price: read 0.1, five minutes 1.25, an hour 2, output 5.
+    pub const USUAL: Self = Self {
+        nano_usd: None,
+        units: PerToken { input: 200, write_5m: 250, write_1h: Some(400), read: 20, output: 1_000 },
+    };
+
+    /// Price of these tokens.
+    pub fn cost(&self, spent: &Spent) -> Cost {
+        // Without a rate for the hour the tokens count as uncached twice over, as usual, and their dollars are unknown.
+        let hour = self.units.write_1h.unwrap_or(2 * self.units.input);
+        let units = sum(spent, &self.units, hour);
+        let hour = self.nano_usd.map(|nano| nano.write_1h.or((spent.write_1h == 0).then_some(0)));
+        match (self.nano_usd, hour.flatten()) {
+            (Some(nano), Some(hour)) => Cost { nano_usd: sum(spent, &nano, hour), units, unpriced_tokens: 0 },
+            _ => Cost { nano_usd: 0, units, unpriced_tokens: spent.prompt() + spent.output },
+        }
+    }
+}
+
+fn sum(spent: &Spent, rates: &PerToken, write_1h: u64) -> u128 {
+    let parts = [
+        (spent.uncached, rates.input),
+        (spent.write_5m, rates.write_5m),
+        (spent.write_1h, write_1h),
+        (spent.read, rates.read),
+        (spent.output, rates.output),
+    ];
+    parts.iter().map(|&(tokens, rate)| u128::from(tokens) * u128::from(rate)).sum()
+}
+
+/// The price table.
+#[derive(Clone, Debug, Default)]
+pub struct Prices {
+    /// By model, in the spelling of [`model_id::normalise`].
+    rows: BTreeMap<String, Vec<Row>>,
+    /// The file that it was read from, as it is cited.
+    pub place: String,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    /// First millisecond.
+    from: Millis,
+    /// First millisecond after it.
+    until: Millis,
+    /// Prompts of more tokens than this, up to and including `up_to`.
+    above: u64,
+    up_to: u64,
+    rates: Rates,
+}
+
+impl Row {
+    fn holds(&self, at: Millis) -> bool {
+        self.from <= at && at < self.until
+    }
+
+    fn overlaps_in_time(&self, other: &Listed) -> bool {
+        self.from < other.until && other.from < self.until
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    price: Vec<Entry>,
+}
+
+/// A row as written: dollars per million tokens, days inclusive.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    models: Vec<String>,
+    from: Option<toml_edit::Datetime>,
+    to: Option<toml_edit::Datetime>,
+    prompt_above: Option<u64>,
+    prompt_up_to: Option<u64>,
+    input: f64,
+    write_5m: f64,
+    write_1h: Option<f64>,
+    read: f64,
+    output: f64,
+    #[expect(dead_code, reason = "says where the row comes from, for readers of the file")]
+    source: String,
+}
+
+/// A row with its place, before it is known which row its units refer to.
+struct Listed {
+    place: String,
+    from: Millis,
+    until: Millis,
+    above: u64,
+    up_to: u64,
+    nano: PerToken,
+}
+
+impl Prices {
+    /// Reads a table; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it is no table of prices, two rows hold for one model, day and length of prompt, or a rate is no whole number
+    /// of nano-dollars or of 1/200 of the input rate.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        let fault = |cause: toml_edit::TomlError| Error::failed(format!("{place}: {cause}"));
+        let document = toml_edit::Document::parse(text).map_err(fault)?;
+        let lines = lines_of(&document, text);
+        let table: Table = toml_edit::de::from_str(text).map_err(|cause| {
+            Error::failed(format!("{place}: {cause}")).hint("compare it with the table that devboy ships")
+        })?;
+        let mut by_model: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
+        for (index, entry) in table.price.iter().enumerate() {
+            let place = format!("{place}:{}", lines.get(index).copied().unwrap_or_default());
+            if entry.models.is_empty() {
+                return Err(Error::failed(format!("{place}: a price of no model")).hint("name one in `models`"));
+            }
+            for model in &entry.models {
+                by_model.entry(model.clone()).or_default().push(Listed::new(entry, place.clone())?);
+            }
+        }
+        let rows = by_model.into_iter().map(|(model, listed)| Ok((model.clone(), settled(&model, &listed)?)));
+        Ok(Self { rows: rows.collect::<Result<_>>()?, place: place.to_owned() })
+    }
+
+    /// What a model charges; none if the table does not say. A request without a time is priced as of the latest row.
+    pub fn rates(&self, model: &str, at: Millis, prompt_tokens: u64) -> Option<Rates> {
+        pick(self.rows_of(model)?, at, prompt_tokens)
+    }
+
+    /// The models of the table.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.rows.keys().map(String::as_str)
+    }
+
+    fn rows_of(&self, model: &str) -> Option<&Vec<Row>> {
+        self.rows.get(model).or_else(|| self.rows.get(&model_id::normalise(model)))
+    }
+}
+
+fn pick(rows: &[Row], at: Millis, prompt_tokens: u64) -> Option<Rates> {
+    let fits = |row: &&Row| row.above < prompt_tokens.max(1) && prompt_tokens <= row.up_to;
+    let found = if at == NO_TIME {
+        rows.iter().filter(fits).max_by_key(|row| row.from)
+    } else {
+        rows.iter().filter(fits).find(|row| row.holds(at))
+    };
+    found.map(|row| row.rates)
+}
+
+/// Line numbers of the tables `[[price]]`.
+fn lines_of(document: &toml_edit::Document<&str>, text: &str) -> Vec<usize> {
+    let tables = document.get("price").and_then(|item| item.as_array_of_tables());
+    let starts = tables.into_iter().flatten().filter_map(|table| table.span());
+    starts.map(|span| 1 + text[..span.start].matches('\n').count()).collect()
+}
+
+impl Listed {
+    fn new(entry: &Entry, place: String) -> Result<Self> {
+        let from = entry.from.as_ref().map_or(Ok(Millis::MIN), |day| midnight(day, 0, &place))?;
+        let until = entry.to.as_ref().map_or(Ok(Millis::MAX), |day| midnight(day, 1, &place))?;
+        let (above, up_to) = (entry.prompt_above.unwrap_or(0), entry.prompt_up_to.unwrap_or(u64::MAX));
+        if from >= until || above >= up_to {
+            return Err(
+                Error::failed(format!("{place}: the row holds never")).hint("`from` and `to` are days inclusive")
+            );
+        }
+        let nano = |name: &str, usd: f64| nano_of(usd).ok_or_else(|| odd(&place, name, usd));
+        let nano = PerToken {
+            input: nano("input", entry.input)?,
+            write_5m: nano("write_5m", entry.write_5m)?,
+            write_1h: entry.write_1h.map(|usd| nano("write_1h", usd)).transpose()?,
+            read: nano("read", entry.read)?,
+            output: nano("output", entry.output)?,
+        };
+        if nano.input == 0 {
+            return Err(Error::failed(format!("{place}: an input price of 0 measures nothing")));
+        }
+        Ok(Self { place, from, until, above, up_to, nano })
+    }
+}
+
+fn odd(place: &str, name: &str, usd: f64) -> Error {
+    Error::failed(format!("{place}: `{name} = {usd}` is no whole number of nano-dollars per token"))
+        .hint("prices are dollars per million tokens with at most three decimals")
+}
+
+fn nano_of(usd: f64) -> Option<u64> {
+    let nano = usd * NANO_PER_LISTED_USD;
+    // Decimals are not exact in binary; a millionth of a nano-dollar is far below any listed price.
+    let is_lost = usd != 0.0 && nano.round() == 0.0;
+    let whole = !is_lost && (nano - nano.round()).abs() < 1e-6 && (0.0..1e15).contains(&nano);
+    whole.then_some(nano.round() as u64)
+}
+
+/// Midnight (UTC) of a day, or of one after it.
+fn midnight(day: &toml_edit::Datetime, days_later: i64, place: &str) -> Result<Millis> {
+    let fault = || Error::failed(format!("{place}: `{day}` is no day")).hint("write a date without quotes: 2026-10-07");
+    let date = day.date.filter(|_| day.time.is_none()).ok_or_else(fault)?;
+    let date = Date::new(date.year.cast_signed(), date.month.cast_signed(), date.day.cast_signed());
+    let start = date.ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()).ok_or_else(fault)?;
+    Ok(start.timestamp().as_millisecond() + days_later * 86_400_000)
+}
+
+/// Rows of one model with their units, once it is sure that no two of them hold together.
+fn settled(model: &str, listed: &[Listed]) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (index, row) in listed.iter().enumerate() {
+        let clash = rows
+            .iter()
+            .position(|other| other.overlaps_in_time(row) && other.above < row.up_to && row.above < other.up_to);
+        if let Some(other) = clash {
+            let message = format!("{}: a price of {model} that holds together with {}", row.place, listed[other].place);
+            return Err(Error::failed(message).hint("`to` is the last day of a price, `from` the first"));
+        }
+        let short = listed.iter().find(|base| base.above == 0 && base.from <= row.from && row.from < base.until);
+        let units = units_of(&row.nano, short.unwrap_or(&listed[index]).nano.input, &row.place)?;
+        let rates = Rates { nano_usd: Some(row.nano), units };
+        rows.push(Row { from: row.from, until: row.until, above: row.above, up_to: row.up_to, rates });
+    }
+    Ok(rows)
+}
+
+fn units_of(nano: &PerToken, input: u64, place: &str) -> Result<PerToken> {
+    let unit = |rate: u64| {
+        let scaled = rate * UNITS_PER_TOKEN;
+        scaled.is_multiple_of(input).then_some(scaled / input).ok_or_else(|| {
+            Error::failed(format!("{place}: a rate of {rate} is no multiple of 1/200 of the input rate {input}"))
+                .hint("rates here are nano-dollars per token; every published one is such a multiple")
+        })
+    };
+    Ok(PerToken {
+        input: unit(nano.input)?,
+        write_5m: unit(nano.write_5m)?,
+        write_1h: nano.write_1h.map(unit).transpose()?,
+        read: unit(nano.read)?,
+        output: unit(nano.output)?,
+    })
+}
+
+/// The price table as one timeline needs it: by symbol.
+#[derive(Clone, Debug)]
+pub struct Tariff<'a> {
+    by_model: Vec<&'a [Row]>,
+}
+
+impl<'a> Tariff<'a> {
+    /// Looks every name up once.
+    pub fn new(prices: &'a Prices, names: &Names) -> Self {
+        let rows = |text: &String| prices.rows_of(text).map_or(&[][..], Vec::as_slice);
+        Self { by_model: names.texts().iter().map(rows).collect() }
+    }
+
+    /// What a request is charged.
+    pub fn rates(&self, model: Sym, at: Millis, prompt_tokens: u64) -> Rates {
+        pick(self.by_model[model.0 as usize], at, prompt_tokens).unwrap_or(Rates::USUAL)
+    }
+
+    /// Price of a request with these tokens.
+    pub fn cost(&self, model: Sym, at: Millis, spent: &Spent) -> Cost {
+        self.rates(model, at, spent.prompt()).cost(spent)
+    }
+
+    /// Price of a call that belongs to a request to `model`, but may ask another one. Its units are those of `model`: its
+    /// money over that model's price of an input token, to the nearest unit. Where either has no price, the tokens count at
+    /// the usual ratios.
+    pub fn cost_of_call(&self, model: Sym, asked: Option<Sym>, at: Millis, spent: &Spent) -> Cost {
+        let Some(asked) = asked.filter(|asked| *asked != model) else { return self.cost(model, at, spent) };
+        let cost = self.cost(asked, at, spent);
+        match self.rates(model, at, 1).nano_usd {
+            Some(own) if cost.unpriced_tokens == 0 => {
+                let input = u128::from(own.input);
+                Cost { units: (cost.nano_usd * u128::from(UNITS_PER_TOKEN) + input / 2) / input, ..cost }
+            }
+            _ => cost,
+        }
+    }
+}
+
+/// Models of a timeline that have requests without a price, by name.
+pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeSet<&'a str> {
+    let tariff = Tariff::new(prices, &timeline.names);
+    let asked = timeline.requests.iter().filter(|request| request.context() > 0);
+    let unpriced =
+        asked.filter(|request| tariff.rates(request.model, request.start, request.context()).nano_usd.is_none());
+    unpriced.map(|request| timeline.names.text(request.model)).collect()
+}

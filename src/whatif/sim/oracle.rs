@@ -1,0 +1,352 @@
+//! The provider's prompt cache, simulated for one chain: which leading part of a context is read, which written, which
+//! billed in full.
+//!
+//! A cache holds prefixes, each with a lifetime that every hit renews for free. The static prefix has a breakpoint of its
+//! own; in the layout of the client the tail has one at every request. Nothing else decides what is read than the length
+//! that two contexts have in common and the time between uses.
+
+use crate::base::names::Sym;
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::prompt_cache::params::{Class, Knobs, Layout, Oracle, Ttl};
+use crate::whatif::sim::cost::Spent;
+use crate::whatif::sim::priors::{Prior, Warm};
+
+/// A request as the cache sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Model: each has a cache of its own.
+    pub model: Sym,
+    /// Edition of the static prefix.
+    pub edition: u64,
+    /// When it starts.
+    pub start: Millis,
+    /// When its answer is complete.
+    pub end: Millis,
+    /// Tokens of the context.
+    pub context: u64,
+    /// Tokens after the last breakpoint.
+    pub tail: u64,
+    /// Tokens of the static prefix.
+    pub still: u64,
+    /// Leading tokens in common with the context before, whatever model that was sent to.
+    pub same: u64,
+    /// Leading tokens that this model may have cached.
+    pub shared: u64,
+    /// Items of the context, for the look-back.
+    pub items: u32,
+    /// Leading tokens that a request which is not logged has cached since the request before, if any.
+    pub forked: Option<u64>,
+    /// Lifetime of its writes, as observed.
+    pub class: Class,
+    /// The static prefix as other chains have it.
+    pub elsewhere: Option<Warm>,
+    /// Below how many tokens nothing is cached.
+    pub min_cacheable: u64,
+}
+
+/// One cached prefix.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    length: u64,
+    items: u32,
+    model: Sym,
+    class: Class,
+    last_use: Millis,
+}
+
+/// The static prefix of one model.
+#[derive(Clone, Copy, Debug)]
+struct Still {
+    model: Sym,
+    edition: u64,
+    class: Class,
+    last_use: Millis,
+}
+
+/// The cache as one chain sees it.
+#[derive(Debug)]
+pub struct Cache<'a> {
+    oracle: &'a Oracle,
+    /// By length.
+    entries: Vec<Entry>,
+    stills: Vec<Still>,
+    /// Edition with which the chain began: the one that other sessions have too.
+    edition: Option<u64>,
+    last: Option<Idle>,
+}
+
+/// What lies idle after a request.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    end: Millis,
+    cached: u64,
+    model: Sym,
+}
+
+/// Reads that only kept a prefix alive.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct KeptAlive {
+    /// How many.
+    pub reads: u64,
+    /// Tokens read by each.
+    pub tokens: u64,
+}
+
+impl<'a> Cache<'a> {
+    /// An empty cache.
+    pub fn new(oracle: &'a Oracle) -> Self {
+        Self { oracle, entries: Vec::new(), stills: Vec::new(), edition: None, last: None }
+    }
+
+    /// Forgets everything: a chain begins.
+    pub fn begin(&mut self) {
+        self.entries.clear();
+        self.stills.clear();
+        (self.edition, self.last) = (None, None);
+    }
+
+    fn knobs(&self) -> &Knobs {
+        &self.oracle.knobs
+    }
+
+    fn is_live(&self, last_use: Millis, class: Class, now: Millis) -> bool {
+        // A clock that ran backwards or is missing says nothing against an entry.
+        let unknown = last_use == NO_TIME || now == NO_TIME;
+        unknown || now.saturating_sub(last_use) <= class.millis() + Millis::from(self.knobs().slack_s) * 1_000
+    }
+
+    /// Lifetimes of the static prefix and of the tail.
+    fn classes(&self, observed: Class) -> (Class, Class) {
+        match (self.knobs().layout, self.knobs().ttl) {
+            (Layout::StaticAndTail, _) => (Class::Hour, Class::FiveMinutes),
+            (_, Ttl::Observed) => (observed, observed),
+            (_, Ttl::Always(class)) => (class, class),
+            (_, Ttl::Mixed { still, tail }) => (still, tail),
+        }
+    }
+
+    /// Pays for the idle time since the request before, up to `now` (none: the chain is over).
+    pub fn keep_alive(&mut self, now: Option<Millis>) -> KeptAlive {
+        let Knobs { keepalive_s, keepalive_max_s, layout, .. } = *self.knobs();
+        let Some(last) = self.last.filter(|last| keepalive_s > 0 && last.cached > 0 && layout != Layout::None) else {
+            return KeptAlive::default();
+        };
+        let most = Millis::from(keepalive_max_s) * 1_000;
+        let idle = now.map_or(most, |now| if last.end == NO_TIME { 0 } else { now.saturating_sub(last.end) });
+        let every = Millis::from(keepalive_s) * 1_000;
+        let reads = idle.clamp(0, most) / every;
+        for read in 1..=reads {
+            let at = last.end.saturating_add(read * every);
+            if !self.touch(last, at) {
+                // What has expired cannot be kept alive.
+                return KeptAlive { reads: (read - 1).cast_unsigned(), tokens: last.cached };
+            }
+        }
+        KeptAlive { reads: reads.cast_unsigned(), tokens: last.cached }
+    }
+
+    /// Reads the newest prefix at a time; false if it has expired.
+    fn touch(&mut self, last: Idle, at: Millis) -> bool {
+        let found = self.entries.iter().any(|entry| {
+            entry.model == last.model && entry.length == last.cached && self.is_live(entry.last_use, entry.class, at)
+        });
+        let tail_only = self.knobs().layout == Layout::AgentRuntime;
+        if !found && !tail_only {
+            return false;
+        }
+        let live =
+            |cache: &Self, still: &Still| still.model == last.model && cache.is_live(still.last_use, still.class, at);
+        let stills: Vec<bool> = self.stills.iter().map(|still| live(self, still)).collect();
+        if tail_only && !stills.iter().any(|&live| live) {
+            return false;
+        }
+        self.entries.iter_mut().filter(|entry| entry.model == last.model).for_each(|entry| entry.last_use = at);
+        self.stills.iter_mut().zip(stills).filter(|(_, live)| *live).for_each(|(still, _)| still.last_use = at);
+        true
+    }
+
+    /// Sends a request: how its context is billed (no output).
+    pub fn step(&mut self, ask: &Ask) -> Spent {
+        self.edition.get_or_insert(ask.edition);
+        let (still_class, tail_class) = self.classes(ask.class);
+        if let Some(length) = ask.forked {
+            self.fork(ask, length, tail_class);
+        }
+        self.entries.retain(|entry| entry.length <= ask.same.max(ask.shared));
+        let spent = self.quote(ask);
+        self.remember(ask, &spent, still_class, tail_class);
+        spent
+    }
+
+    /// How a request would be billed now, without sending it.
+    pub fn quote(&self, ask: &Ask) -> Spent {
+        let (still_class, tail_class) = self.classes(ask.class);
+        let still = self.live_still(ask, self.edition.unwrap_or(ask.edition));
+        let cached = ask.context - ask.tail.min(ask.context);
+        match self.knobs().layout {
+            Layout::None => Spent { uncached: ask.context, ..Spent::default() },
+            Layout::AgentRuntime => self.still_only(ask, still, still_class),
+            Layout::ClaudeCode | Layout::StaticAndTail => {
+                let read = self.live_tail(ask).max(still.unwrap_or(0)).min(cached);
+                bill(ask, read, cached, still_class, tail_class)
+            }
+        }
+    }
+
+    /// How a call is billed that comes right after a request and sends `read` tokens of what that has sent, and others.
+    pub fn follow_up(&self, ask: &Ask, read: u64) -> Spent {
+        match self.knobs().layout {
+            Layout::ClaudeCode | Layout::StaticAndTail if self.cached() > 0 => {
+                Spent { read, ..written(ask.context - read, self.tail_class(ask.class)) }
+            }
+            _ => self.quote(ask),
+        }
+    }
+
+    fn fork(&mut self, ask: &Ask, length: u64, class: Class) {
+        let Some(last) = self.last.filter(|last| last.model == ask.model && last.cached > 0 && length > last.cached)
+        else {
+            return;
+        };
+        self.push(Entry { length, items: ask.items, model: ask.model, class, last_use: last.end });
+    }
+
+    /// Tokens of the static prefix if some session has it warm.
+    fn live_still(&self, ask: &Ask, edition: u64) -> Option<u64> {
+        let own = self.stills.iter().find(|still| still.model == ask.model && still.edition == ask.edition);
+        let own = own.is_some_and(|still| self.is_live(still.last_use, still.class, ask.start));
+        let shares = self.knobs().cross_session.is_on() && ask.edition == edition;
+        let other = ask.elsewhere.filter(|_| shares).is_some_and(|warm| {
+            let class = self.classes(warm.class).0;
+            self.is_live(warm.last_use, class, ask.start)
+        });
+        (own || other).then_some(ask.still.min(ask.shared))
+    }
+
+    /// The longest live prefix in common with this context.
+    fn live_tail(&self, ask: &Ask) -> u64 {
+        let lookback = self.knobs().lookback_blocks;
+        let found = self.entries.iter().rev().find(|entry| {
+            entry.model == ask.model
+                && entry.length <= ask.shared
+                && (lookback == 0 || ask.items.saturating_sub(entry.items) <= lookback)
+                && self.is_live(entry.last_use, entry.class, ask.start)
+        });
+        found.map_or(0, |entry| entry.length)
+    }
+
+    /// Only the static prefix is marked.
+    fn still_only(&self, ask: &Ask, live: Option<u64>, class: Class) -> Spent {
+        let again = if self.knobs().double_system.is_on() { self.oracle.cache.system_tokens } else { 0 };
+        let still = ask.still.min(ask.context);
+        if still < ask.min_cacheable {
+            return Spent { uncached: ask.context + again, ..Spent::default() };
+        }
+        let read = live.map_or(0, |live| live.min(still));
+        let rest = Spent { read, uncached: ask.context - still + again, ..Spent::default() };
+        rest + written(still - read, class)
+    }
+
+    /// Renews what was hit and keeps what was written. A hit gives a prefix the lifetime that its request asks for.
+    fn remember(&mut self, ask: &Ask, spent: &Spent, still_class: Class, tail_class: Class) {
+        let layout = self.knobs().layout;
+        let hit = spent.read;
+        self.entries
+            .iter_mut()
+            .filter(|entry| entry.model == ask.model && entry.length <= hit)
+            .for_each(|entry| (entry.last_use, entry.class) = (ask.end, tail_class));
+        let reach = hit + spent.write();
+        if reach >= ask.still && reach > 0 {
+            let new = Still { model: ask.model, edition: ask.edition, class: still_class, last_use: ask.end };
+            match self.stills.iter_mut().find(|still| still.model == ask.model && still.edition == ask.edition) {
+                Some(still) => *still = new,
+                None => self.stills.push(new),
+            }
+        }
+        if reach > 0 && matches!(layout, Layout::ClaudeCode | Layout::StaticAndTail) {
+            self.push(Entry {
+                length: reach,
+                items: ask.items,
+                model: ask.model,
+                class: tail_class,
+                last_use: ask.end,
+            });
+        }
+        self.last = Some(Idle { end: ask.end, cached: reach, model: ask.model });
+    }
+
+    fn push(&mut self, entry: Entry) {
+        let place = self.entries.partition_point(|held| held.length < entry.length);
+        match self.entries.get_mut(place) {
+            Some(held) if held.length == entry.length && held.model == entry.model => *held = entry,
+            _ => self.entries.insert(place, entry),
+        }
+    }
+
+    /// Takes over a prefix that another chain has left.
+    pub fn adopt(&mut self, model: Sym, length: u64, class: Class, last_use: Millis) {
+        if length > 0 && matches!(self.knobs().layout, Layout::ClaudeCode | Layout::StaticAndTail) {
+            self.push(Entry { length, items: 0, model, class, last_use });
+        }
+    }
+
+    /// Whether this chain has asked the model before.
+    pub fn knows(&self, model: Sym) -> bool {
+        self.last.is_some_and(|last| last.model == model) || self.entries.iter().any(|entry| entry.model == model)
+    }
+
+    /// Whether the static prefix of that edition has been sent.
+    pub fn knows_edition(&self, model: Sym, edition: u64) -> bool {
+        self.stills.iter().any(|still| still.model == model && still.edition == edition)
+    }
+
+    /// Lifetime of what is written behind the static prefix.
+    pub fn tail_class(&self, observed: Class) -> Class {
+        self.classes(observed).1
+    }
+
+    /// Leading tokens that are cached after the request before.
+    pub fn cached(&self) -> u64 {
+        self.last.map_or(0, |last| last.cached)
+    }
+}
+
+/// Written tokens by lifetime.
+pub fn written(tokens: u64, class: Class) -> Spent {
+    match class {
+        Class::FiveMinutes => Spent { write_5m: tokens, ..Spent::default() },
+        Class::Hour => Spent { write_1h: tokens, ..Spent::default() },
+    }
+}
+
+/// Reads what is live, writes the rest up to the breakpoint if that is long enough.
+fn bill(ask: &Ask, read: u64, cached: u64, still_class: Class, tail_class: Class) -> Spent {
+    if cached < ask.min_cacheable {
+        return Spent { read, uncached: ask.context - read, ..Spent::default() };
+    }
+    let still = ask.still.min(cached).saturating_sub(read);
+    let rest = Spent { read, uncached: ask.context - cached, ..Spent::default() };
+    rest + written(still, still_class) + written(cached - read - still, tail_class)
+}
+
+impl Prior {
+    /// The part of an [`Ask`] that a prior gives.
+    pub fn ask(&self, model: Sym, start: Millis, end: Millis) -> Ask {
+        Ask {
+            model,
+            edition: 0,
+            start,
+            end: end.max(start),
+            context: 0,
+            tail: 0,
+            still: self.still,
+            same: 0,
+            shared: 0,
+            items: 0,
+            forked: None,
+            class: self.class,
+            elsewhere: self.elsewhere,
+            min_cacheable: 0,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Outcomes of what-if policies: plain data, counts and integers.

@@ -1,0 +1,401 @@
+//! What can be known of a request before its bill: how long its static prefix is, whether another session keeps that warm,
+//! how long its writes live, whether a request that is not logged will have cached the answer before it.
+//!
+//! Everything is learned from requests that were sent earlier, in the order of the clock over all sessions, so that it
+//! depends neither on the order of files nor on threads.
+
+use std::collections::BTreeMap;
+
+use crate::base::id::Id;
+use crate::base::names::Sym;
+use crate::logs::timeline::requests::{Marks, NONE, Request, Timeline};
+use crate::logs::trace::{Millis, NO_TIME, Place};
+use crate::whatif::prompt_cache::outcome::Count;
+use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::sizes;
+use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::{clock, contexts};
+
+/// A prefix that somebody else wrote or read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Warm {
+    /// Its tokens.
+    pub length: u64,
+    /// When it was last written or read.
+    pub last_use: Millis,
+    /// How long it lives from there, as observed.
+    pub class: Class,
+}
+
+/// What is known of a request before its bill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prior {
+    /// Tokens of the static prefix (policies.md: S).
+    pub still: u64,
+    /// Lifetime of its writes, as observed.
+    pub class: Class,
+    /// Milliseconds since the request before in its chain was over.
+    pub idle: Millis,
+    /// The static prefix as other chains have it, where this one may need that.
+    pub elsewhere: Option<Warm>,
+    /// What another chain of the session has cached of a context that this chain begins with.
+    pub inherited: Option<Warm>,
+    /// Whether the answer before is believed to be cached by a request that is not logged.
+    pub fork: bool,
+    /// How often prefixes were lost so far where the log has no reason for it and one could be lost here.
+    pub unforeseen: Option<Unforeseen>,
+}
+
+/// How often prefixes were lost that nothing in the log said would be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unforeseen {
+    /// Where this is.
+    pub place: Where,
+    /// Requests of that kind before this one, and those of them that had lost it.
+    pub before: Count,
+}
+
+/// Where a prefix can be lost.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Where {
+    /// Where something but results of tools came in.
+    Turn,
+    /// Between two requests of a turn.
+    Tools,
+}
+
+impl Where {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Tools => "tools",
+        }
+    }
+}
+
+/// Who shares a static prefix: directory, model, version.
+type Key = (Id, Sym, Sym);
+
+/// Requests of one key, in the order of their starts.
+#[derive(Default)]
+struct Commons {
+    uses: Vec<Use>,
+    /// Lengths at which reads were seen to stop.
+    floors: Vec<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Use {
+    chain: u32,
+    end: Millis,
+    class: Class,
+    still: u64,
+}
+
+/// What one chain has shown so far.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    last: Option<u32>,
+    /// Model and version of the values below.
+    under: Option<(Sym, Sym)>,
+    /// Least positive read after a break.
+    floor: Option<u64>,
+    /// The first read, if positive.
+    first_read: Option<u64>,
+    /// What was estimated at first.
+    estimate: Option<u64>,
+    /// Whether the last human turn that could tell showed an answer that was cached already.
+    fork: Option<bool>,
+    /// Whether the static prefix was still warm when the chain last came back cold.
+    kept: Option<bool>,
+}
+
+/// What the chains of one session have sent.
+#[derive(Default)]
+struct Family {
+    sent: Vec<Sent>,
+    /// Chains forked off that found the context they begin with in the cache, less those that did not.
+    inherits: i32,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    chain: u32,
+    model: Sym,
+    end: Millis,
+    cached: u64,
+    class: Class,
+}
+
+/// Static prefixes by request, each known only from what was billed before.
+pub fn stills(timeline: &Timeline, rules: &SizeRules) -> Vec<u64> {
+    learn(timeline, rules, Class::FiveMinutes).into_iter().map(|prior| prior.still).collect()
+}
+
+/// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
+pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prior> {
+    let classes = classes(timeline, unknown);
+    let idle = clock::idle(timeline);
+    let mut learner = Learner {
+        timeline,
+        rules,
+        classes: &classes,
+        idle: &idle,
+        commons: BTreeMap::new(),
+        forks: BTreeMap::new(),
+        statics: BTreeMap::new(),
+        starts: BTreeMap::new(),
+        returns: BTreeMap::new(),
+        losses: BTreeMap::new(),
+        seen: vec![Seen::default(); timeline.chains.len()],
+        families: timeline.sessions.iter().map(|_| Family::default()).collect(),
+    };
+    let blank =
+        Prior { still: 0, class: unknown, idle: 0, elsewhere: None, inherited: None, fork: true, unforeseen: None };
+    let mut priors = vec![blank; timeline.requests.len()];
+    for index in by_clock(timeline) {
+        let at = index as usize;
+        priors[at] = learner.prior(index);
+        learner.bill(index, &priors[at]);
+    }
+    priors
+}
+
+/// Requests with usage in the order of their starts; those of one chain stay in their order even if its clock ran
+/// backwards.
+fn by_clock(timeline: &Timeline) -> Vec<u32> {
+    let mut order: Vec<(Millis, u32)> = Vec::with_capacity(timeline.requests.len());
+    for chain in &timeline.chains {
+        let mut latest = NO_TIME;
+        for index in chain.requests.clone() {
+            let request = &timeline.requests[index as usize];
+            latest = latest.max(request.start);
+            if request.context() > 0 {
+                order.push((latest, index));
+            }
+        }
+    }
+    order.sort_unstable();
+    order.into_iter().map(|(_, index)| index).collect()
+}
+
+/// Lifetime of every request's writes: what its usage says, else that of the request before in its chain, else that of the
+/// next one that says it.
+fn classes(timeline: &Timeline, unknown: Class) -> Vec<Class> {
+    let mut classes = vec![unknown; timeline.requests.len()];
+    for chain in &timeline.chains {
+        let range = chain.requests.start as usize..chain.requests.end as usize;
+        let said = |request: &Request| match (request.usage.cache_creation_1h, request.usage.cache_creation_5m) {
+            (0, 0) => None,
+            (hour, five) => Some(if hour >= five { Class::Hour } else { Class::FiveMinutes }),
+        };
+        let mut class = timeline.requests[range.clone()].iter().find_map(said).unwrap_or(unknown);
+        for at in range {
+            class = said(&timeline.requests[at]).unwrap_or(class);
+            classes[at] = class;
+        }
+    }
+    classes
+}
+
+struct Learner<'a> {
+    timeline: &'a Timeline,
+    rules: &'a SizeRules,
+    classes: &'a [Class],
+    idle: &'a [Millis],
+    commons: BTreeMap<Key, Commons>,
+    /// By version: what the last human turn showed.
+    forks: BTreeMap<Sym, bool>,
+    /// Static prefixes as they were last seen in any directory, by model and version, and by model.
+    statics: BTreeMap<(Sym, Option<Sym>), u64>,
+    /// By model: whether the last main thread that began found its static prefix in the cache.
+    starts: BTreeMap<Sym, bool>,
+    /// By model: whether the last chain that came back cold did.
+    returns: BTreeMap<Sym, bool>,
+    /// Losses so far.
+    losses: BTreeMap<Where, Count>,
+    seen: Vec<Seen>,
+    families: Vec<Family>,
+}
+
+impl Learner<'_> {
+    fn key(&self, request: &Request) -> Key {
+        (self.timeline.session_of(request).project, request.model, request.version)
+    }
+
+    fn prior(&mut self, index: u32) -> Prior {
+        let request = &self.timeline.requests[index as usize];
+        let key = self.key(request);
+        let idle = self.idle[index as usize];
+        let inherited = self.candidate(index).filter(|_| self.family(request).inherits >= 0);
+        let seen = &mut self.seen[request.chain as usize];
+        let under = Some((request.model, request.version));
+        if seen.under != under {
+            *seen = Seen { last: seen.last, under, estimate: seen.estimate, fork: seen.fork, ..Seen::default() };
+        }
+        let opening = sizes::opening(self.timeline, request, self.rules);
+        let most = *seen.estimate.get_or_insert(opening);
+        let commons = self.commons.entry(key).or_default();
+        let common = commons.floors.iter().rev().copied().find(|&floor| floor <= most);
+        // Tools and system are the same in every directory, as long as the client is (policies.md F14).
+        let anywhere = [(request.model, Some(request.version)), (request.model, None)];
+        let anywhere = anywhere.iter().filter_map(|key| self.statics.get(key)).copied().find(|&length| length <= most);
+        let common = common.or(anywhere);
+        let still = seen.floor.or(seen.first_read).or(common).unwrap_or(most).min(request.context());
+        let last = seen.last.map(|last| &self.timeline.requests[last as usize]);
+        let elsewhere = match last {
+            Some(last) if last.model == request.model && idle <= Class::FiveMinutes.millis() => None,
+            _ => {
+                let own = commons.last_use(request, still);
+                let is_live =
+                    own.is_some_and(|warm| request.start.saturating_sub(warm.last_use) <= warm.class.millis());
+                // Somebody whose log is not here kept it warm the last time.
+                let is_main = self.timeline.chains[request.chain as usize].place == Place::Main;
+                let believed = match last {
+                    Some(_) => seen.kept.or_else(|| self.returns.get(&request.model).copied()),
+                    None => self.starts.get(&request.model).copied().filter(|_| is_main && !is_live),
+                };
+                let kept = Warm { length: still, last_use: request.start, class: Class::FiveMinutes };
+                if believed == Some(true) { Some(kept) } else { own }
+            }
+        };
+        let fork = seen.fork.or_else(|| self.forks.get(&request.version).copied()).unwrap_or(true);
+        let class = self.classes[index as usize];
+        let unforeseen = last
+            .and_then(|last| could_be_lost(last, request, idle, class))
+            .map(|place| Unforeseen { place, before: self.losses.get(&place).copied().unwrap_or_default() });
+        Prior { still, class, idle, elsewhere, inherited, fork, unforeseen }
+    }
+
+    fn family(&self, request: &Request) -> &Family {
+        &self.families[self.timeline.chains[request.chain as usize].session as usize]
+    }
+
+    /// The context that a chain begins with, as another chain of its session has cached it: that of the request it was
+    /// forked off, or where the log does not name that, the largest one that the first context can hold.
+    fn candidate(&self, index: u32) -> Option<Warm> {
+        let request = &self.timeline.requests[index as usize];
+        if self.seen[request.chain as usize].last.is_some() {
+            return None;
+        }
+        let after = self.timeline.segments[request.segment as usize].after;
+        if after != NONE {
+            let base = &self.timeline.requests[after as usize];
+            let length = base.usage.cache_read + base.usage.cache_creation;
+            let warm = Warm { length, last_use: base.end, class: self.classes[after as usize] };
+            return (base.model == request.model).then_some(warm);
+        }
+        let most = sizes::opening(self.timeline, request, self.rules);
+        if most < self.rules.inherited_tokens_min {
+            return None;
+        }
+        let fits = |sent: &&Sent| {
+            let is_other = sent.chain != request.chain && sent.model == request.model;
+            is_other && sent.end <= request.start && sent.cached <= most && 2 * sent.cached > most
+        };
+        let largest = self.family(request).sent.iter().filter(fits).max_by_key(|sent| sent.cached)?;
+        Some(Warm { length: largest.cached, last_use: largest.end, class: largest.class })
+    }
+
+    /// Takes in what the bill of a request shows.
+    fn bill(&mut self, index: u32, prior: &Prior) {
+        let request = &self.timeline.requests[index as usize];
+        let read = request.usage.cache_read;
+        let key = self.key(request);
+        let candidate = self.candidate(index);
+        let family = &mut self.families[self.timeline.chains[request.chain as usize].session as usize];
+        let inherits = candidate.map(|warm| 2 * read > warm.length);
+        family.inherits += inherits.map_or(0, |found| if found { 1 } else { -1 });
+        let cached = read + request.usage.cache_creation;
+        let sent = Sent { chain: request.chain, model: request.model, end: request.end, cached, class: prior.class };
+        family.sent.push(sent);
+        let before = self.seen[request.chain as usize].last.map(|last| &self.timeline.requests[last as usize]);
+        let before = before.filter(|before| before.model == request.model);
+        let cold = before.is_some() && prior.idle > prior.class.millis();
+        let broke = before.is_some_and(|before| {
+            let cached = before.usage.cache_read + before.usage.cache_creation;
+            if cold { read < cached } else { 2 * read < cached }
+        });
+        let opens = contexts::opens(self.timeline, index) && before.is_some();
+        let shown = before.and_then(|before| shows_fork(before, request, prior.idle));
+        let first = self.seen[request.chain as usize].last.is_none();
+        let seen = &mut self.seen[request.chain as usize];
+        let commons = self.commons.entry(key).or_default();
+        if let (Some(unforeseen), Some(before)) = (prior.unforeseen, before) {
+            let cached = before.usage.cache_read + before.usage.cache_creation;
+            self.losses.entry(unforeseen.place).or_default().add(2 * read < cached);
+        }
+        let is_main = self.timeline.chains[request.chain as usize].place == Place::Main;
+        if first && is_main && inherits.is_none() {
+            self.starts.insert(request.model, read > 0);
+        }
+        if read > 0 && (broke || opens || (first && inherits != Some(true))) {
+            for version in [Some(request.version), None] {
+                self.statics.insert((request.model, version), read);
+            }
+        }
+        if read > 0 && (broke || opens) {
+            seen.floor = Some(seen.floor.map_or(read, |floor| floor.min(read)));
+            commons.add_floor(read);
+        }
+        if read > 0 && first && inherits != Some(true) {
+            seen.first_read = Some(read);
+            commons.add_floor(read);
+        }
+        if cold && (broke || read == 0) {
+            seen.kept = Some(read > 0);
+            self.returns.insert(request.model, read > 0);
+        }
+        if let Some(shown) = shown {
+            seen.fork = Some(shown);
+            self.forks.insert(request.version, shown);
+        }
+        seen.last = Some(index);
+        let still = seen.floor.or(seen.first_read).unwrap_or(prior.still);
+        commons.uses.push(Use { chain: request.chain, end: request.end, class: prior.class, still });
+    }
+}
+
+/// Where a warm prefix could be lost before this request, if the log gives no reason why it should: the model is the same,
+/// nothing was taken out of the context, and no more time has passed than writes live.
+fn could_be_lost(before: &Request, request: &Request, idle: Millis, class: Class) -> Option<Where> {
+    let has = |marks: Marks| request.marks.has(marks);
+    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let explained = before.model != request.model
+        || has(Marks::COMPACTION)
+        || has(Marks::MICROCOMPACTION)
+        || has(Marks::REWIND)
+        || request.context() < before.context()
+        || idle > class.millis();
+    let turn = [Marks::HUMAN, Marks::META, Marks::RESUME].into_iter().any(has);
+    (!explained && cached > 0).then_some(if turn { Where::Turn } else { Where::Tools })
+}
+
+/// Whether a human turn within the lifetime read more than was written before: the answer was cached already. None where it
+/// cannot tell.
+fn shows_fork(before: &Request, request: &Request, idle: Millis) -> Option<bool> {
+    let warm = idle <= Class::FiveMinutes.millis();
+    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let tells = request.marks.has(Marks::HUMAN) && warm && before.model == request.model && cached > 0;
+    (tells && request.usage.cache_read >= cached).then_some(request.usage.cache_read > cached)
+}
+
+impl Commons {
+    fn add_floor(&mut self, floor: u64) {
+        if let Err(place) = self.floors.binary_search(&floor) {
+            self.floors.insert(place, floor);
+        }
+    }
+
+    /// The newest use of a static prefix of that length by another chain that was over when the request started.
+    fn last_use(&self, request: &Request, still: u64) -> Option<Warm> {
+        let timed = request.start != NO_TIME;
+        let over =
+            |used: &&Use| timed && used.chain != request.chain && used.end != NO_TIME && used.end <= request.start;
+        let recent = |used: &&Use| request.start.saturating_sub(used.end) <= 2 * Class::Hour.millis();
+        let mut candidates = self.uses.iter().rev().filter(over).take_while(recent);
+        let found = candidates.find(|used| used.still == still)?;
+        Some(Warm { length: still, last_use: found.end, class: found.class })
+    }
+}

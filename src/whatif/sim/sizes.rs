@@ -1,0 +1,405 @@
+//! How many tokens each block of a context has.
+//!
+//! No tokenizer is trusted: the growth of a context from one request to the next is billed and so exactly known, and the
+//! blocks of that increment share it in proportion to estimates. What the log does not show (reminders, attachments) is
+//! the residual of the request that brought it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Error, Result};
+use crate::base::tokenizer::Bpe;
+use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
+use crate::logs::trace::Millis;
+use crate::whatif::sim::view::{Item, Key};
+use crate::whatif::sim::{contexts, priors};
+
+/// Where sizes come from (`--estimator`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Estimator {
+    /// Measured growth, shared out by the fitted formula.
+    #[default]
+    Anchored,
+    /// The fitted formula alone.
+    Fitted,
+    /// Tokens of `cl100k_base`.
+    Cl100k,
+    /// Tokens of `o200k_base`.
+    O200k,
+    /// Four characters per token.
+    Chars4,
+}
+
+/// Constants of estimates (`rules/policies/sizes.toml`).
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeRules {
+    /// Characters per token by kind of block.
+    pub chars_per_token: CharsPerToken,
+    /// Tokens of framing.
+    pub framing: Framing,
+    /// Blocks take at most this many times their estimate from an increment that no tool result explains.
+    pub stretch_max: f64,
+    /// Tokens before its first message from which a subagent's first context is taken to hold another chain's.
+    pub inherited_tokens_min: u64,
+}
+
+/// Characters per token.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CharsPerToken {
+    /// What people and the client write, and the model's text.
+    pub text: f64,
+    /// Thinking.
+    pub thinking: f64,
+    /// Input of a call, as JSON.
+    pub tool_use: f64,
+    /// Results.
+    pub tool_result: f64,
+}
+
+/// Tokens that come with blocks whatever their length.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Framing {
+    /// Of a call.
+    pub tool_use: f64,
+    /// Of a result.
+    pub tool_result: f64,
+    /// Of an increment.
+    pub increment: f64,
+    /// An image or document.
+    pub media: f64,
+}
+
+impl SizeRules {
+    /// Of the tokens of a block in a context, those of its text, so many code points of which are there; none if the block
+    /// is no text. What is measured of a tool result has its framing in it, which no shortening removes.
+    pub fn text_tokens(&self, block: &Block, kept_chars: u32, tokens: u32) -> Option<u32> {
+        match block.kind {
+            BlockKind::Human | BlockKind::Injected | BlockKind::Summary | BlockKind::Text => Some(tokens),
+            BlockKind::ToolResult => {
+                let text = f64::from(kept_chars) / self.chars_per_token.tool_result;
+                let whole = text + self.framing.tool_result;
+                Some(if whole > 0.0 { (f64::from(tokens) * (text / whole)) as u32 } else { 0 })
+            }
+            BlockKind::Thinking | BlockKind::ToolUse | BlockKind::Media => None,
+        }
+    }
+
+    /// Reads the sheet; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit, or a ratio is not positive.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        let rules: Self = toml_edit::de::from_str(text).map_err(|cause| {
+            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
+        })?;
+        let ratios = &rules.chars_per_token;
+        let all = [ratios.text, ratios.thinking, ratios.tool_use, ratios.tool_result, rules.stretch_max];
+        if all.iter().any(|ratio| !(ratio.is_finite() && *ratio > 0.0)) {
+            return Err(Error::failed(format!("{place}: ratios must be above 0")));
+        }
+        Ok(rules)
+    }
+
+    /// Tokens of a block by an estimator, unanchored.
+    fn raw(&self, estimator: Estimator, block: &Block) -> f64 {
+        let counted = |vocabulary: Bpe| vocabulary.place().map_or(0.0, |place| f64::from(block.tokens[place]));
+        match estimator {
+            Estimator::Cl100k | Estimator::O200k if !block.is_counted() => self.estimate(block),
+            Estimator::Anchored | Estimator::Fitted => self.estimate(block),
+            Estimator::Cl100k => counted(Bpe::Cl100kBase),
+            Estimator::O200k => counted(Bpe::O200kBase),
+            Estimator::Chars4 => f64::from(block.chars) / 4.0,
+        }
+    }
+
+    /// Estimated tokens of a block, with its framing.
+    pub fn estimate(&self, block: &Block) -> f64 {
+        let ratio = match block.kind {
+            BlockKind::Thinking => self.chars_per_token.thinking,
+            BlockKind::ToolUse => self.chars_per_token.tool_use,
+            BlockKind::ToolResult => self.chars_per_token.tool_result,
+            _ => self.chars_per_token.text,
+        };
+        f64::from(block.chars) / ratio + self.framing_of(block.kind)
+    }
+
+    /// Tokens that come with a block of this kind whatever its length.
+    pub fn framing_of(&self, kind: BlockKind) -> f64 {
+        match kind {
+            BlockKind::ToolUse => self.framing.tool_use,
+            BlockKind::ToolResult => self.framing.tool_result,
+            BlockKind::Media => self.framing.media,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Sizes of all blocks of a timeline.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sizes {
+    /// How blocks were estimated.
+    pub rules: SizeRules,
+    /// Tokens by block.
+    pub tokens: Vec<u32>,
+    /// By request: tokens that came with it and are in no block.
+    pub residual: Vec<u32>,
+    /// By chain: tokens of its static prefix (tools, system).
+    pub prefix: Vec<u64>,
+    /// By request: whether its increment was measured.
+    pub anchored: Vec<bool>,
+    /// By request: blocks and residuals that had been in the context and went before it, in order. The bill says that
+    /// something went, the log not what.
+    pub gone: BTreeMap<u32, Vec<Key>>,
+}
+
+impl Sizes {
+    /// Sizes by an estimator.
+    pub fn new(timeline: &Timeline, estimator: Estimator, rules: &SizeRules) -> Self {
+        let stills = priors::stills(timeline, rules);
+        let raw = |block: &Block| rules.raw(estimator, block).round() as u32;
+        let mut sizes = Self {
+            rules: rules.clone(),
+            tokens: timeline.blocks.iter().map(raw).collect(),
+            residual: vec![0; timeline.requests.len()],
+            prefix: prefixes(timeline, &stills),
+            anchored: vec![false; timeline.requests.len()],
+            gone: BTreeMap::new(),
+        };
+        if estimator == Estimator::Anchored {
+            Anchoring { timeline, sizes: &mut sizes, settled: vec![false; timeline.requests.len()], items: Vec::new() }
+                .all();
+        }
+        sizes
+    }
+
+    /// Share of requests whose increment was measured, as k of n.
+    pub fn anchored_share(&self) -> (u64, u64) {
+        (self.anchored.iter().filter(|&&anchored| anchored).count() as u64, self.anchored.len() as u64)
+    }
+}
+
+/// Tokens of a context before its first message, as far as they are not explained by what came in.
+pub fn opening(timeline: &Timeline, request: &Request, rules: &SizeRules) -> u64 {
+    let inputs = &timeline.blocks[request.inputs.start as usize..request.inputs.end as usize];
+    let estimate: f64 = inputs.iter().map(|block| rules.estimate(block)).sum();
+    request.context().saturating_sub(estimate as u64)
+}
+
+/// Static prefixes by chain: what is known of each in the end, but never more than a context that begins with nothing. A
+/// chain that was forked off another has that one's.
+fn prefixes(timeline: &Timeline, stills: &[u64]) -> Vec<u64> {
+    let of = |chain: &Chain| {
+        let known = chain.requests.clone().rev().find(|&index| timeline.requests[index as usize].context() > 0);
+        let still = known.map_or(0, |index| stills[index as usize]);
+        let contexts = chain.requests.clone().map(|index| timeline.requests[index as usize].context());
+        contexts.filter(|&context| context > 0).fold(still, u64::min)
+    };
+    let mut prefixes: Vec<u64> = timeline.chains.iter().map(of).collect();
+    let mut forked: Vec<(Millis, usize, usize)> = Vec::new();
+    for (index, chain) in timeline.chains.iter().enumerate() {
+        let Some(segment) = timeline.segments.get(chain.segments.start as usize).filter(|first| first.after != NONE)
+        else {
+            continue;
+        };
+        let parent = timeline.requests[segment.after as usize].chain as usize;
+        forked.push((timeline.requests[segment.requests.start as usize].start, index, parent));
+    }
+    // Forks of forks come later.
+    forked.sort_unstable();
+    forked.into_iter().for_each(|(_, index, parent)| prefixes[index] = prefixes[parent]);
+    prefixes
+}
+
+struct Anchoring<'a> {
+    timeline: &'a Timeline,
+    sizes: &'a mut Sizes,
+    /// By request: whether its answer has its final size.
+    settled: Vec<bool>,
+    items: Vec<Item>,
+}
+
+impl Anchoring<'_> {
+    /// Segment by segment in the order of the clock, so that what a segment begins with is settled before it; those of one
+    /// chain in their order, whatever its clock says.
+    fn all(&mut self) {
+        let mut order: Vec<(Millis, u32)> = Vec::with_capacity(self.timeline.segments.len());
+        for chain in &self.timeline.chains {
+            let mut latest = Millis::MIN;
+            for segment in chain.segments.clone() {
+                let first = self.timeline.segments[segment as usize].requests.start;
+                latest = latest.max(self.timeline.requests[first as usize].start);
+                order.push((latest, segment));
+            }
+        }
+        order.sort_unstable();
+        order.into_iter().for_each(|(_, segment)| self.segment(segment));
+    }
+
+    fn segment(&mut self, segment: u32) {
+        let Segment { requests, after, cause, .. } = self.timeline.segments[segment as usize].clone();
+        // What the context went on from, and what came in since.
+        let mut base = Some(after).filter(|&after| after != NONE && self.is_billed(after));
+        let mut inputs: Vec<u32> = Vec::new();
+        let mut whole = cause != SegmentCause::Shrink;
+        for index in requests {
+            let request = &self.timeline.requests[index as usize];
+            inputs.extend(request.inputs.clone());
+            if request.context() > 0 {
+                match base {
+                    Some(base) if whole => self.grown(base, index, &inputs),
+                    _ => self.opened(index),
+                }
+                self.settle(if base.is_some() { base } else { Some(after).filter(|&after| after != NONE) });
+                (base, whole) = (Some(index), true);
+                inputs.clear();
+            } else {
+                inputs.extend(request.outputs.clone());
+            }
+        }
+    }
+
+    /// Whatever size the answers before have now, they are part of a context that was laid out: that of a request, and
+    /// those behind the last one that was billed before it.
+    fn settle(&mut self, base: Option<u32>) {
+        let Some(base) = base else { return };
+        let first = self.timeline.segments[self.timeline.requests[base as usize].segment as usize].requests.start;
+        for index in (first..=base).rev() {
+            self.settled[index as usize] = true;
+            if self.is_billed(index) {
+                break;
+            }
+        }
+    }
+
+    fn is_billed(&self, request: u32) -> bool {
+        self.timeline.requests[request as usize].context() > 0
+    }
+
+    /// Shares out the growth from one request to another that goes on from it.
+    fn grown(&mut self, base: u32, index: u32, inputs: &[u32]) {
+        let (last, request) = (&self.timeline.requests[base as usize], &self.timeline.requests[index as usize]);
+        let stretch = self.sizes.rules.stretch_max;
+        let answer: Vec<u32> = last.outputs.clone().collect();
+        let held = |sizes: &Sizes| answer.iter().map(|&block| u64::from(sizes.tokens[block as usize])).sum::<u64>();
+        let Some(growth) = request.context().checked_sub(last.context()) else { return self.opened(index) };
+        let settled = std::mem::replace(&mut self.settled[base as usize], true);
+        let rest = if settled {
+            let Some(growth) = growth.checked_sub(held(self.sizes)) else { return self.opened(index) };
+            self.share(growth, inputs, stretch)
+        } else if let Some(surplus) = surplus(last, request).filter(|_| !answer.is_empty()) {
+            // A hidden request has cached the answer before, so its size is known by itself.
+            let left = self.share(surplus.min(growth), &answer, f64::INFINITY);
+            left + self.share(growth.saturating_sub(surplus), inputs, stretch)
+        } else {
+            let blocks: Vec<u32> = answer.iter().chain(inputs).copied().collect();
+            self.share(growth, &blocks, stretch)
+        };
+        self.sizes.residual[index as usize] = narrow(rest);
+        self.sizes.anchored[index as usize] = true;
+    }
+
+    /// A context that begins with nothing, or from which an unknown part went. Nothing was measured: blocks have their
+    /// estimates, what is left came without a block.
+    fn opened(&mut self, index: u32) {
+        let request = &self.timeline.requests[index as usize];
+        let room = request.context().saturating_sub(self.sizes.prefix[request.chain as usize]);
+        let inputs: Vec<u32> = request.inputs.clone().collect();
+        let room = self.share(room, &inputs, 1.0);
+        let mut items = std::mem::take(&mut self.items);
+        items.clear();
+        contexts::before(self.timeline, self.sizes, index, &mut items);
+        let held = self.leave_out(index, &items, room);
+        self.items = items;
+        self.sizes.residual[index as usize] = narrow(room - held);
+    }
+
+    /// Leaves out what must have gone so that the rest fits. Returns the tokens of what stays.
+    fn leave_out(&mut self, index: u32, items: &[Item], room: u64) -> u64 {
+        let mut held: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
+        if held <= room {
+            return held;
+        }
+        let mut order: Vec<usize> = (0..items.len()).rev().collect();
+        if self.timeline.requests[index as usize].marks.has(Marks::MICROCOMPACTION) {
+            // Cleared results first, then other results, then the rest; the oldest of each first.
+            order.sort_by_key(|&at| (self.clearable(index, items[at].key), at));
+        }
+        // Otherwise the conversation went back: the newest go.
+        let mut gone: Vec<usize> = Vec::new();
+        for at in order {
+            if held <= room {
+                break;
+            }
+            held -= u64::from(items[at].tokens);
+            gone.push(at);
+        }
+        gone.sort_unstable();
+        self.sizes.gone.insert(index, gone.into_iter().map(|at| items[at].key).collect());
+        held
+    }
+
+    /// In which order a clearing takes things.
+    fn clearable(&self, index: u32, key: Key) -> u8 {
+        let Key::Block(block) = key else { return 2 };
+        let block = &self.timeline.blocks[block as usize];
+        let id = self.timeline.calls.get(block.call as usize).map(|call| call.id);
+        let clearings = self.timeline.clearings.iter().filter(|clearing| clearing.request == index);
+        let named = clearings.flat_map(|clearing| &clearing.calls).any(|&call| Some(call) == id);
+        match block.kind {
+            BlockKind::ToolResult if named => 0,
+            BlockKind::ToolResult => 1,
+            _ => 2,
+        }
+    }
+
+    /// Shares tokens out over blocks in proportion to their estimates, at most so many times each; returns what is left.
+    fn share(&mut self, tokens: u64, blocks: &[u32], stretch: f64) -> u64 {
+        let weights: Vec<u64> = blocks.iter().map(|&block| self.weight(block)).collect();
+        let estimate = weights.iter().sum::<u64>() as f64 / WEIGHT_PER_TOKEN;
+        let budget = if estimate == 0.0 { 0 } else { (estimate * stretch).round().min(tokens as f64) as u64 };
+        for (&block, part) in blocks.iter().zip(apportioned(budget, &weights)) {
+            self.sizes.tokens[block as usize] = narrow(part);
+        }
+        tokens - budget
+    }
+
+    fn weight(&self, block: u32) -> u64 {
+        (self.sizes.rules.estimate(&self.timeline.blocks[block as usize]) * WEIGHT_PER_TOKEN).round() as u64
+    }
+}
+
+/// Weights are thousandths of an estimated token.
+const WEIGHT_PER_TOKEN: f64 = 1_000.0;
+
+fn narrow(tokens: u64) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+/// Parts of a whole in proportion to weights, by largest remainder; the earlier of equals gets more. They sum to the whole
+/// unless all weights are 0.
+pub fn apportioned(whole: u64, weights: &[u64]) -> Vec<u64> {
+    let all: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    if all == 0 {
+        return vec![0; weights.len()];
+    }
+    let scaled = |weight: u64| u128::from(whole) * u128::from(weight);
+    let mut parts: Vec<u64> = weights.iter().map(|&weight| (scaled(weight) / all) as u64).collect();
+    let missing = whole - parts.iter().sum::<u64>();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse(scaled(weights[at]) % all), at));
+    order.into_iter().take(missing as usize).for_each(|at| parts[at] += 1);
+    parts
+}
+
+/// What was read at a warm human turn beyond what had been written before: the answer before, cached by a request that is
+/// not logged (policies.md F5). None where that cannot be told.
+pub fn surplus(before: &Request, request: &Request) -> Option<u64> {
+    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let tells = request.marks.has(Marks::HUMAN) && before.model == request.model && cached > 0;
+    (tells && request.usage.cache_read > cached).then(|| request.usage.cache_read - cached)
+}

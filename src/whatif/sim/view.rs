@@ -1,0 +1,126 @@
+//! A context as it is about to be sent, and the stages that may change it.
+//!
+//! For every request the driver lays out what the log says was sent: the static prefix (tools, system) and the blocks of
+//! the segment so far with their sizes. Each stage changes that view in turn; the driver then compares it with the view
+//! that was sent before to see how much of a cached prefix is still good, prices it, and looks for what was lost. So
+//! stages compose, and without any stage the view is the log's.
+
+use crate::base::names::Sym;
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::sim::breakage::dangling::Hint;
+
+/// What an item of a context is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Key {
+    /// A block of [`Timeline::blocks`].
+    Block(u32),
+    /// What a request brought besides its blocks (reminders, hidden text), by index of the request. No stage may remove
+    /// it unless everything around it goes (a compaction).
+    Residual(u32),
+    /// Something that a stage wrote, by a number of its own: a summary, a marker, a definition.
+    Made(u32),
+}
+
+/// One item of a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Item {
+    /// What it is.
+    pub key: Key,
+    /// Its tokens as sent.
+    pub tokens: u32,
+    /// Leading code points of the block's text that are kept; all of them where nothing was cut.
+    pub kept_chars: u32,
+}
+
+/// The part before all messages: tool definitions and system prompt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Prefix {
+    /// Its tokens.
+    pub tokens: u64,
+    /// Two prefixes with the same edition are byte-identical. 0 is the log's own.
+    pub edition: u64,
+}
+
+/// A context.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct View {
+    /// Tools and system.
+    pub prefix: Prefix,
+    /// Messages, in order.
+    pub items: Vec<Item>,
+}
+
+impl View {
+    /// Tokens of the whole context.
+    pub fn tokens(&self) -> u64 {
+        self.prefix.tokens + self.items.iter().map(|item| u64::from(item.tokens)).sum::<u64>()
+    }
+}
+
+/// Something that a policy adds to the bill besides the requests of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtraCall {
+    /// Why, as a word for reports: `summary`, `tool_retry`, `keep_alive`.
+    pub cause: &'static str,
+    /// The model that is asked; none: that of the request.
+    pub model: Option<Sym>,
+    /// Whether it goes out before the request of the log: then it reads what of `read` is still alive. Else it comes after
+    /// it, and what that has cached is there.
+    pub is_before: bool,
+    /// Tokens that can be in the cache; where the layout does not cache them, they are billed in full.
+    pub read: u64,
+    /// Tokens that cannot, and are written to it.
+    pub write: u64,
+    /// Tokens neither read nor written.
+    pub uncached: u64,
+    /// Tokens of the answer.
+    pub output: u64,
+}
+
+/// A hard break that a stage itself notices (policies.md 1.7): `tool_miss`, `protected_dropped`, `orphan_pair`,
+/// `cleared_before_seen`, `overflow`, `unrecovered`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Noticed {
+    /// Class of the break.
+    pub class: &'static str,
+    /// Call that shows it, as index into [`Timeline::calls`], or [`crate::logs::timeline::requests::NONE`].
+    pub call: u32,
+}
+
+/// The request at hand and what is known when it is sent.
+pub struct Moment<'a> {
+    /// Everything.
+    pub timeline: &'a Timeline,
+    /// Index into [`Timeline::requests`].
+    pub request: u32,
+    /// Tokens of the context that was sent for the request before in this chain, as the stages left it; none at first.
+    pub sent_before: Option<u64>,
+    /// That context; none at first.
+    pub before: Option<&'a View>,
+    /// Of its tokens, how many leading tokens were cached when it was sent (policies.md, only what is not yet cached may be
+    /// cleared for free).
+    pub cached_before: u64,
+    /// Whether this request opens a segment.
+    pub opens_segment: bool,
+}
+
+/// What a stage leaves behind besides the changed view.
+#[derive(Default, Debug)]
+pub struct Aside {
+    /// Calls to pay for.
+    pub extra: Vec<ExtraCall>,
+    /// Breaks.
+    pub noticed: Vec<Noticed>,
+    /// Hints in this context: a break is noticed where what they point at is gone in the end.
+    pub hints: Vec<Hint>,
+}
+
+/// A policy that changes contexts. It is asked for every request of a chain in order and must make its changes anew each
+/// time: the view it gets is the log's (changed by the stages before it).
+pub trait Stage {
+    /// A chain begins.
+    fn begin(&mut self, timeline: &Timeline, chain: u32);
+
+    /// Changes the context that is about to be sent.
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside);
+}

@@ -1,0 +1,254 @@
+//! Adds up what the plans of all chains show.
+
+use std::ops::Range;
+
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::catalog::Source;
+use crate::whatif::tool_filter::Filter;
+use crate::whatif::tool_filter::result::{
+    Accuracy, BreakEven, CatalogFacts, Portion, ToolFilter, ToolRegret, Unexplained,
+};
+use crate::whatif::tools::ToolSet;
+use crate::whatif::tools::inventory::Inventory;
+use crate::whatif::tools::plan::{Plan, Step};
+use crate::whatif::tools::stage::{Chains, Definitions};
+
+pub(crate) fn outcome(filter: &Filter, timeline: &Timeline) -> ToolFilter {
+    let mut sums = Sums::new(timeline, filter);
+    for chain in 0..timeline.chains.len() as u32 {
+        sums.chain(chain);
+    }
+    sums.done()
+}
+
+/// Sums over chains.
+pub(crate) struct Sums<'a> {
+    timeline: &'a Timeline,
+    filter: &'a Filter,
+    found: ToolFilter,
+    regret: Vec<ToolRegret>,
+    definition_tokens_missed: Portion,
+    context_tokens: u64,
+    write_5m: u64,
+    write_1h: u64,
+}
+
+impl<'a> Sums<'a> {
+    fn new(timeline: &'a Timeline, filter: &'a Filter) -> Self {
+        Self {
+            timeline,
+            filter,
+            found: ToolFilter::default(),
+            regret: filter.inventory.tools.iter().map(regret).collect(),
+            definition_tokens_missed: Portion::default(),
+            context_tokens: 0,
+            write_5m: 0,
+            write_1h: 0,
+        }
+    }
+
+    fn chain(&mut self, chain: u32) {
+        let plan = self.filter.plan(self.timeline, chain);
+        let definitions = self.filter.definitions(self.timeline, chain);
+        let mut head_before = None;
+        for turn in &plan.turns {
+            self.turn(&plan, turn);
+            for (request, step) in turn.clone().zip(plan.steps_of(turn)) {
+                self.request(request, step, definitions.as_ref());
+                let changed = head_before.as_ref().is_some_and(|before| *before != step.head_before);
+                self.found.set_changes += u64::from(changed) + u64::from(step.head != step.head_before);
+                head_before = Some(step.head.clone());
+            }
+        }
+    }
+
+    fn turn(&mut self, plan: &Plan, turn: &Range<u32>) {
+        let steps = plan.steps_of(turn);
+        let used = self.filter.inventory.uses_of(turn.clone()).map(|used| used.tool).collect::<ToolSet>();
+        self.found.turns.count(!used.is_empty());
+        if !used.is_empty() {
+            self.found.turns_missed.count(steps.iter().any(|step| !step.missed.is_empty()));
+        }
+        used.iter().for_each(|tool| self.regret[*tool as usize].turns += 1);
+        accuracy(&mut self.found.accuracy, &steps[0].visible, &used, &self.filter.handling.always);
+    }
+
+    fn request(&mut self, request: u32, step: &Step, definitions: Option<&Definitions>) {
+        let found = &mut self.found;
+        let context = self.timeline.requests[request as usize].context();
+        let usage = &self.timeline.requests[request as usize].usage;
+        found.requests += 1;
+        found.visible.add(step.visible.len() as u64, 1);
+        found.retries += u64::from(step.recovered);
+        found.unrecovered += if step.recovered { 0 } else { step.missed.len() as u64 };
+        self.context_tokens += context;
+        self.write_5m += usage.cache_creation_5m;
+        self.write_1h += usage.cache_creation_1h;
+        if let Some(definitions) = definitions {
+            *found.removed_tokens.get_or_insert(0) += definitions.removed(&step.head);
+        }
+        for used in self.filter.inventory.uses(request) {
+            self.regret[used.tool as usize].calls += 1;
+            found.calls += 1;
+        }
+        for used in &step.missed {
+            let regret = &mut self.regret[used.tool as usize];
+            regret.misses += 1;
+            regret.missed_context_tokens += context;
+            if let Some(definitions) = definitions {
+                self.definition_tokens_missed.add(definitions.tokens[used.tool as usize], 1);
+            }
+        }
+        for (tool, regret) in (0u32..).zip(&mut self.regret) {
+            regret.requests_hidden += u64::from(!step.head.contains(&tool));
+        }
+    }
+
+    fn done(mut self) -> ToolFilter {
+        let misses = self.regret.iter().map(|tool| tool.misses).sum();
+        self.found.misses = Portion { k: misses, n: self.found.calls };
+        self.found.break_even = self.break_even();
+        self.regret.sort_by(|one, other| {
+            let key = |tool: &ToolRegret| (std::cmp::Reverse(tool.misses), std::cmp::Reverse(tool.calls));
+            key(one).cmp(&key(other)).then_with(|| one.tool.cmp(&other.tool))
+        });
+        self.found.catalog = facts(&self.filter.inventory);
+        self.found.withheld = self.withheld();
+        self.found.unexplained = self.unexplained();
+        self.found.notes = self.notes();
+        ToolFilter { regret: self.regret, ..self.found }
+    }
+
+    /// The rule of thumb with this log's numbers, at the price of the lifetime that most writes have.
+    fn break_even(&self) -> Option<BreakEven> {
+        let requests = self.found.requests.max(1);
+        let prices = &self.filter.rules.break_even;
+        let removed = self.found.removed_tokens?;
+        let missed = self.definition_tokens_missed;
+        Some(BreakEven {
+            removed_tokens: removed / requests,
+            context_tokens: self.context_tokens / requests,
+            definition_tokens: missed.k / missed.n.max(1),
+            read_u20: prices.read_u20,
+            write_u20: if self.write_1h > self.write_5m { prices.write_1h_u20 } else { prices.write_5m_u20 },
+            requests_per_miss: (self.found.misses.k > 0).then(|| self.found.requests / self.found.misses.k),
+        })
+    }
+
+    fn withheld(&self) -> Option<String> {
+        let knobs = &self.filter.knobs;
+        let reason = match self.filter.inventory.source {
+            _ if !knobs.enabled => return None,
+            _ if knobs.skip_cacheable => return None,
+            Source::Names => {
+                "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding \
+                              them saves"
+            }
+            _ if self.filter.prefixes.is_none() => "unknown: the size of the static prefix is not known here",
+            Source::Inferred if self.leaves_nothing() => {
+                "unknown: system_tokens is as much as every static prefix, so nothing is left for definitions"
+            }
+            Source::Inferred => return None,
+            _ if self.hides_unsized_only() => "unknown: of no tool that would be hidden is the definition known",
+            _ if self.fits_nowhere() => {
+                "unknown: these definitions are larger than the static prefix of every chain, so they were not sent"
+            }
+            _ => return None,
+        };
+        Some(reason.to_owned())
+    }
+
+    fn leaves_nothing(&self) -> bool {
+        let system = self.filter.knobs.system_tokens.unwrap_or(0);
+        let mut prefixes = (0..self.timeline.chains.len() as u32).filter_map(|chain| self.filter.prefix(chain));
+        prefixes.all(|prefix| prefix <= system)
+    }
+
+    fn hides_unsized_only(&self) -> bool {
+        let tools = (0u32..).zip(&self.filter.inventory.tools);
+        let hidden: Vec<_> = tools.filter(|(tool, _)| !self.filter.handling.always.contains(tool)).collect();
+        let is_trimmed = self.filter.trimmed.iter().any(|&tokens| tokens > 0);
+        !hidden.is_empty() && !is_trimmed && hidden.iter().all(|(_, tool)| tool.tokens.is_none())
+    }
+
+    fn fits_nowhere(&self) -> bool {
+        self.unexplained().is_some_and(|gaps| gaps.chains > 0 && gaps.too_small == gaps.chains)
+    }
+
+    fn unexplained(&self) -> Option<Unexplained> {
+        if !matches!(self.filter.inventory.source, Source::Given | Source::Logged) {
+            return None;
+        }
+        let system = self.filter.knobs.system_tokens;
+        let prefixes = (0..self.timeline.chains.len() as u32).filter_map(|chain| self.filter.prefix(chain));
+        let total = self.filter.inventory.tools.iter().filter_map(|tool| tool.tokens).sum::<u64>();
+        let prefixes = prefixes.collect::<Vec<_>>();
+        let mut gaps = prefixes.iter().map(|s| s.abs_diff(total + system.unwrap_or(0))).collect::<Vec<_>>();
+        gaps.sort_unstable();
+        Some(Unexplained {
+            chains: gaps.len() as u64,
+            min: *gaps.first()?,
+            median: gaps[(gaps.len() - 1) / 2],
+            max: *gaps.last()?,
+            too_small: prefixes.iter().filter(|s| **s < total).count() as u64,
+            system_tokens: system,
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let knobs = &self.filter.knobs;
+        let inventory = &self.filter.inventory;
+        let unsized_used = self.regret.iter().filter(|tool| tool.tokens.is_none() && tool.calls > 0).count();
+        let has_sizes = matches!(inventory.source, Source::Given | Source::Logged);
+        let mut notes = vec![
+            "truth is what was called with every tool in sight; with fewer the model might have called others"
+                .to_owned(),
+        ];
+        if knobs.skip_cacheable {
+            notes.push("skip_cacheable=true: every model of Claude Code has a prompt cache, so nothing changes".into());
+        }
+        if inventory.source == Source::Inferred {
+            notes.push("inferred: sizes share S − system_tokens evenly among the tools that a project used".into());
+        }
+        if has_sizes && unsized_used > 0 {
+            notes.push(format!(
+                "{unsized_used} tools were used that the catalog does not have; hiding them counts as saving nothing"
+            ));
+        }
+        if !knobs.fallback || knobs.max_retries == 0 {
+            notes.push("without a tool for asking (fallback, max_retries) no miss is made good".into());
+        }
+        notes.extend(self.filter.notes.iter().cloned());
+        notes
+    }
+}
+
+fn regret(tool: &crate::whatif::tools::inventory::Tool) -> ToolRegret {
+    ToolRegret { tool: tool.definition.name.clone(), tokens: tool.tokens, ..ToolRegret::default() }
+}
+
+pub(crate) fn facts(inventory: &Inventory) -> CatalogFacts {
+    let source = match inventory.source {
+        Source::Given => "given",
+        Source::Logged => "logged",
+        Source::Inferred => "inferred",
+        Source::Names => "names",
+    };
+    CatalogFacts {
+        source: source.into(),
+        tools: inventory.tools.len() as u64,
+        unlisted: inventory.tools.len() as u64 - u64::from(inventory.listed),
+        sized: inventory.tools.iter().filter(|tool| tool.tokens.is_some()).count() as u64,
+        tokens: inventory.tools.iter().filter_map(|tool| tool.tokens).sum(),
+    }
+}
+
+pub(crate) fn accuracy(sums: &mut Accuracy, visible: &ToolSet, used: &ToolSet, always: &ToolSet) {
+    let met = visible.intersection(used).collect::<Vec<_>>();
+    let rest = |set: &ToolSet| set.difference(always).count() as u64;
+    let met_rest = met.iter().filter(|tool| !always.contains(tool)).count() as u64;
+    sums.precision.add(met.len() as u64, visible.len() as u64);
+    sums.recall.add(met.len() as u64, used.len() as u64);
+    sums.precision_rest.add(met_rest, rest(visible));
+    sums.recall_rest.add(met_rest, rest(used));
+}

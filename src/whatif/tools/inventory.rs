@@ -1,0 +1,238 @@
+//! The tools of a timeline: those of the catalog in its order, then those that were used and that it does not have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::base::id::Id;
+use crate::base::words;
+use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
+use crate::whatif::catalog::{Catalog, Definition, SizeFormula, Source};
+use crate::whatif::tools::ToolSet;
+
+/// One tool.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tool {
+    /// What is known about it.
+    pub definition: Definition,
+    /// Tokens of its definition; none where its text is not what a client sends.
+    pub tokens: Option<u64>,
+    /// Terms of name and description for the relevance filter: hash and count, by hash.
+    pub terms: Vec<(u64, u32)>,
+    /// Words of name, description and tags for the keyword scorer, the same way.
+    pub words: Vec<(u64, u32)>,
+    /// Those words as they are written, by hash.
+    pub texts: Vec<String>,
+}
+
+/// A call as far as tool lists are concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Use {
+    /// Index into [`Timeline::calls`].
+    pub call: u32,
+    /// Index into [`Inventory::tools`].
+    pub tool: u32,
+}
+
+/// All tools, and their calls by request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Inventory {
+    /// Where the definitions come from.
+    pub source: Source,
+    /// The tools, in catalog order.
+    pub tools: Vec<Tool>,
+    /// How many of them stand in the catalog; the others were used without standing there.
+    pub listed: u32,
+    /// Tokens of each catalog file.
+    pub file_tokens: Vec<u64>,
+    uses: Vec<Use>,
+    by_request: Vec<Range<u32>>,
+}
+
+impl Inventory {
+    /// The tools of `catalog` (none: what was used), with words of `shipped` for those that it does not have. Words of
+    /// the stop list do not count.
+    pub fn new(
+        timeline: &Timeline,
+        catalog: Option<(&Catalog, Source)>,
+        shipped: &Catalog,
+        formula: &SizeFormula,
+        stop: &StopWords,
+    ) -> Self {
+        let mut definitions = catalog.map(|(catalog, _)| newest(catalog)).unwrap_or_default();
+        let listed = definitions.len() as u32;
+        let known = definitions.iter().map(|known| known.name.clone()).collect::<BTreeSet<_>>();
+        let used = timeline.calls.iter().map(|call| timeline.names.text(call.tool)).collect::<BTreeSet<_>>();
+        definitions.extend(used.into_iter().filter(|name| !known.contains(*name)).map(|name| unlisted(name, shipped)));
+        let tools: Vec<Tool> = definitions.into_iter().map(|definition| Tool::new(definition, formula, stop)).collect();
+        let files = catalog.map_or(0, |(catalog, _)| catalog.files.len());
+        let of_file =
+            |file| tools.iter().filter(move |tool| tool.definition.file == file).filter_map(|tool| tool.tokens);
+        let file_tokens = (0..files).map(|file| of_file(file).sum()).collect();
+        let source = catalog.map_or(Source::Names, |(_, source)| source);
+        let (uses, by_request) = uses(timeline, &tools);
+        Self { source, listed, file_tokens, tools, uses, by_request }
+    }
+
+    /// Calls of a request's answer, in order.
+    pub fn uses(&self, request: u32) -> &[Use] {
+        let range = &self.by_request[request as usize];
+        &self.uses[range.start as usize..range.end as usize]
+    }
+
+    /// Calls of several requests.
+    pub fn uses_of(&self, requests: Range<u32>) -> impl Iterator<Item = Use> + '_ {
+        requests.flat_map(|request| self.uses(request).iter().copied())
+    }
+
+    /// Every tool.
+    pub fn all(&self) -> ToolSet {
+        (0..self.tools.len() as u32).collect()
+    }
+
+    /// Tools that a list of names means: names as they stand, or up to a trailing `*`; surrounding blanks do not count.
+    pub fn matching(&self, patterns: &[String]) -> ToolSet {
+        let fits = |name: &str| {
+            patterns.iter().map(|pattern| pattern.trim()).any(|pattern| match pattern.strip_suffix('*') {
+                Some(start) => name.starts_with(start),
+                None => name == pattern,
+            })
+        };
+        (0..).zip(&self.tools).filter(|(_, tool)| fits(&tool.definition.name)).map(|(index, _)| index).collect()
+    }
+
+    /// The tool of this name.
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.tools.iter().position(|tool| tool.definition.name == name).map(|index| index as u32)
+    }
+
+    /// A number for a set of definitions as it is sent, in catalog order or by name: equal for equal bytes; 0 for all
+    /// of them.
+    pub fn edition(&self, head: &ToolSet, by_name: bool) -> u64 {
+        if head.len() == self.tools.len() {
+            return 0;
+        }
+        let names = head.iter().map(|tool| self.tools[*tool as usize].definition.name.as_str());
+        let mut names = names.collect::<Vec<_>>();
+        if by_name {
+            names.sort_unstable();
+        }
+        xxhash_rust::xxh3::xxh3_64(names.join("\n").as_bytes()) | 1
+    }
+
+    /// Tools whose sizes are known in a session with a static prefix of `prefix` tokens. With `by_prefix`, a file of
+    /// definitions that is larger than that prefix was not sent and its sizes do not count (policies.md 5.2).
+    pub fn sizes(&self, prefix: Option<u64>, by_prefix: bool) -> Vec<Option<u64>> {
+        let was_sent = |tool: &Tool| {
+            let total = self.file_tokens.get(tool.definition.file).copied().unwrap_or(0);
+            !by_prefix || prefix.is_none_or(|prefix| prefix >= total)
+        };
+        self.tools.iter().map(|tool| tool.tokens.filter(|_| was_sent(tool))).collect()
+    }
+
+    /// Sizes that share evenly what a static prefix leaves beside the system prompt, among the tools used in a project.
+    pub fn inferred_sizes(
+        &self,
+        timeline: &Timeline,
+        project: Id,
+        prefix: u64,
+        system_tokens: u64,
+    ) -> Vec<Option<u64>> {
+        let names = self.used_in(timeline, project);
+        let total = prefix.saturating_sub(system_tokens);
+        let count = (names.len() as u64).max(1);
+        let mut sizes = vec![None; self.tools.len()];
+        for (place, tool) in (0..).zip(names) {
+            sizes[tool as usize] = Some(total / count + u64::from(place < total % count));
+        }
+        sizes
+    }
+
+    fn used_in(&self, timeline: &Timeline, project: Id) -> ToolSet {
+        let of_project = |session: u32| timeline.sessions[session as usize].project == project;
+        let chains = timeline.chains.iter().filter(|chain| of_project(chain.session));
+        chains.flat_map(|chain| self.uses_of(chain.requests.clone())).map(|used| used.tool).collect()
+    }
+}
+
+impl Tool {
+    fn new(definition: Definition, formula: &SizeFormula, stop: &StopWords) -> Self {
+        let tokens = definition.is_real.then(|| formula.tokens(&definition.canonical()));
+        let text = format!("{} {}", definition.name, definition.description);
+        let terms = counted(words::terms(&text), stop).into_iter().map(|(hash, (count, _))| (hash, count)).collect();
+        let tagged = format!("{text} {}", definition.tags.join(" "));
+        let found = counted(words::words(&tagged), stop);
+        let texts = found.values().map(|(_, text)| text.clone()).collect();
+        let words = found.into_iter().map(|(hash, (count, _))| (hash, count)).collect();
+        Self { definition, tokens, terms, words, texts }
+    }
+}
+
+fn counted<'a>(pieces: impl Iterator<Item = words::Piece<'a>>, stop: &StopWords) -> BTreeMap<u64, (u32, String)> {
+    let mut counts = BTreeMap::<u64, (u32, String)>::new();
+    for piece in pieces.filter(|piece| !stop.contains(piece.hash())) {
+        counts.entry(piece.hash()).or_insert_with(|| (0, piece.text.clone().into_owned())).0 += 1;
+    }
+    counts
+}
+
+/// One definition per name, the newest, where the name first stands.
+fn newest(catalog: &Catalog) -> Vec<Definition> {
+    let mut seen = BTreeSet::new();
+    let first = catalog.definitions.iter().filter(|definition| seen.insert(&definition.name));
+    first.filter_map(|definition| catalog.find(&definition.name)).cloned().collect()
+}
+
+/// A tool that was used and is in no catalog of the user; no file is its own.
+fn unlisted(name: &str, shipped: &Catalog) -> Definition {
+    let known = shipped.find(name).cloned().unwrap_or_default();
+    Definition { name: name.to_owned(), is_real: false, file: usize::MAX, ..known }
+}
+
+fn uses(timeline: &Timeline, tools: &[Tool]) -> (Vec<Use>, Vec<Range<u32>>) {
+    let by_name = (0u32..).zip(tools).map(|(index, tool)| (tool.definition.name.as_str(), index));
+    let by_name = by_name.collect::<BTreeMap<_, _>>();
+    let mut uses = Vec::new();
+    let by_request = timeline.requests.iter().map(|request| {
+        let first = uses.len() as u32;
+        for block in &timeline.blocks[request.outputs.start as usize..request.outputs.end as usize] {
+            if block.kind == BlockKind::ToolUse && block.call != NONE {
+                let name = timeline.names.text(timeline.calls[block.call as usize].tool);
+                uses.push(Use { call: block.call, tool: by_name[name] });
+            }
+        }
+        first..uses.len() as u32
+    });
+    let by_request = by_request.collect();
+    (uses, by_request)
+}
+
+/// Words that say nothing about which tool is meant, as hashes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StopWords {
+    /// Version of the list.
+    pub version: u32,
+    hashes: BTreeSet<u64>,
+}
+
+impl StopWords {
+    /// Reads `rules/policies/stop_words.toml`; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn parse(text: &str, place: &str) -> crate::base::error::Result<Self> {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Sheet {
+            version: u32,
+            words: Vec<String>,
+        }
+        let sheet: Sheet = toml_edit::de::from_str(text)
+            .map_err(|cause| crate::base::error::Error::failed(format!("{place}: {cause}")))?;
+        Ok(Self { version: sheet.version, hashes: sheet.words.iter().map(|word| words::hash(word)).collect() })
+    }
+
+    /// Whether the word with this hash says nothing.
+    pub fn contains(&self, hash: u64) -> bool {
+        self.hashes.contains(&hash)
+    }
+}

@@ -1,0 +1,209 @@
+//! Which tools each request of a chain would have been shown, which it missed, and what became of the misses.
+//!
+//! Truth is what was really called; with fewer tools in sight a model might have called others.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::tools::ToolSet;
+use crate::whatif::tools::inventory::{Inventory, Use};
+use crate::whatif::tools::queries::turns;
+
+/// Tools that somebody proposes for a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Selection {
+    /// All there are.
+    All,
+    /// None, not even those that are always shown.
+    Nothing,
+    /// These, best first.
+    Tools(Vec<u32>),
+}
+
+/// Proposes tools.
+pub trait Selector {
+    /// Tools for the turn that begins with the last of `turns`; where proposals are made anew for every request, for
+    /// the request given.
+    fn select(&self, turns: &[Range<u32>], request: u32) -> Selection;
+}
+
+/// What becomes of the visible set where nothing is allowed or nothing that is allowed exists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnEmpty {
+    /// Every tool is shown.
+    All,
+    /// Tools that are always shown, and if there are none, none.
+    Nothing,
+}
+
+/// How a tool that was needed and not shown comes back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expand {
+    /// Its definition is added at the head of the context and the request sent again.
+    #[serde(alias = "retry-rebuild")]
+    RetryRebuild,
+    /// Its definition is appended to the history.
+    #[serde(alias = "retry-append")]
+    RetryAppend,
+    /// It does not.
+    Fail,
+}
+
+/// The rules of showing and recovering.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Handling {
+    /// Always shown.
+    pub always: ToolSet,
+    /// Least and most proposed tools of a turn; too few are filled in catalog order.
+    pub proposed: (usize, Option<usize>),
+    /// What an empty set becomes.
+    pub on_empty: OnEmpty,
+    /// How misses are made good.
+    pub expand: Expand,
+    /// Whether there is a tool to ask for others with, and how often it may be used per request.
+    pub retries: u32,
+    /// Whether tools that came back stay for the rest of the chain.
+    pub learn: bool,
+    /// Whether requests after the first of a turn are shown everything.
+    pub continuation_all: bool,
+    /// Whether proposals are made for every request instead of every turn.
+    pub every_request: bool,
+}
+
+/// A request as it would have been sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Tools that the model could call when it was first sent.
+    pub visible: Arc<ToolSet>,
+    /// Tools whose definitions stood at the head of the context that was answered in the end.
+    pub head: Arc<ToolSet>,
+    /// The same when it was first sent: other than `head` if it had to be rebuilt.
+    pub head_before: Arc<ToolSet>,
+    /// Calls of tools that were not visible, each tool at its first call of the turn.
+    pub missed: Vec<Use>,
+    /// Whether the missed tools came back.
+    pub recovered: bool,
+}
+
+/// A chain as it would have been sent.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// Requests by turn.
+    pub turns: Vec<Range<u32>>,
+    /// By request of the chain.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Walks through a chain.
+    pub fn new(
+        timeline: &Timeline,
+        chain: u32,
+        inventory: &Inventory,
+        selector: &dyn Selector,
+        handling: &Handling,
+    ) -> Self {
+        let mut walk = Walk { inventory, handling, learned: Arc::default(), all: Arc::new(inventory.all()) };
+        let turns = turns(timeline, chain);
+        let mut steps = Vec::new();
+        for number in 0..turns.len() {
+            walk.turn(&turns[..=number], selector, &mut steps);
+        }
+        Self { turns, steps }
+    }
+
+    /// The step of a request of this chain.
+    pub fn step(&self, request: u32) -> &Step {
+        let first = self.turns[0].start;
+        &self.steps[(request - first) as usize]
+    }
+
+    /// Steps of a turn.
+    pub fn steps_of(&self, turn: &Range<u32>) -> &[Step] {
+        let first = self.turns[0].start;
+        &self.steps[(turn.start - first) as usize..(turn.end - first) as usize]
+    }
+}
+
+struct Walk<'a> {
+    inventory: &'a Inventory,
+    handling: &'a Handling,
+    learned: Arc<ToolSet>,
+    all: Arc<ToolSet>,
+}
+
+impl Walk<'_> {
+    fn turn(&mut self, turns: &[Range<u32>], selector: &dyn Selector, steps: &mut Vec<Step>) {
+        let turn = &turns[turns.len() - 1];
+        let mut base = self.base(&selector.select(turns, turn.start));
+        let mut back = Arc::clone(&self.learned);
+        let mut lost = ToolSet::new();
+        for request in turn.clone() {
+            if request > turn.start && self.handling.continuation_all {
+                base = Arc::clone(&self.all);
+            } else if request > turn.start && self.handling.every_request {
+                base = self.base(&selector.select(turns, request));
+            }
+            let step = self.request(request, &base, &mut back, &mut lost);
+            steps.push(step);
+        }
+        if self.handling.learn {
+            self.learned = back;
+        }
+    }
+
+    /// One request, given the set of its turn, the tools that came back so far and those that never will.
+    fn request(&self, request: u32, base: &Arc<ToolSet>, back: &mut Arc<ToolSet>, lost: &mut ToolSet) -> Step {
+        let visible = joined(base, back);
+        let missed = self.missed(request, &visible, lost);
+        let recovered = !missed.is_empty() && self.handling.retries > 0 && self.handling.expand != Expand::Fail;
+        let before = self.head(base, back);
+        if recovered {
+            *back = joined(back, &missed.iter().map(|used| used.tool).collect());
+        } else {
+            lost.extend(missed.iter().map(|used| used.tool));
+        }
+        Step { visible, head: self.head(base, back), head_before: before, missed, recovered }
+    }
+
+    fn head(&self, base: &Arc<ToolSet>, back: &ToolSet) -> Arc<ToolSet> {
+        match self.handling.expand {
+            Expand::RetryRebuild => joined(base, back),
+            Expand::RetryAppend | Expand::Fail => Arc::clone(base),
+        }
+    }
+
+    fn missed(&self, request: u32, visible: &ToolSet, lost: &ToolSet) -> Vec<Use> {
+        let mut seen = ToolSet::new();
+        let hidden = |used: &&Use| !visible.contains(&used.tool) && !lost.contains(&used.tool);
+        self.inventory.uses(request).iter().filter(hidden).filter(|used| seen.insert(used.tool)).copied().collect()
+    }
+
+    /// Always and proposed tools; by the rules about empty sets.
+    fn base(&self, selection: &Selection) -> Arc<ToolSet> {
+        let mut set = match selection {
+            Selection::All => return Arc::clone(&self.all),
+            Selection::Nothing => return Arc::default(),
+            Selection::Tools(proposed) => self.bounded(proposed),
+        };
+        set.extend(&self.handling.always);
+        let is_empty = set.is_empty() && self.learned.is_empty();
+        if is_empty && self.handling.on_empty == OnEmpty::All { Arc::clone(&self.all) } else { Arc::new(set) }
+    }
+
+    fn bounded(&self, proposed: &[u32]) -> ToolSet {
+        let (least, most) = self.handling.proposed;
+        let most = most.unwrap_or(usize::MAX);
+        let mut set: ToolSet = proposed.iter().copied().take(most).collect();
+        let fill = (0..self.inventory.tools.len() as u32).filter(|tool| !proposed.contains(tool));
+        let short = least.min(most).saturating_sub(set.len());
+        set.extend(fill.take(short));
+        set
+    }
+}
+
+fn joined(one: &Arc<ToolSet>, other: &ToolSet) -> Arc<ToolSet> {
+    if other.is_subset(one) { Arc::clone(one) } else { Arc::new(one.union(other).copied().collect()) }
+}

@@ -1,0 +1,164 @@
+//! Shows contexts with fewer definitions at their head, and pays for getting missed ones back.
+//!
+//! Definitions come first in a context, so another set of them is another prefix and nothing behind it is still cached.
+//! A definition that comes back by being appended leaves the prefix alone and stays in the history.
+
+use std::sync::Arc;
+
+use crate::logs::timeline::requests::Timeline;
+use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Stage, View};
+use crate::whatif::tools::ToolSet;
+use crate::whatif::tools::inventory::Inventory;
+use crate::whatif::tools::plan::{Expand, Plan, Step};
+
+/// Numbers of appended definitions begin here, so that they meet no other stage's: bit 30, then the request.
+const MADE: u32 = 1 << 30;
+
+/// Tokens of definitions in one chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Definitions {
+    /// By tool; those of unknown size count as nothing.
+    pub tokens: Vec<u64>,
+    /// Of the tool by which a model asks for others.
+    pub fallback: u64,
+    /// By tool: tokens that a shorter description saves where the definition is sent.
+    pub trimmed: Vec<u64>,
+}
+
+impl Definitions {
+    /// Tokens that a head with only these tools is smaller by, before the fallback is added.
+    pub fn removed(&self, head: &ToolSet) -> u64 {
+        let sent = |(index, tokens): (usize, &u64)| {
+            if head.contains(&(index as u32)) { self.trimmed[index] } else { *tokens }
+        };
+        self.tokens.iter().enumerate().map(sent).sum()
+    }
+
+    /// Tokens that the tool for asking adds: nothing where no tool is hidden.
+    pub fn added(&self, head: &ToolSet) -> u64 {
+        if head.len() == self.tokens.len() { 0 } else { self.fallback }
+    }
+}
+
+/// What a chain is sent: made by the policy, which knows its knobs.
+pub trait Chains: Send + Sync {
+    /// The plan of a chain.
+    fn plan(&self, timeline: &Timeline, chain: u32) -> Plan;
+
+    /// Sizes in a chain; none if nothing may be said about sizes.
+    fn definitions(&self, timeline: &Timeline, chain: u32) -> Option<Definitions>;
+
+    /// The tools.
+    fn inventory(&self) -> &Inventory;
+
+    /// How misses are made good.
+    fn expand(&self) -> Expand;
+
+    /// Tokens of a call that asks for a definition and of its answer besides the definition.
+    fn framing_tokens(&self) -> u64;
+
+    /// A number for a set of definitions as it is sent: equal for equal bytes, 0 for the log's own.
+    fn edition(&self, head: &ToolSet) -> u64;
+}
+
+/// A definition that stands in the history.
+struct Appended {
+    item: Item,
+    /// It comes right after this one.
+    after: Option<Key>,
+}
+
+/// Changes the head of each context.
+pub struct ToolStage {
+    chains: Arc<dyn Chains>,
+    plan: Plan,
+    definitions: Option<Definitions>,
+    appended: Vec<Appended>,
+    edition_before: u64,
+}
+
+impl ToolStage {
+    /// A stage of a policy.
+    pub fn new(chains: Arc<dyn Chains>) -> Self {
+        Self { chains, plan: Plan::default(), definitions: None, appended: Vec::new(), edition_before: 0 }
+    }
+}
+
+impl Stage for ToolStage {
+    fn begin(&mut self, timeline: &Timeline, chain: u32) {
+        self.plan = self.chains.plan(timeline, chain);
+        self.definitions = self.chains.definitions(timeline, chain);
+        self.appended.clear();
+        self.edition_before = 0;
+    }
+
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+        let step = self.plan.step(moment.request).clone();
+        notice(&step, aside);
+        let Some(definitions) = self.definitions.clone() else { return };
+        let whole = view.prefix;
+        let (asked_with, edition) = (self.chains.edition(&step.head_before), self.chains.edition(&step.head));
+        let tokens = |head: &ToolSet| whole.tokens.saturating_sub(definitions.removed(head)) + definitions.added(head);
+        view.prefix.tokens = tokens(&step.head_before);
+        self.put_back(view);
+        if step.recovered {
+            match self.chains.expand() {
+                Expand::RetryRebuild => aside.extra.push(self.asked_in_vain(moment, view, asked_with)),
+                Expand::RetryAppend => {
+                    aside.extra.push(retry(view.tokens(), 0));
+                    self.append(&step, &definitions, moment.request, view);
+                }
+                Expand::Fail => {}
+            }
+        }
+        view.prefix.tokens = tokens(&step.head);
+        view.prefix.edition ^= edition;
+        self.edition_before = edition;
+    }
+}
+
+impl ToolStage {
+    /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
+    /// same.
+    fn asked_in_vain(&self, moment: &Moment<'_>, view: &View, edition: u64) -> ExtraCall {
+        let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
+        let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };
+        let read = shared.min(view.tokens());
+        ExtraCall { is_before: true, ..retry(read, view.tokens() - read) }
+    }
+
+    /// Appended definitions take their places; those whose place is gone (a compaction, a rewind) come last, anew.
+    fn put_back(&mut self, view: &mut View) {
+        for appended in &mut self.appended {
+            let before = view.items.iter().rposition(|item| Some(item.key) == appended.after);
+            let place = before.map_or(view.items.len(), |before| before + 1);
+            appended.after = place.checked_sub(1).map(|before| view.items[before].key);
+            view.items.insert(place, appended.item);
+        }
+    }
+
+    /// What was missed is appended to the history, together with the call that asked for it.
+    fn append(&mut self, step: &Step, definitions: &Definitions, request: u32, view: &mut View) {
+        let size = |tool: usize| definitions.tokens[tool] - definitions.trimmed[tool];
+        let tokens = step.missed.iter().map(|used| size(used.tool as usize)).sum::<u64>();
+        let tokens = u32::try_from(tokens + self.chains.framing_tokens()).unwrap_or(u32::MAX);
+        let item = Item { key: Key::Made(MADE | request), tokens, kept_chars: 0 };
+        let after = view.items.last().map(|item| item.key);
+        view.items.push(item);
+        self.appended.push(Appended { item, after });
+    }
+}
+
+/// An extra request for a tool. The definition itself is written by the request of the log, in whose context it stands.
+fn retry(read: u64, write: u64) -> ExtraCall {
+    ExtraCall { cause: "tool_retry", model: None, is_before: false, read, write, uncached: 0, output: 0 }
+}
+
+fn notice(step: &Step, aside: &mut Aside) {
+    for used in &step.missed {
+        aside.noticed.push(Noticed { class: "tool_miss", call: used.call });
+        if !step.recovered {
+            aside.noticed.push(Noticed { class: "unrecovered", call: used.call });
+        }
+    }
+}
