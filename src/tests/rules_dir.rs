@@ -1,5 +1,7 @@
 //! `--rules-dir`: what is read from there, and that it is cited by the path that it was read from.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::harness::{Home, session};
@@ -127,4 +129,69 @@ fn only_the_loader_has_data_files_compiled_in() {
         let for_tests = text.contains("#[cfg(test)]");
         assert!(is_loader || !compiled || for_tests, "{} reads a data file past --rules-dir", path.display());
     }
+}
+
+/// The numbers of a sheet: the key that each stands at, its place in the text. Of rows of a list the first stands for all.
+fn numbers(text: &str) -> Vec<(String, Range<usize>)> {
+    fn value(key: &str, item: &toml_edit::Value, out: &mut BTreeMap<String, Range<usize>>) {
+        match item {
+            toml_edit::Value::Integer(_) | toml_edit::Value::Float(_) => {
+                out.entry(key.to_owned()).or_insert(item.span().unwrap());
+            }
+            toml_edit::Value::Array(items) => items.iter().for_each(|item| value(key, item, out)),
+            toml_edit::Value::InlineTable(table) => table.iter().for_each(|(key, item)| value(key, item, out)),
+            _ => {}
+        }
+    }
+    fn table(key: &str, item: &toml_edit::Item, out: &mut BTreeMap<String, Range<usize>>) {
+        match item {
+            toml_edit::Item::Value(item) => value(key, item, out),
+            toml_edit::Item::Table(rows) => rows.iter().for_each(|(key, item)| table(key, item, out)),
+            toml_edit::Item::ArrayOfTables(all) => {
+                all.iter().flat_map(|rows| rows.iter()).for_each(|(key, item)| table(key, item, out));
+            }
+            toml_edit::Item::None => {}
+        }
+    }
+    let document = toml_edit::Document::parse(text).unwrap();
+    let mut out = BTreeMap::new();
+    document.as_table().iter().for_each(|(key, item)| table(key, item, &mut out));
+    out.into_iter().collect()
+}
+
+#[test]
+fn every_number_of_every_sheet_is_read_from_the_directory() {
+    let (home, shipped) = (home(), PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("rules"));
+    let mut faults = Vec::new();
+    // What a tool asks of its arguments is no number of devboy.
+    let sheets = Data::names().filter(|file| !file.starts_with("catalogs/"));
+    for (place, file) in sheets.enumerate() {
+        let (text, dir) = (std::fs::read_to_string(shipped.join(file)).unwrap(), format!("own-{place}"));
+        let run = |at: &Range<usize>, number: &str| {
+            let path = home.write(&format!("{dir}/{file}"), [&text[..at.start], number, &text[at.end..]].concat());
+            let outcome = home.run(&[reader_of(file), vec!["--rules-dir", home.path(&dir).to_str().unwrap()]].concat());
+            (outcome.exit, outcome.err, path.to_str().unwrap().to_owned())
+        };
+        for (key, at) in numbers(&text) {
+            let line = text[..at.start].matches('\n').count() + 1;
+            let (exit, err, path) = run(&at, "\"no number\"");
+            // The line is told by its number; that of a knob is shown as it stands.
+            let told = [format!("{path}:{line}"), format!("line {line},"), format!("`{key} = \"no number\"")];
+            let is_cited = err.contains(&path) && told.iter().any(|told| err.contains(told));
+            if exit == Exit::Done || !is_cited {
+                faults.push(format!("{file}:{line} `{key}` is no number: {exit:?} {err}"));
+            }
+        }
+        // A number that is a little larger is taken, or refused by the name of the file; one of each sheet, for time.
+        if let Some((key, at)) = numbers(&text).first() {
+            let number = text[at.clone()].replace('_', "");
+            let larger = number.parse::<f64>().unwrap() * 1.01;
+            let larger = if number.contains('.') { larger.to_string() } else { larger.ceil().to_string() };
+            let (exit, err, path) = run(at, &larger);
+            if exit != Exit::Done && !err.contains(&path) {
+                faults.push(format!("{file} `{key}` = {larger}: {exit:?} {err}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
 }

@@ -76,6 +76,8 @@ impl Sheet {
     /// # Errors
     /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
+        // Of a part that is laid flat into the whole serde does not know the lines any more; read by itself it tells them.
+        Oracle::parse(text, place)?;
         toml_edit::de::from_str(text).map_err(|cause| {
             Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
         })
