@@ -29,10 +29,10 @@ mod rules;
 mod commands;
 mod shell;
 
-pub use base::pseudonyms::Pseudonyms;
-pub use commands::cli;
-pub use report::table::terminal_width;
-pub use shell::context::{Context, Env};
+pub use crate::base::pseudonyms::Pseudonyms;
+pub use crate::commands::cli;
+pub use crate::report::table::terminal_width;
+pub use crate::shell::context::{Context, Env};
 
 /// Where fuzzers come in.
 #[cfg(fuzzing)]

@@ -2,7 +2,7 @@
 //! decoder.
 #![no_main]
 
-use devboy::readers::encode::{self, Attempt, Knobs};
+use devboy::readers::encode::{self, Attempt, Params};
 use devboy::readers::shape;
 use devboy::readers::subject::Subject;
 use libfuzzer_sys::fuzz_target;
@@ -10,8 +10,8 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     let subject = Subject::new(text, shape::classify(text.as_bytes()));
     for format in encode::REGISTER {
-        let knobs = Knobs { recursion_depth: 5, numbered_every: 10 };
-        assert!(encode::attempt(format, &subject, knobs) != Attempt::Unproven, "{} does not read back", format.id);
+        let params = Params { recursion_depth: 5, numbered_every: 10 };
+        assert!(encode::attempt(format, &subject, params) != Attempt::Unproven, "{} does not read back", format.id);
         let _any = (format.decode)(text);
     }
 });

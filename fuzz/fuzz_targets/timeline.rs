@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use devboy::readers::packed::{pack, unpack};
 use devboy::readers::timeline::assemble::{SourceTimeline, assemble};
 use devboy::readers::timeline::rules::TimelineRules;
-use devboy::readers::timeline::{Gauge, TimelineGuide, read};
+use devboy::readers::timeline::{TokenCounter, TimelineGuide, read};
 use devboy::readers::vocabulary::Vocabulary;
 use devboy::readers::id::Id;
 use devboy::readers::timeline::rows::FileTimeline;
@@ -18,7 +18,7 @@ static RULES: LazyLock<TimelineRules> = LazyLock::new(TimelineRules::shipped);
 
 struct Bytes;
 
-impl Gauge for Bytes {
+impl TokenCounter for Bytes {
     fn tokens(&mut self, text: &str) -> Tokens {
         [text.len() as u32; 2]
     }
@@ -31,7 +31,7 @@ fn put_together(file: &FileTimeline) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let gauge = || -> Box<dyn Gauge> { Box::new(Bytes) };
+    let gauge = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
     let guide = TimelineGuide { vocabulary: &WORDS, rules: &RULES, gauge: &gauge };
     let (file, counters) = read::read_stream(bytes, guide);
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);

@@ -1,4 +1,4 @@
-//! Odd input, counted by reason with the first place of each. Nothing is dropped without a number here.
+//! Malformed lines, counted by reason with the first place of each. Nothing is dropped without a number here.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `devboy annotate`: say of every response that was fetched ahead whether the agent used it, in a copy of the file.
+//! `devboy annotate`: say of every response that was prefetched whether the agent used it, in a copy of the file.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use crate::telemetry::{
     stored_files,
 };
 
-/// Say of every response that was fetched ahead whether the agent used it, in a copy of the telemetry.
+/// Say of every response that was prefetched whether the agent used it, in a copy of the telemetry.
 ///
 /// Beside each file with such responses a file `<name>.annotated.jsonl` is written, in which their events have
 /// `cited_in_next_n_turns`. Every other byte is that of the original, which stays as it is. `devboy tune analyze` reads

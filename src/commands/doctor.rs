@@ -113,7 +113,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         writeln!(context.out, "{:<4}  {:<14} {}", line.state, line.what, visible(&line.told))?;
     }
     if !damage.is_empty() {
-        writeln!(context.out, "\nOdd input, and what became of it:")?;
+        writeln!(context.out, "\nMalformed lines, and what became of it:")?;
         quality::table(&damage).write(context.out, Format::Table, context.width)?;
         quality::write_places(context.out, &damage)?;
     }

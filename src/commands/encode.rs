@@ -9,7 +9,7 @@ use crate::base::showing::{Kept, Showing};
 use crate::facts::budget;
 use crate::facts::budget::{Request, Unfit};
 use crate::facts::encode;
-use crate::facts::encode::{Attempt, Family, Knobs};
+use crate::facts::encode::{Attempt, Family, Params};
 use crate::facts::inner_formats;
 use crate::facts::inner_formats::InnerFormat;
 use crate::facts::knapsack;
@@ -87,10 +87,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let text = read_body(context)?;
     let vocabulary = if args.tokenizer == "cl100k_base" { Vocabulary::Cl100kBase } else { Vocabulary::O200kBase };
     let mut counter = Counter::new(vocabulary);
-    let knobs = Knobs { recursion_depth: args.recursion_depth.into(), ..rules.knobs() };
+    let params = Params { recursion_depth: args.recursion_depth.into(), ..rules.params() };
     let subject = Subject::new(&text, shape::classify(text.as_bytes()));
     if let Some(name) = &args.as_format {
-        context.out.write_all(encoded(format_named(name)?, &subject, knobs)?.as_bytes())?;
+        context.out.write_all(encoded(format_named(name)?, &subject, params)?.as_bytes())?;
         return Ok(Exit::Done);
     }
     let endpoints = data.read("endpoints.toml", Endpoints::parse)?;
@@ -102,10 +102,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         let formats: Vec<&encode::Format> =
             encode::REGISTER.iter().filter(|format| is_allowed(format.family, args.extended_formats)).collect();
         let (text, shape, signature) = (&*text, subject.shape, Some(call.as_str()));
-        let request = Request { text, shape, showing, budget, signature, formats: &formats, knobs };
+        let request = Request { text, shape, showing, budget, signature, formats: &formats, params };
         return fit(args, &request, &mut counter, context);
     }
-    let candidates = candidates(&subject, knobs, (&quotable, showing), &mut counter);
+    let candidates = candidates(&subject, params, (&quotable, showing), &mut counter);
     let baseline = counter.count(&text);
     let winner = winner(&candidates, args.extended_formats, baseline);
     if args.print {
@@ -211,8 +211,8 @@ pub fn format_named(name: &str) -> Result<&'static encode::Format> {
 }
 
 /// The body in one format.
-fn encoded(format: &encode::Format, subject: &Subject<'_>, knobs: Knobs) -> Result<String> {
-    match encode::attempt(format, subject, knobs) {
+fn encoded(format: &encode::Format, subject: &Subject<'_>, params: Params) -> Result<String> {
+    match encode::attempt(format, subject, params) {
         Attempt::Proven(text) => Ok(text),
         Attempt::Refused => Err(Error::failed(format!("{} does not apply to this body", format.id))
             .hint("`devboy encode` shows which formats do")),
@@ -240,12 +240,12 @@ pub fn read_body(context: &mut Context<'_>) -> Result<String> {
 
 fn candidates(
     subject: &Subject<'_>,
-    knobs: Knobs,
+    params: Params,
     (quotable, showing): (&Quotable<'_>, Showing),
     counter: &mut Counter,
 ) -> Vec<Candidate> {
     let candidate = |format: &encode::Format| {
-        let outcome = encode::attempt(format, subject, knobs);
+        let outcome = encode::attempt(format, subject, params);
         let (tokens, kept) = match &outcome {
             Attempt::Proven(text) => (Some(counter.count(text)), quotable.kept(text)),
             Attempt::Refused | Attempt::Unproven => (None, Kept::Nothing),

@@ -73,7 +73,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.output.form() != Format::Table {
         // One table for a machine to read.
         for (reason, row) in &damage {
-            summary.row([format!("odd input: {}", reason.key()), thousands(row.count), row.first.clone()]);
+            summary.row([format!("malformed lines: {}", reason.key()), thousands(row.count), row.first.clone()]);
         }
         summary.write(context.out, args.output.form(), context.width)?;
         return Ok(Exit::Done);

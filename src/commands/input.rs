@@ -14,10 +14,10 @@ use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::visible::{Shown as _, visible};
-use crate::commands::update::{
+use crate::commands::lake_sync::{
     Known, Loaded, Scope, Tally, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
 };
-use crate::facts::analysis_pool::Studies;
+use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::rules::FormatRules;
 use crate::facts::shape;
@@ -193,7 +193,7 @@ impl Input {
     }
 
     fn read_pipe(&mut self, source: &mut dyn std::io::Read, timeline: bool) -> Result<()> {
-        let studies = Studies::new(self.tier, self.formats.knobs(), std::iter::empty());
+        let studies = AnalysisPool::new(self.tier, self.formats.params(), std::iter::empty());
         let begin = || studies.begin();
         let guide = Guide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
         let trace = if timeline {
@@ -233,7 +233,7 @@ impl Input {
             roots: &roots,
             guide: self.guide(),
             maker: self.maker,
-            knobs: self.formats.knobs(),
+            params: self.formats.params(),
             pool: &self.pool,
             since: self.window.start,
             progress: self.progress,

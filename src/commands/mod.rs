@@ -1,6 +1,9 @@
 //! The imperative shell: one file per command, each a table of contents of what it does. Only here are files opened for
 //! output, the clock read and results printed.
 
+pub mod lake_sync;
+pub mod replay_input;
+
 pub mod cli;
 
 pub mod annotate;
@@ -11,7 +14,6 @@ pub mod doctor;
 pub mod encode;
 pub mod ingest;
 pub mod input;
-pub mod laid;
 pub mod man;
 pub mod mine;
 mod prune;
@@ -20,4 +22,3 @@ pub mod replay;
 pub mod responses;
 pub mod timeline;
 pub mod tune;
-pub mod update;

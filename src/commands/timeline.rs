@@ -12,7 +12,7 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::tokenizer::{Tokens, VOCABULARIES};
 use crate::commands::input::{Input, tell_waiting};
-use crate::facts::body_analyzer::Desk;
+use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::frames::lake::Trouble;
 use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
@@ -26,7 +26,7 @@ use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::timeline::{Gauge, Reader, TimelineGuide, read as timelines};
+use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter, read as timelines};
 use crate::logs::trace::FileTrace;
 use crate::report::numbers;
 use crate::shell::progress::Progress;
@@ -39,7 +39,7 @@ const RULES: &str = "timeline.toml";
 /// Counts nothing.
 struct Uncounted;
 
-impl Gauge for Uncounted {
+impl TokenCounter for Uncounted {
     fn tokens(&mut self, _: &str) -> Tokens {
         Tokens::default()
     }
@@ -81,8 +81,8 @@ impl Input {
     /// Reads a stream that can be read only once, both ways.
     pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: Guide<'_>) -> Result<(FileTrace, FileTimeline)> {
         let rules = self.timeline_rules()?;
-        let mut desk = Desk::new(VOCABULARY_BITS, self.formats.knobs());
-        let make = || -> Box<dyn Gauge> { Box::new(Desk::new(VOCABULARY_BITS, self.formats.knobs())) };
+        let mut desk = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
+        let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params())) };
         let timeline_guide = TimelineGuide { vocabulary: &self.vocabulary, rules: &rules, gauge: &make };
         let mut reader = Reader::new(timeline_guide, &mut desk);
         let reading = read::read_stream_with(source, guide, &mut reader);
@@ -140,9 +140,9 @@ impl Input {
                 None => drop(gone.insert(source.key)),
             }
         }
-        let knobs = self.formats.knobs();
-        let gauge = || -> Box<dyn Gauge> {
-            if counted { Box::new(Desk::new(VOCABULARY_BITS, knobs)) } else { Box::new(Uncounted) }
+        let params = self.formats.params();
+        let gauge = || -> Box<dyn TokenCounter> {
+            if counted { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) } else { Box::new(Uncounted) }
         };
         let guide = TimelineGuide { vocabulary: &self.vocabulary, rules, gauge: &gauge };
         let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);

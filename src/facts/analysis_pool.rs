@@ -4,9 +4,9 @@
 use std::sync::Mutex;
 
 use crate::base::id::{Id, IdSet};
-use crate::facts::body_analyzer::Desk;
+use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;
-use crate::facts::encode::Knobs;
+use crate::facts::encode::Params;
 use crate::facts::{hints, quotable};
 use crate::logs::body::Study;
 use crate::logs::trace::Handle;
@@ -15,30 +15,30 @@ use crate::logs::trace::Handle;
 const SHARDS: usize = 64;
 
 /// The study of all bodies of a run.
-pub struct Studies {
+pub struct AnalysisPool {
     vocabularies: u8,
-    knobs: Knobs,
+    params: Params,
     known: Vec<Mutex<IdSet<Id>>>,
-    idle: Mutex<Vec<Desk>>,
+    idle: Mutex<Vec<BodyAnalyzer>>,
     found: Mutex<Vec<BodyFacts>>,
 }
 
-impl Studies {
+impl AnalysisPool {
     /// A study that counts in the given vocabularies (one bit each) and passes over bodies that are known.
-    pub fn new(vocabularies: u8, knobs: Knobs, known: impl Iterator<Item = Id>) -> Self {
+    pub fn new(vocabularies: u8, params: Params, known: impl Iterator<Item = Id>) -> Self {
         let mut shards: Vec<IdSet<Id>> = vec![IdSet::default(); SHARDS];
         for id in known {
             shards[shard(id)].insert(id);
         }
         let known = shards.into_iter().map(Mutex::new).collect();
-        Self { vocabularies, knobs, known, idle: Mutex::default(), found: Mutex::default() }
+        Self { vocabularies, params, known, idle: Mutex::default(), found: Mutex::default() }
     }
 
     /// A student at a desk of its own.
     pub fn begin(&self) -> Box<dyn Study + '_> {
         let desk = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        let desk = desk.unwrap_or_else(|| Desk::new(self.vocabularies, self.knobs));
-        Box::new(Student { studies: self, desk: Some(desk), found: Vec::new() })
+        let desk = desk.unwrap_or_else(|| BodyAnalyzer::new(self.vocabularies, self.params));
+        Box::new(Analyst { studies: self, desk: Some(desk), found: Vec::new() })
     }
 
     /// The facts found, by name of the body.
@@ -57,14 +57,14 @@ fn shard(id: Id) -> usize {
     id.0[0] as usize % SHARDS
 }
 
-struct Student<'s> {
-    studies: &'s Studies,
+struct Analyst<'s> {
+    studies: &'s AnalysisPool,
     /// Given back at the end.
-    desk: Option<Desk>,
+    desk: Option<BodyAnalyzer>,
     found: Vec<BodyFacts>,
 }
 
-impl Study for Student<'_> {
+impl Study for Analyst<'_> {
     fn body(&mut self, id: Id, text: &[u8]) {
         if let Some(desk) = self.desk.as_mut().filter(|_| self.studies.is_new(id)) {
             self.found.push(desk.facts(id, text));
@@ -89,7 +89,7 @@ impl Study for Student<'_> {
     }
 }
 
-impl Drop for Student<'_> {
+impl Drop for Analyst<'_> {
     fn drop(&mut self) {
         if let (Some(desk), Ok(mut idle)) = (self.desk.take(), self.studies.idle.lock()) {
             idle.push(desk);

@@ -7,13 +7,13 @@ use crate::base::tokenizer::{Bpe, VOCABULARIES};
 use crate::base::tokenizer::{Size, Tokens};
 use crate::facts::body_facts::{BodyFacts, Encoding, Line};
 use crate::facts::encode;
-use crate::facts::encode::{Attempt, Format, Knobs};
+use crate::facts::encode::{Attempt, Format, Params};
 use crate::facts::quotable::Quotable;
-use crate::facts::stretches::{Stretch, stretches};
 use crate::facts::subject::Subject;
+use crate::facts::token_segments::{TokenSegment, stretches};
 use crate::facts::tokens::{Counter, Vocabulary};
 use crate::facts::{inner_formats, legacy, near_ref, shape};
-use crate::logs::timeline::Gauge;
+use crate::logs::timeline::TokenCounter;
 
 /// Bodies over this many bytes are counted, not written in other ways: no reader is shown one, and every way of writing
 /// it would hold it in memory once more.
@@ -24,18 +24,18 @@ const DEPTH_MAX: u8 = 8;
 /// How the client begins the preview of a result that is over its inline limit.
 const PREVIEW_START: &str = "<persisted-output>";
 
-/// A worker's counters and knobs.
-pub struct Desk {
+/// A worker's counters and parameters.
+pub struct BodyAnalyzer {
     counters: [Option<Counter>; VOCABULARIES.len()],
     vocabularies: u8,
-    knobs: Knobs,
+    params: Params,
 }
 
-impl Desk {
+impl BodyAnalyzer {
     /// A desk that counts in the given vocabularies, one bit each.
-    pub fn new(vocabularies: u8, knobs: Knobs) -> Self {
+    pub fn new(vocabularies: u8, params: Params) -> Self {
         let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(vocabulary(place)));
-        Self { counters: std::array::from_fn(counter), vocabularies, knobs }
+        Self { counters: std::array::from_fn(counter), vocabularies, params }
     }
 
     /// The size of a text.
@@ -104,8 +104,8 @@ impl Desk {
     ) {
         let mut last = None;
         for depth in 0..=if format.by_depth { DEPTH_MAX } else { 0 } {
-            let knobs = Knobs { recursion_depth: depth.into(), ..self.knobs };
-            match encode::attempt(format, subject, knobs) {
+            let params = Params { recursion_depth: depth.into(), ..self.params };
+            match encode::attempt(format, subject, params) {
                 Attempt::Refused => {}
                 Attempt::Unproven => facts.unproven += 1,
                 Attempt::Proven(text) if last.as_ref() == Some(&text) => {}
@@ -122,7 +122,7 @@ impl Desk {
     }
 
     fn lines(&mut self, text: &str) -> Vec<Line> {
-        let stretch = |stretch: Stretch<'_>| Line {
+        let stretch = |stretch: TokenSegment<'_>| Line {
             number: stretch.number,
             text: Id::witness(stretch.text.as_bytes()),
             size: self.measure(stretch.text),
@@ -131,7 +131,7 @@ impl Desk {
     }
 }
 
-impl Gauge for Desk {
+impl TokenCounter for BodyAnalyzer {
     fn tokens(&mut self, text: &str) -> Tokens {
         self.measure(text).tokens
     }

@@ -64,7 +64,7 @@ pub struct Line {
 /// The facts about one body.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BodyFacts {
-    /// XXH3-128 of the text: joins with [`crate::logs::trace::Answered::body`].
+    /// XXH3-128 of the text: joins with [`crate::logs::trace::ToolResult::body`].
     pub body: Id,
     /// First 16 bytes of SHA-256 of the text: the published fingerprint.
     pub sha: Id,

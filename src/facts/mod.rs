@@ -1,6 +1,8 @@
 //! What a body is, and how else it can be written: shape and inner formats, formats with their proofs, hints, and the
 //! knapsack that makes a body fit.
 
+pub mod token_segments;
+
 pub mod analysis_pool;
 pub mod body_analyzer;
 pub mod body_facts;
@@ -22,5 +24,4 @@ pub mod quotable;
 pub mod range_ref;
 pub mod rules;
 pub mod shape;
-pub mod stretches;
 pub mod subject;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use crate::facts::stretches::Stretch;
+use crate::facts::token_segments::TokenSegment;
 use crate::facts::{hints, numbered};
 
 /// How every hint begins: a body with such a line of its own is left as it is.
@@ -70,7 +70,7 @@ pub fn encode(new: &str, shown: &[(&str, &str)], run_min: usize) -> Option<Strin
 
 /// Writes a body, cut into stretches, with hints in place of runs of them: each run with the name of the body that
 /// shows the same lines, in order.
-pub fn write(stretches: &[Stretch<'_>], runs: &[(Range<usize>, &str)]) -> String {
+pub fn write(stretches: &[TokenSegment<'_>], runs: &[(Range<usize>, &str)]) -> String {
     let mut out = String::new();
     let mut end = 0;
     for (run, id) in runs {

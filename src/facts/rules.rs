@@ -3,13 +3,13 @@
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
-use crate::facts::encode::Knobs;
+use crate::facts::encode::Params;
 
 /// How bodies are written in other ways.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct FormatRules {
-    /// See [`Knobs::numbered_every`].
+    /// See [`Params::numbered_every`].
     pub numbered_every: usize,
     /// Lines that one hint must stand for at least.
     pub range_lines_min: usize,
@@ -29,7 +29,7 @@ impl FormatRules {
     }
 
     /// What encoders are told; the recursion depth is set per session.
-    pub fn knobs(&self) -> Knobs {
-        Knobs { recursion_depth: 0, numbered_every: self.numbered_every }
+    pub fn params(&self) -> Params {
+        Params { recursion_depth: 0, numbered_every: self.numbered_every }
     }
 }

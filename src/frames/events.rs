@@ -56,7 +56,7 @@ pub struct EndpointSum {
     pub stability: u64,
     /// Events whose key stability is known.
     pub stable: u64,
-    /// Events fetched ahead.
+    /// Events prefetched.
     pub prefetches: u64,
     /// Of these, used afterwards.
     pub prefetches_cited: u64,

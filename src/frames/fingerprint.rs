@@ -47,7 +47,7 @@ pub struct Fingerprint {
     pub sessions: u64,
     /// Tokens by layer.
     pub tokens: LayerTokens,
-    /// Responses that were fetched ahead.
+    /// Responses that were prefetched.
     pub prefetches: u64,
     /// Of these, used afterwards.
     pub prefetches_cited: u64,
@@ -125,7 +125,7 @@ pub struct ToolCosts {
     pub predictions: u64,
     /// Of these, with 130 % or more of the prediction.
     pub overruns: u64,
-    /// Responses fetched ahead.
+    /// Responses prefetched.
     pub prefetches: u64,
     /// Of these, looked at by the citation pass.
     pub prefetches_judged: u64,

@@ -213,7 +213,7 @@ impl Packer {
         self.column(records, |to, row| match &row.kind {
             RecordKind::Said => to.number(0_u8),
             RecordKind::Noted => to.number(1_u8),
-            RecordKind::Answered(answer) => to.answer(answer),
+            RecordKind::ToolResult(answer) => to.answer(answer),
             RecordKind::Compacted { trigger, pre_tokens } => {
                 to.number(4_u8);
                 to.number(*trigger as u8);
@@ -435,7 +435,7 @@ impl Unpacker<'_> {
                     cache_creation_5m: self.number()?,
                     cache_creation_1h: self.number()?,
                 };
-                RecordKind::Answered(Answer { message, model, usage, is_request: kind == 3 })
+                RecordKind::ToolResult(Answer { message, model, usage, is_request: kind == 3 })
             }
             4 => {
                 let trigger = Trigger::from_number(self.small()?)?;

@@ -12,8 +12,8 @@ use crate::frames::columns::{
     Column, Columns, Outcome, bools, checked, i64s, ids, optional_u32s, texts, u8s, u32s, u64s,
 };
 use crate::logs::trace::{
-    Answered, Asked, CallRow, ChainKey, Handle, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow,
-    Status, Usage,
+    CallRow, ChainKey, Handle, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow, Status, ToolResult,
+    ToolUse, Usage,
 };
 
 /// Version of the layout of the lake: of its manifest and of what its files are called. Each table has one of its own.
@@ -144,7 +144,7 @@ fn call_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
     ]
 }
 
-const NEVER_ASKED: Asked = Asked {
+const NEVER_ASKED: ToolUse = ToolUse {
     record: 0,
     block: 0,
     message: Id::NONE,
@@ -157,7 +157,7 @@ const NEVER_ASKED: Asked = Asked {
     handle: Handle { short: 0, bytes: 0, tokens: [0; 2] },
     showing: Showing::Lines,
 };
-const NEVER_ANSWERED: Answered = Answered {
+const NEVER_ANSWERED: ToolResult = ToolResult {
     record: 0,
     block: 0,
     ts: 0,
@@ -252,7 +252,7 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
     Ok((0..columns.0.num_rows()).map(move |row| CallRow {
         call: call.at(row),
         progress: progress.value(row),
-        asked: asked_record.is_valid(row).then(|| Asked {
+        asked: asked_record.is_valid(row).then(|| ToolUse {
             record: asked_record.value(row),
             block: asked_block.value(row),
             message: message.at(row),
@@ -269,7 +269,7 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
             },
             showing: Showing::from_number(showing.value(row)),
         }),
-        answered: answered_record.is_valid(row).then(|| Answered {
+        answered: answered_record.is_valid(row).then(|| ToolResult {
             record: answered_record.value(row),
             block: answered_block.value(row),
             ts: answered_ts.value(row),

@@ -53,7 +53,7 @@ pub struct ToolCall {
 
 /// What calls add up to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolUse {
+pub struct ToolUsage {
     /// Tool or server.
     pub name: String,
     /// Calls, each once.
@@ -102,11 +102,11 @@ pub struct ToolUse {
 
 /// Tools and servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolUses {
+pub struct ToolUsages {
     /// Tools, the most called first.
-    pub tools: Vec<ToolUse>,
+    pub tools: Vec<ToolUsage>,
     /// MCP servers and, under `(built-in)`, all other tools.
-    pub servers: Vec<ToolUse>,
+    pub servers: Vec<ToolUsage>,
     /// Sessions with a call.
     pub sessions: u64,
 }

@@ -4,7 +4,7 @@ use polars::prelude::*;
 
 use crate::base::error::Result;
 use crate::frames::collected::{Collected, fault};
-use crate::frames::tool_use::{ToolCall, ToolUse};
+use crate::frames::tool_use::{ToolCall, ToolUsage};
 
 /// Names of the quantiles in the queries.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
@@ -59,7 +59,7 @@ impl ToolFrame {
     ///
     /// # Errors
     /// If Polars refuses the query, which is a fault of devboy.
-    pub fn uses(&self, by: &str) -> Result<Vec<(u32, ToolUse)>> {
+    pub fn uses(&self, by: &str) -> Result<Vec<(u32, ToolUsage)>> {
         let whole = |of: Expr, name: &str| of.cast(DataType::UInt64).alias(name);
         let mut sums = vec![
             whole(len(), "calls"),
@@ -86,13 +86,13 @@ impl ToolFrame {
     }
 }
 
-fn read(columns: &Collected<'_>, row: usize) -> Result<ToolUse> {
+fn read(columns: &Collected<'_>, row: usize) -> Result<ToolUsage> {
     let number = |name: &str| columns.number(name, row);
     let quantiles = |what: &str| -> Result<[u64; 3]> {
         let [p50, p90, p99] = QUANTILES.map(|(name, _)| columns.number(&format!("{what}_{name}"), row));
         Ok([p50?, p90?, p99?])
     };
-    Ok(ToolUse {
+    Ok(ToolUsage {
         name: String::new(),
         calls: number("calls")?,
         sessions: number("sessions")?,

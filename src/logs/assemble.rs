@@ -15,8 +15,8 @@ use crate::logs::copies::{At, Facts, Standing, standings};
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::logs::trace::{
-    Answered, Asked, ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind,
-    SUMMARY_WITHIN_RECORDS, SessionRow, Status, Usage, earlier,
+    ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS, SessionRow,
+    Status, ToolResult, ToolUse, Usage, earlier,
 };
 
 /// Builds the history of all session logs of a corpus.
@@ -73,7 +73,7 @@ fn facts(file: &SourceRows, names: &Names) -> Facts {
     for row in &rows.calls {
         let kind = [b'c', row.progress.into()];
         if let Some(asked) = &row.asked {
-            let Asked { record, message, tool, chain, ts, input_bytes, path, .. } = *asked;
+            let ToolUse { record, message, tool, chain, ts, input_bytes, path, .. } = *asked;
             let numbers = [ts.to_le_bytes(), i64::from(input_bytes).to_le_bytes()];
             let ids = [row.call.0, message.0, path.0];
             let tool = names.text(tool).as_bytes();
@@ -81,7 +81,7 @@ fn facts(file: &SourceRows, names: &Names) -> Facts {
             facts.add(At::Record(record), &[&kind, ids.as_flattened(), &reader(chain), numbers.as_flattened(), tool]);
         }
         if let Some(answered) = &row.answered {
-            let Answered { record, ts, chars, body, kind: content, status, .. } = *answered;
+            let ToolResult { record, ts, chars, body, kind: content, status, .. } = *answered;
             let (ids, numbers) = ([row.call.0, body.0], [ts.to_le_bytes(), i64::from(chars).to_le_bytes()]);
             let end = [content as u8, status as u8];
             facts.add(At::Record(record), &[&kind, ids.as_flattened(), numbers.as_flattened(), &end]);
@@ -301,8 +301,8 @@ fn superseded(files: &[File<'_>]) -> IdSet<Id> {
 struct Canonical {
     file: u32,
     id: Id,
-    asked: Asked,
-    answered: Option<Answered>,
+    asked: ToolUse,
+    answered: Option<ToolResult>,
     /// Rank of the answer, smaller is better.
     answer_rank: AnswerRank,
 }
@@ -315,7 +315,7 @@ type AnswerRank = (bool, bool, Standing, Reverse<u32>);
 struct Loose {
     file: u32,
     id: Id,
-    answered: Answered,
+    answered: ToolResult,
     progress: bool,
 }
 
@@ -494,7 +494,7 @@ fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut His
     let start = history.calls.len();
     let mut steps: IdMap<Id, u32> = IdMap::default();
     let mut next_step = 0;
-    let (mut partition, mut turn) = (Stretch::default(), Stretch::default());
+    let (mut partition, mut turn) = (TokenSegment::default(), TokenSegment::default());
     for call in calls {
         let asked = &call.asked;
         let known = if asked.message.is_some() { steps.get(&asked.message).copied() } else { None };
@@ -516,12 +516,12 @@ fn number(files: &[File<'_>], calls: &[Canonical], chain: u32, history: &mut His
 
 /// Numbers stretches of a chain by what opened them.
 #[derive(Default)]
-struct Stretch {
+struct TokenSegment {
     opened_by: Option<Id>,
     number: u32,
 }
 
-impl Stretch {
+impl TokenSegment {
     /// The number of the stretch that `opener` opened; equals that of the call before while the opener is the same.
     fn number(&mut self, opener: Id) -> u32 {
         self.number += u32::from(self.opened_by.is_some_and(|before| before != opener));
@@ -533,7 +533,7 @@ impl Stretch {
 /// A call whose place in its chain is not known yet.
 fn unplaced(call: &Canonical) -> Call {
     let (asked, answer) = (&call.asked, call.answered.as_ref());
-    let elapsed = |answer: &Answered| {
+    let elapsed = |answer: &ToolResult| {
         let known = asked.ts != NO_TIME && answer.ts != NO_TIME;
         known.then(|| answer.ts - asked.ts).and_then(|ms| u32::try_from(ms).ok())
     };

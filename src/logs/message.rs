@@ -16,7 +16,7 @@ use crate::base::showing::Showing;
 use crate::logs::body::{Body, Measured, Study, WINDOW_BYTES};
 use crate::logs::endpoint::{Endpoints, Input};
 use crate::logs::quoted::quoted;
-use crate::logs::trace::{Answered, Handle, NO_TIME, ResultKind, Status, Usage};
+use crate::logs::trace::{Handle, NO_TIME, ResultKind, Status, ToolResult, Usage};
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -80,7 +80,7 @@ pub struct Draft<'v> {
     /// Calls.
     pub asked: Vec<Ask>,
     /// Results with the calls that they answer.
-    pub answered: Vec<(Id, Answered)>,
+    pub answered: Vec<(Id, ToolResult)>,
     /// What the results list and the calls are given, by their places in the two lists above.
     pub values: ValueDraft<'v>,
     /// What was odd in the record, the fields around the message included.
@@ -293,7 +293,7 @@ impl<'v> Draft<'v> {
             self.values.answer(self.answered.len(), text);
         }
         let (chars, bytes) = (saturate(chars), saturate(bytes));
-        let answered = Answered { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
+        let answered = ToolResult { record: 0, block: 0, ts: NO_TIME, chars, bytes, body, kind, status, shape };
         self.answered.push((call, answered));
     }
 

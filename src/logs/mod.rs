@@ -1,6 +1,8 @@
 //! Claude Code logs to rows: find the files, read their lines once in bounded memory, survive damage and count it,
 //! pair calls with results, and tell sessions, chains and partitions apart.
 
+pub mod concatenated;
+
 pub mod corpus;
 pub mod history;
 pub mod trace;
@@ -17,7 +19,6 @@ pub mod digest;
 pub mod discover;
 pub mod endpoint;
 pub mod gather;
-pub mod glue;
 pub mod leaves;
 pub mod listed;
 pub mod memo;

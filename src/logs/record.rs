@@ -10,15 +10,15 @@ use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr, Shape};
 use crate::base::names::Sym;
-use crate::logs::glue::may_hold_another;
+use crate::logs::concatenated::may_hold_another;
 use crate::logs::memo::Memo;
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
 use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::parse_millis;
 use crate::logs::trace::{
-    Answered, Asked, CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis,
-    NO_TIME, Place, SessionPlaces, SessionRow, chain_place, merge_session,
+    CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
+    SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, merge_session,
 };
 use crate::logs::value_rules::ValueRules;
 use crate::logs::vocabulary::Vocabulary;
@@ -264,7 +264,8 @@ impl<'v> Extractor<'v> {
             let tool = self.trace.names.intern(&tool);
             let endpoint = self.trace.names.intern(&endpoint);
             let path = path.map_or(Id::NONE, |path| path_id(&path, envelope));
-            let asked = Asked { record, block, message, tool, chain, ts, input_bytes, endpoint, path, handle, showing };
+            let asked =
+                ToolUse { record, block, message, tool, chain, ts, input_bytes, endpoint, path, handle, showing };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
             blocks.push(block);
         }
@@ -284,7 +285,7 @@ impl<'v> Extractor<'v> {
         for (call, answered) in std::mem::take(&mut self.draft.answered) {
             let block = self.trace.counters.blocks;
             self.trace.counters.blocks += 1;
-            let answered = Answered { record, block, ts, ..answered };
+            let answered = ToolResult { record, block, ts, ..answered };
             self.trace.rows.calls.push(CallRow { call, asked: None, answered: Some(answered), progress });
             blocks.push(block);
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::base::damage::Reason;
 use crate::base::json::{Cursor, Fault, Shape};
-use crate::logs::glue::record_at_end;
+use crate::logs::concatenated::record_at_end;
 use crate::logs::trace::Counters;
 
 /// Makes something of records.

@@ -117,7 +117,7 @@ pub struct ChainKey {
 
 /// The asking half of a call: one `tool_use` block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct ToolUse {
     /// Number of the record in its file.
     pub record: u32,
     /// Number of the block among all blocks of the file; orders calls within a record.
@@ -162,7 +162,7 @@ impl Handle {
 
 /// The answering half of a call: one `tool_result` block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Answered {
+pub struct ToolResult {
     /// Number of the record in its file.
     pub record: u32,
     /// Number of the block among all blocks of the file.
@@ -189,9 +189,9 @@ pub struct CallRow {
     /// The `tool_use` id.
     pub call: Id,
     /// The asking half.
-    pub asked: Option<Asked>,
+    pub asked: Option<ToolUse>,
     /// The answering half.
-    pub answered: Option<Answered>,
+    pub answered: Option<ToolResult>,
     /// Recorded in a progress record of the parent rather than in a record of its own.
     pub progress: bool,
 }
@@ -314,7 +314,7 @@ pub struct Counters {
     pub lines: u64,
     /// Values found on lines, broken ones included; numbers the records of the file.
     pub items: u32,
-    /// Blocks that became halves of calls; numbers [`Asked::block`].
+    /// Blocks that became halves of calls; numbers [`ToolUse::block`].
     pub blocks: u32,
     /// Records: JSON objects.
     pub records: u64,

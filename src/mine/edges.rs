@@ -12,7 +12,7 @@ use crate::frames::edge::{Activity, Edge, EdgeSum, EdgeSums, EdgeThresholds, Tur
 use crate::frames::edges::EdgeFrame;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
-use crate::logs::trace::{Asked, Millis, NO_TIME, is_within};
+use crate::logs::trace::{Millis, NO_TIME, ToolUse, is_within};
 
 fn known(time: Millis) -> Option<Millis> {
     (time != NO_TIME).then_some(time)
@@ -54,7 +54,7 @@ pub fn by_file(corpus: &Corpus, window: &Range<Millis>) -> Vec<Activity> {
         let answers: IdMap<Id, Millis> =
             recorded().filter_map(|row| Some((row.call, known(row.answered?.ts)?))).collect();
         let asked = recorded().filter_map(|row| Some((row.asked?, row.call)));
-        let mut asked: Vec<(Asked, Id)> = asked.filter(|(asked, _)| is_within(window, asked.ts)).collect();
+        let mut asked: Vec<(ToolUse, Id)> = asked.filter(|(asked, _)| is_within(window, asked.ts)).collect();
         asked.sort_by_key(|(asked, _)| asked.block);
         out.extend((0_u64..).zip(asked).map(|(place, (asked, call))| Activity {
             case: number,

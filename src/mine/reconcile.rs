@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::base::id::{Id, IdMap, IdSet};
-use crate::frames::tool_use::{SessionSummary, ToolUses};
+use crate::frames::tool_use::{SessionSummary, ToolUsages};
 use crate::logs::copies::Standing;
 use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
@@ -25,7 +25,7 @@ pub struct Books<'a> {
     /// `ingest`, what happened.
     pub history: &'a History,
     /// `mine tools`.
-    pub tools: &'a ToolUses,
+    pub tools: &'a ToolUsages,
     /// `mine sessions`.
     pub sessions: &'a [SessionSummary],
     /// The policies.

@@ -3,7 +3,7 @@
 use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
 use crate::frames::edge::{Edge, EndSum};
-use crate::frames::tool_use::{SessionSummary, ToolUse, Volume};
+use crate::frames::tool_use::{SessionSummary, ToolUsage, Volume};
 use crate::mine::change::Change;
 use crate::mine::pattern::PatternCount;
 use crate::report::numbers::{date, thousands};
@@ -114,13 +114,13 @@ pub fn ends(rows: &[(String, EndSum)]) -> Listing {
 }
 
 /// All columns of tools or servers; `what` names the first, `all_tokens` are those of all answers.
-pub fn tools(rows: &[ToolUse], what: &'static str, all_tokens: u64, bytes_per_token: f64) -> Listing {
-    let errors = |row: &ToolUse| Share::new(row.failed, row.ran);
-    let rejections = |row: &ToolUse| Share::new(row.rejected, row.calls);
-    let repeats = |row: &ToolUse| Share::new(row.repeats, row.repeatable);
+pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_token: f64) -> Listing {
+    let errors = |row: &ToolUsage| Share::new(row.failed, row.ran);
+    let rejections = |row: &ToolUsage| Share::new(row.rejected, row.calls);
+    let repeats = |row: &ToolUsage| Share::new(row.repeats, row.repeatable);
     let known = |share: Share, value: f64| (share.n > 0).then_some(value);
-    let size = |row: &ToolUse, value: u64| (row.sized > 0).then_some(value as i64);
-    let time = |row: &ToolUse, value: u64| (row.timed > 0).then_some(value as i64);
+    let size = |row: &ToolUsage, value: u64| (row.sized > 0).then_some(value as i64);
+    let time = |row: &ToolUsage, value: u64| (row.timed > 0).then_some(value as i64);
     Columns::of(rows)
         .text(what, |row| row.name.clone())
         .count("calls", |row| row.calls)
@@ -162,7 +162,7 @@ pub fn tools(rows: &[ToolUse], what: &'static str, all_tokens: u64, bytes_per_to
 }
 
 /// Tools or servers for people.
-pub fn tools_overview(rows: &[ToolUse], what: &str, all_tokens: u64) -> Table {
+pub fn tools_overview(rows: &[ToolUsage], what: &str, all_tokens: u64) -> Table {
     let mut table = Table::new(&[
         what,
         "#calls",

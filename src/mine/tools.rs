@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::frames::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
+use crate::frames::tool_use::{ToolCall, ToolUsage, ToolUsages, Volume};
 use crate::frames::tools::ToolFrame;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, History};
@@ -125,19 +125,19 @@ fn servers(names: &Names) -> (Vec<String>, Vec<u32>) {
 ///
 /// # Errors
 /// If Polars refuses a query, which is a fault of devboy.
-pub fn uses(calls: &[ToolCall], servers: &[String], names: &Names) -> Result<ToolUses> {
+pub fn uses(calls: &[ToolCall], servers: &[String], names: &Names) -> Result<ToolUsages> {
     if calls.is_empty() {
-        return Ok(ToolUses::default());
+        return Ok(ToolUsages::default());
     }
     let frame = ToolFrame::new(calls)?;
-    let named = |rows: Vec<(u32, ToolUse)>, name: &dyn Fn(u32) -> String| {
-        let mut rows: Vec<ToolUse> =
-            rows.into_iter().map(|(number, row)| ToolUse { name: name(number), ..row }).collect();
+    let named = |rows: Vec<(u32, ToolUsage)>, name: &dyn Fn(u32) -> String| {
+        let mut rows: Vec<ToolUsage> =
+            rows.into_iter().map(|(number, row)| ToolUsage { name: name(number), ..row }).collect();
         rows.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
         rows
     };
     let sessions: BTreeSet<u32> = calls.iter().map(|call| call.session).collect();
-    Ok(ToolUses {
+    Ok(ToolUsages {
         tools: named(frame.uses("tool")?, &|number| names.text(Sym(number)).to_owned()),
         servers: named(frame.uses("server")?, &|number| servers[number as usize].clone()),
         sessions: sessions.len() as u64,

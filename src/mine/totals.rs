@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
 use crate::logs::corpus::{Corpus, SourceRows};
-use crate::logs::trace::{Answered, Asked, MarkKind, MarkRow, Millis, SUMMARY_WITHIN_RECORDS, Status, Usage};
+use crate::logs::trace::{MarkKind, MarkRow, Millis, SUMMARY_WITHIN_RECORDS, Status, ToolResult, ToolUse, Usage};
 
 /// Lags for which directly-follows totals are given.
 const LAGS: [usize; 3] = [1, 2, 3];
@@ -169,12 +169,13 @@ impl Sums {
 
     fn add_calls(&mut self, file: &SourceRows) {
         let recorded = || file.rows.calls.iter().filter(|row| !row.progress);
-        let mut asked: Vec<(Asked, Id)> = recorded().filter_map(|row| Some((row.asked?, row.call))).collect();
+        let mut asked: Vec<(ToolUse, Id)> = recorded().filter_map(|row| Some((row.asked?, row.call))).collect();
         asked.sort_by_key(|(asked, _)| asked.block);
-        let mut answered: Vec<(Answered, Id)> = recorded().filter_map(|row| Some((row.answered?, row.call))).collect();
+        let mut answered: Vec<(ToolResult, Id)> =
+            recorded().filter_map(|row| Some((row.answered?, row.call))).collect();
         answered.sort_by_key(|(answered, _)| answered.block);
         // The last result of an id is the one that stands.
-        let results: IdMap<Id, Answered> = answered.iter().map(|&(answered, id)| (id, answered)).collect();
+        let results: IdMap<Id, ToolResult> = answered.iter().map(|&(answered, id)| (id, answered)).collect();
         let mut seen_tools = BTreeSet::new();
         for (asked, id) in &asked {
             let tool = self.tools.entry(asked.tool).or_default();
@@ -202,7 +203,7 @@ impl Sums {
     }
 
     /// Repeats in result order; a cache per partition of the file.
-    fn add_repeats(&mut self, answered: &[(Answered, Id)], results: &IdMap<Id, Answered>, marks: &[MarkRow]) {
+    fn add_repeats(&mut self, answered: &[(ToolResult, Id)], results: &IdMap<Id, ToolResult>, marks: &[MarkRow]) {
         let partitions = self.partition_starts(marks);
         let (mut recent, mut seen) = (VecDeque::new(), IdSet::default());
         let mut current = 0;

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::logs::history::History;
-use crate::planner::moments::Moment;
+use crate::planner::opportunities::Opportunity;
 
 /// Values by link and project.
 type Pools = BTreeMap<(Sym, u16), BTreeMap<Option<Id>, Vec<(u32, u64)>>>;
@@ -21,7 +21,7 @@ pub struct Donors {
 
 impl Donors {
     /// Collects what the links were offered.
-    pub fn new(history: &History, moments: &[Moment]) -> Self {
+    pub fn new(history: &History, moments: &[Opportunity]) -> Self {
         let projects: Vec<Id> = history.sessions.iter().map(|session| session.project).collect();
         let mut pools = Pools::new();
         for moment in moments {
@@ -35,14 +35,14 @@ impl Donors {
 
     /// A value that an answer of another session offered to the same link, of the same project if there is one. Which one
     /// follows from the moment alone; none if no other session was offered any.
-    pub fn other(&self, moment: &Moment) -> Option<u64> {
+    pub fn other(&self, moment: &Opportunity) -> Option<u64> {
         let pool = self.pools.get(&(moment.from, moment.link))?;
         let project = Some(self.projects[moment.session as usize]);
         [project, None].iter().find_map(|project| pick(pool.get(project)?, moment))
     }
 }
 
-fn pick(values: &[(u32, u64)], moment: &Moment) -> Option<u64> {
+fn pick(values: &[(u32, u64)], moment: &Opportunity) -> Option<u64> {
     let seed = [u64::from(moment.trigger), u64::from(moment.rank)].map(u64::to_le_bytes).concat();
     let start = (xxh3_64(&seed) % values.len().max(1) as u64) as usize;
     let from_there = values[start..].iter().chain(&values[..start]);

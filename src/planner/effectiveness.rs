@@ -9,7 +9,7 @@ use crate::telemetry::log::Event;
 /// The published counters (`EnrichmentEffectiveness`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effectiveness {
-    /// Responses that were fetched ahead.
+    /// Responses that were prefetched.
     pub total_prefetches: u64,
     /// Of these, used by the agent.
     pub cited_prefetches: u64,
@@ -40,8 +40,8 @@ pub struct Effectiveness {
 }
 
 impl Effectiveness {
-    /// Takes in a recorded response. One that was fetched ahead, used and then answered by a hint counts once, as
-    /// fetched ahead.
+    /// Takes in a recorded response. One that was prefetched, used and then answered by a hint counts once, as
+    /// prefetched.
     pub fn add(&mut self, event: &Event) {
         let (plan, actual) = (&event.plan, u64::from(event.baseline));
         let used = plan.prefetched && plan.cited == Some(true);

@@ -1,9 +1,11 @@
-//! What could be fetched ahead of the agent, what of it is worth its tokens, and whether it would have come in time.
+//! What could be prefetched of the agent, what of it is worth its tokens, and whether it would have come in time.
 //!
 //! Everything is a pure function of rows that the caller brings. Read it in this order: [`value_models`] says what is
 //! known of a tool, [`projection`] makes arguments out of an answer, [`candidates`] lists what may come next, [`plan`]
 //! chooses within the budget, [`race`] lets the chosen run against the agent in simulated time, [`fail_fast`] refuses
 //! what keeps coming back empty. [`published`] is the planner of Paper 3 as it was published, for comparison.
+
+pub mod opportunities;
 
 pub mod effectiveness;
 pub mod prefetches;
@@ -20,7 +22,6 @@ pub mod intents;
 pub mod knapsack;
 pub mod known_tools;
 pub mod latencies;
-pub mod moments;
 pub mod numbers;
 pub mod plan;
 pub mod projection;

@@ -73,7 +73,7 @@ impl End {
 
 /// Why a call was not planned. The first four are declines (published words); the others were never candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Held {
+pub enum DeclineReason {
     /// Did not fit the budget.
     Budget,
     /// Too improbable.
@@ -92,7 +92,7 @@ pub enum Held {
     UnknownArgument,
 }
 
-impl Held {
+impl DeclineReason {
     /// All reasons, in the order of reports.
     pub const ALL: [Self; 8] = [
         Self::Budget,
@@ -166,17 +166,17 @@ impl IndexMut<End> for PerEnd {
 
 /// A count per reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PerHeld([u64; Held::ALL.len()]);
+pub struct PerHeld([u64; DeclineReason::ALL.len()]);
 
-impl Index<Held> for PerHeld {
+impl Index<DeclineReason> for PerHeld {
     type Output = u64;
-    fn index(&self, held: Held) -> &u64 {
+    fn index(&self, held: DeclineReason) -> &u64 {
         &self.0[held as usize]
     }
 }
 
-impl IndexMut<Held> for PerHeld {
-    fn index_mut(&mut self, held: Held) -> &mut u64 {
+impl IndexMut<DeclineReason> for PerHeld {
+    fn index_mut(&mut self, held: DeclineReason) -> &mut u64 {
         &mut self.0[held as usize]
     }
 }
@@ -266,17 +266,17 @@ impl Tally {
 
     /// Calls that were candidates and not planned.
     pub fn declined(&self) -> u64 {
-        Held::ALL.into_iter().filter(|held| held.is_decline()).map(|held| self.held[held]).sum()
+        DeclineReason::ALL.into_iter().filter(|held| held.is_decline()).map(|held| self.held[held]).sum()
     }
 
     /// Of these, asked for exactly soon after.
     pub fn declined_needed(&self) -> u64 {
-        Held::ALL.into_iter().map(|held| self.late_exact[held]).sum()
+        DeclineReason::ALL.into_iter().map(|held| self.late_exact[held]).sum()
     }
 
     /// The same by name of the tool.
     pub fn declined_needed_by_name(&self) -> u64 {
-        Held::ALL.into_iter().map(|held| self.late_name[held]).sum()
+        DeclineReason::ALL.into_iter().map(|held| self.late_name[held]).sum()
     }
 
     /// Calls of the agent that need not have run: won prefetches and rightly refused repeats.
@@ -311,7 +311,7 @@ impl AddAssign<&Self> for Tally {
         self.across_shell += other.across_shell;
         self.cited += other.cited;
         self.name_by_chance += other.name_by_chance;
-        for held in Held::ALL {
+        for held in DeclineReason::ALL {
             self.held[held] += other.held[held];
             self.late_exact[held] += other.late_exact[held];
             self.late_name[held] += other.late_name[held];
@@ -359,14 +359,14 @@ pub type Edge = (Sym, Sym);
 
 /// The books of one session, or of several.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Books {
+pub struct PlannerLedger {
     /// Everything.
     pub total: Tally,
     /// By edge; what belongs to no edge (calls, plans, waits, refusals) is in the total only.
     pub edges: BTreeMap<Edge, Tally>,
 }
 
-impl Books {
+impl PlannerLedger {
     /// Adds the books of another session.
     pub fn absorb(&mut self, other: &Self) {
         self.total += &other.total;

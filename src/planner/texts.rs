@@ -3,7 +3,7 @@
 use crate::planner::numbers::TextNumbers;
 use crate::planner::request::{ArgumentValue, Request};
 
-/// The line that announces what was fetched ahead, to stand behind an answer; empty if nothing was. Only true where
+/// The line that announces what was prefetched, to stand behind an answer; empty if nothing was. Only true where
 /// these very requests are answered from what was fetched.
 pub fn prefetch_hint<'r>(fetched: impl IntoIterator<Item = &'r Request>, numbers: &TextNumbers) -> String {
     let names: Vec<_> = fetched.into_iter().map(|request| short(request, numbers.argument_chars_max)).collect();

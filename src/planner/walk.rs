@@ -19,11 +19,11 @@ use crate::planner::host::host_for;
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::{KnownTools, Link};
 use crate::planner::latencies::Latencies;
-use crate::planner::moments::{Moment, Odds, Reader};
 use crate::planner::numbers::Numbers;
+use crate::planner::opportunities::{Odds, Opportunity, Reader};
 use crate::planner::plan as planner;
 use crate::planner::plan::{Plan, Scoring, knapsack};
-use crate::planner::prefetches::{Asked, Books, Edge, End, Held, Tally, Trace};
+use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, PlannerLedger, Tally, Trace};
 use crate::planner::published;
 use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, latency_ms};
 use crate::planner::request::{Argument, ArgumentValue, Projected, Request};
@@ -78,10 +78,10 @@ pub struct Policy<'a> {
 }
 
 /// The books of every session wanted, in the order of the history; those of the others are empty.
-pub fn judge(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<Books> {
+pub fn judge(told: Told<'_>, policy: &Policy<'_>, wanted: &[bool]) -> Vec<PlannerLedger> {
     let sessions = Context::of_sessions(told.history);
     let books = |(session, contexts): (usize, &Vec<Context>)| {
-        let mut books = Books::default();
+        let mut books = PlannerLedger::default();
         for context in contexts.iter().filter(|_| wanted[session]) {
             Walk::over(told, policy, context).finish(context, &mut books);
         }
@@ -119,7 +119,7 @@ pub fn arguments_seen(told: Told<'_>, wanted: &[bool]) -> BTreeMap<String, BTree
 
 /// One planned call.
 struct Planned {
-    moment: Moment,
+    moment: Opportunity,
     predicted_tokens: u64,
 }
 
@@ -301,12 +301,12 @@ impl<'a> Walk<'a> {
             self.reader.offers(trigger, number, link, numbers.judge.ranks_max, &mut offered);
             let edge = (self.told.history.calls[trigger as usize].tool, link.to);
             let read = offered[start..].iter().filter(|moment| moment.already_read).count() as u64;
-            self.hold(edge, Held::AlreadyRead, read);
-            let mut fresh: Vec<Moment> = offered.drain(start..).filter(|moment| !moment.already_read).collect();
+            self.hold(edge, DeclineReason::AlreadyRead, read);
+            let mut fresh: Vec<Opportunity> = offered.drain(start..).filter(|moment| !moment.already_read).collect();
             fresh.truncate(link.arguments_max);
             offered.extend(fresh);
             if offered.len() == start {
-                self.hold(edge, Held::NoArgument, u64::from(read == 0));
+                self.hold(edge, DeclineReason::NoArgument, u64::from(read == 0));
             }
             ranges.push((link.follow_up, link, start..offered.len()));
         }
@@ -317,7 +317,7 @@ impl<'a> Walk<'a> {
         let project = |follow_up: &FollowUp| -> Vec<Projected> {
             let range = ranges.iter().find(|(known, ..)| std::ptr::eq(*known, follow_up));
             let Some((_, link, range)) = range else { return Vec::new() };
-            let argument = |moment: &Moment| Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
+            let argument = |moment: &Opportunity| Argument::hash(link.argument_name.unwrap_or_default(), moment.value);
             let mut projected = Projected::evenly(offered[range.clone()].iter().map(argument).collect());
             for (projected, moment) in projected.iter_mut().zip(&offered[range.clone()]) {
                 if let Some(probability) = odds.and_then(|odds| odds.of(moment)) {
@@ -402,27 +402,27 @@ impl<'a> Walk<'a> {
         let of_tool =
             |name: &str| offered.iter().filter(|moment| known.names.text(moment.to) == name).copied().collect();
         for name in &plan.over_budget {
-            let moments: Vec<Moment> = of_tool(name);
+            let moments: Vec<Opportunity> = of_tool(name);
             for moment in moments {
-                self.hold((tool, moment.to), Held::Budget, 1);
+                self.hold((tool, moment.to), DeclineReason::Budget, 1);
                 let input = self.link(&moment).sole_input(moment.value);
-                self.watch.decline((tool, moment.to), Held::Budget, input);
+                self.watch.decline((tool, moment.to), DeclineReason::Budget, input);
             }
         }
         let calls = plan.calls.iter().flat_map(|call| {
-            let moments: Vec<Moment> = of_tool(&call.tool);
+            let moments: Vec<Opportunity> = of_tool(&call.tool);
             moments.into_iter().map(|moment| Planned { moment, predicted_tokens: call.cost.tokens })
         });
         calls.collect()
     }
 
-    fn hold(&mut self, edge: Edge, held: Held, count: u64) {
+    fn hold(&mut self, edge: Edge, held: DeclineReason, count: u64) {
         if count > 0 {
             self.edges.entry(edge).or_default().held[held] += count;
         }
     }
 
-    fn link(&self, moment: &Moment) -> &'a Link<'a> {
+    fn link(&self, moment: &Opportunity) -> &'a Link<'a> {
         &self.policy.known.get(moment.from).links[moment.link as usize]
     }
 
@@ -494,7 +494,7 @@ impl<'a> Walk<'a> {
         (prefetch_hint(&requests, &numbers.texts).len() as f64 / self.bytes_per_token()).round() as u64
     }
 
-    fn finish(mut self, context: &Context, books: &mut Books) {
+    fn finish(mut self, context: &Context, books: &mut PlannerLedger) {
         self.race.end(self.now_ms);
         let bytes_per_token = self.bytes_per_token();
         let mut chances = Chances::new(self.told, context, self.policy.numbers.judge.calls_near);
@@ -509,12 +509,12 @@ impl<'a> Walk<'a> {
             tally.late_exact[left.held] += u64::from(left.exact);
             tally.late_name[left.held] += u64::from(left.name);
         }
-        let of_context = Books { total: self.total, edges: BTreeMap::new() };
+        let of_context = PlannerLedger { total: self.total, edges: BTreeMap::new() };
         books.absorb(&of_context);
         for tally in self.edges.values() {
             books.total += tally;
         }
-        books.absorb(&Books { total: Tally::default(), edges: self.edges });
+        books.absorb(&PlannerLedger { total: Tally::default(), edges: self.edges });
         debug_assert!(books.balance(), "every planned call ends in one way");
     }
 }
@@ -561,15 +561,15 @@ fn enter(asked: &mut Asked, found: Match) {
     asked.name_only += u64::from(found >= Match::Name);
 }
 
-fn held(reason: Reason) -> Held {
+fn held(reason: Reason) -> DeclineReason {
     match reason {
-        Reason::Budget => Held::Budget,
-        Reason::LowProbability => Held::LowProbability,
-        Reason::Preempted => Held::Preempted,
-        Reason::PrereqMissing => Held::PrereqMissing,
-        Reason::NotSpeculatable => Held::NotSpeculatable,
-        Reason::NoArgument => Held::NoArgument,
-        Reason::UnknownArgument => Held::UnknownArgument,
+        Reason::Budget => DeclineReason::Budget,
+        Reason::LowProbability => DeclineReason::LowProbability,
+        Reason::Preempted => DeclineReason::Preempted,
+        Reason::PrereqMissing => DeclineReason::PrereqMissing,
+        Reason::NotSpeculatable => DeclineReason::NotSpeculatable,
+        Reason::NoArgument => DeclineReason::NoArgument,
+        Reason::UnknownArgument => DeclineReason::UnknownArgument,
     }
 }
 

@@ -6,9 +6,9 @@ use crate::logs::history::Call;
 use crate::logs::trace::Status;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::{Change, KnownTools};
-use crate::planner::moments::{Moment, makes_stale};
 use crate::planner::numbers::Numbers;
-use crate::planner::prefetches::{Edge, Held};
+use crate::planner::opportunities::{Opportunity, makes_stale};
+use crate::planner::prefetches::{DeclineReason, Edge};
 
 /// How close a call came to a prefetch: not at all, by name, by value, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -38,7 +38,7 @@ pub(super) struct Clock {
 /// A prefetch that was sent out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
-    pub moment: Moment,
+    pub moment: Opportunity,
     /// Its place in the race.
     pub record: usize,
     pub predicted_tokens: u64,
@@ -64,7 +64,7 @@ pub(super) struct Sent {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Left {
     pub edge: Edge,
-    pub held: Held,
+    pub held: DeclineReason,
     pub input: u64,
     /// Calls before it.
     pub at: u32,
@@ -119,7 +119,7 @@ impl<'a, 'm> Watch<'a, 'm> {
     }
 
     /// A prefetch goes out.
-    pub fn send(&mut self, moment: Moment, input: u64, record: usize, predicted_tokens: u64) {
+    pub fn send(&mut self, moment: Opportunity, input: u64, record: usize, predicted_tokens: u64) {
         self.clock.event += 1;
         let place = self.sent.len() as u32;
         self.by_input.entry(key(moment.to, input)).or_default().push(place);
@@ -146,7 +146,7 @@ impl<'a, 'm> Watch<'a, 'm> {
     }
 
     /// A call is declined.
-    pub fn decline(&mut self, edge: Edge, held: Held, input: u64) {
+    pub fn decline(&mut self, edge: Edge, held: DeclineReason, input: u64) {
         self.recent_left.push(self.left.len() as u32);
         self.left.push(Left { edge, held, input, at: self.clock.call, exact: false, name: false });
     }

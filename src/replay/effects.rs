@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::replay::lane::Lane;
+use crate::replay::dedup_only::DedupOnlyReplay;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
@@ -62,19 +62,19 @@ pub fn effects<'t>(
 
 fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
     let tape: &Tape = &piece.tape;
-    let lane = Lane::suits(tape, now).then(|| Lane::new(tape, now, &piece.weights));
-    let run = |scenario: &Scenario, lane: Option<&Lane<'_>>, stretch: &Stretch| match lane {
+    let lane = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
+    let run = |scenario: &Scenario, lane: Option<&DedupOnlyReplay<'_>>, stretch: &TokenSegment| match lane {
         Some(lane) => lane.replay(scenario, stretch.responses.clone()),
         None => replayed(piece, scenario, stretch),
     };
-    let ground = |stretches: Vec<Stretch>| -> Vec<(Stretch, Present)> {
-        let with_present = |stretch: Stretch| {
+    let ground = |stretches: Vec<TokenSegment>| -> Vec<(TokenSegment, Present)> {
+        let with_present = |stretch: TokenSegment| {
             let present = run(now, lane.as_ref(), &stretch);
             (stretch, present)
         };
         stretches.into_iter().map(with_present).collect()
     };
-    let lane_for = |change: &Scenario| lane.as_ref().filter(|_| Lane::serves(now, change));
+    let lane_for = |change: &Scenario| lane.as_ref().filter(|_| DedupOnlyReplay::serves(now, change));
     // References do not reach beyond a context, so that L0 alone can be looked at context by context.
     let by_context = |response: &Response| (response.session, response.chain, response.partition);
     let contexts = ground(if lane.is_some() { stretches(tape, by_context) } else { Vec::new() });
@@ -91,7 +91,7 @@ fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[
     (Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }, more.collect())
 }
 
-fn replayed(piece: &Piece<'_>, scenario: &Scenario, stretch: &Stretch) -> Present {
+fn replayed(piece: &Piece<'_>, scenario: &Scenario, stretch: &TokenSegment) -> Present {
     let mut present = Present::default();
     replay_sessions(&piece.tape, scenario, stretch.responses.clone(), &mut |index, baseline, decision| {
         let weight = piece.weights.get(index as usize).copied().unwrap_or(1.0);
@@ -102,14 +102,14 @@ fn replayed(piece: &Piece<'_>, scenario: &Scenario, stretch: &Stretch) -> Presen
 }
 
 /// A stretch of a tape: a session, or a context of one.
-struct Stretch {
+struct TokenSegment {
     session: u32,
     responses: Range<usize>,
     /// Its endpoints, sorted.
     endpoints: Vec<u32>,
 }
 
-fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<Stretch> {
+fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TokenSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
     groups
@@ -119,7 +119,7 @@ fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<Str
             let mut endpoints: Vec<u32> = group.iter().map(|response| response.endpoint).collect();
             endpoints.sort_unstable();
             endpoints.dedup();
-            Stretch { session: group[0].session, responses, endpoints }
+            TokenSegment { session: group[0].session, responses, endpoints }
         })
         .collect()
 }
@@ -144,7 +144,7 @@ impl Scope {
         Self::Some { endpoints, sessions }
     }
 
-    fn concerns(&self, stretch: &Stretch) -> bool {
+    fn concerns(&self, stretch: &TokenSegment) -> bool {
         match self {
             Self::Everywhere => true,
             Self::Some { endpoints, sessions } => {

@@ -1,6 +1,8 @@
 //! Facts × settings → ledger: what the layered pipeline would have sent in place of every tool response, and what that
 //! costs. No text is read here; the same facts can be replayed under any configuration.
 
+pub mod dedup_only;
+
 pub mod reach;
 pub mod report;
 pub mod savings;
@@ -9,7 +11,6 @@ mod bounds;
 mod cache;
 mod effects;
 mod expansion;
-mod lane;
 mod layers;
 mod ledger;
 mod offer;

@@ -7,7 +7,7 @@ use crate::base::visible::visible_json;
 
 /// Version of the envelope and of all fields in it. It rises when a field is renamed, removed or changes its meaning;
 /// new fields do not raise it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Puts the command's fields into the envelope. `generated_at` is left out of reproducible reports.
 pub fn envelope(command: &str, generated_at_ms: Option<i64>, fields: Value) -> Value {

@@ -57,7 +57,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("policies/catalog.toml", include_str!("../../rules/policies/catalog.toml")),
     ("policies/compaction.toml", include_str!("../../rules/policies/compaction.toml")),
     ("policies/history_trim.toml", include_str!("../../rules/policies/history_trim.toml")),
-    ("policies/leanings.toml", include_str!("../../rules/policies/leanings.toml")),
+    ("policies/bias.toml", include_str!("../../rules/policies/bias.toml")),
     ("policies/pick_tools.toml", include_str!("../../rules/policies/pick_tools.toml")),
     ("policies/pipeline.toml", include_str!("../../rules/policies/pipeline.toml")),
     ("policies/prompt_cache.toml", include_str!("../../rules/policies/prompt_cache.toml")),

@@ -33,7 +33,7 @@ normalised as in P1.
 Bytes, because that is what a tokenizer profile divides by `chars_per_token`, whatever the key says; in plain ASCII they are
 the same. And tokens *without* the framing of calls and results (names, ids, JSON around them; `rules/policies/sizes.toml`):
 a profile counts texts, as they are and rewritten, and the framing stays whatever becomes of the text. With the framing in,
-texts would seem dearer than they are and every saving larger.
+texts would seem more expensive than they are and every saving larger.
 
 ### Why
 The built-in ratios were published for other text and other tokenizers: newer Claude models make more tokens of the same

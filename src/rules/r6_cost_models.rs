@@ -137,7 +137,7 @@ impl Judge<'_> {
             return;
         }
         let evidence = Evidence {
-            counts: format!("{prefetches_cited} of {prefetches_judged} responses fetched ahead were used"),
+            counts: format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used"),
             share: Some(share),
             n: prefetches_judged,
             threshold: Some(self.sheet.cite("hit_share_min")),

@@ -1,4 +1,4 @@
-//! R7: no longer fetch ahead for tools whose answers go unused, and switch the planner on where they are used.
+//! R7: no longer prefetch for tools whose answers go unused, and switch the planner on where they are used.
 
 use serde::Deserialize;
 use toml_edit::Value;
@@ -28,7 +28,7 @@ const DOCS: &str = r#"
 Speaks with `--auto-enrichment` only.
 
 ### What it looks at
-Responses that the planner fetched ahead, and whether the agent used them (`cited_in_next_n_turns`, which
+Responses that the planner prefetched, and whether the agent used them (`cited_in_next_n_turns`, which
 `devboy annotate` sets). A prefetch that nobody judged is no miss: shares are of the judged ones, and the evidence says
 how many were not.
 
@@ -44,7 +44,7 @@ The shares decide as published, by their point value. The evidence gives the 95 
 prefetches.
 
 ### When it stays quiet
-Nothing was fetched ahead; too few prefetches were judged; the value holds already. It never switches the planner off
+Nothing was prefetched; too few prefetches were judged; the value holds already. It never switches the planner off
 and never takes a `speculate = false` back. Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for
 it: a block of its own would end that. The planner is not switched on while any tool has too small a share.
 
@@ -63,7 +63,7 @@ struct Thresholds {
     global_share_min: f64,
 }
 
-/// The findings in the published words, one line for each tool that is no longer fetched ahead and one for the whole.
+/// The findings in the published words, one line for each tool that is no longer prefetched and one for the whole.
 pub fn lines(findings: &[Finding]) -> Vec<String> {
     findings.iter().filter(|finding| finding.rule == RULE.id).filter_map(line).collect()
 }
@@ -94,7 +94,7 @@ const TOOLS: &str = "tools";
 /// The block for tools that have none of their own.
 const ANY: &str = "*";
 
-/// Responses fetched ahead.
+/// Responses prefetched.
 #[derive(Clone, Copy, Default)]
 struct Prefetches {
     all: u64,
@@ -204,7 +204,7 @@ impl Judge<'_> {
         findings
     }
 
-    /// Whether the planner should run at all; nothing to say where nothing was fetched ahead.
+    /// Whether the planner should run at all; nothing to say where nothing was prefetched.
     fn whole(&self, fetched: &[&ToolCosts]) -> Option<Finding> {
         let of_tools = || fetched.iter().map(|seen| Prefetches::of(seen));
         let all = of_tools().reduce(Prefetches::plus)?;

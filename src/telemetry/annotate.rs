@@ -1,4 +1,4 @@
-//! The citation pass: which responses that were fetched ahead the agent went on to ask for, told by what was recorded
+//! The citation pass: which responses that were prefetched the agent went on to ask for, told by what was recorded
 //! behind them. One field of such an event is set; every other byte stays.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ pub(super) const ANNOTATED: &str = ".annotated";
 const CITED: &str = "cited_in_next_n_turns";
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What makes a response that was fetched ahead a used one.
+/// What makes a response that was prefetched a used one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// The agent was soon shown the same answer of the same tool in the same context (session, and main thread or
@@ -28,7 +28,7 @@ pub enum Definition {
     /// without, by the file that they name. Only what the agent asked for counts towards the lookahead, and one of its
     /// calls uses at most one response.
     Answer,
-    /// One of the next events of the session, of whatever kind, is of the same tool and was not fetched ahead itself
+    /// One of the next events of the session, of whatever kind, is of the same tool and was not prefetched itself
     /// (published).
     Name,
 }
@@ -55,7 +55,7 @@ pub struct Citations {
     pub damaged_lines: u64,
     /// Events.
     pub events: u64,
-    /// Of these, fetched ahead.
+    /// Of these, prefetched.
     pub prefetches: u64,
     /// Of these, used by [`Definition::Name`].
     pub cited_by_name: u64,

@@ -187,7 +187,7 @@ impl Event {
 /// What the planner recorded about a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// Whether it was fetched ahead.
+    /// Whether it was prefetched.
     pub prefetched: bool,
     /// Tokens that the planner expected; 0 if it expected nothing.
     pub predicted: u32,
@@ -252,7 +252,7 @@ pub struct EventLog {
     pub sessions: Vec<String>,
     /// Responses.
     pub events: Vec<Event>,
-    /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it fetched ahead, and
+    /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it prefetched, and
     /// what it declined to fetch.
     pub planned: Vec<Event>,
     /// What else happened in the contexts, once it is set aside, in the same order.

@@ -31,7 +31,7 @@ struct Said {
 /// A Read of a file, with a content of its own.
 const READ: Said =
     Said { session: 1, agent: 0, tool: "Read", body: 1, path: 1, prefetched: false, sampled: false, cited: None };
-/// The same, fetched ahead.
+/// The same, prefetched.
 const AHEAD: Said = Said { prefetched: true, ..READ };
 /// Something else.
 const BASH: Said = Said { tool: "Bash", body: 0, path: 0, ..READ };
@@ -95,7 +95,7 @@ fn judged(said: &[Said]) -> (Vec<Option<bool>>, Vec<Option<bool>>) {
     (by(Definition::Answer), by(Definition::Name))
 }
 
-/// The judgement of the first event, which was fetched ahead, by both definitions.
+/// The judgement of the first event, which was prefetched, by both definitions.
 fn first(behind: &[Said]) -> (Option<bool>, Option<bool>) {
     let (answer, name) = judged(&[&[AHEAD], behind].concat());
     assert!(answer[1..].iter().chain(&name[1..]).all(Option::is_none) || behind.iter().any(|said| said.prefetched));
@@ -249,7 +249,7 @@ fn edited(line: &str, overwrite: bool) -> (String, Citations) {
     (text.strip_suffix(&format!("\n{}", READ.line())).unwrap().to_owned(), counts)
 }
 
-/// The fields of an event that was fetched ahead, without braces.
+/// The fields of an event that was prefetched, without braces.
 fn fields() -> String {
     AHEAD.line().trim().trim_start_matches('{').trim_end_matches('}').to_owned()
 }

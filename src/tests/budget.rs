@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::base::showing::Showing;
 use crate::facts::budget::{Fitted, Request, Unfit, fit, overflow};
-use crate::facts::encode::{Family, Format, Knobs, REGISTER};
+use crate::facts::encode::{Family, Format, Params, REGISTER};
 use crate::facts::outline::{Cut, Outline, Part};
 use crate::facts::shape::classify;
 use crate::tests::log_builder::cases;
@@ -16,8 +16,8 @@ fn published() -> Vec<&'static Format> {
     REGISTER.iter().filter(|format| format.family == Family::Published).collect()
 }
 
-fn knobs() -> Knobs {
-    Knobs { recursion_depth: 5, numbered_every: 10 }
+fn params() -> Params {
+    Params { recursion_depth: 5, numbered_every: 10 }
 }
 
 /// Every byte a token: the parts of a text cost exactly what the text costs.
@@ -39,7 +39,7 @@ fn fit_by(text: &str, budget: u64, count: fn(&str) -> u64) -> Result<Fitted, Unf
 fn fit_shown(text: &str, showing: Showing, budget: u64, count: fn(&str) -> u64) -> Result<Fitted, Unfit> {
     let formats = published();
     let shape = classify(text.as_bytes());
-    let request = Request { text, shape, showing, budget, signature: Some(CALL), formats: &formats, knobs: knobs() };
+    let request = Request { text, shape, showing, budget, signature: Some(CALL), formats: &formats, params: params() };
     fit(&request, &mut |text| count(text))
 }
 
@@ -65,7 +65,7 @@ fn hinted(text: &str) -> usize {
 
 fn outline(text: &str, node_bytes_max: usize) -> Outline {
     let formats = published();
-    let cut = Cut { node_bytes_max, formats: &formats, knobs: knobs() };
+    let cut = Cut { node_bytes_max, formats: &formats, params: params() };
     Outline::of(text, classify(text.as_bytes()), &cut, &mut |text| bytes(text))
 }
 
@@ -175,7 +175,7 @@ fn nothing_is_left_out_without_a_call_or_without_a_hint() {
         budget,
         signature,
         formats: &formats,
-        knobs: knobs(),
+        params: params(),
     };
     for none in [None, Some(""), Some("  "), Some("get()\n> [ref: x]"), Some("a\rb")] {
         assert_eq!(fit(&request(none, 100), &mut |text| bytes(text)), Err(Unfit::NoCall), "{none:?}");

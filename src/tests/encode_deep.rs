@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::facts::encode::{Attempt, Format, Knobs, attempt, find};
+use crate::facts::encode::{Attempt, Format, Params, attempt, find};
 use crate::facts::json_tree::Json;
 use crate::facts::shape::classify;
 use crate::facts::subject::{Meaning, Subject};
@@ -12,12 +12,12 @@ fn format() -> &'static Format {
     find("pipeline_deep_mckp").unwrap().1
 }
 
-fn knobs(recursion_depth: usize) -> Knobs {
-    Knobs { recursion_depth, numbered_every: 10 }
+fn params(recursion_depth: usize) -> Params {
+    Params { recursion_depth, numbered_every: 10 }
 }
 
 fn attempted(body: &str, depth: usize) -> Attempt {
-    attempt(format(), &Subject::new(body, classify(body.as_bytes())), knobs(depth))
+    attempt(format(), &Subject::new(body, classify(body.as_bytes())), params(depth))
 }
 
 /// The proven text.

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::Value;
 
-use crate::facts::encode::{Format, Knobs, prove};
+use crate::facts::encode::{Format, Params, prove};
 use crate::facts::encode::{csv, json_compact, json_pretty, kv, markdown_table, mckp_v2, mr_diff_fence};
 use crate::facts::json_tree::{Json, Refusal};
 use crate::facts::shape::classify;
 use crate::facts::subject::{Meaning, Subject};
 use crate::tests::log_builder::cases;
 
-const KNOBS: Knobs = Knobs { recursion_depth: 5, numbered_every: 10 };
+const KNOBS: Params = Params { recursion_depth: 5, numbered_every: 10 };
 
 const ALL: [&Format; 7] = [
     &json_compact::FORMAT,

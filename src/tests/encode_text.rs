@@ -5,14 +5,14 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::facts::encode::{Attempt, Format, Knobs, REGISTER, attempt};
+use crate::facts::encode::{Attempt, Format, Params, REGISTER, attempt};
 use crate::facts::markdown::{Document, Part};
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
 use crate::facts::{numbered, range_ref};
 use crate::tests::log_builder::cases;
 
-const KNOBS: Knobs = Knobs { recursion_depth: 3, numbered_every: 10 };
+const KNOBS: Params = Params { recursion_depth: 3, numbered_every: 10 };
 const TEXT_FORMATS: [&str; 4] = ["csv_from_md", "numbered_compact", "grouped_paths", "named_strings"];
 
 fn format(id: &str) -> &'static Format {

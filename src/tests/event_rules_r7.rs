@@ -40,7 +40,7 @@ fn written(tools: &[ToolCosts], text: &str) -> String {
     new
 }
 
-/// Whether the planner is on, and whether a tool may be fetched ahead.
+/// Whether the planner is on, and whether a tool may be prefetched.
 fn state(text: &str, tool: &str) -> (bool, Option<bool>) {
     let settings = Held::new(text).settings;
     (settings.enrichment.enabled, settings.tool_model_for(tool).and_then(|model| model.speculate))

@@ -113,12 +113,12 @@ proptest! {
         mut classes in any_classes(),
         budget in 0_u64..150,
         at in any::<prop::sample::Index>(),
-        dearer in 0_u64..5,
+        costlier in 0_u64..5,
     ) {
         classes.push(vec![choice(3, 4)]);
         let mut wider = classes.clone();
         let class = at.index(classes.len());
-        let beaten = choice(wider[class][0].cost + dearer, wider[class][0].value.saturating_sub(dearer));
+        let beaten = choice(wider[class][0].cost + costlier, wider[class][0].value.saturating_sub(costlier));
         wider[class].push(beaten);
         prop_assert_eq!(solved(&wider, budget), solved(&classes, budget));
     }

@@ -12,7 +12,7 @@ use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::unpack::Packing;
 use crate::logs::read;
 use crate::logs::read::{Job, PIECE_BYTES, Reading};
-use crate::logs::trace::{Answered, FileTrace, ResultKind, Status};
+use crate::logs::trace::{FileTrace, ResultKind, Status, ToolResult};
 use crate::tests::log_builder::*;
 
 /// What a log must give: lines, records, bad fragments, bare values; calls as (asked, answered); damage as reason,
@@ -75,9 +75,9 @@ fn torn(record: &str) -> &str {
 
 /// The only result of a log.
 #[track_caller]
-fn result(log: impl AsRef<[u8]>) -> Answered {
+fn result(log: impl AsRef<[u8]>) -> ToolResult {
     let trace = trace(log);
-    let found: Vec<Answered> = trace.rows.calls.iter().filter_map(|row| row.answered).collect();
+    let found: Vec<ToolResult> = trace.rows.calls.iter().filter_map(|row| row.answered).collect();
     assert_eq!(found.len(), 1);
     found[0]
 }

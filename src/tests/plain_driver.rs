@@ -4,8 +4,8 @@
 
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::drive::{Extra, Priced, Run};
-use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Prefix, Stage, View};
+use crate::whatif::sim::simulate::{Extra, Priced, Run};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Prefix, Stage, StageOutput};
 
 /// Tokens of every prefix here.
 pub const PREFIX: u64 = 1_000;
@@ -13,9 +13,9 @@ pub const PREFIX: u64 = 1_000;
 /// One request as it was sent.
 pub struct Sent {
     pub request: u32,
-    pub logged: View,
-    pub view: View,
-    pub aside: Aside,
+    pub logged: ContextView,
+    pub view: ContextView,
+    pub aside: StageOutput,
 }
 
 /// One token per character.
@@ -30,10 +30,10 @@ pub fn item(timeline: &Timeline, block: u32) -> Item {
 }
 
 /// The context of a request as the log sent it: what the segment began with, and what came in and was answered since.
-pub fn logged(timeline: &Timeline, request: u32) -> View {
+pub fn logged(timeline: &Timeline, request: u32) -> ContextView {
     let mut items = Vec::new();
     lay(timeline, request, &mut items);
-    View { prefix: Prefix { tokens: PREFIX, edition: 0 }, items }
+    ContextView { prefix: Prefix { tokens: PREFIX, edition: 0 }, items }
 }
 
 fn lay(timeline: &Timeline, request: u32, items: &mut Vec<Item>) {
@@ -57,19 +57,19 @@ pub fn send(timeline: &Timeline, stage: &mut dyn Stage) -> Vec<Sent> {
     let mut all = Vec::new();
     for (chain, known) in timeline.chains.iter().enumerate() {
         stage.begin(timeline, chain as u32);
-        let mut before: Option<View> = None;
+        let mut before: Option<ContextView> = None;
         for request in known.requests.clone() {
             let logged = logged(timeline, request);
             let segment = timeline.requests[request as usize].segment;
             let moment = Moment {
                 timeline,
                 request,
-                sent_before: before.as_ref().map(View::tokens),
+                sent_before: before.as_ref().map(ContextView::tokens),
                 before: before.as_ref(),
-                cached_before: before.as_ref().map_or(0, View::tokens),
+                cached_before: before.as_ref().map_or(0, ContextView::tokens),
                 opens_segment: timeline.segments[segment as usize].requests.start == request,
             };
-            let (mut view, mut aside) = (logged.clone(), Aside::default());
+            let (mut view, mut aside) = (logged.clone(), StageOutput::default());
             stage.apply(&moment, &mut view, &mut aside);
             before = Some(view.clone());
             all.push(Sent { request, logged, view, aside });
@@ -97,7 +97,7 @@ pub fn run_of(all: &[Sent]) -> Run {
 }
 
 /// The blocks of a view, in order.
-pub fn blocks(view: &View) -> Vec<u32> {
+pub fn blocks(view: &ContextView) -> Vec<u32> {
     let block = |item: &Item| if let Key::Block(block) = item.key { Some(block) } else { None };
     view.items.iter().filter_map(block).collect()
 }

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::script::{Scene, Script, path};
 use crate::planner::known_tools::KnownTools;
-use crate::planner::moments::{Moment, Outcome, moments};
 use crate::planner::numbers::Numbers;
+use crate::planner::opportunities::{Opportunity, Outcome, moments};
 
 /// The moments from one tool to another.
-fn of(scene: &Scene, from: &str, to: &str) -> Vec<Moment> {
+fn of(scene: &Scene, from: &str, to: &str) -> Vec<Opportunity> {
     let models = scene.models("");
     let numbers = Numbers::shipped();
     let known = KnownTools::new(&models, scene.told(), numbers);
@@ -17,11 +17,11 @@ fn of(scene: &Scene, from: &str, to: &str) -> Vec<Moment> {
     all.into_iter().filter(|moment| moment.from == from && moment.to == to).collect()
 }
 
-fn reads(scene: &Scene) -> Vec<Moment> {
+fn reads(scene: &Scene) -> Vec<Opportunity> {
     of(scene, "Grep", "Read")
 }
 
-fn outcomes(moment: &Moment) -> [Outcome; 3] {
+fn outcomes(moment: &Opportunity) -> [Outcome; 3] {
     [moment.outcomes.calls_near, moment.outcomes.calls_far, moment.outcomes.steps_near]
 }
 

@@ -201,11 +201,7 @@ fn nothing_to_judge_and_nothing_to_say_are_told_apart() {
     let home = home([Script::new("s00").read("src/a.rs")]);
     let text = home.run(&["replay", "--planner"]);
     assert_eq!(text.exit, Exit::Done, "{}", text.err);
-    assert!(
-        text.out.starts_with("Would prefetching have paid? Nothing would have been fetched ahead."),
-        "{}",
-        text.out
-    );
+    assert!(text.out.starts_with("Would prefetching have paid? Nothing would have been prefetched."), "{}", text.out);
     let empty = Home::new();
     assert_eq!(empty.run(&["replay", "--planner"]).exit, Exit::Failed);
 }

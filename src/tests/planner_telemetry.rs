@@ -190,7 +190,7 @@ fn the_logs_alone_tell_r6_and_r7_what_the_configured_planner_is_worth() {
     let outcome = run(&home, &[&analyze[..], &["--auto-enrichment", "--explain"]].concat());
     // Three of every ten listed files are fetched for nothing, and one of every single file mostly not.
     let report = home.json(&[&analyze[..], &["--auto-enrichment", "--reproducible"]].concat());
-    let counts = "43 of 192 responses fetched ahead were used";
+    let counts = "43 of 192 responses prefetched were used";
     let flagged = |report: &Value| {
         let findings = report["findings"].as_array().unwrap().iter();
         findings.filter(|finding| finding["rule"] == "R6" && finding.to_string().contains(counts)).count()

@@ -83,7 +83,7 @@ fn events_are_counted_as_published() {
     assert_eq!((refused.saved_fail_fast, refused.tokens_saved), (2, 150));
 }
 
-/// E4: what was fetched ahead and then answered by a hint is one saving.
+/// E4: what was prefetched and then answered by a hint is one saving.
 #[test]
 fn no_token_is_saved_twice() {
     let both = counted(&[event(540, LayerId::L0, fetched(500, Some(true)))]);

@@ -11,10 +11,10 @@ use crate::planner::contexts::{Split, Told};
 use crate::planner::control::Donors;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::latencies::Latencies;
-use crate::planner::moments::{Moment, Odds, moments};
 use crate::planner::numbers::Numbers;
+use crate::planner::opportunities::{Odds, Opportunity, moments};
 use crate::planner::plan::Scoring;
-use crate::planner::prefetches::{Books, Bound, End, Held, Tally};
+use crate::planner::prefetches::{Bound, DeclineReason, End, PlannerLedger, Tally};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
 use crate::settings::{Enrichment, SettingsFile, what_if};
@@ -45,7 +45,7 @@ impl<'a> Replay<'a> {
         Self { enrichment: enrichment(&format!("[enrichment]\n{text}")), ..self }
     }
 
-    fn books(&self, wiring: Wiring<'_>) -> Vec<Books> {
+    fn books(&self, wiring: Wiring<'_>) -> Vec<PlannerLedger> {
         let (told, numbers) = (self.scene.told(), Numbers::shipped());
         let all = vec![true; self.scene.history.sessions.len()];
         let known = KnownTools::new(&self.models, told, numbers);
@@ -81,7 +81,7 @@ fn improved(odds: Option<&dyn Odds>) -> Wiring<'_> {
     Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min, odds }
 }
 
-fn sum(books: &[Books]) -> Tally {
+fn sum(books: &[PlannerLedger]) -> Tally {
     books.iter().fold(Tally::default(), |mut sum, books| {
         sum += &books.total;
         sum
@@ -187,7 +187,7 @@ fn a_hit_across_a_shell_call_is_counted_apart() {
 #[test]
 fn what_was_read_before_is_not_fetched_and_another_file_is() {
     let found = tally(Script::new("s").read("src/a.rs").grep(&["src/a.rs", "src/b.rs"]).read("src/b.rs"));
-    assert_eq!((found.sent(), found.held[Held::AlreadyRead], found.near.exact), (1, 1, 1));
+    assert_eq!((found.sent(), found.held[DeclineReason::AlreadyRead], found.near.exact), (1, 1, 1));
     // As published one read suppresses all others.
     let scene = Scene::of(&[Script::new("s").read("src/a.rs").grep(&["src/b.rs"]).read("src/b.rs")]);
     assert_eq!(Replay::of(&scene).published().sent(), 0);
@@ -226,7 +226,7 @@ fn links_are_followed_through_json_into_arguments_that_were_seen() {
     let right = Replay::of(&scene).user(&user("key")).tally();
     assert_eq!((right.sent(), right.near.exact), (2, 1));
     let wrong = Replay::of(&scene).user(&user("merge_request_id")).tally();
-    assert_eq!((wrong.sent(), wrong.held[Held::UnknownArgument]), (0, 2));
+    assert_eq!((wrong.sent(), wrong.held[DeclineReason::UnknownArgument]), (0, 2));
 }
 
 /// C3: no class is guaranteed a place. C8: every request is charged. C12: what does not fit is declined, with its reason, and looked at later.
@@ -237,10 +237,13 @@ fn what_does_not_fit_the_budget_is_declined_and_found_to_be_needed() {
     assert_eq!((all.sent(), all.declined()), (3, 0));
     let each = all.predicted_tokens / 3;
     let tight = Replay::of(&scene).enrichment(&format!("prefetch_budget_tokens = {}", 2 * each)).tally();
-    assert_eq!((tight.sent(), tight.held[Held::Budget]), (2, 1));
+    assert_eq!((tight.sent(), tight.held[DeclineReason::Budget]), (2, 1));
     let needed = Replay::of(&scene).enrichment("prefetch_budget_tokens = 1").tally();
-    assert_eq!((needed.sent(), needed.held[Held::Budget], needed.late_exact[Held::Budget]), (0, 3, 1));
-    assert_eq!(needed.late_name[Held::Budget], 1, "one call shows one decline to be needed");
+    assert_eq!(
+        (needed.sent(), needed.held[DeclineReason::Budget], needed.late_exact[DeclineReason::Budget]),
+        (0, 3, 1)
+    );
+    assert_eq!(needed.late_name[DeclineReason::Budget], 1, "one call shows one decline to be needed");
 }
 
 #[test]
@@ -406,7 +409,7 @@ fn refusals_are_bound_to_the_question_and_wrong_ones_are_counted() {
 struct OnlyFirst;
 
 impl Odds for OnlyFirst {
-    fn of(&self, moment: &Moment) -> Option<f64> {
+    fn of(&self, moment: &Opportunity) -> Option<f64> {
         Some(if moment.new_rank == 1 { 0.9 } else { 0.1 })
     }
 }
@@ -415,7 +418,7 @@ impl Odds for OnlyFirst {
 fn another_source_of_probabilities_decides_call_by_call() {
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs", "src/b.rs"]).read("src/a.rs")]);
     let found = sum(&Replay::of(&scene).books(improved(Some(&OnlyFirst))));
-    assert_eq!((found.sent(), found.near.exact, found.held[Held::LowProbability]), (1, 1, 1));
+    assert_eq!((found.sent(), found.near.exact, found.held[DeclineReason::LowProbability]), (1, 1, 1));
 }
 
 #[test]
@@ -424,7 +427,7 @@ fn a_mutating_tool_is_never_called_ahead_whatever_the_links_say() {
                 projection_arg = \"file_path\"\n[tools.Edit]\nspeculate = true\n";
     let scene = Scene::of(&[Script::new("s").grep(&["src/a.rs"]).step(&[edit("src/a.rs")])]);
     let found = Replay::of(&scene).user(user).tally();
-    assert_eq!((found.planned(), found.held[Held::NotSpeculatable]), (0, 1));
+    assert_eq!((found.planned(), found.held[DeclineReason::NotSpeculatable]), (0, 1));
 }
 
 #[test]

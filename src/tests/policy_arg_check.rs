@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
-use crate::whatif::arg_check::{Checker, Knobs, NoSchemaMode, Rules, tally};
+use crate::whatif::arg_check::{Checker, NoSchemaMode, Params, Rules, tally};
 use crate::whatif::catalog::Catalog;
 use crate::whatif::catalog::read::Spec;
 
@@ -14,11 +14,11 @@ const SHEET: &str = include_str!("../../rules/policies/arg_check.toml");
 
 #[derive(serde::Deserialize)]
 struct Sheet {
-    knobs: Knobs,
+    params: Params,
 }
 
-fn knobs() -> Knobs {
-    toml_edit::de::from_str::<Sheet>(SHEET).unwrap().knobs
+fn params() -> Params {
+    toml_edit::de::from_str::<Sheet>(SHEET).unwrap().params
 }
 
 fn rules() -> Rules {
@@ -29,8 +29,8 @@ fn catalog(tools: &Value) -> Catalog {
     Catalog::read([(&Spec::parse("tools.json").unwrap(), tools.to_string().as_str())]).unwrap()
 }
 
-fn checker_with(tools: &Value, knobs: Knobs) -> Checker {
-    Checker::new(&catalog(tools), &knobs, &rules()).unwrap()
+fn checker_with(tools: &Value, params: Params) -> Checker {
+    Checker::new(&catalog(tools), &params, &rules()).unwrap()
 }
 
 fn tool(schema: Value) -> Value {
@@ -38,7 +38,7 @@ fn tool(schema: Value) -> Value {
 }
 
 fn class(schema: Value, input: &Value) -> Class {
-    checker_with(&tool(schema), knobs()).check("T", None, input.to_string().as_bytes()).class
+    checker_with(&tool(schema), params()).check("T", None, input.to_string().as_bytes()).class
 }
 
 fn numbered() -> Value {
@@ -68,14 +68,14 @@ fn each_class_has_its_calls() {
     for (input, expected) in cases {
         assert_eq!(class(numbered(), &input), expected, "{input}");
     }
-    let checker = checker_with(&tool(numbered()), knobs());
+    let checker = checker_with(&tool(numbered()), params());
     assert_eq!(checker.check("T", None, b"{\"n\": 1").class, Class::ParseError);
     assert_eq!(checker.check("U", None, b"{\"n\": 1}").class, Class::UnknownTool);
 }
 
 #[test]
 fn strict_takes_what_could_be_coerced_for_invalid() {
-    let strict = Knobs { coerce: false, ..knobs() };
+    let strict = Params { coerce: false, ..params() };
     let checker = checker_with(&tool(numbered()), strict);
     assert_eq!(checker.check("T", None, br#"{"n": "1"}"#).class, Class::Invalid);
 }
@@ -89,7 +89,7 @@ fn a_tool_without_a_schema_gets_what_the_mode_says() {
         (NoSchemaMode::Full, Class::NoSchemaFull),
     ];
     for (no_schema_mode, expected) in modes {
-        let checker = checker_with(&json!([{ "name": "T" }]), Knobs { no_schema_mode, ..knobs() });
+        let checker = checker_with(&json!([{ "name": "T" }]), Params { no_schema_mode, ..params() });
         assert_eq!(checker.check("T", None, b"{}").class, expected);
     }
 }
@@ -126,7 +126,7 @@ fn errors_name_the_place_and_the_keyword_and_no_value() {
         "required": ["list"],
         "properties": { "list": { "type": "array", "items": { "properties": { "a/b": { "enum": [1] } } } } },
     });
-    let checker = checker_with(&tool(schema), knobs());
+    let checker = checker_with(&tool(schema), params());
     let verdict = checker.check("T", None, br#"{"list": [{}, {"a/b": "secret"}]}"#);
     assert_eq!(verdict.class, Class::Invalid);
     assert_eq!(verdict.errors.len(), 1);
@@ -147,7 +147,7 @@ fn errors_name_the_place_and_the_keyword_and_no_value() {
 #[test]
 fn a_schema_that_is_none_names_file_and_tool() {
     let broken = catalog(&tool(json!({ "type": "strin" })));
-    let error = Checker::new(&broken, &knobs(), &rules()).err().unwrap();
+    let error = Checker::new(&broken, &params(), &rules()).err().unwrap();
     assert!(error.message.starts_with("tools.json: tool T: its schema is no JSON Schema"), "{}", error.message);
 }
 
@@ -157,7 +157,7 @@ fn the_version_of_the_client_decides_between_definitions() {
         { "name": "T", "until": "2.0.0", "input_schema": { "required": ["old"] } },
         { "name": "T", "since": "2.0.0", "input_schema": { "required": ["new"] } },
     ]);
-    let checker = checker_with(&tools, knobs());
+    let checker = checker_with(&tools, params());
     let fits = |version, input: &[u8]| checker.check("T", version, input).class == Class::Valid;
     assert!(fits(Some("1.0.128"), br#"{"old": 1}"#) && !fits(Some("1.0.128"), br#"{"new": 1}"#));
     assert!(fits(Some("2.0.0"), br#"{"new": 1}"#) && fits(None, br#"{"new": 1}"#) && !fits(None, br#"{"old": 1}"#));
@@ -178,7 +178,7 @@ fn results_tell_whether_the_arguments_were_refused() {
 fn the_shipped_catalog_takes_usual_calls_and_refuses_broken_ones() {
     let text = include_str!("../../rules/catalogs/claude_code.toml");
     let shipped = Catalog::shipped(text, "claude_code.toml").unwrap();
-    let checker = Checker::new(&shipped, &knobs(), &rules()).unwrap();
+    let checker = Checker::new(&shipped, &params(), &rules()).unwrap();
     let class = |tool, version, input: Value| checker.check(tool, Some(version), input.to_string().as_bytes()).class;
     let todo = json!({ "content": "x", "status": "pending", "priority": "high", "id": "1" });
     let usual = [
@@ -244,8 +244,8 @@ proptest! {
         text in "[a-z0-9]{0,3}",
     ) {
         let inputs = [value.clone(), json!(text), json!({ "a": text }), json!([text]), json!([[value]])];
-        let strict = checker_with(&tool(schema.clone()), Knobs { coerce: false, ..knobs() });
-        let lenient = checker_with(&tool(schema), knobs());
+        let strict = checker_with(&tool(schema.clone()), Params { coerce: false, ..params() });
+        let lenient = checker_with(&tool(schema), params());
         for input in inputs {
             let input = input.to_string();
             let (one, other) = (lenient.check("T", None, input.as_bytes()), strict.check("T", None, input.as_bytes()));

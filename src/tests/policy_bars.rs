@@ -7,8 +7,8 @@ use crate::rules::data::Data;
 use crate::whatif::calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::Sheet;
-use crate::whatif::sim::drive::Ground;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 
 #[test]

@@ -12,10 +12,10 @@ use crate::whatif::sim::breakage::rereads::rereads;
 use crate::whatif::sim::breakage::rows::{Break, Class, Strength};
 use crate::whatif::sim::breakage::tally::{penalty, tally};
 use crate::whatif::sim::breakage::{Detectors, Sheet};
-use crate::whatif::sim::view::{Key, Noticed, View};
+use crate::whatif::sim::view::{ContextView, Key, Noticed};
 
 /// What the answer to `request` misses when only some items are sent, or cut.
-fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut View)) -> Vec<Break> {
+fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut ContextView)) -> Vec<Break> {
     let tokens = sizes(timeline);
     let detectors = Detectors::new(timeline, &tokens, Sheet::shipped());
     let (log, mut breaks) = (logged(timeline, request), Vec::new());
@@ -25,7 +25,7 @@ fn broken(timeline: &Timeline, request: u32, change: impl Fn(&mut View)) -> Vec<
     breaks
 }
 
-fn without(blocks: &[u32]) -> impl Fn(&mut View) {
+fn without(blocks: &[u32]) -> impl Fn(&mut ContextView) {
     move |view| view.items.retain(|item| !matches!(item.key, Key::Block(block) if blocks.contains(&block)))
 }
 
@@ -68,7 +68,7 @@ fn an_edit_loses_its_source_with_the_last_block_that_shows_it() {
 fn a_source_counts_as_long_as_its_last_character_is_kept() {
     let timeline = edited();
     let cut = |chars: u32| {
-        move |view: &mut View| {
+        move |view: &mut ContextView| {
             view.items.iter_mut().filter(|item| item.key == Key::Block(2)).for_each(|item| item.kept_chars = chars);
         }
     };

@@ -264,12 +264,12 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         ("tool-filter+pick-tools", &[], &["only one can", "leave one of them out"]),
         ("compaction+arg-check", &[], &["stacks with nothing", "run it alone"]),
         ("compaction", &["--compare", "economy"], &["no policy `economy`"]),
-        ("compaction", &["--set", "windov=1"], &["windov", "its knobs: ", "tail_keep_tokens", "micro.min_bytes"]),
-        ("compaction", &["--set", "compaction.windov=1"], &["windov", "its knobs: "]),
+        ("compaction", &["--set", "windov=1"], &["windov", "its parameters: ", "tail_keep_tokens", "micro.min_bytes"]),
+        ("compaction", &["--set", "compaction.windov=1"], &["windov", "its parameters: "]),
         ("compaction", &["--set", "micro.min_byte=1"], &["min_byte"]),
         ("compaction", &["--set", "window"], &["`window` sets nothing", "KEY=VALUE"]),
-        ("compaction", &["--set", "=1"], &["names no knob"]),
-        ("compaction", &["--set", "compaction=1"], &["names a policy, but no knob"]),
+        ("compaction", &["--set", "=1"], &["names no parameter"]),
+        ("compaction", &["--set", "compaction=1"], &["names a policy, but no parameter"]),
         ("compaction", &["--set", "window=-1"], &["window", "-1"]),
         ("compaction", &["--set", "window=large"], &["window", "large"]),
         ("compaction", &["--set", "window=1000"], &["window", "reserve_output"]),
@@ -319,7 +319,7 @@ fn a_setting_for_a_policy_that_was_not_asked_for_is_no_silent_nothing() {
     fails(&home, &words("compaction", &more), Exit::Usage, &["history-trim", "--policy"]);
     // The cache prices every policy; in a file every policy may have its table.
     assert_eq!(home.run(&words("compaction", &["--set", "prompt-cache.layout=none"])).exit, Exit::Done);
-    let file = home.write("knobs.toml", "[history-trim]\nsticky = true\n");
+    let file = home.write("parameters.toml", "[history-trim]\nsticky = true\n");
     assert_eq!(home.run(&words("compaction", &["--config", file.to_str().unwrap()])).exit, Exit::Done);
 }
 
@@ -327,18 +327,18 @@ fn a_setting_for_a_policy_that_was_not_asked_for_is_no_silent_nothing() {
 fn files_that_cannot_be_used_are_named_with_the_place() {
     let home = home();
     let write = |name: &str, text: &str| home.write(name, text).to_str().unwrap().to_owned();
-    let config = |text: &str| write("knobs.toml", text);
+    let config = |text: &str| write("parameters.toml", text);
     fails(&home, &words("compaction", &["--config", "no/such.toml"]), Exit::Failed, &["no/such.toml"]);
     let bad = config("[compaction]\nwindow =\n");
-    fails(&home, &words("compaction", &["--config", &bad]), Exit::Failed, &["knobs.toml", "line 2"]);
+    fails(&home, &words("compaction", &["--config", &bad]), Exit::Failed, &["parameters.toml", "line 2"]);
     let list = config("[[compaction]]\nwindow = 1\n");
-    fails(&home, &words("compaction", &["--config", &list]), Exit::Usage, &["knobs.toml", "[[compaction]]"]);
+    fails(&home, &words("compaction", &["--config", &list]), Exit::Usage, &["parameters.toml", "[[compaction]]"]);
     let unknown = config("[compaction]\n\nwindov = 90000\n");
-    fails(&home, &words("compaction", &["--config", &unknown]), Exit::Usage, &["windov", "knobs.toml:3"]);
+    fails(&home, &words("compaction", &["--config", &unknown]), Exit::Usage, &["windov", "parameters.toml:3"]);
     let nobody = config("[economy]\nwindow = 90000\n");
-    fails(&home, &words("compaction", &["--config", &nobody]), Exit::Usage, &["economy", "knobs.toml:2"]);
+    fails(&home, &words("compaction", &["--config", &nobody]), Exit::Usage, &["economy", "parameters.toml:2"]);
     let value = config("[compaction]\nwindow = \"large\"\n");
-    fails(&home, &words("compaction", &["--config", &value]), Exit::Usage, &["large", "knobs.toml:2"]);
+    fails(&home, &words("compaction", &["--config", &value]), Exit::Usage, &["large", "parameters.toml:2"]);
     let missing = ["--tool-catalog", "no/such.json"];
     fails(&home, &words("tool-filter", &missing), Exit::Failed, &["no/such.json"]);
     let predictor = ["--set", "predictor=replay:no/such.jsonl"];
@@ -409,8 +409,9 @@ fn prices_of_the_user_are_checked_and_used() {
     let lines = overlapping[..overlapping.rfind("[[price]]").unwrap()].lines().count() + 1;
     let place = format!("prices.toml:{lines}");
     fails(&home, &words("prompt-cache", &more), Exit::Failed, &["claude-opus-4.5", &place]);
-    let dearer = "models = [\"claude-opus-4.5\"]\ninput = 10\nwrite_5m = 12.5\nwrite_1h = 20\nread = 1\noutput = 50\n";
-    home.write("my-rules/prices.toml", format!("[[price]]\n{dearer}source = \"x\"\n"));
+    let costlier =
+        "models = [\"claude-opus-4.5\"]\ninput = 10\nwrite_5m = 12.5\nwrite_1h = 20\nread = 1\noutput = 50\n";
+    home.write("my-rules/prices.toml", format!("[[price]]\n{costlier}source = \"x\"\n"));
     let (usual, other) = (report(&home, "prompt-cache", &[]), report(&home, "prompt-cache", &more));
     assert_eq!(usual["billed"]["iet"], other["billed"]["iet"]);
     let dollars = |report: &Value| report["billed"]["usd"].as_f64().unwrap();
@@ -447,20 +448,20 @@ fn a_file_of_knobs_sets_what_the_command_line_would_which_has_the_last_word() {
     let home = home();
     let text = "[compaction]\nwindow = 45000\nreserve_output = 5000\nbuffer = 5000\nmin_turns_between = 2\ntail_keep_tokens = 4000\nsummary_tokens = 500\nreattach_tokens = 1000\n\
                 [prompt-cache]\nttl = \"5m\"\n[tool-filter]\nalways = [\"Read\"]\n";
-    let file = home.write("knobs.toml", text).to_str().unwrap().to_owned();
+    let file = home.write("parameters.toml", text).to_str().unwrap().to_owned();
     let by_file = report(&home, "compaction", &["--config", &file]);
     let mut settings = set(&SMALL_WINDOW);
     settings.extend(["--set", "prompt-cache.ttl=5m"]);
     let by_words = report(&home, "compaction", &settings);
     assert_eq!(by_file, by_words);
-    assert!(number(&by_file["extra_costs"]["calls"]) > 0, "the knobs do something");
+    assert!(number(&by_file["extra_costs"]["calls"]) > 0, "the parameters do something");
     let inline = "window = 45000\nreserve_output = 5000\nbuffer = 5000\nmin_turns_between = 2\nreattach_tokens = 1000\n\
                   micro = { min_bytes = 99 }\n";
     let inline = home.write("inline.toml", inline).to_str().unwrap().to_owned();
     let report = report(&home, "compaction", &["--config", &inline, "--set", "buffer=6000"]);
-    let knobs = &report["knobs"]["compaction"];
-    assert_eq!((&knobs["window"], &knobs["buffer"]), (&json!(45_000), &json!(6_000)));
-    assert_eq!((&knobs["micro"]["min_bytes"], &knobs["micro"]["protect_last"]), (&json!(99), &json!(1)));
+    let params = &report["params"]["compaction"];
+    assert_eq!((&params["window"], &params["buffer"]), (&json!(45_000), &json!(6_000)));
+    assert_eq!((&params["micro"]["min_bytes"], &params["micro"]["protect_last"]), (&json!(99), &json!(1)));
 }
 
 #[test]
@@ -480,7 +481,7 @@ fn settings_are_understood_with_and_without_their_policy_and_short_flags_are_set
     assert_eq!(shorter["fidelity"]["ttl_source"], "5m");
     same("compaction", &[&["--ttl", "5m"], &["--set", "prompt-cache.ttl=5m"]]);
     let micro = same("compaction", &[&["--tier", "micro"], &["--set", "tier=micro"]]);
-    assert_eq!(micro["knobs"]["compaction"]["tier"], "micro");
+    assert_eq!(micro["params"]["compaction"]["tier"], "micro");
     same("pick-tools", &[&["--set", "min_score=1"], &["--set", "min_score=1.0"]]);
 }
 
@@ -535,7 +536,7 @@ fn a_sweep_is_a_grid_and_each_cell_is_the_run_of_its_settings() {
         let (window, tail) = (value("window"), value("tail_keep_tokens"));
         let more = [&settings[..], &["--set", &window, "--set", &tail]].concat();
         let single = report(&home, "compaction", &more);
-        for field in ["policy", "knobs", "baseline", "simulated", "delta", "extra_costs", "by", "breakage"] {
+        for field in ["policy", "params", "baseline", "simulated", "delta", "extra_costs", "by", "breakage"] {
             assert_eq!(cell["policy"][field], single[field], "{window} {tail} {field}");
         }
         seen.push((window, tail));
@@ -548,7 +549,7 @@ fn a_sweep_is_a_grid_and_each_cell_is_the_run_of_its_settings() {
     assert_eq!(csv.lines().count(), 3, "{csv}");
     assert!(csv.starts_with("always,"), "{csv}");
     let named = home.json(&words("compaction+history-trim", &["--sweep", "compaction.window=50000,60000"]));
-    assert_eq!(named["cells"][1]["policy"]["knobs"]["compaction"]["window"], 60_000);
+    assert_eq!(named["cells"][1]["policy"]["params"]["compaction"]["window"], 60_000);
 }
 
 #[test]
@@ -618,7 +619,7 @@ fn compared_policies_say_what_each_says_alone_and_each_once() {
     for (policy, report) in &together {
         let more = if policy == "compaction" { &settings[..] } else { &[] };
         let alone = super::policy_command::report(&home, policy, more);
-        for field in ["knobs", "baseline", "simulated", "delta", "breakage", "distribution", "withheld", "fidelity"] {
+        for field in ["params", "baseline", "simulated", "delta", "breakage", "distribution", "withheld", "fidelity"] {
             assert_eq!(report[field], alone[field], "{policy} {field}");
         }
     }
@@ -665,7 +666,7 @@ fn the_json_report_has_one_shape_for_all_policies() {
         let sources = ["estimator", "anchored_share", "static_prefix_source", "tool_catalog_source", "ttl_source"];
         has("/fidelity", &sources);
         has("/billed", &bill);
-        has("", &["knobs", "details", "formulas", "notes", "withheld"]);
+        has("", &["params", "details", "formulas", "notes", "withheld"]);
         assert_eq!((&report["input"]["files"], &report["input"]["sessions"]), (&json!(3), &json!(3)));
         if policy == "arg-check" {
             assert_eq!(report["delta"], Value::Null, "no zero where nothing is known");
@@ -957,7 +958,7 @@ fn a_stack_acts_in_one_order_and_tells_what_its_parts_do_to_each_other() {
     let more = [&settings[..], &["--tool-catalog", &catalog]].concat();
     let three = report(&home, "prompt-cache+tool-filter+compaction+history-trim", &more);
     assert_eq!(three["policy"], "tool-filter+compaction+history-trim+prompt-cache");
-    assert_eq!(three["knobs"].as_object().unwrap().len(), 4);
+    assert_eq!(three["params"].as_object().unwrap().len(), 4);
 }
 
 /// One file read again and again, between answers about it and other calls.
@@ -1037,10 +1038,10 @@ fn flags_of_which_nothing_would_come_are_refused() {
     }
     fails(&home, &["replay", "--policy", "nosuch", "--planner"], Exit::Usage, &["--planner"]);
     let hint = home.run(&words("tool-filter", &["--set", "nope=1"])).err;
-    let hint = hint.split("its knobs: ").nth(1).unwrap();
+    let hint = hint.split("its parameters: ").nth(1).unwrap();
     assert!(hint.contains("system_tokens") && !hint.contains("nope"), "{hint}");
     let knob = words("tool-filter+compaction", &["--set", "system_tokens=5000"]);
-    assert_eq!(home.run(&knob).exit, Exit::Done, "a knob without a default is a knob all the same");
+    assert_eq!(home.run(&knob).exit, Exit::Done, "a knob without a default is a parameter all the same");
     let huge = ["summary_tokens=4294967295", "reattach_tokens=4294967295", "tail_keep_tokens=9223372036854775807"];
     for huge in huge {
         let more = set(&["window=15000", "reserve_output=0", "buffer=0", huge]);
@@ -1346,10 +1347,10 @@ fn figures_of_the_cache_have_other_names_on_request() {
     fails(&home, &words("prompt-cache", &["--alias", "other"]), Exit::Usage, &["agent-runtime"]);
 }
 
-/// The tables of knobs in `docs/policies.md`: policy, knob, default.
+/// The tables of parameters in `docs/policies.md`: policy, parameter, default.
 fn documented_knobs() -> BTreeMap<String, BTreeMap<String, String>> {
     let page = include_str!("../../docs/policies.md");
-    let section = page.split("\n## Knobs\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let section = page.split("\n## Parameters\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let mut tables: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut policy = String::new();
     for line in section.lines() {
@@ -1366,12 +1367,12 @@ fn documented_knobs() -> BTreeMap<String, BTreeMap<String, String>> {
 
 #[test]
 fn the_page_has_every_knob_with_its_default() {
-    fn collect(table: &toml_edit::Table, before: &str, knobs: &mut BTreeMap<String, String>) {
+    fn collect(table: &toml_edit::Table, before: &str, params: &mut BTreeMap<String, String>) {
         for (key, item) in table {
             let name = format!("{before}{key}");
             match item.as_table() {
-                Some(inner) => collect(inner, &format!("{name}."), knobs),
-                None => _ = knobs.insert(name, item.as_value().unwrap().clone().decorated("", "").to_string()),
+                Some(inner) => collect(inner, &format!("{name}."), params),
+                None => _ = params.insert(name, item.as_value().unwrap().clone().decorated("", "").to_string()),
             }
         }
     }
@@ -1382,13 +1383,13 @@ fn the_page_has_every_knob_with_its_default() {
     for (policy, table) in &documented {
         let file = format!("policies/{}.toml", policy.replace('-', "_"));
         let sheet: toml_edit::DocumentMut = crate::rules::data::Data::default().text(&file).unwrap().parse().unwrap();
-        let mut knobs = BTreeMap::new();
-        collect(sheet["knobs"].as_table().unwrap(), "", &mut knobs);
+        let mut params = BTreeMap::new();
+        collect(sheet["params"].as_table().unwrap(), "", &mut params);
         let (unset, set): (Vec<_>, Vec<_>) = table.iter().partition(|(_, default)| *default == "unset");
-        let names = |knobs: Vec<&String>| knobs.into_iter().cloned().collect::<Vec<_>>();
-        assert_eq!(names(set.iter().map(|(name, _)| *name).collect()), names(knobs.keys().collect()), "{policy}");
+        let names = |params: Vec<&String>| params.into_iter().cloned().collect::<Vec<_>>();
+        assert_eq!(names(set.iter().map(|(name, _)| *name).collect()), names(params.keys().collect()), "{policy}");
         for (name, default) in set {
-            assert_eq!(plain(default), plain(&knobs[name]), "{policy}.{name}");
+            assert_eq!(plain(default), plain(&params[name]), "{policy}.{name}");
         }
         for (name, _) in unset {
             let more = ["--set", &format!("{name}=100")];
@@ -1515,12 +1516,12 @@ fn lines_of_requests_say_why_a_prefix_was_lost() {
     home.write(".claude/projects/-home-user-lantern/one.jsonl", talk.text);
     let lines = request_lines(&home, "prompt-cache", &[]);
     let causes: Vec<&str> = lines.iter().filter_map(|line| line["cause"].as_str()).collect();
-    assert_eq!(causes, ["ttl_expiry"]);
+    assert_eq!(causes, ["cache_expired"]);
     assert!(lines.iter().all(|line| line.get("cause").is_some()), "null where nothing was lost");
     let lost = lines.iter().find(|line| line["cause"].is_string()).unwrap();
     assert!(number(&lost["billed"]["read"]) == 0 && number(&lost["billed"]["write"]) > STATIC);
     let sums = &report(&home, "prompt-cache", &[])["details"]["prompt-cache"]["prompt_cache"]["causes"];
-    assert_eq!(sums["ttl_expiry"]["events"], 1, "{sums}");
+    assert_eq!(sums["cache_expired"]["events"], 1, "{sums}");
     assert!(request_lines(&home, "compaction", &[]).iter().all(|line| line.get("cause").is_none()));
 }
 
@@ -1598,8 +1599,8 @@ fn caps_picks_and_classes_are_explained_with_the_numbers_that_are_set() {
 
 #[test]
 fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() {
-    let (text, home) = (include_str!("../../rules/policies/leanings.toml"), home());
-    let rows = crate::whatif::sim::leanings::Leanings::parse(text, "leanings.toml").unwrap().leaning;
+    let (text, home) = (include_str!("../../rules/policies/bias.toml"), home());
+    let rows = crate::whatif::sim::bias::Bias::parse(text, "bias.toml").unwrap().leaning;
     let page = include_str!("../../docs/policies.md").split("\n## Where the approximations lean\n").nth(1).unwrap();
     let page: Vec<&str> = page.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| ")).collect();
     let names = |names: &[String]| {
@@ -1612,20 +1613,20 @@ fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() 
         assert!(name == "all" || POLICIES.contains(&name.as_str()), "{name} is no policy");
     }
     for policy in POLICIES {
-        let of = |row: &&crate::whatif::sim::leanings::Leaning| {
+        let of = |row: &&crate::whatif::sim::bias::Leaning| {
             let has = |name: &str| row.policy.iter().any(|one| one == name);
             has(policy) || (policy != "arg-check" && has("all"))
         };
         let lean: Vec<String> = rows.iter().filter(of).map(|row| format!("{} – {}", row.text, row.leans)).collect();
         assert!(!lean.is_empty(), "{policy}");
-        assert_eq!(report(&home, policy, &[])["leanings"], json!(lean), "{policy}");
+        assert_eq!(report(&home, policy, &[])["bias"], json!(lean), "{policy}");
         let explained = home.run(&words(policy, &["--explain"])).out;
         let lines: Vec<String> = lean.iter().map(|line| format!("- {line}")).collect();
         assert_eq!(section(&explained, "where approximations lean"), lines, "{policy}");
         assert!(!home.run(&words(policy, &[])).out.contains("where approximations lean"), "{policy}");
     }
-    let stack = report(&home, "compaction+history-trim", &[])["leanings"].as_array().unwrap().clone();
-    let of_stack = |row: &&crate::whatif::sim::leanings::Leaning| {
+    let stack = report(&home, "compaction+history-trim", &[])["bias"].as_array().unwrap().clone();
+    let of_stack = |row: &&crate::whatif::sim::bias::Leaning| {
         row.policy.iter().any(|name| ["all", "compaction", "history-trim"].contains(&name.as_str()))
     };
     assert_eq!(stack.len(), rows.iter().filter(of_stack).count(), "each once");

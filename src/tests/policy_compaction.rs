@@ -9,8 +9,8 @@ use super::plain_driver::{PREFIX, Sent, blocks, logged, run_of, send, sizes};
 use super::timeline_builder::{MODEL, Story};
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
 use crate::whatif::compaction::after_size::after_sizes;
-use crate::whatif::compaction::knobs::{Align, Knobs, Mode, Real, Reserve, Style, Tier};
 use crate::whatif::compaction::outcome::{Attempt, Outcome};
+use crate::whatif::compaction::params::{Align, Mode, Params, Real, Reserve, Style, Tier};
 use crate::whatif::compaction::placement::placement;
 use crate::whatif::compaction::real::{real_compactions, soon_after};
 use crate::whatif::compaction::stage::Trigger;
@@ -22,28 +22,28 @@ use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::orphans;
 use crate::whatif::sim::breakage::rows::Class;
-use crate::whatif::sim::drive::Run;
 use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::view::{Aside, ExtraCall, Key, Moment, Stage, View};
+use crate::whatif::sim::simulate::Run;
+use crate::whatif::sim::view::{ContextView, ExtraCall, Key, Moment, Stage, StageOutput};
 
 const SHIPPED: &str = include_str!("../../rules/policies/compaction.toml");
 
 /// Small enough for stories of a few hundred tokens: a compaction leaves 30 + 12 + 20 and a tail of 100.
-fn knobs() -> Knobs {
-    Knobs {
+fn params() -> Params {
+    Params {
         tail_keep_tokens: 100,
         summary_tokens: 30,
         reattach_tokens: 20,
         min_gain_tokens: 10,
         min_turns_between: 0,
-        ..Sheet::shipped().knobs.clone()
+        ..Sheet::shipped().params.clone()
     }
 }
 
-fn compact(timeline: &Timeline, knobs: &Knobs, trigger: Trigger) -> (Vec<Sent>, Vec<Attempt>) {
+fn compact(timeline: &Timeline, params: &Params, trigger: Trigger) -> (Vec<Sent>, Vec<Attempt>) {
     let journal = Journal::default();
     let tokens: Arc<[u32]> = sizes(timeline).into();
-    let mut stage = Compaction::new(knobs.clone(), Sheet::shipped().clone(), tokens, journal.clone()).at(trigger);
+    let mut stage = Compaction::new(params.clone(), Sheet::shipped().clone(), tokens, journal.clone()).at(trigger);
     let sent = send(timeline, &mut stage);
     (sent, journal.take())
 }
@@ -70,10 +70,10 @@ fn add_turns(log: &mut Story, turns: u32) {
 #[test]
 fn triggers_are_those_of_the_golden_vectors() {
     let sheet = Sheet::shipped();
-    let with = |reserve| Knobs { reserve_output: Reserve::Tokens(reserve), ..sheet.knobs.clone() };
+    let with = |reserve| Params { reserve_output: Reserve::Tokens(reserve), ..sheet.params.clone() };
     assert_eq!(with(32_000).trigger_tokens(sheet, ""), 155_000);
     assert_eq!(with(20_000).trigger_tokens(sheet, ""), 167_000);
-    let runtime = Knobs { mode: Mode::Pct, window: 100_000, ..sheet.knobs.clone() };
+    let runtime = Params { mode: Mode::Pct, window: 100_000, ..sheet.params.clone() };
     assert_eq!(runtime.trigger_tokens(sheet, ""), 75_000);
     assert_eq!(runtime.tail_keep_tokens * 4, 80_000, "bytes of the agent runtime's tail");
 }
@@ -81,7 +81,7 @@ fn triggers_are_those_of_the_golden_vectors() {
 #[test]
 fn the_observed_reserve_goes_by_version() {
     let sheet = Sheet::shipped();
-    let trigger = |version| sheet.knobs.trigger_tokens(sheet, version);
+    let trigger = |version| sheet.params.trigger_tokens(sheet, version);
     for version in ["2.0.64", "2.0.76", "2.1.5", "2.1.20"] {
         assert_eq!(trigger(version), 155_000, "{version}");
     }
@@ -104,7 +104,7 @@ fn the_byte_rule_cuts_where_the_golden_vectors_do() {
 fn the_head_goes_and_the_tail_begins_where_a_person_wrote() {
     let timeline = talk(6).done();
     // Request 2t has 1000 + 100t + 20 tokens, request 2t + 1 has 60 more.
-    let (sent, attempts) = compact(&timeline, &knobs(), Trigger::Tokens(1_400));
+    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_400));
     assert_eq!(outcomes(&attempts), [(8, Outcome::Ok)]);
     // At request 8 the newest 100 tokens are turn 4's prompt (20), turn 3's text, result and call (80): its prompt,
     // block 12, is the nearest earlier one. 300 tokens go.
@@ -156,12 +156,12 @@ fn a_prompt_of_several_parts_is_not_cut_in_two() {
 #[test]
 fn nothing_fires_without_a_trigger_and_every_context_is_the_logs() {
     let timeline = talk(8).done();
-    for (knobs, trigger) in [
-        (knobs(), Trigger::Never),
-        (knobs(), Trigger::Tokens(u64::MAX)),
-        (Knobs { window: u64::MAX, ..knobs() }, Trigger::Knobs),
+    for (params, trigger) in [
+        (params(), Trigger::Never),
+        (params(), Trigger::Tokens(u64::MAX)),
+        (Params { window: u64::MAX, ..params() }, Trigger::Params),
     ] {
-        let (sent, attempts) = compact(&timeline, &knobs, trigger);
+        let (sent, attempts) = compact(&timeline, &params, trigger);
         assert!(attempts.is_empty());
         assert!(sent.iter().all(|sent| sent.view == sent.logged && sent.aside.extra.is_empty()));
     }
@@ -175,10 +175,10 @@ fn a_context_without_a_place_to_cut_stays_whole() {
         log.calls("Bash", "", 10).result(50).ask(1_000, 60, 1);
     }
     let timeline = log.done();
-    let (sent, attempts) = compact(&timeline, &knobs(), Trigger::Tokens(1_300));
+    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_300));
     assert_eq!(outcomes(&attempts), [(5, Outcome::NoBoundary)]);
     assert!(sent.iter().all(|sent| sent.view == sent.logged && sent.aside.extra.is_empty()));
-    let (sent, attempts) = compact(&timeline, &Knobs { align: Align::Message, ..knobs() }, Trigger::Tokens(1_300));
+    let (sent, attempts) = compact(&timeline, &Params { align: Align::Message, ..params() }, Trigger::Tokens(1_300));
     assert_eq!(outcomes(&attempts), [(5, Outcome::Ok)]);
     assert_eq!(blocks(&sent[5].view), [7, 8, 9, 10]);
 }
@@ -188,27 +188,27 @@ fn too_small_a_gain_is_left_alone() {
     let timeline = talk(6).done();
     // 300 tokens would go and 62 come: a gain of 238.
     let with = |min_gain_tokens| {
-        compact(&timeline, &Knobs { min_gain_tokens, ..knobs() }, Trigger::Tokens(1_400)).1[0].outcome
+        compact(&timeline, &Params { min_gain_tokens, ..params() }, Trigger::Tokens(1_400)).1[0].outcome
     };
     assert_eq!((with(238), with(239)), (Outcome::Ok, Outcome::NoGain));
     // Even without a limit a context never grows by being compacted.
-    let knobs = Knobs { min_gain_tokens: 0, summary_tokens: 300 - 32, ..knobs() };
-    assert_eq!(compact(&timeline, &knobs, Trigger::Tokens(1_400)).1[0].outcome, Outcome::NoGain);
+    let params = Params { min_gain_tokens: 0, summary_tokens: 300 - 32, ..params() };
+    assert_eq!(compact(&timeline, &params, Trigger::Tokens(1_400)).1[0].outcome, Outcome::NoGain);
 }
 
 #[test]
 fn compactions_keep_their_distance_in_human_turns() {
     let timeline = talk(20).done();
     let fired = |min_turns_between| {
-        let knobs = Knobs { min_turns_between, ..knobs() };
-        let attempts = compact(&timeline, &knobs, Trigger::Tokens(1_250)).1;
+        let params = Params { min_turns_between, ..params() };
+        let attempts = compact(&timeline, &params, Trigger::Tokens(1_250)).1;
         let turns = attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok);
         turns.map(|attempt| timeline.requests[attempt.request as usize].turn).collect::<Vec<u32>>()
     };
     // A compaction in turn t leaves 182 (at its start); a turn brings 100.
     assert_eq!(fired(0)[..3], [2, 3, 4]);
     assert_eq!(fired(5), [2, 7, 12, 17]);
-    let held = compact(&timeline, &Knobs { min_turns_between: 5, ..knobs() }, Trigger::Tokens(1_250)).1;
+    let held = compact(&timeline, &Params { min_turns_between: 5, ..params() }, Trigger::Tokens(1_250)).1;
     assert!(held.iter().any(|attempt| attempt.outcome == Outcome::Held));
 }
 
@@ -216,8 +216,8 @@ fn compactions_keep_their_distance_in_human_turns() {
 fn the_breaker_opens_after_failures_in_a_row() {
     let timeline = talk(12).done();
     let run = |fail_every, max_consecutive_failures| {
-        let knobs = Knobs { fail_every, max_consecutive_failures, ..knobs() };
-        let (sent, attempts) = compact(&timeline, &knobs, Trigger::Tokens(1_400));
+        let params = Params { fail_every, max_consecutive_failures, ..params() };
+        let (sent, attempts) = compact(&timeline, &params, Trigger::Tokens(1_400));
         let calls: usize = sent.iter().map(|sent| sent.aside.extra.len()).sum();
         let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
         for attempt in &attempts {
@@ -239,7 +239,7 @@ fn the_breaker_opens_after_failures_in_a_row() {
 #[test]
 fn a_failed_summary_costs_its_reading_and_changes_nothing() {
     let timeline = talk(6).done();
-    let (sent, _) = compact(&timeline, &Knobs { fail_every: 1, ..knobs() }, Trigger::Tokens(1_400));
+    let (sent, _) = compact(&timeline, &Params { fail_every: 1, ..params() }, Trigger::Tokens(1_400));
     let call = sent[8].aside.extra[0];
     assert_eq!((call.read + call.uncached, call.write, call.output), (1_420, 0, 0));
     assert!(sent.iter().all(|sent| sent.view == sent.logged));
@@ -252,8 +252,8 @@ fn age_fires_only_where_it_is_asked_for() {
     add_turns(&mut log, 1);
     let timeline = log.done();
     let aged = |max_age_minutes| {
-        let knobs = Knobs { max_age_minutes, ..knobs() };
-        outcomes(&compact(&timeline, &knobs, Trigger::Tokens(1_000_000)).1)
+        let params = Params { max_age_minutes, ..params() };
+        outcomes(&compact(&timeline, &params, Trigger::Tokens(1_000_000)).1)
     };
     assert_eq!(aged(0), []);
     assert_eq!(aged(61), []);
@@ -271,9 +271,9 @@ fn the_summariser_reads_a_warm_cache_of_its_own_model_only() {
         add_turns(&mut log, 4);
         log.wait(seconds);
         add_turns(&mut log, 1);
-        let knobs = Knobs { summarizer_model: model.to_owned(), ..knobs() };
+        let params = Params { summarizer_model: model.to_owned(), ..params() };
         let timeline = log.done();
-        let (sent, _) = compact(&timeline, &knobs, Trigger::Tokens(1_400));
+        let (sent, _) = compact(&timeline, &params, Trigger::Tokens(1_400));
         sent[8].aside.extra[0]
     };
     let warm =
@@ -294,7 +294,7 @@ fn a_real_compaction_starts_the_run_anew() {
     log.compaction(Asked::Auto, Some(1_600), 40);
     add_turns(&mut log, 6);
     let timeline = log.done();
-    let (sent, attempts) = compact(&timeline, &knobs(), Trigger::Tokens(1_400));
+    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_400));
     // The second stretch has 40 tokens more, so it fires a request earlier in its own count.
     assert_eq!(outcomes(&attempts)[..2], [(8, Outcome::Ok), (19, Outcome::Ok)]);
     assert!(sent[12..19].iter().all(|sent| sent.view == sent.logged));
@@ -306,8 +306,8 @@ fn without_the_real_compactions_the_context_grows_on_past_the_window() {
     log.compaction(Asked::Auto, Some(1_300), 40).injected(25);
     add_turns(&mut log, 3);
     let timeline = log.done();
-    let knobs = Knobs { real: Real::Ignore, window: 1_450, ..knobs() };
-    let (sent, attempts) = compact(&timeline, &knobs, Trigger::Never);
+    let params = Params { real: Real::Ignore, window: 1_450, ..params() };
+    let (sent, attempts) = compact(&timeline, &params, Trigger::Never);
     // As if six turns had been told in one go.
     let whole = talk(6).done();
     let told = (0..12).map(|request| logged(&whole, request).tokens()).collect::<Vec<u64>>();
@@ -326,8 +326,8 @@ fn without_the_real_compactions_virtual_ones_reach_back_over_them() {
     let mut log = talk(3);
     log.compaction(Asked::Auto, Some(1_300), 40);
     add_turns(&mut log, 3);
-    let (virtual_run, _) = compact(&log.done(), &Knobs { real: Real::Ignore, ..knobs() }, Trigger::Tokens(1_400));
-    let whole = compact(&talk(6).done(), &knobs(), Trigger::Tokens(1_400)).0;
+    let (virtual_run, _) = compact(&log.done(), &Params { real: Real::Ignore, ..params() }, Trigger::Tokens(1_400));
+    let whole = compact(&talk(6).done(), &params(), Trigger::Tokens(1_400)).0;
     let tokens = |sent: &[Sent]| sent.iter().map(|sent| sent.view.tokens()).collect::<Vec<u64>>();
     assert_eq!(tokens(&virtual_run), tokens(&whole));
 }
@@ -347,7 +347,7 @@ fn a_conversation_that_goes_back_keeps_its_summary_only_if_it_keeps_what_followe
     // The run compacts at request 8 and keeps from block 12 on: the prompt of request 6.
     for (after, is_kept) in [(11, true), (8, true), (6, true), (5, false), (1, false)] {
         let timeline = gone_back(after);
-        let (sent, attempts) = compact(&timeline, &knobs(), Trigger::Tokens(1_400));
+        let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_400));
         assert_eq!(attempts[0].request, 8);
         let gone = sent[12].logged.tokens() - sent[12].view.tokens();
         assert_eq!(gone, if is_kept { 300 - 62 } else { 0 }, "after {after}");
@@ -364,7 +364,7 @@ fn going_back_to_before_a_real_compaction_leaves_nothing_to_splice() {
         add_turns(&mut log, 1);
         let mut timeline = log.done();
         timeline.segments[2].after = after;
-        let (sent, _) = compact(&timeline, &Knobs { real: Real::Ignore, ..knobs() }, Trigger::Never);
+        let (sent, _) = compact(&timeline, &Params { real: Real::Ignore, ..params() }, Trigger::Never);
         (sent[12].view.tokens(), sent[12].logged.tokens())
     };
     // Two turns and a prompt from before the compaction.
@@ -381,7 +381,7 @@ impl Stage for Halved {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         self.0.apply(moment, view, aside);
         view.items.iter_mut().for_each(|item| item.tokens /= 2);
     }
@@ -391,7 +391,7 @@ impl Stage for Halved {
 fn the_trigger_sees_what_later_stages_left() {
     let timeline = talk(8).done();
     let journal = Journal::default();
-    let stage = Compaction::new(knobs(), Sheet::shipped().clone(), sizes(&timeline).into(), journal.clone());
+    let stage = Compaction::new(params(), Sheet::shipped().clone(), sizes(&timeline).into(), journal.clone());
     send(&timeline, &mut Halved(stage.at(Trigger::Tokens(1_400))));
     // Alone it fires at request 8. What was sent before is halved, what has come since is not yet.
     let first = journal.take()[0];
@@ -406,7 +406,7 @@ fn the_trigger_sees_what_later_stages_left() {
 fn a_run_is_summed_up_in_figures() {
     let timeline = talk(20).done();
     let sheet = Sheet::shipped();
-    let (sent, attempts) = compact(&timeline, &knobs(), Trigger::Tokens(1_250));
+    let (sent, attempts) = compact(&timeline, &params(), Trigger::Tokens(1_250));
     let contexts = sent.iter().map(|sent| sent.view.tokens());
     let done = compactions(&timeline, &attempts, &run_of(&sent), None, sheet);
     let fired: Vec<u32> =
@@ -421,7 +421,7 @@ fn a_run_is_summed_up_in_figures() {
     assert_eq!(done.requests_between_p50, Some(gaps[(gaps.len() - 1) / 2]));
     assert!(done.is_thrashing);
     // Five turns apart are ten requests: no longer thrashing.
-    let (_, attempts) = compact(&timeline, &Knobs { min_turns_between: 5, ..knobs() }, Trigger::Tokens(1_250));
+    let (_, attempts) = compact(&timeline, &Params { min_turns_between: 5, ..params() }, Trigger::Tokens(1_250));
     let done = compactions(&timeline, &attempts, &Run::default(), None, sheet);
     assert_eq!((done.requests_between_p50, done.turns_between_p50), (Some(10), Some(5)));
     assert!(!done.is_thrashing);
@@ -441,7 +441,7 @@ fn breaks_soon_after_a_compaction_are_told_apart() {
     let timeline = log.done();
     let tokens = sizes(&timeline);
     let detectors = Detectors::new(&timeline, &tokens, breakage::Sheet::shipped());
-    let (sent, attempts) = compact(&timeline, &Knobs { min_turns_between: 5, ..knobs() }, Trigger::Tokens(1_400));
+    let (sent, attempts) = compact(&timeline, &Params { min_turns_between: 5, ..params() }, Trigger::Tokens(1_400));
     let mut breaks = Vec::new();
     for sent in &sent {
         detectors.look(sent.request, &sent.logged, &sent.view, &mut breaks);
@@ -470,8 +470,8 @@ fn stretch(log: &mut Story, contexts: &[u64]) {
     }
 }
 
-fn client_knobs() -> Knobs {
-    Knobs { min_turns_between: 0, ..Sheet::shipped().knobs.clone() }
+fn client_knobs() -> Params {
+    Params { min_turns_between: 0, ..Sheet::shipped().params.clone() }
 }
 
 #[test]
@@ -551,8 +551,8 @@ fn sizes_after_compactions_are_held_against_the_knobs() {
         stretch(&mut log, &[160_000]);
         log.compaction(Asked::Auto, Some(168_000), 40).human(4).ask(0, context, 0);
     }
-    let found = after_sizes(&log.done(), &[20_000], &Sheet::shipped().knobs, Sheet::shipped());
-    assert_eq!((found.compactions, found.by_knobs.k, found.by_knobs.n), (4, 2, 4));
+    let found = after_sizes(&log.done(), &[20_000], &Sheet::shipped().params, Sheet::shipped());
+    assert_eq!((found.compactions, found.by_params.k, found.by_params.n), (4, 2, 4));
     assert_eq!((found.context.p50, found.context.max, found.is_met), (30_410, 50_683, Some(false)));
 }
 
@@ -567,7 +567,7 @@ fn a_carry_fitted_on_one_half_is_judged_on_the_other() {
     }
     let timeline = log.done();
     let fitted = timeline.sessions.iter().filter(|session| session.id.0[0] % 2 == 0).count() as u64;
-    let found = after_sizes(&timeline, &[20_000; 12], &Sheet::shipped().knobs, Sheet::shipped());
+    let found = after_sizes(&timeline, &[20_000; 12], &Sheet::shipped().params, Sheet::shipped());
     assert_eq!(found.fitted_carry_tokens, Some(30_000));
     assert_eq!((found.by_fit.k, found.by_fit.n), (12 - fitted, 12 - fitted));
     assert!(fitted > 0 && fitted < 12);
@@ -582,7 +582,7 @@ fn real_compactions_are_billed_and_what_they_broke_is_found() {
     log.refers(ReferenceKind::EditSource, 1, &[(2, 300)]).result(10).ask(700, 60, 1).calls("Edit", "/a.rs", 50);
     log.refers(ReferenceKind::EditSource, 2, &[(2, 300), (6, 20)]); // the first edit shows it again
     let timeline = log.done();
-    assert_eq!(timeline.blocks[6].kind, BlockKind::ToolUse);
+    assert_eq!(timeline.blocks[6].kind, BlockKind::ToolUsage);
     let tokens = sizes(&timeline);
     let numbers = breakage::Sheet::shipped();
     let detectors = Detectors::new(&timeline, &tokens, numbers);
@@ -603,14 +603,14 @@ fn a_log_without_compactions_has_no_bill_and_no_verdict() {
     let detectors = Detectors::new(&timeline, &tokens, numbers);
     let real = real_compactions(&timeline, &tokens, &detectors, Sheet::shipped(), numbers);
     assert_eq!((real.summariser_estimate.calls, real.breakage.classes.len()), (0, 0));
-    let after = after_sizes(&timeline, &[1_000], &knobs(), Sheet::shipped());
+    let after = after_sizes(&timeline, &[1_000], &params(), Sheet::shipped());
     assert_eq!((after.is_met, after.fitted_carry_tokens), (None, None));
 }
 
 #[test]
 fn the_sweep_tries_every_threshold_with_every_carry_and_once_none() {
     let sheet = Sheet::shipped();
-    let found = points(&sheet.knobs, sheet);
+    let found = points(&sheet.params, sheet);
     let settings: Vec<(Option<u64>, u64)> =
         found.iter().map(|point| (point.trigger_tokens(), point.carry_tokens)).collect();
     let mut expected = Vec::new();
@@ -620,25 +620,25 @@ fn the_sweep_tries_every_threshold_with_every_carry_and_once_none() {
     expected.push((None, 0));
     assert_eq!(settings, expected);
     for point in &found[..10] {
-        let knobs = &point.knobs;
-        let made = u64::from(knobs.summary_tokens + sheet.client.acknowledgement_tokens + knobs.reattach_tokens);
-        assert_eq!(made + knobs.tail_keep_tokens, point.carry_tokens);
-        assert_eq!(knobs.summary_tokens, 3_000);
+        let params = &point.params;
+        let made = u64::from(params.summary_tokens + sheet.client.acknowledgement_tokens + params.reattach_tokens);
+        assert_eq!(made + params.tail_keep_tokens, point.carry_tokens);
+        assert_eq!(params.summary_tokens, 3_000);
     }
 }
 
 #[test]
 fn defaults_are_those_of_the_specification() {
-    let knobs = &Sheet::shipped().knobs;
+    let params = &Sheet::shipped().params;
     assert_eq!(
-        (knobs.tier, knobs.mode, knobs.align, knobs.real),
+        (params.tier, params.mode, params.align, params.real),
         (Tier::Auto, Mode::ClaudeCode, Align::Turn, Real::Keep)
     );
-    assert_eq!((knobs.window, knobs.buffer, knobs.tail_keep_tokens), (200_000, 13_000, 20_000));
-    assert_eq!((knobs.summary_tokens, knobs.reattach_tokens, knobs.min_gain_tokens), (3_000, 15_000, 2_000));
-    assert_eq!((knobs.max_age_minutes, knobs.min_turns_between, knobs.max_consecutive_failures), (0, 5, 3));
-    assert_eq!((knobs.fail_every, knobs.compact_at_pct), (0, 0.75));
-    let micro = &knobs.micro;
+    assert_eq!((params.window, params.buffer, params.tail_keep_tokens), (200_000, 13_000, 20_000));
+    assert_eq!((params.summary_tokens, params.reattach_tokens, params.min_gain_tokens), (3_000, 15_000, 2_000));
+    assert_eq!((params.max_age_minutes, params.min_turns_between, params.max_consecutive_failures), (0, 5, 3));
+    assert_eq!((params.fail_every, params.compact_at_pct), (0, 0.75));
+    let micro = &params.micro;
     assert_eq!((micro.min_bytes, micro.target_tokens, micro.min_saving_tokens), (8_192, 40_000, 20_000));
     assert_eq!((micro.protect_last, micro.only_uncached, micro.style), (1, false, Style::Clear));
 }
@@ -657,10 +657,10 @@ fn senseless_knobs_are_refused_by_name() {
     assert!(refused("mode = \"claude-code\"", "mode = \"codex\"").contains("codex"));
     assert!(refused("fail_every = 0", "fails_every = 0").contains("fails_every"));
     let head = Sheet::parse(&SHIPPED.replace("style = \"clear\"", "style = \"head(80)\""), "").unwrap();
-    assert_eq!(head.knobs.micro.style, Style::Head(80));
-    assert_eq!(serde_json::to_value(&head.knobs).unwrap()["micro"]["style"], "head(80)");
+    assert_eq!(head.params.micro.style, Style::Head(80));
+    assert_eq!(serde_json::to_value(&head.params).unwrap()["micro"]["style"], "head(80)");
     let tokens = Sheet::parse(&SHIPPED.replace("reserve_output = \"observed\"", "reserve_output = 1000"), "").unwrap();
-    assert_eq!(tokens.knobs.trigger_tokens(&tokens, "2.1.30"), 186_000);
+    assert_eq!(tokens.params.trigger_tokens(&tokens, "2.1.30"), 186_000);
 }
 
 /// A story of turns: the prompt, and for each step how many calls are made at once and how long their results are.
@@ -700,8 +700,8 @@ proptest! {
     ) {
         let timeline = story(&turns);
         let align = if is_turn { Align::Turn } else { Align::Message };
-        let knobs = Knobs { tail_keep_tokens, align, min_turns_between, ..knobs() };
-        let (sent, attempts) = compact(&timeline, &knobs, Trigger::Tokens(trigger));
+        let params = Params { tail_keep_tokens, align, min_turns_between, ..params() };
+        let (sent, attempts) = compact(&timeline, &params, Trigger::Tokens(trigger));
         let mut last_turn = None;
         for attempt in attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok) {
             let at = &sent[attempt.request as usize];
@@ -732,8 +732,8 @@ proptest! {
     ) {
         let timeline = story(&vec![(20, vec![(1, step)]); turns]);
         let fired = |min_turns_between| {
-            let knobs = Knobs { min_turns_between, ..knobs() };
-            let attempts = compact(&timeline, &knobs, Trigger::Tokens(trigger)).1;
+            let params = Params { min_turns_between, ..params() };
+            let attempts = compact(&timeline, &params, Trigger::Tokens(trigger)).1;
             attempts.iter().filter(|attempt| attempt.outcome == Outcome::Ok).count()
         };
         prop_assert!(fired(distance + 1) <= fired(distance));
@@ -744,8 +744,8 @@ proptest! {
         fail_every in 1_u32..4, most in 1_u32..4,
     ) {
         let timeline = story(&vec![(20, vec![(1, 60)]); 30]);
-        let knobs = Knobs { fail_every, max_consecutive_failures: most, ..knobs() };
-        let attempts = compact(&timeline, &knobs, Trigger::Tokens(1_300)).1;
+        let params = Params { fail_every, max_consecutive_failures: most, ..params() };
+        let attempts = compact(&timeline, &params, Trigger::Tokens(1_300)).1;
         let mut in_a_row = 0;
         for attempt in attempts {
             match attempt.outcome {

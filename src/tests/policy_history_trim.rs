@@ -14,12 +14,12 @@ use crate::whatif::history_trim::outcome::{
 };
 use crate::whatif::history_trim::tables::{variants, write};
 use crate::whatif::history_trim::{
-    Caps, Conversation, CutStyle, Exchanges, Fate, Fidelity, HistoryTrim, Knobs, Memory, Message, Overrides, Plan,
+    Caps, Conversation, CutStyle, Exchanges, Fate, Fidelity, HistoryTrim, Memory, Message, Overrides, Params, Plan,
     Reading, Rule, Sheet, boundary, cap_at, is_continuation, kept_chars, units, verdict,
 };
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{Aside, Item, Key, Moment, Noticed, Prefix, Stage, View};
+use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
 
 const UNLIMITED: u32 = 1_000_000_000;
 
@@ -38,19 +38,19 @@ fn size_rules() -> &'static SizeRules {
     &SIZES
 }
 
-fn rule(change: impl FnOnce(&mut Knobs)) -> Rule {
-    let mut knobs = sheet().knobs.clone();
-    change(&mut knobs);
-    knobs.check().unwrap();
-    Rule { knobs, sheet: sheet().clone() }
+fn rule(change: impl FnOnce(&mut Params)) -> Rule {
+    let mut params = sheet().params.clone();
+    change(&mut params);
+    params.check().unwrap();
+    Rule { params, sheet: sheet().clone() }
 }
 
 /// The same boundary on all requests, no budget.
-fn keep(exchanges: u32) -> impl FnOnce(&mut Knobs) {
-    move |knobs| {
-        knobs.keep_recent_exchanges = exchanges;
-        knobs.keep_recent_user_turns_in_chained_tool_calls = exchanges;
-        knobs.max_history_tokens = UNLIMITED;
+fn keep(exchanges: u32) -> impl FnOnce(&mut Params) {
+    move |params| {
+        params.keep_recent_exchanges = exchanges;
+        params.keep_recent_user_turns_in_chained_tool_calls = exchanges;
+        params.max_history_tokens = UNLIMITED;
     }
 }
 
@@ -354,8 +354,8 @@ fn the_hard_cap_drops_old_units_first_and_then_protected_ones() {
     let letters = "ucttautcu";
     let messages = told(letters);
     let under = |budget: u32, fidelity| {
-        let rule = rule(|knobs| {
-            (knobs.max_history_tokens, knobs.fidelity, knobs.keep_recent_exchanges) = (budget, fidelity, 2);
+        let rule = rule(|params| {
+            (params.max_history_tokens, params.fidelity, params.keep_recent_exchanges) = (budget, fidelity, 2);
         });
         fates(&rule, &messages)
     };
@@ -387,9 +387,9 @@ fn instructions_count_upstream_and_never_go() {
     let messages = told("uau");
     let budget = 3 * 24 + 3 + 500;
     let under = |fidelity, prefix| {
-        let rule = rule(|knobs| {
-            (knobs.max_history_tokens, knobs.fidelity, knobs.instruction_tokens) = (budget, fidelity, 501);
-            knobs.keep_recent_exchanges = 1;
+        let rule = rule(|params| {
+            (params.max_history_tokens, params.fidelity, params.instruction_tokens) = (budget, fidelity, 501);
+            params.keep_recent_exchanges = 1;
         });
         dropped(&rule.plan(&messages, prefix, |_| None))
     };
@@ -402,9 +402,9 @@ fn instructions_count_upstream_and_never_go() {
 fn a_continuation_has_its_own_boundary_and_no_budget_upstream_only() {
     let messages = told("uauauctt");
     let plan = |fidelity, skips| {
-        let rule = rule(|knobs| {
-            (knobs.fidelity, knobs.skip_router_on_tool_results) = (fidelity, skips);
-            (knobs.keep_recent_exchanges, knobs.max_history_tokens) = (2, 150);
+        let rule = rule(|params| {
+            (params.fidelity, params.skip_router_on_tool_results) = (fidelity, skips);
+            (params.keep_recent_exchanges, params.max_history_tokens) = (2, 150);
         });
         fates(&rule, &messages)
     };
@@ -415,7 +415,7 @@ fn a_continuation_has_its_own_boundary_and_no_budget_upstream_only() {
         assert!(same.is_continuation && dropped(&same).starts_with("--"));
     }
     let first = told("uauau");
-    let rule = rule(|knobs| knobs.max_history_tokens = 100);
+    let rule = rule(|params| params.max_history_tokens = 100);
     assert!(!fates(&rule, &first).is_continuation);
     assert!(dropped(&fates(&rule, &first)).starts_with('-'));
 }
@@ -452,9 +452,9 @@ proptest! {
             (message.text_tokens, message.text_chars) = (tokens, 3 * tokens);
         }
         let fidelity = if sane { Fidelity::Sane } else { Fidelity::Upstream };
-        let rule = rule(|knobs| {
-            (knobs.keep_recent_exchanges, knobs.max_history_tokens, knobs.fidelity) = (keep, budget, fidelity);
-            knobs.skip_router_on_tool_results = false;
+        let rule = rule(|params| {
+            (params.keep_recent_exchanges, params.max_history_tokens, params.fidelity) = (keep, budget, fidelity);
+            params.skip_router_on_tool_results = false;
         });
         let plan = rule.plan(&messages, 1_000, |_| None);
 
@@ -496,9 +496,9 @@ proptest! {
         for (message, tokens) in messages.iter_mut().zip(tokens) {
             (message.text_tokens, message.text_chars) = (tokens, 3 * tokens);
         }
-        let rule = rule(|knobs| {
-            keep(keep_recent)(knobs);
-            knobs.max_history_tokens = if budget > 8_000 { 1_000_000_000 } else { budget };
+        let rule = rule(|params| {
+            keep(keep_recent)(params);
+            params.max_history_tokens = if budget > 8_000 { 1_000_000_000 } else { budget };
         });
         let mut memory = Memory::default();
         for end in 0..=messages.len() {
@@ -532,13 +532,13 @@ const PREFIX: Prefix = Prefix { tokens: 20_000, edition: 0 };
 /// One request: as logged, as sent, what was noticed.
 struct Sent {
     opens_segment: bool,
-    logged: View,
-    view: View,
+    logged: ContextView,
+    view: ContextView,
     noticed: Vec<Noticed>,
 }
 
 /// Contexts of the log: what was answered to the request before, what came without a block, what came in.
-fn contexts(timeline: &Timeline) -> Vec<(u32, View)> {
+fn contexts(timeline: &Timeline) -> Vec<(u32, ContextView)> {
     let sizes = size_rules();
     let item = |index: u32| {
         let block = &timeline.blocks[index as usize];
@@ -551,7 +551,8 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, View)> {
         let segment = &timeline.segments[request.segment as usize];
         let before = if segment.requests.start == index { segment.after } else { index - 1 };
         if segment.requests.start == index {
-            items = all.get(before as usize).map(|(_, view): &(u32, View)| view.items.clone()).unwrap_or_default();
+            items =
+                all.get(before as usize).map(|(_, view): &(u32, ContextView)| view.items.clone()).unwrap_or_default();
         }
         if before != NONE {
             items.extend(timeline.requests[before as usize].outputs.clone().map(item));
@@ -560,16 +561,16 @@ fn contexts(timeline: &Timeline) -> Vec<(u32, View)> {
             items.push(Item { key: Key::Residual(index), tokens: 77, kept_chars: 0 });
         }
         items.extend(request.inputs.clone().map(item));
-        all.push((index, View { prefix: PREFIX, items: items.clone() }));
+        all.push((index, ContextView { prefix: PREFIX, items: items.clone() }));
     }
     all
 }
 
-fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &View) -> Sent {
+fn apply(stage: &mut HistoryTrim, timeline: &Timeline, request: u32, logged: &ContextView) -> Sent {
     let segment = timeline.requests[request as usize].segment as usize;
     let opens_segment = timeline.segments[segment].requests.start == request;
     let moment = Moment { timeline, request, sent_before: None, before: None, cached_before: 0, opens_segment };
-    let (mut view, mut aside) = (logged.clone(), Aside::default());
+    let (mut view, mut aside) = (logged.clone(), StageOutput::default());
     stage.apply(&moment, &mut view, &mut aside);
     assert!(aside.extra.is_empty(), "trimming asks nobody");
     Sent { opens_segment, logged: logged.clone(), view, noticed: aside.noticed }
@@ -672,9 +673,9 @@ fn a_tool_result_is_cut_to_the_cap_its_framing_and_the_mark() {
     assert_eq!(outcome.removed(), 10_030 - 157);
     assert_eq!(causes(&outcome), [(BreakCause::BoundaryMoved, 1)]);
 
-    let both = rule(|knobs| {
-        keep(1)(knobs);
-        knobs.cut = CutStyle::HeadTail;
+    let both = rule(|params| {
+        keep(1)(params);
+        params.cut = CutStyle::HeadTail;
     });
     let (both, _) = send(&timeline, &both);
     let result = both[2].view.items.iter().find(|item| item.key == Key::Block(2)).unwrap();
@@ -687,9 +688,9 @@ fn an_answer_in_two_texts_is_cut_as_one_and_thinking_goes_only_as_a_whole() {
         log.human(40).ask(0, 1, 1).thinks(333).says(414).says(41_400).human(40).ask(0, 1, 1);
     });
     for thinking_goes in [false, true] {
-        let rule = rule(|knobs| {
-            keep(1)(knobs);
-            knobs.trim_thinking = thinking_goes;
+        let rule = rule(|params| {
+            keep(1)(params);
+            params.trim_thinking = thinking_goes;
         });
         let (sent, _) = send(&timeline, &rule);
         let items: Vec<(u32, u32)> =
@@ -731,13 +732,13 @@ fn first_requests_and_continuations_break_each_others_prefix() {
         log.human(4_000).ask(0, 1, 1).says(40).human(40).ask(0, 1, 1).calls("Read", "/a", 20).result(90).ask(0, 1, 1);
         log.says(40).human(40).ask(0, 1, 1);
     });
-    let roomy = |knobs: &mut Knobs| knobs.max_history_tokens = 100_000;
+    let roomy = |params: &mut Params| params.max_history_tokens = 100_000;
     let (sent, outcome) = send(&timeline, &rule(roomy));
     assert_eq!((outcome.requests, outcome.continuations), (4, 1));
     assert_eq!(causes(&outcome), [(BreakCause::FirstVsContinuation, 2)]);
     let first: Vec<u32> = sent.iter().map(|sent| kept(sent)[0].1).collect();
     assert_eq!(first, [4_000, 4_000, 98 * 4_000 / 966, 4_000]);
-    let (_, sane) = send(&timeline, &rule(|knobs| knobs.fidelity = Fidelity::Sane));
+    let (_, sane) = send(&timeline, &rule(|params| params.fidelity = Fidelity::Sane));
     assert_eq!(causes(&sane), [], "the same three exchanges are kept on all requests");
 }
 
@@ -746,8 +747,8 @@ fn a_unit_that_goes_breaks_the_prefix_as_dropped() {
     let timeline = story(|log| {
         log.human(40).ask(0, 1, 1).says(40).human(40).ask(0, 1, 1).says(40).human(40).ask(0, 1, 1);
     });
-    let rule = rule(|knobs| {
-        (knobs.fidelity, knobs.max_history_tokens, knobs.keep_recent_exchanges) = (Fidelity::Sane, 45, 1);
+    let rule = rule(|params| {
+        (params.fidelity, params.max_history_tokens, params.keep_recent_exchanges) = (Fidelity::Sane, 45, 1);
     });
     // Each message counts 3 + 1 + 9: three fit, and 3 more.
     let (sent, outcome) = send(&timeline, &rule);
@@ -761,8 +762,8 @@ fn a_unit_that_goes_breaks_the_prefix_as_dropped() {
 #[test]
 fn what_the_rule_itself_breaks_is_noticed() {
     let classes = |sent: &Sent| sent.noticed.iter().map(|it| (it.class, it.call)).collect::<Vec<_>>();
-    let tight = rule(|knobs| {
-        (knobs.max_history_tokens, knobs.skip_router_on_tool_results) = (1, false);
+    let tight = rule(|params| {
+        (params.max_history_tokens, params.skip_router_on_tool_results) = (1, false);
     });
     let timeline = story(|log| {
         log.human(40).ask(0, 1, 1).calls("Read", "/a", 20).result(90).ask(0, 1, 1);
@@ -778,8 +779,8 @@ fn what_the_rule_itself_breaks_is_noticed() {
         log.human(40).ask(0, 1, 1).calls("Task", "", 20).human(40).ask(0, 1, 1).says(40).result(29).ask(0, 1, 1);
         log.says(40).human(40).ask(0, 1, 1);
     });
-    let loose = rule(|knobs| {
-        (knobs.max_history_tokens, knobs.fidelity, knobs.keep_recent_exchanges) = (100, Fidelity::Sane, 1);
+    let loose = rule(|params| {
+        (params.max_history_tokens, params.fidelity, params.keep_recent_exchanges) = (100, Fidelity::Sane, 1);
     });
     let (sent, _) = send(&timeline, &loose);
     assert_eq!(classes(&sent[2]), [("orphan_pair", 0)]);
@@ -903,25 +904,27 @@ fn told_by(steps: &[Step]) -> Timeline {
     timeline
 }
 
-fn any_knobs() -> impl Strategy<Value = Knobs> {
+fn any_knobs() -> impl Strategy<Value = Params> {
     let numbers = (0..6_u32, 0..4_u32, prop_oneof![1..3_000_u32, 3_000..40_000_u32, Just(UNLIMITED)], 0..3_u32);
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (numbers, switches).prop_map(|((keep, chained, budget, own_cap), (sane, thinking, tail, all_users, skips))| Knobs {
-        keep_recent_exchanges: keep,
-        keep_recent_user_turns_in_chained_tool_calls: chained,
-        max_history_tokens: budget,
-        old_message_max_tokens: [0, 1, 40][own_cap as usize],
-        fidelity: if sane { Fidelity::Sane } else { Fidelity::Upstream },
-        trim_thinking: thinking,
-        cut: if tail { CutStyle::HeadTail } else { CutStyle::Head },
-        exchanges: if all_users { Exchanges::UserRole } else { Exchanges::Human },
-        skip_router_on_tool_results: skips,
-        ..sheet().knobs.clone()
+    (numbers, switches).prop_map(|((keep, chained, budget, own_cap), (sane, thinking, tail, all_users, skips))| {
+        Params {
+            keep_recent_exchanges: keep,
+            keep_recent_user_turns_in_chained_tool_calls: chained,
+            max_history_tokens: budget,
+            old_message_max_tokens: [0, 1, 40][own_cap as usize],
+            fidelity: if sane { Fidelity::Sane } else { Fidelity::Upstream },
+            trim_thinking: thinking,
+            cut: if tail { CutStyle::HeadTail } else { CutStyle::Head },
+            exchanges: if all_users { Exchanges::UserRole } else { Exchanges::Human },
+            skip_router_on_tool_results: skips,
+            ..sheet().params.clone()
+        }
     })
 }
 
 /// Calls and results in a view.
-fn halves(timeline: &Timeline, view: &View, wanted: BlockKind) -> Vec<u32> {
+fn halves(timeline: &Timeline, view: &ContextView, wanted: BlockKind) -> Vec<u32> {
     let call = |item: &Item| match item.key {
         Key::Block(index) => Some(&timeline.blocks[index as usize]).filter(|it| it.kind == wanted).map(|it| it.call),
         _ => None,
@@ -935,26 +938,26 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn without_limits_the_view_is_the_logs(steps in steps(), knobs in any_knobs(), off in any::<bool>()) {
+    fn without_limits_the_view_is_the_logs(steps in steps(), params in any_knobs(), off in any::<bool>()) {
         let timeline = told_by(&steps);
-        let limitless = Knobs {
+        let limitless = Params {
             history_trimming: !off,
-            keep_recent_exchanges: if off { knobs.keep_recent_exchanges } else { 1_000 },
+            keep_recent_exchanges: if off { params.keep_recent_exchanges } else { 1_000 },
             keep_recent_user_turns_in_chained_tool_calls: 1_000,
-            max_history_tokens: if off { knobs.max_history_tokens } else { UNLIMITED },
-            ..knobs
+            max_history_tokens: if off { params.max_history_tokens } else { UNLIMITED },
+            ..params
         };
-        let (sent, outcome) = send(&timeline, &Rule { knobs: limitless, sheet: sheet().clone() });
+        let (sent, outcome) = send(&timeline, &Rule { params: limitless, sheet: sheet().clone() });
         prop_assert!(sent.iter().all(|sent| sent.view == sent.logged && sent.noticed.is_empty()));
         prop_assert_eq!((outcome.removed(), outcome.breaks_total(), outcome.requests_changed), (0, 0, 0));
     }
 
     #[test]
     fn what_is_sent_is_the_log_with_old_messages_shortened_or_left_out(
-        steps in steps(), knobs in any_knobs(), sticky in any::<bool>(),
+        steps in steps(), params in any_knobs(), sticky in any::<bool>(),
     ) {
         let timeline = told_by(&steps);
-        let rule = Rule { knobs: Knobs { sticky, sticky_step: 2, ..knobs }, sheet: sheet().clone() };
+        let rule = Rule { params: Params { sticky, sticky_step: 2, ..params }, sheet: sheet().clone() };
         let (sent, outcome) = send(&timeline, &rule);
         prop_assert_eq!(outcome.breaks_total(), breaks(&sent), "the books hold what the views show");
         for (sent, (request, _)) in sent.iter().zip(contexts(&timeline)) {
@@ -971,27 +974,27 @@ proptest! {
                 };
                 let block = &timeline.blocks[index as usize];
                 let is_list = !block.is_string && !block.kind.is_output();
-                if is_list || block.kind == BlockKind::ToolUse || (block.kind == BlockKind::Thinking && !knobs.trim_thinking) {
+                if is_list || block.kind == BlockKind::ToolUsage || (block.kind == BlockKind::Thinking && !params.trim_thinking) {
                     prop_assert_eq!(item, original);
                 }
             }
-            let residuals = |view: &View| view.items.iter().filter(|it| matches!(it.key, Key::Residual(_))).count();
+            let residuals = |view: &ContextView| view.items.iter().filter(|it| matches!(it.key, Key::Residual(_))).count();
             prop_assert_eq!(residuals(&sent.view), residuals(&sent.logged));
 
             // Protected is what came with and after the exchange that is kth from the end, on either kind of request.
-            let keep = knobs.keep_recent_exchanges.min(knobs.keep_recent_user_turns_in_chained_tool_calls) as usize;
+            let keep = params.keep_recent_exchanges.min(params.keep_recent_user_turns_in_chained_tool_calls) as usize;
             let is_user = |it: &&Item| match it.key {
                 Key::Block(index) => timeline.blocks[index as usize].kind == BlockKind::Human,
                 _ => false,
             };
             let exchange = sent.logged.items.iter().rev().filter(is_user).nth(keep.wrapping_sub(1));
-            if let (Some(Item { key: Key::Block(first), .. }), false) = (exchange, knobs.counts_user_role()) {
+            if let (Some(Item { key: Key::Block(first), .. }), false) = (exchange, params.counts_user_role()) {
                 for item in sent.view.items.iter().filter(|item| item.key >= Key::Block(*first)) {
                     prop_assert!(sent.logged.items.contains(item));
                 }
             }
 
-            let (calls, results) = (BlockKind::ToolUse, BlockKind::ToolResult);
+            let (calls, results) = (BlockKind::ToolUsage, BlockKind::ToolResult);
             if halves(&timeline, &sent.logged, calls) == halves(&timeline, &sent.logged, results) {
                 prop_assert_eq!(halves(&timeline, &sent.view, calls), halves(&timeline, &sent.view, results));
             }
@@ -1000,9 +1003,9 @@ proptest! {
     }
 
     #[test]
-    fn a_request_is_trimmed_the_same_whatever_came_before(steps in steps(), knobs in any_knobs()) {
+    fn a_request_is_trimmed_the_same_whatever_came_before(steps in steps(), params in any_knobs()) {
         let timeline = told_by(&steps);
-        let rule = Rule { knobs, sheet: sheet().clone() };
+        let rule = Rule { params, sheet: sheet().clone() };
         let (sent, _) = send(&timeline, &rule);
         for ((request, view), sent) in contexts(&timeline).iter().zip(sent) {
             let (mut fresh, _) = HistoryTrim::new(rule.clone(), size_rules());
@@ -1012,11 +1015,11 @@ proptest! {
     }
 
     #[test]
-    fn sticky_cuts_never_break_more_prefixes(steps in steps(), knobs in any_knobs(), step in 1..6_u32) {
+    fn sticky_cuts_never_break_more_prefixes(steps in steps(), params in any_knobs(), step in 1..6_u32) {
         let timeline = told_by(&steps);
         let with = |sticky| {
-            let knobs = Knobs { sticky, sticky_step: step, ..knobs.clone() };
-            send(&timeline, &Rule { knobs, sheet: sheet().clone() }).0
+            let params = Params { sticky, sticky_step: step, ..params.clone() };
+            send(&timeline, &Rule { params, sheet: sheet().clone() }).0
         };
         let (plain, sticky) = (with(false), with(true));
         prop_assert!(breaks(&sticky) <= breaks(&plain), "{} {}", breaks(&sticky), breaks(&plain));
@@ -1046,9 +1049,9 @@ fn sticky_cuts_come_in_batches_and_stay() {
         log.human(40).ask(0, 1, 1);
     });
     let with = |sticky| {
-        rule(|knobs| {
-            keep(2)(knobs);
-            (knobs.sticky, knobs.sticky_step) = (sticky, 5);
+        rule(|params| {
+            keep(2)(params);
+            (params.sticky, params.sticky_step) = (sticky, 5);
         })
     };
     let (plain, _) = send(&timeline, &with(false));
@@ -1071,9 +1074,9 @@ fn what_is_stuck_stays_so_when_the_conversation_goes_back() {
         log.segment(SegmentCause::Rewind).human(40).ask(0, 1, 1);
     });
     timeline.segments[1].after = 2;
-    let sticky = rule(|knobs| {
-        keep(1)(knobs);
-        (knobs.sticky, knobs.sticky_step) = (true, 4);
+    let sticky = rule(|params| {
+        keep(1)(params);
+        (params.sticky, params.sticky_step) = (true, 4);
     });
     let (sent, _) = send(&timeline, &sticky);
     let first = |sent: &Sent| kept(sent)[0].1;
@@ -1103,15 +1106,15 @@ fn a_verdict_needs_a_difference_above_the_error_of_the_simulation() {
 
 #[test]
 fn the_variants_are_the_lines_of_the_published_table_and_ours() {
-    let base = &sheet().knobs;
+    let base = &sheet().params;
     let line = |name: &str| {
         let variant = sheet().variant.iter().find(|variant| variant.name.starts_with(name)).unwrap();
-        let knobs = variant.knobs(base);
+        let params = variant.params(base);
         (
-            knobs.keep_recent_exchanges,
-            knobs.max_history_tokens,
-            knobs.keep_recent_user_turns_in_chained_tool_calls,
-            knobs.is_on(),
+            params.keep_recent_exchanges,
+            params.max_history_tokens,
+            params.keep_recent_user_turns_in_chained_tool_calls,
+            params.is_on(),
         )
     };
     assert_eq!(sheet().variant.len(), 11);
@@ -1125,10 +1128,10 @@ fn the_variants_are_the_lines_of_the_published_table_and_ours() {
     assert_eq!(line("3 / 16,000 / 1"), (3, 16_000, 1, true));
     assert_eq!(line("8 / 10,000"), (8, 10_000, 1, true));
     assert_eq!(line("20 / 15,000"), (20, 15_000, 1, true));
-    let ours = sheet().variant.last().unwrap().knobs(base);
+    let ours = sheet().variant.last().unwrap().params(base);
     assert!(ours.sticky && ours.fidelity == Fidelity::Sane && ours.cut == base.cut);
     let defaults = sheet().variant.iter().find(|variant| variant.name.contains("router's defaults")).unwrap();
-    assert_eq!(defaults.knobs(base), *base, "the router's numbers are the defaults");
+    assert_eq!(defaults.params(base), *base, "the router's numbers are the defaults");
 }
 
 #[test]
@@ -1180,7 +1183,7 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
     let text = String::from_utf8(out).unwrap();
     let found: Vec<usize> = [
         "mine: 8,900 of 10,000 context tokens were sent (89.0 %), in 200 requests; 50 of these were changed",
-        "with the provider's cache: 112.3 %, dearer",
+        "with the provider's cache: 112.3 %, more expensive",
         "caches nothing: 89.0 %, cheaper",
         "1 prefix break that the log does not have; 1,234 messages were cut and 5 dropped",
         "lost in 6 requests (3.0 %), the first user message in 11 (5.5 %)",
@@ -1197,5 +1200,5 @@ fn the_report_puts_cost_and_loss_beside_the_saving() {
     let mut csv = Vec::new();
     variants(&[report]).write(&mut csv, Format::Csv, None).unwrap();
     let csv = String::from_utf8(csv).unwrap();
-    assert!(csv.ends_with("mine,89.0 %,95.0 %,112.3 %,–,89.0 %,1,6,11.1 %,dearer\n"), "{csv}");
+    assert!(csv.ends_with("mine,89.0 %,95.0 %,112.3 %,–,89.0 %,1,6,11.1 %,more expensive\n"), "{csv}");
 }

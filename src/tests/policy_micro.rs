@@ -12,12 +12,12 @@ use crate::whatif::clearing::plan::{ResultSize, plan};
 use crate::whatif::clearing::replayed::{clearings, replayed};
 use crate::whatif::clearing::stage::Cleared;
 use crate::whatif::compaction::Sheet;
-use crate::whatif::compaction::knobs::{MicroKnobs, Style};
+use crate::whatif::compaction::params::{MicroKnobs, Style};
 use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::view::{Aside, Key, Moment, Stage, View};
+use crate::whatif::sim::view::{ContextView, Key, Moment, Stage, StageOutput};
 
 /// Clears above 100 tokens of estimate if that frees 50; any size.
-fn knobs() -> MicroKnobs {
+fn params() -> MicroKnobs {
     MicroKnobs {
         min_bytes: 0,
         target_tokens: 100,
@@ -28,9 +28,9 @@ fn knobs() -> MicroKnobs {
     }
 }
 
-fn clear(timeline: &Timeline, knobs: &MicroKnobs) -> (Vec<Sent>, Vec<Cleared>) {
+fn clear(timeline: &Timeline, params: &MicroKnobs) -> (Vec<Sent>, Vec<Cleared>) {
     let journal = Journal::default();
-    let sent = send(timeline, &mut Micro::new(knobs.clone(), Sheet::shipped().clone(), journal.clone()));
+    let sent = send(timeline, &mut Micro::new(params.clone(), Sheet::shipped().clone(), journal.clone()));
     (sent, journal.take())
 }
 
@@ -87,7 +87,7 @@ fn estimates_are_rounded_up_item_by_item() {
 fn the_oldest_results_go_and_stay_gone() {
     // Estimates 50, 50, 40: 140 at request 3, of which the first 50 go; 100 at request 4 are few enough.
     let timeline = results(&[200, 200, 160, 40]);
-    let (sent, cleared) = clear(&timeline, &knobs());
+    let (sent, cleared) = clear(&timeline, &params());
     assert_eq!(cleared, [Cleared { request: 3, block: 2, removed_tokens: 192 }]);
     assert!(sent[..3].iter().all(|sent| sent.view == sent.logged));
     for later in &sent[3..] {
@@ -102,7 +102,7 @@ fn the_oldest_results_go_and_stay_gone() {
 #[test]
 fn a_head_may_stay() {
     let timeline = results(&[400, 240, 160]);
-    let (sent, cleared) = clear(&timeline, &MicroKnobs { style: Style::Head(100), min_saving_tokens: 75, ..knobs() });
+    let (sent, cleared) = clear(&timeline, &MicroKnobs { style: Style::Head(100), min_saving_tokens: 75, ..params() });
     // 100 + 60 at request 2: the first result saves 75 of its 100 and leaves 85.
     assert_eq!(cleared[0], Cleared { request: 2, block: 2, removed_tokens: 400 - 108 });
     let item = sent[2].view.items.iter().find(|item| item.key == Key::Block(2)).unwrap();
@@ -112,33 +112,33 @@ fn a_head_may_stay() {
 #[test]
 fn small_and_newest_results_are_spared() {
     let timeline = results(&[200, 240, 160]);
-    let blocks = |knobs: MicroKnobs| {
-        clear(&timeline, &knobs).1.iter().map(|cleared| (cleared.request, cleared.block)).collect::<Vec<_>>()
+    let blocks = |params: MicroKnobs| {
+        clear(&timeline, &params).1.iter().map(|cleared| (cleared.request, cleared.block)).collect::<Vec<_>>()
     };
     // Estimates 50, 60, 40: 110 at request 2.
-    assert_eq!(blocks(knobs()), [(2, 2)]);
-    assert_eq!(blocks(MicroKnobs { min_bytes: 200, ..knobs() }), [(2, 2)]);
-    assert_eq!(blocks(MicroKnobs { min_bytes: 201, ..knobs() }), [(2, 4)]);
-    assert_eq!(blocks(MicroKnobs { protect_last: 1, ..knobs() }), [(2, 2)]);
-    assert_eq!(blocks(MicroKnobs { protect_last: 2, ..knobs() }), [(3, 2)]);
-    assert_eq!(blocks(MicroKnobs { protect_last: 3, ..knobs() }), []);
+    assert_eq!(blocks(params()), [(2, 2)]);
+    assert_eq!(blocks(MicroKnobs { min_bytes: 200, ..params() }), [(2, 2)]);
+    assert_eq!(blocks(MicroKnobs { min_bytes: 201, ..params() }), [(2, 4)]);
+    assert_eq!(blocks(MicroKnobs { protect_last: 1, ..params() }), [(2, 2)]);
+    assert_eq!(blocks(MicroKnobs { protect_last: 2, ..params() }), [(3, 2)]);
+    assert_eq!(blocks(MicroKnobs { protect_last: 3, ..params() }), []);
 }
 
 #[test]
 fn a_result_cleared_before_it_was_sent_is_a_hard_break() {
     let timeline = results(&[40, 800]);
-    let (sent, cleared) = clear(&timeline, &knobs());
+    let (sent, cleared) = clear(&timeline, &params());
     assert_eq!(cleared.iter().map(|cleared| cleared.block).collect::<Vec<_>>(), [2, 4]);
     let noticed: Vec<(&str, u32)> = sent[2].aside.noticed.iter().map(|seen| (seen.class, seen.call)).collect();
     assert_eq!(noticed, [("cleared_before_seen", 1)], "the older one had been sent");
-    let (sent, _) = clear(&timeline, &MicroKnobs { protect_last: 1, ..knobs() });
+    let (sent, _) = clear(&timeline, &MicroKnobs { protect_last: 1, ..params() });
     assert!(sent.iter().all(|sent| sent.aside.noticed.is_empty()));
 }
 
 #[test]
 fn what_is_cached_is_left_alone_on_request() {
     let timeline = results(&[200, 240, 160]);
-    let (sent, cleared) = clear(&timeline, &MicroKnobs { only_uncached: true, ..knobs() });
+    let (sent, cleared) = clear(&timeline, &MicroKnobs { only_uncached: true, ..params() });
     // At request 2 the estimate of 110 is over 100, and only the new result of 60 is not yet cached.
     assert_eq!(cleared.iter().map(|cleared| (cleared.request, cleared.block)).collect::<Vec<_>>(), [(2, 4)]);
     for pair in sent.windows(2) {
@@ -149,7 +149,7 @@ fn what_is_cached_is_left_alone_on_request() {
 #[test]
 fn a_run_is_summed_up_in_figures() {
     let timeline = results(&[200, 240, 160, 300, 300]);
-    let (sent, cleared) = clear(&timeline, &knobs());
+    let (sent, cleared) = clear(&timeline, &params());
     let found = clearings(&timeline, &cleared, &run_of(&sent));
     let requests: BTreeSet<u32> = cleared.iter().map(|cleared| cleared.request).collect();
     assert_eq!((found.clearings, found.results, found.sessions), (requests.len() as u64, cleared.len() as u64, 1));
@@ -174,17 +174,17 @@ fn logged_clearing(calls: &[u32]) -> Timeline {
 
 #[test]
 fn a_clearing_of_the_log_is_found_again() {
-    let knobs = &Sheet::shipped().knobs.micro;
-    let found = replayed(&logged_clearing(&[0, 1, 2]), knobs, Sheet::shipped());
+    let params = &Sheet::shipped().params.micro;
+    let found = replayed(&logged_clearing(&[0, 1, 2]), params, Sheet::shipped());
     let check = &found.checks[0];
     assert_eq!((check.both, check.only_predicted, check.only_logged), (3, 0, 0));
     assert_eq!((check.total_tokens, check.logged_total_tokens), (78_208, Some(78_208)));
     assert_eq!((check.saved_tokens, check.logged_saved_tokens), (38_535, Some(38_535)));
     assert_eq!((found.equal.k, found.equal.n, found.is_met), (1, 1, Some(true)));
-    let other = replayed(&logged_clearing(&[0, 1, 3]), knobs, Sheet::shipped());
+    let other = replayed(&logged_clearing(&[0, 1, 3]), params, Sheet::shipped());
     assert_eq!((other.checks[0].both, other.checks[0].only_predicted, other.checks[0].only_logged), (2, 1, 1));
     assert_eq!((other.equal.k, other.is_met), (0, Some(false)));
-    assert_eq!(replayed(&results(&[10]), knobs, Sheet::shipped()).is_met, None);
+    assert_eq!(replayed(&results(&[10]), params, Sheet::shipped()).is_met, None);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn what_was_cleared_or_compacted_before_does_not_count_again() {
     log.calls("Bash", "", 5).result(100_000).ask(1_000, 10, 1).calls("Bash", "", 5).result(60_000);
     // 25,000 + 25,000 + 15,000: the oldest goes.
     log.clearing(65_000, 25_000, &[3]).segment(SegmentCause::Shrink).ask(1_000, 10, 1);
-    let found = replayed(&log.done(), &Sheet::shipped().knobs.micro, Sheet::shipped());
+    let found = replayed(&log.done(), &Sheet::shipped().params.micro, Sheet::shipped());
     let totals: Vec<u64> = found.checks.iter().map(|check| check.total_tokens).collect();
     assert_eq!((totals, found.equal.k), (vec![75_000, 65_000], 2));
 }
@@ -213,7 +213,7 @@ impl Stage for Twice {
         self.0.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         self.0.apply(moment, view, aside);
         self.0.apply(moment, view, aside);
     }
@@ -232,9 +232,9 @@ proptest! {
         head in prop::option::of(0_u32..300),
     ) {
         let style = head.map_or(Style::Clear, Style::Head);
-        let knobs = MicroKnobs { min_bytes: 0, target_tokens, min_saving_tokens, protect_last, only_uncached, style };
+        let params = MicroKnobs { min_bytes: 0, target_tokens, min_saving_tokens, protect_last, only_uncached, style };
         let timeline = results(&chars);
-        let (sent, cleared) = clear(&timeline, &knobs);
+        let (sent, cleared) = clear(&timeline, &params);
         let distinct: BTreeSet<u32> = cleared.iter().map(|cleared| cleared.block).collect();
         prop_assert_eq!(distinct.len(), cleared.len());
         for sent in &sent {
@@ -261,7 +261,7 @@ proptest! {
         }
         // A second pass over what was sent finds nothing more to do.
         let journal = Journal::default();
-        let stage = Micro::new(knobs, Sheet::shipped().clone(), journal.clone());
+        let stage = Micro::new(params, Sheet::shipped().clone(), journal.clone());
         let again = send(&timeline, &mut Twice(stage));
         prop_assert!(again.iter().zip(&sent).all(|(again, sent)| again.view == sent.view));
         prop_assert_eq!(journal.take(), cleared);

@@ -5,15 +5,15 @@ use proptest::prelude::*;
 use super::timeline_builder::{MODEL, Story};
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::rules::data::Data;
-use crate::whatif::prompt_cache::params::{Class, HiddenForks, Knobs, Layout, MinCacheable, Oracle, Switch, Ttl};
+use crate::whatif::prompt_cache::params::{CacheSim, Class, HiddenForks, Layout, MinCacheable, Params, Switch, Ttl};
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
-use crate::whatif::sim::drive::{Ground, Run};
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::{Aside, Moment, Stage, View};
+use crate::whatif::sim::view::{ContextView, Moment, Stage, StageOutput};
 
-fn shipped() -> Oracle {
-    Oracle::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
+fn shipped() -> CacheSim {
+    CacheSim::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
 }
 
 fn sizes(timeline: &Timeline) -> Sizes {
@@ -25,9 +25,9 @@ fn prices() -> Prices {
     Prices::parse(&Data::default().text("prices.toml").unwrap(), "prices.toml").unwrap()
 }
 
-fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Knobs)) -> Run {
+fn simulated(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> Run {
     let mut oracle = shipped();
-    change(&mut oracle.knobs);
+    change(&mut oracle.params);
     Ground::new(timeline, &sizes(timeline), &oracle, &prices()).baseline()
 }
 
@@ -73,7 +73,7 @@ fn under_five_minutes_the_golden_chain_loses_everything_in_its_long_pause() {
     let mut log = Story::new();
     golden(&mut log);
     let timeline = log.done();
-    let run = simulated(&timeline, |knobs| knobs.ttl = Ttl::Always(Class::FiveMinutes));
+    let run = simulated(&timeline, |params| params.ttl = Ttl::Always(Class::FiveMinutes));
     assert_eq!(reads_and_writes(&run)[1], (0, 28_855));
     assert_eq!(run.requests[5].cost.units, 1_098_887 * u128::from(UNITS_PER_TOKEN / 20));
 }
@@ -89,10 +89,10 @@ fn another_live_session_keeps_the_static_prefix() {
     golden(&mut log);
     let timeline = log.done();
     // The break of the other session showed a floor of 16,000.
-    let five = simulated(&timeline, |knobs| knobs.ttl = Ttl::Always(Class::FiveMinutes));
+    let five = simulated(&timeline, |params| params.ttl = Ttl::Always(Class::FiveMinutes));
     assert_eq!(reads_and_writes(&five)[4], (16_000, 12_855));
-    let alone = simulated(&timeline, |knobs| {
-        (knobs.ttl, knobs.cross_session) = (Ttl::Always(Class::FiveMinutes), Switch::Off);
+    let alone = simulated(&timeline, |params| {
+        (params.ttl, params.cross_session) = (Ttl::Always(Class::FiveMinutes), Switch::Off);
     });
     assert_eq!(reads_and_writes(&alone)[4], (0, 28_855));
 }
@@ -110,8 +110,9 @@ fn pause(seconds: i64, hour: bool) -> Timeline {
 
 #[test]
 fn a_prefix_lives_for_its_class_and_the_slack() {
-    let read =
-        |seconds, hour, slack| reads_and_writes(&simulated(&pause(seconds, hour), |knobs| knobs.slack_s = slack))[1].0;
+    let read = |seconds, hour, slack| {
+        reads_and_writes(&simulated(&pause(seconds, hour), |params| params.slack_s = slack))[1].0
+    };
     assert_eq!((read(300, false, 0), read(301, false, 0)), (10_000, 0));
     assert_eq!((read(315, false, 15), read(316, false, 15)), (10_000, 0));
     assert_eq!((read(3_600, true, 0), read(3_601, true, 0)), (10_000, 0));
@@ -149,7 +150,7 @@ fn one_time_for_many_answers_is_no_time() {
     }
     log.says(10).at(100).human(10).ask(0, 10_400, 0);
     let timeline = log.done();
-    let run = simulated(&timeline, |knobs| knobs.hidden_forks = HiddenForks::Off);
+    let run = simulated(&timeline, |params| params.hidden_forks = HiddenForks::Off);
     let reads: Vec<u64> = run.requests.iter().map(|priced| priced.spent.read).collect();
     assert_eq!(reads, [0, 10_000, 10_100, 10_200, 0], "the pause is 9,100 s, not 100 s");
 }
@@ -189,7 +190,7 @@ fn short_prefixes_are_not_cached() {
     let timeline = log.done();
     let run = simulated(&timeline, |_| {});
     assert_eq!(reads_and_writes(&run), [(0, 0), (0, 4_096), (4_096, 10)]);
-    let all = simulated(&timeline, |knobs| knobs.min_cacheable = MinCacheable::Tokens(10_000));
+    let all = simulated(&timeline, |params| params.min_cacheable = MinCacheable::Tokens(10_000));
     assert_eq!(all.total().spent, Spent { uncached: 4_095 + 4_096 + 4_106, ..Spent::default() });
     assert_eq!(shipped().min_cacheable("claude-opus-5"), 512);
     assert_eq!(shipped().min_cacheable("claude-opus-4-6[1m]"), 4_096);
@@ -202,7 +203,7 @@ fn layouts_decide_what_is_marked() {
     log.session("a", "/p").human(0).ask(0, 16_000, 0).says(0).wait(5);
     log.human(40).ask(16_000, 1_000, 0).calls("Bash", "", 10).wait(1_000).result(10).ask(0, 18_000, 0);
     let timeline = log.done();
-    let under = |layout| simulated(&timeline, |knobs| knobs.layout = layout);
+    let under = |layout| simulated(&timeline, |params| params.layout = layout);
     let none = under(Layout::None);
     assert_eq!(none.total().spent, Spent { uncached: 51_000, ..Spent::default() });
     assert_eq!(none.cost().units, 20 * 51_000 * u128::from(UNITS_PER_TOKEN / 20));
@@ -216,12 +217,12 @@ fn layouts_decide_what_is_marked() {
     let split = under(Layout::StaticAndTail);
     assert_eq!(split.requests[0].spent, Spent { write_1h: 16_000, ..Spent::default() });
     assert_eq!(split.requests[2].spent, Spent { read: 16_000, write_5m: 2_000, ..Spent::default() });
-    let mixed = simulated(&timeline, |knobs| {
-        knobs.ttl = Ttl::Mixed { still: Class::Hour, tail: Class::FiveMinutes };
+    let mixed = simulated(&timeline, |params| {
+        params.ttl = Ttl::Mixed { still: Class::Hour, tail: Class::FiveMinutes };
     });
     assert_eq!(mixed.requests, split.requests);
-    let doubled = simulated(&timeline, |knobs| {
-        (knobs.layout, knobs.double_system) = (Layout::AgentRuntime, Switch::On);
+    let doubled = simulated(&timeline, |params| {
+        (params.layout, params.double_system) = (Layout::AgentRuntime, Switch::On);
     });
     let again = shipped().cache.system_tokens;
     assert_eq!(doubled.requests[1].spent, Spent { read: 16_000, uncached: 1_000 + again, ..Spent::default() });
@@ -245,7 +246,7 @@ fn a_look_back_of_twenty_blocks_does_not_find_an_older_breakpoint() {
     let read = |calls, lookback| {
         let timeline = story(calls);
         let still = sizes(&timeline).prefix[0];
-        let run = simulated(&timeline, |knobs| knobs.lookback_blocks = lookback);
+        let run = simulated(&timeline, |params| params.lookback_blocks = lookback);
         (run.requests[1].spent.read, still)
     };
     assert_eq!(read(9, 20).0, 20_000);
@@ -263,7 +264,7 @@ fn the_answer_before_a_human_turn_is_cached_by_a_hidden_request() {
     log.human(4).ask(20_620, 30, 0);
     let timeline = log.done();
     let reads = |forks| {
-        let run = simulated(&timeline, |knobs| knobs.hidden_forks = forks);
+        let run = simulated(&timeline, |params| params.hidden_forks = forks);
         run.requests.iter().map(|priced| priced.spent.read).collect::<Vec<_>>()
     };
     assert_eq!(reads(HiddenForks::On), [0, 20_600, 20_620]);
@@ -275,12 +276,12 @@ fn the_answer_before_a_human_turn_is_cached_by_a_hidden_request() {
 #[test]
 fn keeping_alive_costs_a_read_for_every_interval_and_loses_nothing() {
     let timeline = pause(1_000, false);
-    let run = simulated(&timeline, |knobs| (knobs.keepalive_s, knobs.keepalive_max_s) = (270, 3_600));
+    let run = simulated(&timeline, |params| (params.keepalive_s, params.keepalive_max_s) = (270, 3_600));
     // 270, 540 and 810 s; then after the end of the chain 13 more within 3,600 s.
     let before = run.extra.iter().filter(|extra| extra.request == 1 && extra.call.read == 10_000).count();
     assert_eq!((before, run.extra.len()), (3, 3 + 13));
     assert_eq!(reads_and_writes(&run)[1], (10_000, 100));
-    let short = simulated(&timeline, |knobs| (knobs.keepalive_s, knobs.keepalive_max_s) = (270, 300));
+    let short = simulated(&timeline, |params| (params.keepalive_s, params.keepalive_max_s) = (270, 300));
     assert_eq!(reads_and_writes(&short)[1], (0, 10_100), "it had stopped too early");
     assert!(simulated(&timeline, |_| {}).extra.is_empty());
 }
@@ -305,15 +306,15 @@ fn a_subagent_forked_off_reads_what_its_parent_has_cached() {
 
 #[test]
 fn knobs_are_read_as_written_and_senseless_ones_named() {
-    let knobs = |line: &str| {
+    let params = |line: &str| {
         let text = Data::default().text("policies/prompt_cache.toml").unwrap();
         let key = line.split(" =").next().unwrap();
         let lines = text.lines().map(|held| if held.starts_with(&format!("{key} =")) { line } else { held });
-        Oracle::parse(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|oracle| oracle.knobs)
+        CacheSim::parse(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|oracle| oracle.params)
     };
-    assert_eq!(knobs("ttl = \"mixed:static=1h,tail=5m\"").unwrap().ttl.to_string(), "mixed:static=1h,tail=5m");
-    assert_eq!(knobs("min_cacheable = 7").unwrap().min_cacheable, MinCacheable::Tokens(7));
-    assert!(knobs("cross_session = false").unwrap().cross_session == Switch::Off);
+    assert_eq!(params("ttl = \"mixed:static=1h,tail=5m\"").unwrap().ttl.to_string(), "mixed:static=1h,tail=5m");
+    assert_eq!(params("min_cacheable = 7").unwrap().min_cacheable, MinCacheable::Tokens(7));
+    assert!(params("cross_session = false").unwrap().cross_session == Switch::Off);
     for wrong in [
         "ttl = \"2h\"",
         "ttl = \"mixed:static=5m,tail=1h\"",
@@ -324,16 +325,16 @@ fn knobs_are_read_as_written_and_senseless_ones_named() {
         "cross_session = \"maybe\"",
         "slack_s = -1",
     ] {
-        assert!(knobs(wrong).unwrap_err().to_string().starts_with("p.toml: "), "{wrong}");
+        assert!(params(wrong).unwrap_err().to_string().starts_with("p.toml: "), "{wrong}");
     }
-    let check = |change: fn(&mut Knobs)| {
-        let mut knobs = shipped().knobs;
-        change(&mut knobs);
-        knobs.check().map_err(|error| error.message)
+    let check = |change: fn(&mut Params)| {
+        let mut params = shipped().params;
+        change(&mut params);
+        params.check().map_err(|error| error.message)
     };
     assert!(check(|_| {}).is_ok());
-    assert!(check(|knobs| knobs.double_system = Switch::On).unwrap_err().starts_with("double_system"));
-    assert!(check(|knobs| knobs.keepalive_s = 4_000).unwrap_err().starts_with("keepalive_max_s"));
+    assert!(check(|params| params.double_system = Switch::On).unwrap_err().starts_with("double_system"));
+    assert!(check(|params| params.keepalive_s = 4_000).unwrap_err().starts_with("keepalive_max_s"));
 }
 
 /// Changes nothing.
@@ -342,7 +343,7 @@ struct Idle;
 impl Stage for Idle {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &Moment<'_>, _: &mut View, _: &mut Aside) {}
+    fn apply(&mut self, _: &Moment<'_>, _: &mut ContextView, _: &mut StageOutput) {}
 }
 
 /// Cuts every context down to its newest items, so that every prefix breaks.
@@ -351,7 +352,7 @@ struct Newest(usize);
 impl Stage for Newest {
     fn begin(&mut self, _: &Timeline, _: u32) {}
 
-    fn apply(&mut self, _: &Moment<'_>, view: &mut View, _: &mut Aside) {
+    fn apply(&mut self, _: &Moment<'_>, view: &mut ContextView, _: &mut StageOutput) {
         let gone = view.items.len().saturating_sub(self.0);
         view.items.drain(..gone);
     }
@@ -463,9 +464,9 @@ proptest! {
     fn every_token_is_read_written_or_uncached_and_no_read_is_longer_than_what_is_shared(
         timeline in stories(), ttl in any_ttl(), layout in any_layout(), lookback in 0_u32..30, cross in any::<bool>(),
     ) {
-        let run = simulated(&timeline, |knobs| {
-            (knobs.ttl, knobs.layout, knobs.lookback_blocks) = (ttl, layout, lookback);
-            knobs.cross_session = if cross { Switch::On } else { Switch::Off };
+        let run = simulated(&timeline, |params| {
+            (params.ttl, params.layout, params.lookback_blocks) = (ttl, layout, lookback);
+            params.cross_session = if cross { Switch::On } else { Switch::Off };
         });
         for priced in &run.requests {
             let request = &timeline.requests[priced.request as usize];
@@ -476,7 +477,7 @@ proptest! {
 
     #[test]
     fn a_longer_life_never_lowers_a_read(timeline in stories(), layout in any_layout()) {
-        let reads = |class| simulated(&timeline, |knobs| (knobs.ttl, knobs.layout) = (Ttl::Always(class), layout));
+        let reads = |class| simulated(&timeline, |params| (params.ttl, params.layout) = (Ttl::Always(class), layout));
         let (five, hour) = (reads(Class::FiveMinutes), reads(Class::Hour));
         for (five, hour) in five.requests.iter().zip(&hour.requests) {
             prop_assert!(five.spent.read <= hour.spent.read, "{:?} {:?}", five, hour);
@@ -485,7 +486,7 @@ proptest! {
 
     #[test]
     fn no_caching_costs_the_sum_of_all_contexts(timeline in stories()) {
-        let run = simulated(&timeline, |knobs| knobs.layout = Layout::None);
+        let run = simulated(&timeline, |params| params.layout = Layout::None);
         let contexts: u64 = timeline.requests.iter().map(|request| request.context()).sum();
         prop_assert_eq!(run.cost().units, u128::from(contexts * UNITS_PER_TOKEN));
     }
@@ -505,14 +506,14 @@ proptest! {
         }
         let timeline = log.done();
         // These bills show nothing but losses, which are not the question here.
-        let simulated = |change: fn(&mut Knobs)| {
-            simulated(&timeline, |knobs| {
-                knobs.unforeseen = Switch::Off;
-                change(knobs);
+        let simulated = |change: fn(&mut Params)| {
+            simulated(&timeline, |params| {
+                params.unforeseen = Switch::Off;
+                change(params);
             })
         };
-        let forever = simulated(|knobs| knobs.slack_s = u32::MAX);
-        let run = simulated(|knobs| knobs.slack_s = 0);
+        let forever = simulated(|params| params.slack_s = u32::MAX);
+        let run = simulated(|params| params.slack_s = 0);
         for (index, &(_, _, wait)) in growths.iter().enumerate().take(growths.len() - 1) {
             let before = &timeline.requests[index];
             let cached = before.context() - before.usage.input;
@@ -520,7 +521,7 @@ proptest! {
             let expected = if wait <= 300 { cached } else { 0 };
             prop_assert_eq!(run.requests[index + 1].spent.read, expected, "after {} s", wait);
         }
-        let alive = simulated(|knobs| (knobs.slack_s, knobs.keepalive_s) = (0, 300));
+        let alive = simulated(|params| (params.slack_s, params.keepalive_s) = (0, 300));
         for (index, priced) in alive.requests.iter().enumerate().skip(1) {
             let before = &timeline.requests[index - 1];
             prop_assert_eq!(priced.spent.read, before.context() - before.usage.input, "kept alive");
@@ -543,7 +544,7 @@ proptest! {
     #[test]
     fn a_stage_that_changes_nothing_changes_nothing(timeline in stories(), layout in any_layout()) {
         let mut oracle = shipped();
-        oracle.knobs.layout = layout;
+        oracle.params.layout = layout;
         let (prices, sizes) = (prices(), sizes(&timeline));
         let ground = Ground::new(&timeline, &sizes, &oracle, &prices);
         let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(Idle)];
@@ -582,7 +583,7 @@ proptest! {
     ) {
         let timeline = with_losses(&lost);
         let weight = shipped().cache.unforeseen_weight.turn;
-        let (run, never) = (simulated(&timeline, |_| {}), simulated(&timeline, |knobs| knobs.unforeseen = Switch::Off));
+        let (run, never) = (simulated(&timeline, |_| {}), simulated(&timeline, |params| params.unforeseen = Switch::Off));
         let mut before = 0;
         for (turn, &lost) in lost.iter().enumerate() {
             let (with, without) = (&run.requests[turn + 1], &never.requests[turn + 1]);
@@ -602,7 +603,7 @@ proptest! {
     ) {
         let blind = |last: bool| {
             let timeline = with_losses(&[&lost[..], &[last]].concat());
-            let run = simulated(&timeline, |knobs| knobs.hidden_forks = HiddenForks::Estimated);
+            let run = simulated(&timeline, |params| params.hidden_forks = HiddenForks::Estimated);
             run.requests.last().map(|priced| priced.spent)
         };
         prop_assert_eq!(blind(last), blind(!last));

@@ -11,7 +11,7 @@ use crate::tests::timeline_builder::Story;
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, CatalogRules, Source};
 use crate::whatif::pick_tools::outcome::{PickTools, RecallAt};
-use crate::whatif::pick_tools::{Empty, Knobs, Overlap, PickPolicy, Rules, Scope, Score, UnsafeDefault};
+use crate::whatif::pick_tools::{Empty, Overlap, Params, PickPolicy, Rules, Scope, Score, UnsafeDefault};
 use crate::whatif::tool_filter::Inputs;
 use crate::whatif::tool_filter::result::Portion;
 use crate::whatif::tools::inventory::StopWords;
@@ -20,12 +20,12 @@ use crate::whatif::tools::stage::Chains;
 
 const SHEET: &str = include_str!("../../rules/policies/pick_tools.toml");
 
-fn knobs() -> Knobs {
+fn params() -> Params {
     #[derive(serde::Deserialize)]
     struct Sheet {
-        knobs: Knobs,
+        params: Params,
     }
-    toml_edit::de::from_str::<Sheet>(SHEET).unwrap().knobs
+    toml_edit::de::from_str::<Sheet>(SHEET).unwrap().params
 }
 
 fn rules() -> Rules {
@@ -54,13 +54,13 @@ static SHIPPED: LazyLock<Catalog> = LazyLock::new(|| {
     Catalog::shipped(include_str!("../../rules/catalogs/claude_code.toml"), "claude_code.toml").unwrap()
 });
 
-fn policy(timeline: &Timeline, knobs: &Knobs, catalog: Option<&Value>) -> Arc<PickPolicy> {
+fn policy(timeline: &Timeline, params: &Params, catalog: Option<&Value>) -> Arc<PickPolicy> {
     let sheet = include_str!("../../rules/policies/catalog.toml");
     let stop = StopWords::parse(include_str!("../../rules/policies/stop_words.toml"), "stop_words.toml").unwrap();
     let spec = Spec::parse("tools.json").unwrap();
     let given = catalog.map(|catalog| Catalog::read([(&spec, catalog.to_string().as_str())]).unwrap());
     let catalog_rules = CatalogRules::parse(sheet, "catalog.toml").unwrap();
-    knobs.check().unwrap();
+    params.check().unwrap();
     let inputs = Inputs {
         catalog: given.as_ref().map(|catalog| (catalog, Source::Given)),
         shipped: &SHIPPED,
@@ -69,7 +69,7 @@ fn policy(timeline: &Timeline, knobs: &Knobs, catalog: Option<&Value>) -> Arc<Pi
         prefixes: None,
         predictions: None,
     };
-    Arc::new(PickPolicy::new(timeline, knobs, &rules(), inputs))
+    Arc::new(PickPolicy::new(timeline, params, &rules(), inputs))
 }
 
 /// One session: words of each turn, and the tools that it used.
@@ -85,13 +85,13 @@ fn log(turns: &[(&[&str], &[&str])]) -> Timeline {
     story.done()
 }
 
-fn picked(timeline: &Timeline, knobs: &Knobs, catalog: &Value) -> Vec<Vec<String>> {
-    let picks = policy(timeline, knobs, Some(catalog)).picks(timeline, 0);
+fn picked(timeline: &Timeline, params: &Params, catalog: &Value) -> Vec<Vec<String>> {
+    let picks = policy(timeline, params, Some(catalog)).picks(timeline, 0);
     picks.into_iter().map(|picks| picks.picks.into_iter().map(|pick| pick.tool).collect()).collect()
 }
 
-fn outcome(timeline: &Timeline, knobs: &Knobs, catalog: &Value) -> PickTools {
-    policy(timeline, knobs, Some(catalog)).outcome(timeline)
+fn outcome(timeline: &Timeline, params: &Params, catalog: &Value) -> PickTools {
+    policy(timeline, params, Some(catalog)).outcome(timeline)
 }
 
 /// policies.md 9: Q = {weather, paris}, T = {get, weather, city}.
@@ -137,25 +137,25 @@ fn ties_go_to_more_shared_words_then_to_catalog_order() {
     let tools = catalog(&[("zz", "weather city"), ("mcp__a__yy", "paris"), ("aa", "weather city")]);
     let timeline = log(&[(&["weather", "city", "paris"], &[])]);
     // zz: {zz, weather, city} 2/3; yy: {mcp, yy, paris} 1/3; aa: as zz.
-    assert_eq!(picked(&timeline, &knobs(), &tools), [["zz", "aa", "mcp__a__yy"]]);
-    let query = Knobs { overlap: Overlap::Query, ..knobs() };
+    assert_eq!(picked(&timeline, &params(), &tools), [["zz", "aa", "mcp__a__yy"]]);
+    let query = Params { overlap: Overlap::Query, ..params() };
     assert_eq!(picked(&timeline, &query, &tools), [["zz", "aa", "mcp__a__yy"]]);
     let even = catalog(&[("aa", "weather"), ("bb", "weather city paris")]);
     // aa: 1/2; bb: 3/4. By overlap both are 1/2 and 3/3.
-    assert_eq!(picked(&timeline, &Knobs { max_candidates: 1, ..knobs() }, &even), [["bb"]]);
+    assert_eq!(picked(&timeline, &Params { max_candidates: 1, ..params() }, &even), [["bb"]]);
 }
 
 #[test]
 fn reasons_are_the_matched_words_in_order() {
     let tools = catalog(&[("getWeather", "City forecasts for a city")]);
     let timeline = log(&[(&["weather", "forecasts", "city", "for"], &[]), (&["nothing"], &[])]);
-    let picks = policy(&timeline, &knobs(), Some(&tools)).picks(&timeline, 0);
+    let picks = policy(&timeline, &params(), Some(&tools)).picks(&timeline, 0);
     let pick = &picks[0].picks[0];
     assert_eq!(pick.matched, ["city", "forecasts", "weather"]);
     // get, weather, city, forecasts: `for` and `a` are stop words.
     assert_eq!((pick.numerator, pick.denominator, pick.score), (3, 4, 0.75));
     // (1 + 1 + 2)² over 3 · (1 + 1 + 4 + 1): the tool has `city` twice.
-    let cosine = Knobs { overlap: Overlap::Cosine, ..knobs() };
+    let cosine = Params { overlap: Overlap::Cosine, ..params() };
     let pick = policy(&timeline, &cosine, Some(&tools)).picks(&timeline, 0).remove(0).picks.remove(0);
     assert_eq!((pick.numerator, pick.denominator), (16, 21));
     assert!((pick.score - 0.872_871_56).abs() < 1e-6, "its root: {}", pick.score);
@@ -178,11 +178,11 @@ fn unsafe_tools_are_never_picked_unless_allowed() {
         tool("reads", json!({ "annotations": { "readOnlyHint": true } })),
     ]);
     let timeline = log(&[(&["weather"], &["destroys", "refused", "plain"])]);
-    let wide = Knobs { max_candidates: 9, ..knobs() };
+    let wide = Params { max_candidates: 9, ..params() };
     assert_eq!(picked(&timeline, &wide, &tools), [["plain", "declared", "harmless", "reads"]]);
-    let spec = Knobs { unsafe_default: UnsafeDefault::Spec, ..wide.clone() };
+    let spec = Params { unsafe_default: UnsafeDefault::Spec, ..wide.clone() };
     assert_eq!(picked(&timeline, &spec, &tools), [["declared", "harmless", "reads"]]);
-    let all = Knobs { allow_unsafe: true, min_score: 0.0, ..wide.clone() };
+    let all = Params { allow_unsafe: true, min_score: 0.0, ..wide.clone() };
     assert_eq!(picked(&timeline, &all, &tools)[0].len(), 6);
     assert_eq!(outcome(&timeline, &wide, &tools).unsafe_needed, 2);
     assert_eq!(outcome(&timeline, &spec, &tools).unsafe_needed, 3);
@@ -193,12 +193,12 @@ fn unsafe_tools_are_never_picked_unless_allowed() {
 fn a_catalog_over_budget_falls_back_on_its_first_tools() {
     let tools = catalog(&[("aa", "x"), ("bb", "y"), ("cc", "weather")]);
     let timeline = log(&[(&["weather"], &["cc"])]);
-    let tight = Knobs { budget_tools: 2, max_candidates: 2, ..knobs() };
+    let tight = Params { budget_tools: 2, max_candidates: 2, ..params() };
     let picks = policy(&timeline, &tight, Some(&tools)).picks(&timeline, 0);
     assert!(picks[0].budget_fallback && picks[0].picks.iter().all(|pick| pick.matched.is_empty()));
     assert_eq!(picked(&timeline, &tight, &tools), [["aa", "bb"]]);
     assert_eq!(outcome(&timeline, &tight, &tools).budget_fallbacks, 1);
-    assert_eq!(picked(&timeline, &Knobs { budget_tools: 3, ..tight }, &tools), [["cc"]]);
+    assert_eq!(picked(&timeline, &Params { budget_tools: 3, ..tight }, &tools), [["cc"]]);
 }
 
 #[test]
@@ -206,15 +206,15 @@ fn an_empty_pick_shows_what_the_knob_says() {
     let tools = catalog(&[("aa", "weather"), ("bb", "y")]);
     let timeline = log(&[(&["weather"], &["aa", "bb"]), (&["continue"], &["aa", "bb"])]);
     let shown = |on_empty| {
-        let knobs = Knobs { on_empty, always: vec!["bb".into()], ..knobs() };
-        outcome(&timeline, &knobs, &tools).shown
+        let params = Params { on_empty, always: vec!["bb".into()], ..params() };
+        outcome(&timeline, &params, &tools).shown
     };
     let recall = |k| RecallAt { recall: Portion { k, n: 4 }, turns_covered: Portion { k: k / 2, n: 2 } };
     assert_eq!(shown(Empty::None), recall(2));
     assert_eq!(shown(Empty::All), recall(4));
     let always = shown(Empty::Always);
     assert_eq!((always.recall.k, always.turns_covered.k), (3, 1));
-    assert_eq!(outcome(&timeline, &knobs(), &tools).empty, Portion { k: 1, n: 2 });
+    assert_eq!(outcome(&timeline, &params(), &tools).empty, Portion { k: 1, n: 2 });
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn picks_of_every_request_may_use_what_was_said_since() {
     story.session("a", "/p").human(5).words(&["weather"]).ask(0, 1, 1).calls("aa", "", 1).says(5);
     story.words(&["trains"]).result(1).ask(1, 1, 1).calls("bb", "", 1).result(1).ask(1, 1, 1);
     let timeline = story.done();
-    let once = Knobs { query_context: 1, max_candidates: 2, ..knobs() };
+    let once = Params { query_context: 1, max_candidates: 2, ..params() };
     assert_eq!(picked(&timeline, &once, &tools), [["aa"]]);
-    let each = Knobs { scope: Scope::Request, ..once.clone() };
+    let each = Params { scope: Scope::Request, ..once.clone() };
     assert_eq!(picked(&timeline, &each, &tools)[1], ["aa", "bb"]);
     assert_eq!(outcome(&timeline, &once, &tools).shown.recall, Portion { k: 1, n: 2 });
     assert_eq!(outcome(&timeline, &each, &tools).shown.recall, Portion { k: 2, n: 2 });
@@ -237,8 +237,8 @@ fn words_far_into_a_prompt_do_not_count() {
     let tools = catalog(&[("aa", "weather")]);
     let mut timeline = log(&[(&["weather"], &["aa"])]);
     timeline.words[0].position = 8;
-    assert!(picked(&timeline, &knobs(), &tools)[0].is_empty());
-    assert_eq!(picked(&timeline, &Knobs { query_chars: 4_001, ..knobs() }, &tools)[0], ["aa"]);
+    assert!(picked(&timeline, &params(), &tools)[0].is_empty());
+    assert_eq!(picked(&timeline, &Params { query_chars: 4_001, ..params() }, &tools)[0], ["aa"]);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn recall_is_told_by_number_of_picks_and_for_mcp_alone() {
     let tools = catalog(&[("mcp__w__get", "weather paris"), ("forecast", "weather"), ("other", "nothing")]);
     let timeline =
         log(&[(&["weather", "paris"], &["mcp__w__get", "forecast"]), (&["yes"], &["other"]), (&["weather"], &[])]);
-    let found = outcome(&timeline, &knobs(), &tools);
+    let found = outcome(&timeline, &params(), &tools);
     assert_eq!(found.turns, Portion { k: 2, n: 3 });
     assert_eq!(found.recall[&1].recall, Portion { k: 1, n: 3 });
     assert_eq!(found.recall[&3], RecallAt { recall: Portion { k: 2, n: 3 }, turns_covered: Portion { k: 1, n: 2 } });
@@ -263,11 +263,11 @@ fn recall_is_told_by_number_of_picks_and_for_mcp_alone() {
 #[test]
 fn the_bad_news_is_told_first_and_plainly() {
     let timeline = log(&[(&["continue"], &["Read"]), (&["yes"], &["Bash", "Edit"])]);
-    let found = policy(&timeline, &knobs(), None).outcome(&timeline);
+    let found = policy(&timeline, &params(), None).outcome(&timeline);
     assert!(found.notes[0].contains("would have broken 2 of 2 turns"), "{:?}", found.notes);
     assert!(found.withheld.unwrap().contains("--tool-catalog"));
     let six = ["Read", "Bash", "Write", "Edit", "Glob", "Grep"].map(str::to_owned).to_vec();
-    let kept = Knobs { always: six, on_empty: Empty::Always, ..knobs() };
+    let kept = Params { always: six, on_empty: Empty::Always, ..params() };
     let found = policy(&timeline, &kept, None).outcome(&timeline);
     assert_eq!(found.shown.turns_covered, Portion { k: 2, n: 2 });
     assert!(!found.notes[0].contains("broken"), "{:?}", found.notes);
@@ -275,9 +275,9 @@ fn the_bad_news_is_told_first_and_plainly() {
 
 #[test]
 fn senseless_knobs_are_named() {
-    let wrong = Knobs { min_score: -0.1, ..knobs() };
+    let wrong = Params { min_score: -0.1, ..params() };
     assert!(wrong.check().unwrap_err().message.contains("min_score=-0.1"));
-    let wrong = Knobs { query_chars: 0, ..knobs() };
+    let wrong = Params { query_chars: 0, ..params() };
     assert!(wrong.check().unwrap_err().message.contains("query_chars=0"));
 }
 
@@ -287,7 +287,7 @@ fn subagents_keep_their_tools() {
     story.session("a", "/p").human(5).words(&["weather"]).ask(0, 1, 1).calls("aa", "", 1).result(1).ask(0, 1, 1);
     story.agent("x").injected(5).ask(0, 1, 1).calls("bb", "", 1);
     let timeline = story.done();
-    let policy = policy(&timeline, &knobs(), Some(&catalog(&[("aa", "weather"), ("bb", "y")])));
+    let policy = policy(&timeline, &params(), Some(&catalog(&[("aa", "weather"), ("bb", "y")])));
     let found = policy.outcome(&timeline);
     assert_eq!((found.turns.n, found.chains_left_alone, found.shown.recall), (1, 1, Portion { k: 1, n: 1 }));
     assert!(policy.plan(&timeline, 1).steps.iter().all(|step| step.visible.len() == 2 && step.missed.is_empty()));
@@ -330,10 +330,10 @@ proptest! {
         max_candidates in 0usize..4, more in some_words(),
     ) {
         let timeline = log(&[(&query, &[])]);
-        let knobs = Knobs { overlap, max_candidates, ..knobs() };
-        let picks = policy(&timeline, &knobs, Some(&tools_of(&tools))).picks(&timeline, 0).remove(0).picks;
+        let params = Params { overlap, max_candidates, ..params() };
+        let picks = policy(&timeline, &params, Some(&tools_of(&tools))).picks(&timeline, 0).remove(0).picks;
         prop_assert!(picks.len() <= max_candidates);
-        let wide = Knobs { max_candidates: 99, ..knobs };
+        let wide = Params { max_candidates: 99, ..params };
         let mut wider = tools.clone();
         wider.push(more);
         let all = policy(&timeline, &wide, Some(&tools_of(&tools))).picks(&timeline, 0).remove(0).picks;
@@ -348,11 +348,11 @@ proptest! {
         overlap in any_overlap(), query in some_words(), tools in prop::collection::vec(some_words(), 1..6),
     ) {
         let timeline = log(&[(&query, &[])]);
-        let knobs = Knobs { overlap, max_candidates: 99, min_score: 0.0, ..knobs() };
+        let params = Params { overlap, max_candidates: 99, min_score: 0.0, ..params() };
         let there = tools_of(&tools);
         let back = json!(there.as_array().unwrap().iter().rev().collect::<Vec<_>>());
         let scores = |catalog: &Value| {
-            let picks = policy(&timeline, &knobs, Some(catalog)).picks(&timeline, 0).remove(0).picks;
+            let picks = policy(&timeline, &params, Some(catalog)).picks(&timeline, 0).remove(0).picks;
             picks.into_iter().map(|pick| (pick.numerator, pick.denominator, pick.matched.len())).collect::<Vec<_>>()
         };
         let fractions = |scores: Vec<(u64, u64, usize)>| {
@@ -369,7 +369,7 @@ proptest! {
     ) {
         let name = format!("t{used}");
         let timeline = log(&[(&query, &[&name, "t1"])]);
-        let found = outcome(&timeline, &Knobs { overlap, ..knobs() }, &tools_of(&tools));
+        let found = outcome(&timeline, &Params { overlap, ..params() }, &tools_of(&tools));
         let curve = found.recall.values().map(|at| (at.recall.k, at.turns_covered.k)).collect::<Vec<_>>();
         prop_assert!(curve.is_sorted(), "{:?}", curve);
         prop_assert!(found.recall.values().all(|at| at.recall.k <= at.recall.n));

@@ -6,11 +6,11 @@ use super::plain_driver::{Sent as Seen, blocks, send};
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::pipeline::outcome::Shortened;
-use crate::whatif::pipeline::{Formats, Knobs, Layers, Partition, Pipeline, Points, Sent, outcome};
+use crate::whatif::pipeline::{Formats, Layers, Params, Partition, Pipeline, Points, Sent, outcome};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{Aside, Item, Key, Moment, Stage, View};
+use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
 
-const KNOBS: Knobs = Knobs { layers: Layers::All, formats: Formats::Published, partition: Partition::Virtual };
+const KNOBS: Params = Params { layers: Layers::All, formats: Formats::Published, partition: Partition::Virtual };
 
 fn rules() -> SizeRules {
     SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes.toml").unwrap()
@@ -46,7 +46,7 @@ impl Stage for Before {
         self.pipeline.begin(timeline, chain);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         self.pipeline.apply(moment, view, aside);
         if moment.request >= self.from {
             view.items.retain(|item| !matches!(item.key, Key::Block(block) if self.gone.contains(&block)));
@@ -55,13 +55,13 @@ impl Stage for Before {
 }
 
 /// What goes out, and the sums.
-fn run(timeline: &Timeline, knobs: Knobs, sent: &[Sent], from: u32, gone: &[u32]) -> (Vec<Seen>, Shortened) {
-    let (pipeline, journal) = Pipeline::new(timeline, knobs, sent.into(), &rules());
+fn run(timeline: &Timeline, params: Params, sent: &[Sent], from: u32, gone: &[u32]) -> (Vec<Seen>, Shortened) {
+    let (pipeline, journal) = Pipeline::new(timeline, params, sent.into(), &rules());
     let seen = send(timeline, &mut Before { pipeline, from, gone: gone.to_vec() });
     (seen, outcome(timeline, &journal).all)
 }
 
-fn tokens(view: &View, block: u32) -> u32 {
+fn tokens(view: &ContextView, block: u32) -> u32 {
     view.items.iter().find(|item| item.key == Key::Block(block)).unwrap().tokens
 }
 
@@ -94,7 +94,7 @@ fn text_is_shortened_in_proportion_and_framing_is_not() {
 fn hints_alone_leave_every_format_as_it_is() {
     let timeline = results(&[1_000, 1_000]);
     let sent = [encoded(0, 60), hint(1, 0)];
-    let (seen, sum) = run(&timeline, Knobs { layers: Layers::Hints, ..KNOBS }, &sent, u32::MAX, &[]);
+    let (seen, sum) = run(&timeline, Params { layers: Layers::Hints, ..KNOBS }, &sent, u32::MAX, &[]);
     assert_eq!(tokens(&seen[2].view, 2), 1_000);
     assert_eq!((sum.shortened, sum.hints), (1, 1));
 }
@@ -106,7 +106,7 @@ fn a_hint_points_only_at_what_stood_whole_in_the_context_that_was_sent() {
     let sent = [hint(2, 0)];
     let (seen, sum) = run(&timeline, KNOBS, &sent, 2, &[2]);
     assert_eq!((tokens(&seen[3].view, 6), sum.hints, sum.hints_held), (1_000, 0, 1));
-    let (seen, sum) = run(&timeline, Knobs { partition: Partition::Logged, ..KNOBS }, &sent, 2, &[2]);
+    let (seen, sum) = run(&timeline, Params { partition: Partition::Logged, ..KNOBS }, &sent, 2, &[2]);
     assert_eq!((tokens(&seen[3].view, 6), sum.hints), (left(&timeline, 6, &sent[0]), 1));
     // It had been sent before its target went: what stands in a context is not changed any more.
     let (seen, sum) = run(&results(&[1_000, 1_000, 300]), KNOBS, &[hint(1, 0)], 3, &[2]);

@@ -7,25 +7,25 @@ use proptest::prelude::*;
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::{ReferenceKind, Timeline};
 use crate::whatif::clearing::Micro;
-use crate::whatif::compaction::knobs::{Knobs, MicroKnobs, Style};
+use crate::whatif::compaction::params::{MicroKnobs, Params, Style};
 use crate::whatif::compaction::stage::Trigger;
 use crate::whatif::compaction::sweep::{Ground, Point, row};
 use crate::whatif::compaction::{Compaction, Sheet};
-use crate::whatif::prompt_cache::params::Oracle;
+use crate::whatif::prompt_cache::params::CacheSim;
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::rows::Class;
 use crate::whatif::sim::breakage::{Detectors, Watch};
-use crate::whatif::sim::drive;
-use crate::whatif::sim::drive::Run;
 use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::simulate as drive;
+use crate::whatif::sim::simulate::Run;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 use crate::whatif::sim::view::Stage;
 
 struct Bench {
     timeline: Timeline,
     sizes: Sizes,
-    oracle: Oracle,
+    oracle: CacheSim,
     prices: Prices,
 }
 
@@ -35,7 +35,7 @@ impl Bench {
         Self {
             sizes: Sizes::new(&timeline, Estimator::Anchored, &rules),
             timeline,
-            oracle: Oracle::parse(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
+            oracle: CacheSim::parse(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
             prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
         }
     }
@@ -49,9 +49,9 @@ impl Bench {
         drive::Ground::new(&self.timeline, &self.sizes, &self.oracle, &self.prices)
     }
 
-    fn compaction(&self, knobs: &Knobs, trigger: Trigger) -> Box<dyn Stage> {
+    fn compaction(&self, params: &Params, trigger: Trigger) -> Box<dyn Stage> {
         let tokens: Arc<[u32]> = self.sizes.tokens.as_slice().into();
-        Box::new(Compaction::new(knobs.clone(), Sheet::shipped().clone(), tokens, Journal::default()).at(trigger))
+        Box::new(Compaction::new(params.clone(), Sheet::shipped().clone(), tokens, Journal::default()).at(trigger))
     }
 }
 
@@ -69,23 +69,23 @@ fn talk(turns: usize) -> Story {
     log
 }
 
-fn knobs() -> Knobs {
-    Knobs { min_turns_between: 0, tail_keep_tokens: 5_000, reattach_tokens: 2_000, ..Sheet::shipped().knobs.clone() }
+fn params() -> Params {
+    Params { min_turns_between: 0, tail_keep_tokens: 5_000, reattach_tokens: 2_000, ..Sheet::shipped().params.clone() }
 }
 
 #[test]
 fn without_a_firing_the_bill_is_the_baselines() {
     let bench = Bench::new(talk(6).done());
     let baseline = bench.run(|| None);
-    assert_eq!(bench.run(|| Some(bench.compaction(&knobs(), Trigger::Never))), baseline);
-    assert_eq!(bench.run(|| Some(bench.compaction(&knobs(), Trigger::Knobs))), baseline);
+    assert_eq!(bench.run(|| Some(bench.compaction(&params(), Trigger::Never))), baseline);
+    assert_eq!(bench.run(|| Some(bench.compaction(&params(), Trigger::Params))), baseline);
 }
 
 #[test]
 fn a_compaction_reads_no_more_than_the_static_prefix_and_writes_the_rest() {
     let bench = Bench::new(talk(6).done());
     let baseline = bench.run(|| None);
-    let compacted = bench.run(|| Some(bench.compaction(&knobs(), Trigger::Tokens(40_000))));
+    let compacted = bench.run(|| Some(bench.compaction(&params(), Trigger::Tokens(40_000))));
     // 18,000 + 6,000, and 8,000 a turn: request 4 (the third prompt) has 34,000, request 5 has 40,000.
     let contexts: Vec<u64> = baseline.requests[..6].iter().map(|priced| priced.spent.prompt()).collect();
     assert_eq!(contexts, [18_000, 24_000, 26_000, 32_000, 34_000, 40_000]);
@@ -109,12 +109,12 @@ fn a_row_of_the_sweep_holds_cost_summaries_and_losses() {
     let detectors = Detectors::new(&bench.timeline, &bench.sizes.tokens, breakage::Sheet::shipped());
     let requests = drive::Ground::new(&bench.timeline, &bench.sizes, &bench.oracle, &bench.prices);
     let ground = Ground { requests: &requests, detectors: &detectors, breakage: breakage::Sheet::shipped() };
-    let at = |trigger| row(&ground, &Point { trigger, carry_tokens: 10_012, knobs: knobs() }, sheet);
+    let at = |trigger| row(&ground, &Point { trigger, carry_tokens: 10_012, params: params() }, sheet);
     let never = at(Trigger::Never);
     assert_eq!((never.trigger_tokens, never.firings, never.edit_source_lost), (None, 0, 0));
     assert_eq!(never.cost, bench.run(|| None).cost());
     let fired = at(Trigger::Tokens(40_000));
-    let run = bench.run(|| Some(bench.compaction(&knobs(), Trigger::Tokens(40_000))));
+    let run = bench.run(|| Some(bench.compaction(&params(), Trigger::Tokens(40_000))));
     assert_eq!((fired.firings, fired.cost), (run.extra.len() as u64, run.cost()));
     assert_eq!(fired.summariser.units, run.extra.iter().map(|extra| extra.cost.units).sum::<u128>());
     assert_eq!(fired.edit_source_lost, 1);
@@ -130,7 +130,7 @@ fn the_watch_collects_what_stages_notice_and_what_answers_miss() {
         target_tokens: 4_000,
         min_saving_tokens: 1,
         protect_last: 0,
-        ..Sheet::shipped().knobs.micro.clone()
+        ..Sheet::shipped().params.micro.clone()
     };
     let mut watch = Watch::new(&detectors);
     let micro = Micro::new(micro, Sheet::shipped().clone(), Journal::default());

@@ -11,11 +11,11 @@ use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
 use crate::whatif::prompt_cache::outcome::{Cause, PromptCache, Verdict};
-use crate::whatif::prompt_cache::params::{Class, Knobs, Layout, Oracle, Switch};
+use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Switch};
 use crate::whatif::prompt_cache::{Sheet, verdict};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
-use crate::whatif::sim::drive::Ground;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 use crate::whatif::sim::unlogged::unlogged;
 use crate::whatif::sim::{bill, threshold_model};
@@ -29,15 +29,15 @@ fn prices() -> Prices {
 }
 
 /// Looks at a timeline from the shipped ground.
-fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Knobs), look: impl FnOnce(&Ground<'_>) -> T) -> T {
+fn on_ground<T>(timeline: &Timeline, change: impl FnOnce(&mut Params), look: impl FnOnce(&Ground<'_>) -> T) -> T {
     let rules = SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap();
     let sizes = Sizes::new(timeline, Estimator::Anchored, &rules);
-    let mut oracle: Oracle = sheet().oracle;
-    change(&mut oracle.knobs);
+    let mut oracle: CacheSim = sheet().oracle;
+    change(&mut oracle.params);
     look(&Ground::new(timeline, &sizes, &oracle, &prices()))
 }
 
-fn found(timeline: &Timeline, change: impl FnOnce(&mut Knobs)) -> PromptCache {
+fn found(timeline: &Timeline, change: impl FnOnce(&mut Params)) -> PromptCache {
     on_ground(timeline, change, |ground| prompt_cache::run(ground, &sheet(), &prices()))
 }
 
@@ -254,7 +254,7 @@ fn writes_to_markdown_are_counted_by_root_and_debounced() {
     log.calls("Write", "/p/y.md", 9).wait(1).result(9).ask(51_020, 10, 0);
     let timeline = log.done();
     assert!(found(&timeline, |_| {}).workspace.is_none());
-    let found = found(&timeline, |knobs| knobs.report.workspace = Switch::On).workspace.unwrap();
+    let found = found(&timeline, |params| params.report.workspace = Switch::On).workspace.unwrap();
     assert_eq!((found.sessions, found.roots, found.writes, found.instruction_writes), (1, 1, 3, 1));
     assert_eq!(found.invalidations, 2, "both edits of one answer are one");
     // The first one's next request fell from nothing read, which is no drop.
@@ -308,7 +308,7 @@ fn knobs_change_the_simulated_run_and_not_the_baseline() {
     let mut log = Story::new();
     log.session("a", "/p").human(10).ask(0, 50_000, 0).calls("Bash", "", 10).wait(1).result(10).ask(50_000, 1_000, 0);
     let timeline = log.done();
-    let found = found(&timeline, |knobs| knobs.layout = Layout::None);
+    let found = found(&timeline, |params| params.layout = Layout::None);
     assert_eq!(found.simulated.spent.uncached, 101_000);
     assert_eq!((found.baseline.spent.read, found.verdict), (50_000, Verdict::Dearer));
     let named = prompt_cache::aliases(&found, &Calibration::default());

@@ -10,15 +10,15 @@ use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, T
 use crate::tests::timeline_builder::Story;
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, CatalogRules, Source};
-use crate::whatif::prompt_cache::params::{Layout, Oracle};
+use crate::whatif::prompt_cache::params::{CacheSim, Layout};
 use crate::whatif::sim::cost::Spent;
-use crate::whatif::sim::drive::Ground;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::predictors::{Predictions, Successions};
+use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Prefix, View};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Prefix, StageOutput};
 use crate::whatif::tool_filter::coverage::coverage;
-use crate::whatif::tool_filter::knobs::{Continuation, Knobs, Order, Predictor, Rules};
+use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
 use crate::whatif::tool_filter::result::ALL_TURNS;
 use crate::whatif::tool_filter::result::{BreakEven, Portion, ToolFilter};
 use crate::whatif::tool_filter::{Filter, Inputs};
@@ -32,34 +32,34 @@ const SHEET: &str = include_str!("../../rules/policies/tool_filter.toml");
 const PREFIX: u64 = 20_000;
 const BLOCK: u32 = 10;
 
-fn knobs() -> Knobs {
+fn params() -> Params {
     #[derive(serde::Deserialize)]
     struct Sheet {
-        knobs: Knobs,
+        params: Params,
     }
-    toml_edit::de::from_str::<Sheet>(SHEET).unwrap().knobs
+    toml_edit::de::from_str::<Sheet>(SHEET).unwrap().params
 }
 
-/// The shipped knobs with some set otherwise, as `--set` would.
-fn knobs_with(sets: &str) -> Result<Knobs, String> {
+/// The shipped parameters with some set otherwise, as `--set` would.
+fn knobs_with(sets: &str) -> Result<Params, String> {
     let mut sheet: toml_edit::DocumentMut = SHEET.parse().unwrap();
     let sets: toml_edit::DocumentMut = sets.parse().unwrap();
     for (key, value) in sets.iter() {
-        sheet["knobs"][key] = value.clone();
+        sheet["params"][key] = value.clone();
     }
     #[derive(serde::Deserialize)]
     struct Sheet {
-        knobs: Knobs,
+        params: Params,
     }
-    toml_edit::de::from_str::<Sheet>(&sheet.to_string()).map(|sheet| sheet.knobs).map_err(|cause| cause.to_string())
+    toml_edit::de::from_str::<Sheet>(&sheet.to_string()).map(|sheet| sheet.params).map_err(|cause| cause.to_string())
 }
 
 fn rules() -> Rules {
     toml_edit::de::from_str(SHEET).unwrap()
 }
 
-fn always(names: &[&str]) -> Knobs {
-    Knobs { always: names.iter().map(|name| (*name).to_owned()).collect(), ..knobs() }
+fn always(names: &[&str]) -> Params {
+    Params { always: names.iter().map(|name| (*name).to_owned()).collect(), ..params() }
 }
 
 /// The sheets that the policy reads.
@@ -107,13 +107,13 @@ fn fallback() -> u64 {
     (definition.to_string().len() as u64 * 343 + 500) / 1000 + 12
 }
 
-fn filter(timeline: &Timeline, knobs: &Knobs, catalog: Option<&Catalog>) -> Arc<Filter> {
-    filter_with(timeline, knobs, catalog, None)
+fn filter(timeline: &Timeline, params: &Params, catalog: Option<&Catalog>) -> Arc<Filter> {
+    filter_with(timeline, params, catalog, None)
 }
 
 fn filter_with(
     timeline: &Timeline,
-    knobs: &Knobs,
+    params: &Params,
     catalog: Option<&Catalog>,
     predictions: Option<&Predictions>,
 ) -> Arc<Filter> {
@@ -127,12 +127,12 @@ fn filter_with(
         prefixes: Some(&prefixes),
         predictions,
     };
-    knobs.check().unwrap();
-    Arc::new(Filter::new(timeline, knobs, &rules(), inputs))
+    params.check().unwrap();
+    Arc::new(Filter::new(timeline, params, &rules(), inputs))
 }
 
-fn outcome(timeline: &Timeline, knobs: &Knobs) -> ToolFilter {
-    filter(timeline, knobs, None).outcome(timeline)
+fn outcome(timeline: &Timeline, params: &Params) -> ToolFilter {
+    filter(timeline, params, None).outcome(timeline)
 }
 
 /// A turn: the words of the person, and the tools of each answer.
@@ -175,7 +175,7 @@ fn shown(filter: &Filter, timeline: &Timeline, chain: u32) -> Vec<Vec<String>> {
 }
 
 /// The context of a request as the log has it.
-fn logged(timeline: &Timeline, request: u32) -> View {
+fn logged(timeline: &Timeline, request: u32) -> ContextView {
     let segment = timeline.requests[request as usize].segment;
     let earlier = (0..=request).filter(|other| timeline.requests[*other as usize].segment == segment);
     let blocks = earlier.flat_map(|other| {
@@ -184,11 +184,11 @@ fn logged(timeline: &Timeline, request: u32) -> View {
         other_request.inputs.clone().chain(outputs)
     });
     let item = |block| Item { key: Key::Block(block), tokens: BLOCK, kept_chars: u32::MAX };
-    View { prefix: Prefix { tokens: PREFIX, edition: 0 }, items: blocks.map(item).collect() }
+    ContextView { prefix: Prefix { tokens: PREFIX, edition: 0 }, items: blocks.map(item).collect() }
 }
 
 /// Every request as it is sent, with what the stage left besides.
-fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(View, Aside)> {
+fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(ContextView, StageOutput)> {
     let mut stage = filter.stage();
     let mut out = Vec::new();
     for (chain, place) in (0u32..).zip(&timeline.chains) {
@@ -196,7 +196,7 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(View, Aside)> {
         let mut sent_before = None;
         for request in place.requests.clone() {
             let mut view = logged(timeline, request);
-            let mut aside = Aside::default();
+            let mut aside = StageOutput::default();
             let before = request.checked_sub(1).map(|before| timeline.requests[before as usize].segment);
             let opens_segment = before != Some(timeline.requests[request as usize].segment);
             let moment = Moment { timeline, request, sent_before, before: None, cached_before: 0, opens_segment };
@@ -212,7 +212,7 @@ fn sent(filter: &Arc<Filter>, timeline: &Timeline) -> Vec<(View, Aside)> {
 fn misses_are_told_without_sizes_and_savings_are_withheld() {
     let timeline =
         log(&[&[(&["go"], &[&["Read"], &["Task", "Read", "Task"]]), (&["on"], &[&["Task"]]), (&["thanks"], &[])]]);
-    let found = outcome(&timeline, &knobs());
+    let found = outcome(&timeline, &params());
     assert_eq!(found.misses, Portion { k: 1, n: 5 });
     assert_eq!(found.turns, Portion { k: 2, n: 3 });
     assert_eq!(found.turns_missed, Portion { k: 1, n: 2 });
@@ -222,9 +222,9 @@ fn misses_are_told_without_sizes_and_savings_are_withheld() {
     let task = &found.regret[0];
     assert_eq!((task.tool.as_str(), task.calls, task.turns, task.misses), ("Task", 3, 2, 1));
     assert_eq!(task.missed_context_tokens, 1_101);
-    let forgetful = outcome(&timeline, &Knobs { learn: false, ..knobs() });
+    let forgetful = outcome(&timeline, &Params { learn: false, ..params() });
     assert_eq!(forgetful.misses, Portion { k: 2, n: 5 });
-    let sent = sent(&filter(&timeline, &knobs(), None), &timeline);
+    let sent = sent(&filter(&timeline, &params(), None), &timeline);
     assert!(
         sent.iter()
             .zip(0..)
@@ -239,21 +239,21 @@ fn nothing_changes_where_everything_is_always_shown_or_the_filter_is_off() {
     let tools = catalog(&[("Task", 900), ("Read", 300), ("Bash", 10)]);
     let idle = [
         always(&["*"]),
-        Knobs { enabled: false, ..knobs() },
-        Knobs { skip_cacheable: true, ..knobs() },
+        Params { enabled: false, ..params() },
+        Params { skip_cacheable: true, ..params() },
         always(&["Nothing"]),
-        Knobs { predictor: Predictor::TfCosine, ..always(&[]) },
+        Params { predictor: Predictor::TfCosine, ..always(&[]) },
     ];
-    for knobs in idle {
-        let filter = filter(&timeline, &knobs, Some(&tools));
+    for params in idle {
+        let filter = filter(&timeline, &params, Some(&tools));
         for (request, (view, aside)) in (0..).zip(sent(&filter, &timeline)) {
-            assert_eq!(view, logged(&timeline, request), "{knobs:?}");
-            assert!(aside.extra.is_empty() && aside.noticed.is_empty(), "{knobs:?}");
+            assert_eq!(view, logged(&timeline, request), "{params:?}");
+            assert!(aside.extra.is_empty() && aside.noticed.is_empty(), "{params:?}");
         }
         assert_eq!(filter.outcome(&timeline).misses.k, 0);
         assert_eq!(filter.outcome(&timeline).removed_tokens.unwrap_or(0), 0);
     }
-    let skipped = filter(&timeline, &Knobs { skip_cacheable: true, ..knobs() }, Some(&tools)).outcome(&timeline);
+    let skipped = filter(&timeline, &Params { skip_cacheable: true, ..params() }, Some(&tools)).outcome(&timeline);
     assert!(skipped.notes.iter().any(|note| note.contains("nothing changes")), "{:?}", skipped.notes);
 }
 
@@ -297,7 +297,7 @@ fn an_appended_definition_is_appended_again_after_a_compaction() {
     let timeline = story.done();
     let tools = catalog(&[("Task", 900), ("Read", 300)]);
     let sent = sent(&filter(&timeline, &always(&["Read"]), Some(&tools)), &timeline);
-    let made = |view: &View| view.items.iter().position(|item| matches!(item.key, Key::Made(_)));
+    let made = |view: &ContextView| view.items.iter().position(|item| matches!(item.key, Key::Made(_)));
     assert_eq!(made(&sent[0].0), Some(1));
     assert_eq!(made(&sent[1].0), Some(1));
     // Summary, prompt, then the definition; there it stays.
@@ -310,8 +310,8 @@ fn an_appended_definition_is_appended_again_after_a_compaction() {
 fn a_rebuilt_head_is_another_prefix_and_costs_the_request_that_asked() {
     let timeline = log(&[&[(&["go"], &[&["Read"], &["Task"], &["Task"]])]]);
     let tools = catalog(&[("Task", 900), ("Read", 300), ("Web", 600)]);
-    let knobs = Knobs { expand: Expand::RetryRebuild, ..always(&["Read"]) };
-    let filter = filter(&timeline, &knobs, Some(&tools));
+    let params = Params { expand: Expand::RetryRebuild, ..always(&["Read"]) };
+    let filter = filter(&timeline, &params, Some(&tools));
     let sent = sent(&filter, &timeline);
     let (first, second) = (sent[0].0.prefix, sent[1].0.prefix);
     assert_eq!(second.tokens, first.tokens + size("Task", 900));
@@ -331,12 +331,12 @@ fn a_rebuilt_head_is_another_prefix_and_costs_the_request_that_asked() {
 fn what_nothing_makes_good_is_noticed_as_unrecovered() {
     let timeline = log(&[&[(&["go"], &[&["Task", "Task"], &["Task"], &["Read"]])]]);
     let lost = [
-        Knobs { expand: Expand::Fail, ..knobs() },
-        Knobs { fallback: false, ..knobs() },
-        Knobs { max_retries: 0, ..knobs() },
+        Params { expand: Expand::Fail, ..params() },
+        Params { fallback: false, ..params() },
+        Params { max_retries: 0, ..params() },
     ];
-    for knobs in lost {
-        let filter = filter(&timeline, &knobs, None);
+    for params in lost {
+        let filter = filter(&timeline, &params, None);
         let found = filter.outcome(&timeline);
         assert_eq!((found.misses.k, found.retries, found.unrecovered), (1, 0, 1));
         let noticed = sent(&filter, &timeline).into_iter().flat_map(|(_, aside)| aside.noticed);
@@ -348,7 +348,7 @@ fn what_nothing_makes_good_is_noticed_as_unrecovered() {
 #[test]
 fn what_was_learned_ends_with_its_session() {
     let timeline = log(&[&[(&["go"], &[&["Task", "Read"]]), (&["on"], &[])], &[(&["go"], &[&["Task"]])]]);
-    let filter = filter(&timeline, &knobs(), None);
+    let filter = filter(&timeline, &params(), None);
     assert_eq!(shown(&filter, &timeline, 0), [vec!["Read"], vec!["Read", "Task"]]);
     assert_eq!(shown(&filter, &timeline, 1), [["Read"]]);
     assert_eq!(filter.outcome(&timeline).misses.k, 2);
@@ -361,7 +361,7 @@ fn the_visible_set_keeps_the_order_of_the_catalog() {
     let filter = filter(&timeline, &always(&["Alpha", "Zed"]), Some(&tools));
     assert_eq!(shown(&filter, &timeline, 0)[0], ["Zed", "Alpha"]);
     let set = plan(&filter, &timeline, 0).steps[0].head.clone();
-    let by_name = Knobs { order: Order::Name, ..always(&["Alpha", "Zed"]) };
+    let by_name = Params { order: Order::Name, ..always(&["Alpha", "Zed"]) };
     let by_name = self::filter(&timeline, &by_name, Some(&tools));
     assert_ne!(filter.edition(&set), by_name.edition(&set));
 }
@@ -369,8 +369,8 @@ fn the_visible_set_keeps_the_order_of_the_catalog() {
 #[test]
 fn names_mean_tools_through_aliases_stars_and_commas() {
     let timeline = log(&[&[(&["go"], &[&["Read", "Bash", "mcp__git__get", "mcp__git__put", "Task"]])]]);
-    let knobs = knobs_with(r#"always = " read , exec/bash,mcp__git__* ""#).unwrap();
-    let filter = filter(&timeline, &knobs, None);
+    let params = knobs_with(r#"always = " read , exec/bash,mcp__git__* ""#).unwrap();
+    let filter = filter(&timeline, &params, None);
     assert_eq!(shown(&filter, &timeline, 0)[0], ["Bash", "Read", "mcp__git__get", "mcp__git__put"]);
 }
 
@@ -379,8 +379,8 @@ fn recency_remembers_so_many_turns() {
     let turns: &[Turn<'_>] = &[(&["a"], &[&["Task"]]), (&["b"], &[&["Web"]]), (&["c"], &[]), (&["d"], &[])];
     let timeline = log(&[turns]);
     let shown = |turns| {
-        let knobs = Knobs { predictor: Predictor::Recency, recency_turns: turns, learn: false, ..always(&["Read"]) };
-        shown(&filter(&timeline, &knobs, Some(&catalog(&[("Read", 1)]))), &timeline, 0)
+        let params = Params { predictor: Predictor::Recency, recency_turns: turns, learn: false, ..always(&["Read"]) };
+        shown(&filter(&timeline, &params, Some(&catalog(&[("Read", 1)]))), &timeline, 0)
     };
     assert_eq!(shown(1), [vec!["Read"], vec!["Read", "Task"], vec!["Read", "Web"], vec!["Read"]]);
     assert_eq!(shown(2), [vec!["Read"], vec!["Read", "Task"], vec!["Read", "Task", "Web"], vec!["Read", "Web"]]);
@@ -392,8 +392,8 @@ fn proposals_are_filled_up_and_cut() {
     let tools = catalog(&[("Alpha", 1), ("Beta", 1), ("Task", 1), ("Web", 1)]);
     let shown = |min_tools, max_tools| {
         let predictor = Predictor::Recency;
-        let knobs = Knobs { predictor, min_tools, max_tools, learn: false, ..always(&["Beta"]) };
-        shown(&filter(&timeline, &knobs, Some(&tools)), &timeline, 0)[1].clone()
+        let params = Params { predictor, min_tools, max_tools, learn: false, ..always(&["Beta"]) };
+        shown(&filter(&timeline, &params, Some(&tools)), &timeline, 0)[1].clone()
     };
     assert_eq!(shown(0, Some(1)), ["Beta", "Task"]);
     assert_eq!(shown(3, None), ["Alpha", "Beta", "Task", "Web"]);
@@ -404,8 +404,8 @@ fn proposals_are_filled_up_and_cut() {
 fn continuations_can_be_shown_everything() {
     let timeline = log(&[&[(&["a"], &[&["Read"], &["Task"]])]]);
     let tools = catalog(&[("Read", 1), ("Task", 1)]);
-    let knobs = Knobs { continuation: Continuation::All, ..always(&["Read"]) };
-    let filter = filter(&timeline, &knobs, Some(&tools));
+    let params = Params { continuation: Continuation::All, ..always(&["Read"]) };
+    let filter = filter(&timeline, &params, Some(&tools));
     let found = filter.outcome(&timeline);
     assert_eq!((found.misses.k, found.set_changes), (0, 1));
     let editions = sent(&filter, &timeline).iter().map(|(view, _)| view.prefix.edition).collect::<Vec<_>>();
@@ -431,8 +431,8 @@ fn tf_cosine_ranks_by_angle_and_keeps_catalog_order() {
     let mut timeline = story.done();
     timeline.words[1].count = 2;
     let shown = |top_k, min_score| {
-        let knobs = Knobs { predictor: Predictor::TfCosine, top_k, min_score, ..always(&[]) };
-        shown(&filter(&timeline, &knobs, Some(&tools)), &timeline, 0)
+        let params = Params { predictor: Predictor::TfCosine, top_k, min_score, ..always(&[]) };
+        shown(&filter(&timeline, &params, Some(&tools)), &timeline, 0)
     };
     assert_eq!(shown(1, 0.01)[0], ["t_two"]);
     assert_eq!(shown(2, 0.01)[0], ["t_one", "t_two"]);
@@ -446,7 +446,7 @@ fn tf_cosine_ranks_by_angle_and_keeps_catalog_order() {
     assert_eq!(shown(1, 0.01)[2], ["t_two", "named"]);
     assert_eq!(shown(4, 0.9)[0].len(), 4, "a catalog that is no larger than top_k is shown whole");
     assert_eq!(shown(0, 0.01)[0].len(), 4, "no always list and no proposals: everything");
-    let strict = Knobs { predictor: Predictor::TfCosine, top_k: 0, ..always(&["t_six"]) };
+    let strict = Params { predictor: Predictor::TfCosine, top_k: 0, ..always(&["t_six"]) };
     assert_eq!(self::shown(&filter(&timeline, &strict, Some(&tools)), &timeline, 0)[2], ["t_six"]);
 }
 
@@ -455,9 +455,9 @@ fn a_turn_without_any_word_is_shown_everything_by_tf_cosine() {
     let mut story = Story::new();
     story.session("a", "/p").human(10).ask(0, 100, 1);
     let timeline = story.done();
-    let knobs = Knobs { predictor: Predictor::TfCosine, top_k: 1, ..always(&[]) };
+    let params = Params { predictor: Predictor::TfCosine, top_k: 1, ..always(&[]) };
     let tools = catalog(&[("Read", 1), ("Task", 1)]);
-    assert_eq!(shown(&filter(&timeline, &knobs, Some(&tools)), &timeline, 0)[0], ["Read", "Task"]);
+    assert_eq!(shown(&filter(&timeline, &params, Some(&tools)), &timeline, 0)[0], ["Read", "Task"]);
 }
 
 #[test]
@@ -487,8 +487,8 @@ fn markov_knows_nothing_later_than_the_start_of_the_session() {
     story.at(3_600).session("b", "/p").human(1).ask(0, 1, 1).calls("Read", "", 1).result(1).human(1).ask(0, 1, 1);
     story.at(10_800).session("c", "/p").human(1).ask(0, 1, 1).calls("Read", "", 1).result(1).human(1).ask(0, 1, 1);
     let timeline = story.done();
-    let knobs = Knobs { predictor: Predictor::Markov, learn: false, ..always(&["Glob"]) };
-    let filter = filter(&timeline, &knobs, Some(&catalog(&[("Glob", 1)])));
+    let params = Params { predictor: Predictor::Markov, learn: false, ..always(&["Glob"]) };
+    let filter = filter(&timeline, &params, Some(&catalog(&[("Glob", 1)])));
     assert_eq!(shown(&filter, &timeline, 0)[1], ["Glob"], "its own session does not count");
     assert_eq!(shown(&filter, &timeline, 1)[1], ["Glob", "Web"]);
     let inventory = filter.inventory();
@@ -506,8 +506,8 @@ fn predictions_of_others_are_replayed_and_faults_in_them_named() {
     let timeline = log(&[&[(&["a"], &[&["Read"], &["Task"]]), (&["b"], &[])]]);
     let text = "{\"message_id\": \"message 1\", \"tools\": [\"Task\", \"Nope\", \"Task\"]}\n\n";
     let predictions = Predictions::parse(text, "p.jsonl").unwrap();
-    let knobs = Knobs { predictor: Predictor::Replay("p.jsonl".into()), ..always(&["Read"]) };
-    let filter = filter_with(&timeline, &knobs, None, Some(&predictions));
+    let params = Params { predictor: Predictor::Replay("p.jsonl".into()), ..always(&["Read"]) };
+    let filter = filter_with(&timeline, &params, None, Some(&predictions));
     assert_eq!(shown(&filter, &timeline, 0), [vec!["Read", "Task"], vec!["Read"]]);
     let notes = filter.outcome(&timeline).notes;
     assert!(notes.iter().any(|note| note.ends_with("dropped: Nope")), "{notes:?}");
@@ -532,7 +532,7 @@ fn senseless_knobs_are_named() {
         assert!(error.contains(knob), "{error}");
     }
     assert_eq!(knobs_with("expand = \"retry-rebuild\"").unwrap().expand, Expand::RetryRebuild);
-    knobs().check().unwrap();
+    params().check().unwrap();
 }
 
 /// policies.md 5.2 and 5.3: 20,000 saved per request against 3,800,000 per miss, one in 190; 45 requests per miss,
@@ -576,7 +576,7 @@ fn sums_are_those_of_the_log() {
     let gap = found.unexplained.unwrap();
     let total = size("Task", 900) + size("Read", 300);
     assert_eq!((gap.chains, gap.min, gap.max, gap.too_small), (1, PREFIX - total, PREFIX - total, 0));
-    let known = Knobs { system_tokens: Some(PREFIX), ..always(&["Read"]) };
+    let known = Params { system_tokens: Some(PREFIX), ..always(&["Read"]) };
     let gap = filter(&timeline, &known, Some(&tools)).outcome(&timeline).unexplained.unwrap();
     assert_eq!((gap.median, gap.system_tokens), (total, Some(PREFIX)));
 }
@@ -587,16 +587,16 @@ fn a_catalog_that_the_prefix_could_not_hold_counts_for_nothing_if_asked() {
     let tools = catalog(&[("Task", 100_000), ("Read", 300)]);
     let counted = filter(&timeline, &always(&["Read"]), Some(&tools)).outcome(&timeline);
     assert_eq!(counted.unexplained.unwrap().too_small, 1);
-    let mut knobs = always(&["Read"]);
-    knobs.catalog.timeline = true;
-    assert_eq!(filter(&timeline, &knobs, Some(&tools)).outcome(&timeline).removed_tokens, Some(0));
+    let mut params = always(&["Read"]);
+    params.catalog.timeline = true;
+    assert_eq!(filter(&timeline, &params, Some(&tools)).outcome(&timeline).removed_tokens, Some(0));
 }
 
 #[test]
 fn inferred_sizes_share_what_the_system_prompt_leaves() {
     let timeline = log(&[&[(&["go"], &[&["Read", "Task", "Web"]])]]);
-    let knobs = Knobs { system_tokens: Some(PREFIX - 1_000), ..always(&["Read"]) };
-    let filter = filter(&timeline, &knobs, None);
+    let params = Params { system_tokens: Some(PREFIX - 1_000), ..always(&["Read"]) };
+    let filter = filter(&timeline, &params, None);
     let found = filter.outcome(&timeline);
     assert_eq!((found.catalog.source.as_str(), found.withheld.clone()), ("inferred", None));
     let definitions = filter.definitions(&timeline, 0).unwrap();
@@ -609,8 +609,8 @@ fn inferred_sizes_share_what_the_system_prompt_leaves() {
 fn shorter_descriptions_save_without_hiding_anything() {
     let timeline = log(&[&[(&["go"], &[&["Read"]])]]);
     let tools = catalog(&[("Task", 900), ("Read", 300)]);
-    let knobs = Knobs { description_chars: Some(100), ..always(&["*"]) };
-    let filter = filter(&timeline, &knobs, Some(&tools));
+    let params = Params { description_chars: Some(100), ..always(&["*"]) };
+    let filter = filter(&timeline, &params, Some(&tools));
     let saved = size("Task", 900) - size("Task", 100) + size("Read", 300) - size("Read", 100);
     let sent = sent(&filter, &timeline);
     assert!(
@@ -634,7 +634,7 @@ fn coverage_counts_main_threads_calls_and_turns() {
     let timeline = story.done();
     let sheets = &*SHEETS;
     let inventory = Inventory::new(&timeline, None, &sheets.shipped, &sheets.catalog_rules.sizes, &sheets.stop);
-    let six = inventory.matching(&knobs().always);
+    let six = inventory.matching(&params().always);
     let found = coverage(&timeline, &inventory, &six, &[1, 2]);
     assert_eq!((found.tools, found.calls, found.turns), (4, Portion { k: 3, n: 7 }, Portion { k: 1, n: 4 }));
     let missed = |turns: u32| (found.recency[&turns].turns_missed, found.recency[&turns].misses);
@@ -675,18 +675,18 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     let timeline = story.done();
     let text = include_str!("../../rules/policies/sizes.toml");
     let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
-    let oracle = Oracle::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    let oracle = CacheSim::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
-    let run = |knobs: Option<Knobs>| {
-        let stage = knobs.map(|knobs| filter(&timeline, &knobs, Some(&tools)));
+    let run = |params: Option<Params>| {
+        let stage = params.map(|params| filter(&timeline, &params, Some(&tools)));
         let mut stages: Vec<_> = stage.iter().map(Filter::stage).collect();
         Ground::new(&timeline, &sizes, &oracle, &prices).run(0..timeline.chains.len() as u32, &mut stages, None)
     };
     let baseline = run(None);
     assert_eq!(run(Some(always(&["*"]))), baseline);
     let appended = run(Some(always(&["Read"])));
-    let rebuilt = run(Some(Knobs { expand: Expand::RetryRebuild, ..always(&["Read"]) }));
+    let rebuilt = run(Some(Params { expand: Expand::RetryRebuild, ..always(&["Read"]) }));
     assert_eq!((appended.extra.len(), rebuilt.extra.len()), (1, 1));
     // The request with the miss: appended, all that was sent before is still good; rebuilt, nothing is.
     assert_eq!(
@@ -695,7 +695,7 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     );
     assert_eq!((rebuilt.requests[1].shared, rebuilt.requests[1].spent.read), (0, 0));
     assert!(rebuilt.requests[2].spent.read > 20_000, "from there on the new head is cached");
-    let recent = Knobs { predictor: Predictor::Recency, learn: false, ..always(&["Read"]) };
+    let recent = Params { predictor: Predictor::Recency, learn: false, ..always(&["Read"]) };
     assert_eq!(run(Some(recent)).requests[3].shared, 0, "another set in the second turn");
 }
 
@@ -709,11 +709,11 @@ fn missed_after(seconds: i64, layout: Layout, expand: Expand) -> (Spent, Spent) 
     let text = include_str!("../../rules/policies/sizes.toml");
     let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
     let mut oracle =
-        Oracle::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
-    oracle.knobs.layout = layout;
+        CacheSim::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    oracle.params.layout = layout;
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
-    let filter = filter(&timeline, &Knobs { expand, ..always(&["Read"]) }, Some(&tools));
+    let filter = filter(&timeline, &Params { expand, ..always(&["Read"]) }, Some(&tools));
     let run = Ground::new(&timeline, &sizes, &oracle, &prices).run(0..1, &mut [filter.stage()], None);
     assert_eq!(run.extra.len(), 1);
     (run.extra[0].spent, run.requests[1].spent)
@@ -771,12 +771,12 @@ fn any_predictor() -> impl Strategy<Value = Predictor> {
 fn used(timeline: &Timeline, request: u32) -> BTreeSet<String> {
     let outputs = timeline.requests[request as usize].outputs.clone();
     let blocks = outputs.map(|block| timeline.blocks[block as usize]);
-    let calls = blocks.filter(|block| block.kind == BlockKind::ToolUse && block.call != NONE).map(|block| block.call);
+    let calls = blocks.filter(|block| block.kind == BlockKind::ToolUsage && block.call != NONE).map(|block| block.call);
     calls.map(|call| timeline.names.text(timeline.calls[call as usize].tool).to_owned()).collect()
 }
 
-fn misses(timeline: &Timeline, knobs: &Knobs, tools: &Catalog) -> u64 {
-    filter(timeline, knobs, Some(tools)).outcome(timeline).misses.k
+fn misses(timeline: &Timeline, params: &Params, tools: &Catalog) -> u64 {
+    filter(timeline, params, Some(tools)).outcome(timeline).misses.k
 }
 
 proptest! {
@@ -787,8 +787,8 @@ proptest! {
         timeline in any_log(), predictor in any_predictor(), learn in any::<bool>(), top_k in 0usize..4,
     ) {
         let tools = catalog(&TOOLS.map(|tool| (tool, 50)));
-        let knobs = Knobs { predictor, learn, top_k, ..always(&["Read"]) };
-        let filter = filter(&timeline, &knobs, Some(&tools));
+        let params = Params { predictor, learn, top_k, ..always(&["Read"]) };
+        let filter = filter(&timeline, &params, Some(&tools));
         let found = filter.outcome(&timeline);
         let mut misses = 0;
         for chain in 0..timeline.chains.len() as u32 {
@@ -817,18 +817,18 @@ proptest! {
         added in prop::sample::select(TOOLS.to_vec()), less in 1usize..4, more in 0usize..4,
     ) {
         let tools = catalog(&TOOLS.map(|tool| (tool, 50)));
-        let base = Knobs { predictor, learn, top_k: less, recency_turns: less, ..always(&["Read"]) };
+        let base = Params { predictor, learn, top_k: less, recency_turns: less, ..always(&["Read"]) };
         let fewer = misses(&timeline, &base, &tools);
-        let wider = Knobs { always: vec!["Read".into(), added.into()], ..base.clone() };
+        let wider = Params { always: vec!["Read".into(), added.into()], ..base.clone() };
         prop_assert!(misses(&timeline, &wider, &tools) <= fewer);
-        let larger = Knobs { top_k: less + more, recency_turns: less + more, ..base };
+        let larger = Params { top_k: less + more, recency_turns: less + more, ..base };
         prop_assert!(misses(&timeline, &larger, &tools) <= fewer);
     }
 
     #[test]
     fn the_oracle_misses_nothing_with_the_least_set(timeline in any_log()) {
         let tools = catalog(&TOOLS.map(|tool| (tool, 50)));
-        let oracle = filter(&timeline, &Knobs { predictor: Predictor::Oracle, ..always(&["Read"]) }, Some(&tools));
+        let oracle = filter(&timeline, &Params { predictor: Predictor::CacheSim, ..always(&["Read"]) }, Some(&tools));
         prop_assert_eq!(oracle.outcome(&timeline).misses.k, 0);
         for chain in 0..timeline.chains.len() as u32 {
             let plan = plan(&oracle, &timeline, chain);

@@ -5,7 +5,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 use crate::base::showing::{Kept, Showing};
-use crate::facts::encode::{Attempt, Knobs, attempt, find};
+use crate::facts::encode::{Attempt, Params, attempt, find};
 use crate::facts::quotable::Quotable;
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
@@ -15,7 +15,7 @@ use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
 use crate::tests::log_builder::cases;
 
-const KNOBS: Knobs = Knobs { recursion_depth: 5, numbered_every: 10 };
+const KNOBS: Params = Params { recursion_depth: 5, numbered_every: 10 };
 
 fn written(id: &str, body: &str) -> Option<String> {
     let (_, format) = find(id).unwrap();

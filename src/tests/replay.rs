@@ -13,16 +13,16 @@ use crate::base::layer::LayerId;
 use crate::base::pseudonyms::published_tool;
 use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
-use crate::facts::analysis_pool::Studies;
-use crate::facts::body_analyzer::Desk;
+use crate::facts::analysis_pool::AnalysisPool;
+use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, Encoding, Line};
 use crate::facts::encode;
-use crate::facts::encode::Knobs;
+use crate::facts::encode::Params;
 use crate::facts::hints;
 use crate::facts::hints::{Shown, Wording};
 use crate::facts::near_ref;
 use crate::facts::range_ref;
-use crate::facts::stretches::stretches;
+use crate::facts::token_segments::stretches;
 use crate::facts::tokens::{Counter, Vocabulary};
 use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
@@ -467,7 +467,7 @@ fn hints_cost_what_their_texts_cost() {
 
 #[test]
 fn names_and_fingerprints_are_the_published_ones() {
-    let studies = Studies::new(1, Knobs { recursion_depth: 5, numbered_every: 10 }, std::iter::empty());
+    let studies = AnalysisPool::new(1, Params { recursion_depth: 5, numbered_every: 10 }, std::iter::empty());
     let mut student = studies.begin();
     for (id, short) in [("tc_1", "474aed5c"), ("tc_2", "94236e8f"), ("tc_42", "7c76906f")] {
         assert_eq!(format!("{:08x}", student.call(id.as_bytes()).short), short);
@@ -576,7 +576,7 @@ proptest! {
         }
         let bodies = [shown_file(&texts, separator, 1), shown_file(&changed, separator, 2)];
         // Every line numbered: the compact form would be cheaper than some references, and is not what is tested.
-        let mut desk = Desk::new(1, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let mut desk = BodyAnalyzer::new(1, Params { recursion_depth: 5, numbered_every: 10 });
         let facts: Vec<BodyFacts> = bodies
             .iter()
             .map(|body| BodyFacts { encodings: Vec::new(), ..desk.facts(Id::of(body.as_bytes()), body.as_bytes()) })
@@ -612,7 +612,7 @@ proptest! {
         let body = parts.join("\n");
         let cut = stretches(&body);
         prop_assert!(cut.is_empty() || cut.iter().map(|stretch| stretch.text).collect::<String>() == body);
-        let mut desk = Desk::new(3, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let mut desk = BodyAnalyzer::new(3, Params { recursion_depth: 5, numbered_every: 10 });
         let sum = cut.iter().fold(Size::default(), |sum, stretch| sum.plus(&desk.measure(stretch.text)));
         prop_assert!(cut.is_empty() || sum == desk.measure(&body), "{:?}", body);
     }

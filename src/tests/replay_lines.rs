@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use crate::base::id::Id;
 use crate::base::showing::Showing;
-use crate::facts::body_analyzer::Desk;
+use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;
-use crate::facts::encode::Knobs;
+use crate::facts::encode::Params;
 use crate::facts::range_ref;
-use crate::facts::stretches::stretches;
+use crate::facts::token_segments::stretches;
 use crate::logs::trace::Handle;
 use crate::replay::savings::Expanded;
 use crate::replay::{
@@ -32,7 +32,7 @@ struct Read {
 impl Read {
     /// One response per text, in the partition that is given with it.
     fn new(shown: &[(String, u32)]) -> Self {
-        let mut desk = Desk::new(1, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let mut desk = BodyAnalyzer::new(1, Params { recursion_depth: 5, numbered_every: 10 });
         let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
         let mut facts: Vec<BodyFacts> = Vec::new();
         let mut responses = Vec::new();
@@ -237,7 +237,7 @@ proptest! {
         let mut read = Read::new(&shown);
         read.tape.evictions = gone;
         let (decisions, expanded) = read.decide();
-        let mut desk = Desk::new(1, Knobs { recursion_depth: 5, numbered_every: 10 });
+        let mut desk = BodyAnalyzer::new(1, Params { recursion_depth: 5, numbered_every: 10 });
         let mut standing: BTreeMap<String, String> = BTreeMap::new();
         let mut hints = 0;
         for (index, (decision, runs)) in (0_u32..).zip(&decisions) {

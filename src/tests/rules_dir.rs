@@ -34,7 +34,7 @@ fn reader_of(file: &str) -> Vec<&'static str> {
         "claims.toml" | "reach.toml" | "formats.toml" | "endpoints.toml" | "logs.toml" | "projections.toml" => {
             vec!["replay"]
         }
-        "timeline.toml" | "prices.toml" | "policies/sizes.toml" | "policies/leanings.toml" => policy("prompt-cache"),
+        "timeline.toml" | "prices.toml" | "policies/sizes.toml" | "policies/bias.toml" => policy("prompt-cache"),
         "policies/prompt_cache.toml" | "policies/breakage.toml" => policy("prompt-cache"),
         "policies/all.toml" => policy("all"),
         "policies/cells.toml" => policy("prompt-cache"),
@@ -175,7 +175,7 @@ fn every_number_of_every_sheet_is_read_from_the_directory() {
         for (key, at) in numbers(&text) {
             let line = text[..at.start].matches('\n').count() + 1;
             let (exit, err, path) = run(&at, "\"no number\"");
-            // The line is told by its number; that of a knob is shown as it stands.
+            // The line is told by its number; that of a parameter is shown as it stands.
             let told = [format!("{path}:{line}"), format!("line {line},"), format!("`{key} = \"no number\"")];
             let is_cited = err.contains(&path) && told.iter().any(|told| err.contains(told));
             if exit == Exit::Done || !is_cited {

@@ -11,14 +11,14 @@ use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall, Trigger};
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::timeline::{Gauge, TimelineGuide, read};
+use crate::logs::timeline::{TimelineGuide, TokenCounter, read};
 use crate::logs::trace::Place;
 use crate::tests::log_builder::*;
 
 /// Counts bytes and words instead of tokens.
 struct Plain;
 
-impl Gauge for Plain {
+impl TokenCounter for Plain {
     fn tokens(&mut self, text: &str) -> Tokens {
         [text.len() as u32, text.split_whitespace().count() as u32]
     }
@@ -27,7 +27,7 @@ impl Gauge for Plain {
 /// What the reading needs.
 pub fn timeline_guide() -> TimelineGuide<'static> {
     static RULES: OnceLock<TimelineRules> = OnceLock::new();
-    static PLAIN: fn() -> Box<dyn Gauge> = || Box::new(Plain);
+    static PLAIN: fn() -> Box<dyn TokenCounter> = || Box::new(Plain);
     TimelineGuide { vocabulary: guide().vocabulary, rules: RULES.get_or_init(TimelineRules::shipped), gauge: &PLAIN }
 }
 
@@ -118,7 +118,7 @@ fn records_of_one_message_are_one_request_with_the_largest_usage() {
     let request = &timeline.requests[0];
     assert_eq!((request.usage.input, request.usage.output), (3, 9));
     assert_eq!(kinds(&timeline, &request.inputs), [BlockKind::Human]);
-    assert_eq!(kinds(&timeline, &request.outputs), [BlockKind::Text, BlockKind::ToolUse]);
+    assert_eq!(kinds(&timeline, &request.outputs), [BlockKind::Text, BlockKind::ToolUsage]);
     assert_eq!((request.start, request.end), (START_MS, START_MS + 2_000));
 }
 
@@ -134,7 +134,7 @@ fn what_came_in_since_the_request_before_is_its_input() {
         says("m2", "done").at(4),
     ]);
     let [first, second] = &timeline.requests[..] else { panic!("{:?}", timeline.requests) };
-    assert_eq!(kinds(&timeline, &first.outputs), [BlockKind::ToolUse; 2]);
+    assert_eq!(kinds(&timeline, &first.outputs), [BlockKind::ToolUsage; 2]);
     assert_eq!(kinds(&timeline, &second.inputs), [BlockKind::ToolResult, BlockKind::ToolResult, BlockKind::Injected]);
     assert_eq!(second.start, START_MS + 3_000);
     assert_eq!(causes(&timeline), [(SegmentCause::Start, NONE)]);
@@ -157,7 +157,7 @@ fn sizes_are_those_of_the_text() {
     };
     assert_eq!(chars(BlockKind::Human)[0], 2);
     let compact = r#"{"file_path":"/a/ö.md","limit":2}"#;
-    assert_eq!(chars(BlockKind::ToolUse), [compact.chars().count() as u32, r#"{"a":"b c"}"#.len() as u32]);
+    assert_eq!(chars(BlockKind::ToolUsage), [compact.chars().count() as u32, r#"{"a":"b c"}"#.len() as u32]);
     assert_eq!(chars(BlockKind::ToolResult), [8], "three and four characters, and the line feed between");
     let result = timeline.blocks.iter().find(|block| block.kind == BlockKind::ToolResult).unwrap();
     assert_eq!(result.bytes as usize, "één\nzwei".len());
@@ -534,7 +534,7 @@ pub fn check(timeline: &Timeline) {
     }
     assert_eq!(block_end as usize, timeline.blocks.len());
     for (number, block) in timeline.blocks.iter().enumerate() {
-        if block.kind == BlockKind::ToolUse {
+        if block.kind == BlockKind::ToolUsage {
             assert_eq!(timeline.calls[block.call as usize].asked as usize, number);
         } else if block.call != NONE {
             assert_eq!(block.kind, BlockKind::ToolResult);

@@ -318,7 +318,7 @@ impl Story {
     /// The last request is answered with a call. An empty path is none.
     pub fn calls(&mut self, tool: &str, path: &str, chars: u32) -> &mut Self {
         let call = self.timeline.calls.len() as u32;
-        let asked = self.answer(BlockKind::ToolUse, chars, call);
+        let asked = self.answer(BlockKind::ToolUsage, chars, call);
         let is_markdown = path.ends_with(".md");
         let is_workspace = path.ends_with("CLAUDE.md") || path.ends_with("AGENTS.md") || path.contains(".claude/");
         let file = u8::from(is_markdown) * ToolCall::MARKDOWN + u8::from(is_workspace) * ToolCall::WORKSPACE;

@@ -103,7 +103,7 @@ fn what_an_answer_wrote_itself_is_no_source_of_it_but_one_of_the_next() {
         .map(|row| &timeline.sources[row.sources.start as usize..row.sources.end as usize])
         .map(|sources| sources.iter().map(|source| timeline.blocks[source.block as usize].kind).collect())
         .collect();
-    assert_eq!(sources, [vec![], vec![BlockKind::ToolUse; 2]]);
+    assert_eq!(sources, [vec![], vec![BlockKind::ToolUsage; 2]]);
     let first = timeline.sources[0];
     let input = write.to_string();
     let value_end = input.find("\\n}\\n\"").unwrap() + "\\n}\\n\"".len();

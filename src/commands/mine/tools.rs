@@ -9,7 +9,7 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Layout, Mined};
 use crate::commands::mine::logs;
-use crate::frames::tool_use::{ToolCall, ToolUse, ToolUses, Volume};
+use crate::frames::tool_use::{ToolCall, ToolUsage, ToolUsages, Volume};
 use crate::logs::history::History;
 use crate::mine::in_progress::Holds;
 use crate::mine::tables as mined;
@@ -58,17 +58,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         "tools {bytes_per_token} {:?} {:?} {:?}",
         words.tool_aliases, words.file_read_tools, words.file_mutate_tools
     );
-    let uses: ToolUses = input.remember(&question, |input| {
+    let uses: ToolUsages = input.remember(&question, |input| {
         let Called { calls, servers, names, .. } = called(input, args.exact, bytes_per_token);
         input.pool.install(|| tools::uses(&calls, &servers, &names))
     })?;
     if uses.tools.is_empty() && !args.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
-    let sum = |of: fn(&ToolUse) -> u64| uses.tools.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&ToolUsage) -> u64| uses.tools.iter().map(of).sum::<u64>();
     let (all_tokens, counted, ran) = (sum(|row| row.response_tokens), sum(|row| row.counted), sum(|row| row.ran));
-    let by_tool = |row: ToolUse| ToolUse { name: logs::shown(&export, &context.pseudonyms, &row.name), ..row };
-    let by_server = |row: ToolUse| ToolUse { name: server_shown(&export, &context.pseudonyms, &row.name), ..row };
+    let by_tool = |row: ToolUsage| ToolUsage { name: logs::shown(&export, &context.pseudonyms, &row.name), ..row };
+    let by_server = |row: ToolUsage| ToolUsage { name: server_shown(&export, &context.pseudonyms, &row.name), ..row };
     let (tools, tools_out) = logs::keep_k(uses.tools.into_iter().map(by_tool).collect(), &export, |row| row.sessions);
     let (servers, servers_out) =
         logs::keep_k(uses.servers.into_iter().map(by_server).collect(), &export, |row| row.sessions);

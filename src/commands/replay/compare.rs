@@ -6,10 +6,10 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::input::Input;
-use crate::commands::laid::Laid;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
 use crate::commands::replay::study::{EXTENDED, PUBLISHED, reached};
+use crate::commands::replay_input::ReplayInput;
 use crate::mine::quality;
 use crate::replay::Scenario;
 use crate::replay::report::{Arm, Reached, ReplayReport, figure, reaches, reaches_json, tally_json};
@@ -26,7 +26,7 @@ pub fn sweep(args: &Args, scenarios: &Scenarios, input: &mut Input, context: &mu
     let Scenarios { model, reaches, .. } = scenarios;
     let question = format!("sweep {settings:?} {model:?} {reaches:?}");
     let cells: Vec<(String, Vec<Reached>)> = input.remember(&question, |input| {
-        let laid = Laid::new(model.as_deref(), input)?;
+        let laid = ReplayInput::new(model.as_deref(), input)?;
         let both = |settings: &&crate::settings::Settings| {
             let published = Scenario::new(settings, &laid.tape, laid.options(false));
             let extended = published.with_options(settings, laid.options(true));

@@ -8,9 +8,9 @@ use crate::base::error::Result;
 use crate::base::layer::LayerId;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
-use crate::commands::laid::Laid;
 use crate::commands::replay::Args;
 use crate::commands::replay::scenarios::Scenarios;
+use crate::commands::replay_input::ReplayInput;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormats;
 use crate::replay::Scenario;
@@ -21,18 +21,24 @@ use crate::telemetry::log::{Event, EventLog, NO_ORDER, NO_STEP, What};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
 /// Writes the events of the first configuration, with the published formats.
-pub fn write(dir: &Path, scenarios: &Scenarios, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
+pub fn write(
+    dir: &Path,
+    scenarios: &Scenarios,
+    laid: &ReplayInput,
+    args: &Args,
+    context: &mut Context<'_>,
+) -> Result<()> {
     let log = laid.events(&scenario(scenarios, laid));
     write_log(dir, &log, laid, args, context)
 }
 
 /// The first configuration, resolved for the logs.
-pub fn scenario(scenarios: &Scenarios, laid: &Laid) -> Scenario {
+pub fn scenario(scenarios: &Scenarios, laid: &ReplayInput) -> Scenario {
     Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false))
 }
 
 /// Writes a log, one file per session. What the planner did stands behind the step that set it off.
-pub fn write_log(dir: &Path, log: &EventLog, laid: &Laid, args: &Args, context: &mut Context<'_>) -> Result<()> {
+pub fn write_log(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, context: &mut Context<'_>) -> Result<()> {
     create_private(dir)?;
     let names = context.pseudonyms.clone();
     let mut behind = Behind::new(log);
@@ -113,7 +119,7 @@ fn content(event: &Event, names: &Pseudonyms) -> String {
 }
 
 /// The event as it stands in a file.
-fn recorded(event: &Event, log: &EventLog, laid: &Laid, names: &Pseudonyms) -> PipelineEvent {
+fn recorded(event: &Event, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
     let ids = encode::ids();
     let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
     let subagent = laid.subagent(event.chain);

@@ -15,8 +15,8 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
-use crate::commands::laid::Laid;
 use crate::commands::replay::scenarios::Scenarios;
+use crate::commands::replay_input::ReplayInput;
 use crate::mine::in_progress::Holds;
 use crate::mine::quality;
 use crate::replay::report;
@@ -33,7 +33,7 @@ use crate::shell::window;
 /// back what the body says. With --sweep or --against several configurations are compared. With --baseline the savings
 /// are held against a file that you keep in your repository: exit code 3 means that they got worse.
 ///
-/// With --planner it is the planner that is replayed: what it would have fetched ahead in the later sessions, after
+/// With --planner it is the planner that is replayed: what it would have prefetched in the later sessions, after
 /// learning from the earlier ones, and whether the agent asked for exactly that.
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -67,10 +67,10 @@ pub struct Args {
     #[arg(long, value_name = "PCT", requires = "baseline", default_value_t = 0.0)]
     max_regression: f64,
     /// Write the events that the live pipeline would have recorded, names made anonymous. With --planner also what one
-    /// planner (--arm) fetched ahead and declined in the judged sessions.
+    /// planner (--arm) prefetched and declined in the judged sessions.
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
     emit_telemetry: Option<PathBuf>,
-    /// Replay the planner instead: what would have been fetched ahead, and would the agent have asked for it?
+    /// Replay the planner instead: what would have been prefetched, and would the agent have asked for it?
     #[arg(long, conflicts_with_all = ["against", "baseline", "agent_profile", "model"])]
     planner: bool,
     /// Learn from sessions up to this day, judge the later ones. Default: the first 70 % of the sessions.
@@ -118,7 +118,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.tell(&args.output, context)?;
     scenarios.tell(&args.output, context)?;
     if let Some(dir) = &args.emit_telemetry {
-        let laid = laid.map_or_else(|| Laid::new(scenarios.model.as_deref(), &mut input), Ok)?;
+        let laid = laid.map_or_else(|| ReplayInput::new(scenarios.model.as_deref(), &mut input), Ok)?;
         emit::write(dir, &scenarios, &laid, args, context)?;
     }
     if let [report, other] = reports.as_slice() {

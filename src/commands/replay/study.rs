@@ -7,8 +7,8 @@ use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::layer::LayerId;
 use crate::commands::input::Input;
-use crate::commands::laid::Laid;
 use crate::commands::replay::scenarios::{Reaches, Scenarios};
+use crate::commands::replay_input::ReplayInput;
 use crate::facts::encode;
 use crate::logs::history::Call;
 use crate::logs::trace::Millis;
@@ -27,13 +27,13 @@ pub const PUBLISHED: &str = "published";
 pub const EXTENDED: &str = "extended";
 
 /// One report per configuration, from the lake if they were made before; else `laid` is what they were made from.
-pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>) -> Result<Vec<ReplayReport>> {
+pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<ReplayInput>) -> Result<Vec<ReplayReport>> {
     let Scenarios { model, reaches, .. } = scenarios;
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
     let paper = input.data.paper_claim()?;
     let question = format!("replay {settings:?} {model:?} {paper:?} {reaches:?}");
     let mut reports: Vec<ReplayReport> = input.remember(&question, |input| {
-        let laid = laid.insert(Laid::new(model.as_deref(), input)?);
+        let laid = laid.insert(ReplayInput::new(model.as_deref(), input)?);
         Ok(input.pool.install(|| settings.iter().map(|settings| report(laid, settings, reaches)).collect()))
     })?;
     // The lake holds no names of directories. One that is gone keeps the start of its pseudonym.
@@ -49,7 +49,7 @@ pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<Laid>
 }
 
 /// Replays one configuration for one reach, with what the others could do beside it, and sums up.
-pub fn report(laid: &Laid, settings: &Settings, reaches: &Reaches) -> ReplayReport {
+pub fn report(laid: &ReplayInput, settings: &Settings, reaches: &Reaches) -> ReplayReport {
     let tape = &laid.tape;
     let everything = [false, true].map(|extended| Scenario::new(settings, tape, laid.options(extended)));
     let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reaches.chosen(), tape));
@@ -79,7 +79,7 @@ pub fn report(laid: &Laid, settings: &Settings, reaches: &Reaches) -> ReplayRepo
 }
 
 /// What a place on the way could save, with the published and with the extended formats.
-pub fn reached(laid: &Laid, reach: &Reach, everything: &[Scenario; 2]) -> report::Reached {
+pub fn reached(laid: &ReplayInput, reach: &Reach, everything: &[Scenario; 2]) -> report::Reached {
     let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reach, &laid.tape));
     report::Reached {
         id: reach.id.clone(),
@@ -90,8 +90,8 @@ pub fn reached(laid: &Laid, reach: &Reach, everything: &[Scenario; 2]) -> report
     }
 }
 
-fn summary(laid: &Laid, scenario: &Scenario) -> report::Input {
-    let Laid { tape, .. } = laid;
+fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::Input {
+    let ReplayInput { tape, .. } = laid;
     let count = |outcome: Outcome| tape.responses.iter().filter(|response| response.outcome == outcome).count() as u64;
     let mut contexts = BTreeSet::new();
     let mut bodies = BTreeSet::new();
@@ -118,7 +118,7 @@ fn summary(laid: &Laid, scenario: &Scenario) -> report::Input {
     }
 }
 
-fn arm(name: &str, laid: &Laid, ledger: &Ledger, expanded: Expanded, quotes: Quotes) -> Arm {
+fn arm(name: &str, laid: &ReplayInput, ledger: &Ledger, expanded: Expanded, quotes: Quotes) -> Arm {
     let groups = |tallies: BTreeMap<String, Tally>| {
         let some = tallies.into_iter().filter(|(_, tally)| tally.count() > 0);
         some.map(|(name, tally)| Group { name, tally }).collect::<Vec<_>>()

@@ -1,8 +1,9 @@
 //! Recorded responses, wherever they come from: the telemetry of the live pipeline, or the logs as they would have been
 //! recorded. Either can be summed up, and replayed under another configuration.
 
+pub mod input_report;
+
 mod live_names;
-mod said;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,9 +15,9 @@ use crate::base::stats::SessionUse;
 use crate::base::tokenizer::Counting;
 use crate::commands::config::vocabularies;
 use crate::commands::input::Input;
-use crate::commands::laid::{Laid, tool_kind};
+use crate::commands::lake_sync::thread_pool;
 use crate::commands::replay::planner;
-use crate::commands::update::thread_pool;
+use crate::commands::replay_input::{ReplayInput, tool_kind};
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormat;
 use crate::frames::endpoints;
@@ -131,7 +132,7 @@ impl Responses {
         let mut input = Input::read(wanted.input, wanted.window.clone(), tier, wanted.output, context)?;
         input.expect_records(wanted.input)?;
         input.report_holds(Holds::Calls)?;
-        let laid = Laid::new(None, &mut input)?;
+        let laid = ReplayInput::new(None, &mut input)?;
         let scenario = Scenario::new(wanted.settings, &laid.tape, laid.options(false));
         let (data, words) = (input.data.clone(), input.vocabulary.clone());
         let mut log = laid.events(&scenario);

@@ -152,7 +152,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     }
     if !responses.log.planned.is_empty() {
         let planned = counted(responses.log.planned.len() as u64, "event");
-        writeln!(err, "# besides {planned} of the planner (fetched ahead, or declined): nobody asked for these")?;
+        writeln!(err, "# besides {planned} of the planner (prefetched, or declined): nobody asked for these")?;
     }
     if let Some(((before, after), (most_before, most_after))) = gate.host_shares().zip(gate.shares()) {
         let baseline = thousands(gate.baseline.round() as u64);

@@ -240,7 +240,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mine
     }
     let damaged = quality::of(&input.sources);
     if !damaged.is_empty() {
-        writeln!(err, "#   odd input:   {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
+        writeln!(err, "#   malformed lines:   {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     Ok(())
 }

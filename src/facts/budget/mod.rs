@@ -14,7 +14,7 @@ use crate::base::showing::Showing;
 use crate::facts::budget::graph::Graph;
 use crate::facts::budget::price::{Price, longest_path};
 use crate::facts::budget::selection::{Selection, select};
-use crate::facts::encode::{Format, Knobs, prove};
+use crate::facts::encode::{Format, Params, prove};
 use crate::facts::knapsack::Choice;
 use crate::facts::outline::{Cut, Outline, Part};
 use crate::facts::quotable::Quotable;
@@ -43,7 +43,7 @@ pub struct Request<'a> {
     /// Formats in which the body or its nodes may be written.
     pub formats: &'a [&'a Format],
     /// What these are told.
-    pub knobs: Knobs,
+    pub params: Params,
 }
 
 /// A body that fits.
@@ -132,7 +132,7 @@ impl Request<'_> {
         let subject = Subject::new(self.text, self.shape);
         let as_is = (self.text.to_owned(), count(self.text));
         let quotable = Quotable::of(self.text);
-        let others = self.formats.iter().filter_map(|format| prove(format, &subject, self.knobs));
+        let others = self.formats.iter().filter_map(|format| prove(format, &subject, self.params));
         others.filter(|text| quotable.kept(text).suits(self.showing)).fold(as_is, |best, text| {
             let tokens = count(&text);
             if tokens < best.1 { (text, tokens) } else { best }
@@ -142,7 +142,7 @@ impl Request<'_> {
     /// The parts that can be left out. The nodes of JSON are written anew, so that a file of it is cut by its lines.
     fn outline(&self, count: &mut dyn FnMut(&str) -> u64) -> Outline {
         let node_bytes_max = (self.budget.saturating_mul(TOKEN_BYTES) / NODES_MIN) as usize;
-        let cut = Cut { node_bytes_max, formats: self.formats, knobs: self.knobs };
+        let cut = Cut { node_bytes_max, formats: self.formats, params: self.params };
         let by_lines = self.showing != Showing::Nothing && self.shape.is_json();
         let shape = if by_lines { BodyShape::NumberedList } else { self.shape };
         Outline::of(self.text, shape, &cut, count)

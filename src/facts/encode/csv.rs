@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 
 use crate::facts::cell::{Columns, Grid, as_json};
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
 
 /// CSV with line feeds between records, quotes doubled, columns of all elements in document order.
 pub const FORMAT: Format = Format { id: "csv", family: Family::Published, by_depth: false, encode, decode };
 
-fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let grid = Grid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
     let mut out = String::new();
     for (index, name) in grid.columns.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Markdown tables as CSV. A body that is one table becomes plain CSV; in any other, every table stands in a fence that
 //! is longer than any run of back-ticks in the body, so that it cannot be taken for one of the body's own.
 
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::markdown::{Alignment, Document, Part, Table};
 use crate::facts::subject::{Meaning, Subject};
 
@@ -12,7 +12,7 @@ pub const FORMAT: Format = Format { id: "csv_from_md", family: Family::Published
 /// Shortest fence that Markdown knows.
 const FENCE_BYTES_MIN: usize = 3;
 
-fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     if subject.shape.is_json() || memchr::memchr(b'|', subject.text.as_bytes()).is_none() {
         return None;
     }

@@ -1,14 +1,14 @@
 //! A JSON array of objects as a pipe table: the keys once, then a row per element.
 
 use crate::facts::cell::{Columns, Grid, read_name, read_value, write_name, write_value};
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::subject::{Meaning, Subject};
 
 /// A pipe table, cells spelled as in [`crate::facts::cell`]; a cell with nothing in it is a missing key.
 pub const FORMAT: Format = Format { id: "markdown_table", family: Family::Published, by_depth: false, encode, decode };
 
-fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let grid = Grid::of(subject.json().ok()?.as_array()?, subject.text.len())?;
     let mut out = String::new();
     write_table(&grid, &mut out);

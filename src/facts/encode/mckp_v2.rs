@@ -5,7 +5,7 @@
 
 use crate::facts::cell::{Grid, read_members, read_name, write_members, write_name};
 use crate::facts::encode::markdown_table::{read_table, write_table};
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::subject::{Meaning, Subject};
 
@@ -15,7 +15,7 @@ pub const FORMAT: Format = Format { id: "mckp_v2", family: Family::Published, by
 /// Fewest elements of an array that is worth a table.
 const ELEMENTS_MIN: usize = 2;
 
-fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let members = subject.json().ok()?.as_object()?;
     let main = main_array(members)?;
     let (name, array) = &members[main];

@@ -48,7 +48,7 @@ pub enum Family {
 
 /// What encoders can be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Knobs {
+pub struct Params {
     /// How deep containers and structured strings are taken apart (`mckp.recursion_depth`).
     pub recursion_depth: usize,
     /// Every how many lines a number is written (`numbered_every` of `rules/formats.toml`).
@@ -62,10 +62,10 @@ pub struct Format {
     pub id: &'static str,
     /// Who knows it.
     pub family: Family,
-    /// Whether [`Knobs::recursion_depth`] changes what is written.
+    /// Whether [`Params::recursion_depth`] changes what is written.
     pub by_depth: bool,
     /// Writes the body; `None` where the format does not apply.
-    pub encode: fn(&Subject<'_>, Knobs) -> Option<String>,
+    pub encode: fn(&Subject<'_>, Params) -> Option<String>,
     /// Reads what [`Format::encode`] wrote, from that text alone; `None` if it is no such text.
     pub decode: fn(&str) -> Option<Meaning>,
 }
@@ -82,15 +82,15 @@ pub enum Attempt {
 }
 
 /// Writes a body and reads it back.
-pub fn attempt(format: &Format, subject: &Subject<'_>, knobs: Knobs) -> Attempt {
-    let Some(text) = (format.encode)(subject, knobs) else { return Attempt::Refused };
+pub fn attempt(format: &Format, subject: &Subject<'_>, params: Params) -> Attempt {
+    let Some(text) = (format.encode)(subject, params) else { return Attempt::Refused };
     let read = (format.decode)(&text);
     if read.is_some_and(|read| subject.says(&read)) { Attempt::Proven(text) } else { Attempt::Unproven }
 }
 
 /// Writes a body and proves it: the text, if reading it gives back what the body says.
-pub fn prove(format: &Format, subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
-    match attempt(format, subject, knobs) {
+pub fn prove(format: &Format, subject: &Subject<'_>, params: Params) -> Option<String> {
+    match attempt(format, subject, params) {
         Attempt::Proven(text) => Some(text),
         Attempt::Refused | Attempt::Unproven => None,
     }

@@ -17,7 +17,7 @@
 //! `content`, named behind the language, or else `diff`; `no-eol` there says that it does not end with a line feed.
 
 use crate::facts::cell::{read_member, read_members, read_name, write_members, write_name};
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
 
@@ -27,7 +27,7 @@ pub const FORMAT: Format = Format { id: "mr_diff_fence", family: Family::Publish
 const DIFFS: &str = "diffs";
 const OTHER_PATH: &str = "new_path: ";
 
-fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let members = subject.json().ok()?.as_object()?;
     let (_, diffs) = members.iter().find(|(key, _)| key == DIFFS)?;
     let diffs = diffs.as_array().filter(|diffs| !diffs.is_empty())?;

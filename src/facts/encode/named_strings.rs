@@ -11,7 +11,7 @@
 //! Names are defined on the first lines, up to a blank one. Only whole words and paths are named, few of them, and only
 //! if it pays: the reader has to look them up. Numbered lines are left alone: they are files, and are quoted from.
 
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::numbered;
 use crate::facts::subject::{Meaning, Subject};
 
@@ -217,7 +217,7 @@ fn find_uses(text: &[u8], strings: &[&[u8]]) -> Vec<(usize, usize)> {
     uses
 }
 
-fn encode(subject: &Subject<'_>, _: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, _: Params) -> Option<String> {
     let text = subject.text;
     if subject.shape.is_json() || text.len() < BODY_BYTES_MIN || numbered::has_sequence(text) {
         return None;

@@ -17,7 +17,7 @@
 
 use std::borrow::Cow;
 
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::numbered;
 use crate::facts::numbered::Head;
 use crate::facts::subject::{Meaning, Subject};
@@ -67,16 +67,16 @@ impl Sequence {
     }
 }
 
-fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     let text = subject.text;
     if !numbered::has_sequence(text) || text.starts_with(TABS) {
         return None;
     }
     if !has_shifted(text) {
-        return Some(write(text, knobs));
+        return Some(write(text, params));
     }
     let arrows = replaced(text, "\t", "→")?;
-    Some(format!("{TABS}\n{}", write(&arrows, knobs)))
+    Some(format!("{TABS}\n{}", write(&arrows, params)))
 }
 
 /// Whether a line behind a tab begins with one.
@@ -94,8 +94,8 @@ fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
     text.split('\n').map(line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
 }
 
-fn write(text: &str, knobs: Knobs) -> String {
-    let every = u32::try_from(knobs.numbered_every).unwrap_or(u32::MAX);
+fn write(text: &str, params: Params) -> String {
+    let every = u32::try_from(params.numbered_every).unwrap_or(u32::MAX);
     let last = text.len() - text.rsplit('\n').next().map_or(0, str::len);
     let mut out = String::with_capacity(text.len());
     let mut sequence: Option<Sequence> = None;

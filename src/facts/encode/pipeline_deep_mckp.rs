@@ -9,7 +9,7 @@
 use crate::base::body_shape::BodyShape;
 use crate::base::json::Cursor;
 use crate::facts::cell::{as_json, read_name, read_value, write_name, write_value};
-use crate::facts::encode::{Family, Format, Knobs, csv, markdown_table};
+use crate::facts::encode::{Family, Format, Params, csv, markdown_table};
 use crate::facts::json_tree::{Json, write_string};
 use crate::facts::subject::{Meaning, Subject};
 
@@ -24,10 +24,10 @@ const LEVELS_MAX: usize = 16;
 /// Marks a text that spells the JSON value behind it.
 const JSON_TEXT: &str = "!json";
 
-fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     let value = subject.json().ok()?;
     let json = Piece::of(value.compact());
-    let blocks = Writer { knobs }.blocks(value, &json.text, 0);
+    let blocks = Writer { params }.blocks(value, &json.text, 0);
     let mut best = blocks.into_iter().min_by_key(|block| block.cost).filter(|block| block.cost < json.cost)?.text;
     best.pop();
     Some(best)
@@ -58,7 +58,7 @@ impl Piece {
 }
 
 struct Writer {
-    knobs: Knobs,
+    params: Params,
 }
 
 impl Writer {
@@ -76,7 +76,7 @@ impl Writer {
 
     /// The forms of a container that take lines of their own.
     fn blocks(&self, value: &Json, compact: &str, level: usize) -> Vec<Piece> {
-        if level >= self.knobs.recursion_depth.min(LEVELS_MAX) {
+        if level >= self.params.recursion_depth.min(LEVELS_MAX) {
             return Vec::new();
         }
         match value {
@@ -124,8 +124,8 @@ impl Writer {
     /// The tables of an array of objects, which are those of a body of its own.
     fn tables(&self, compact: &str) -> Vec<Piece> {
         let subject = Subject::new(compact, BodyShape::ArrayOfObjects);
-        let csv = (csv::FORMAT.encode)(&subject, self.knobs).map(|text| fenced("csv", &text));
-        let pipes = (markdown_table::FORMAT.encode)(&subject, self.knobs).map(|text| text + "\n");
+        let csv = (csv::FORMAT.encode)(&subject, self.params).map(|text| fenced("csv", &text));
+        let pipes = (markdown_table::FORMAT.encode)(&subject, self.params).map(|text| text + "\n");
         csv.into_iter().chain(pipes).map(Piece::of).collect()
     }
 

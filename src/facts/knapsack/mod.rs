@@ -80,7 +80,7 @@ struct Point {
     option: u32,
 }
 
-/// A step along the upper hull of a class, to a dearer point.
+/// A step along the upper hull of a class, to a more expensive point.
 #[derive(Clone, Copy)]
 struct Step {
     class: u32,

@@ -9,7 +9,7 @@ mod text;
 mod value;
 
 use crate::base::body_shape::BodyShape;
-use crate::facts::encode::{Format, Knobs};
+use crate::facts::encode::{Format, Params};
 use crate::facts::json_tree::Json;
 use crate::facts::outline::text::{characters, leaf_lines};
 use crate::facts::outline::value::Place;
@@ -93,7 +93,7 @@ pub struct Cut<'a> {
     /// The formats in which a JSON node may be written, beside JSON.
     pub formats: &'a [&'a Format],
     /// What these are told.
-    pub knobs: Knobs,
+    pub params: Params,
 }
 
 impl Outline {

@@ -96,7 +96,7 @@ impl Builder<'_> {
         let compact = wrapped.compact();
         let subject = Subject::new(&compact, classify(compact.as_bytes()));
         let nested = self.cut.formats.iter().filter(|format| format.id == "pipeline_deep_mckp");
-        let nested = nested.filter_map(|format| prove(format, &subject, self.cut.knobs));
+        let nested = nested.filter_map(|format| prove(format, &subject, self.cut.params));
         let forms = std::iter::once(line).chain(nested).map(|form| form + "\n").collect();
         self.node(forms, leaves(value));
     }
@@ -126,7 +126,7 @@ impl Builder<'_> {
                 "markdown_table" => 2,
                 _ => return None,
             };
-            Some((head_lines, prove(format, &subject, self.cut.knobs)? + "\n"))
+            Some((head_lines, prove(format, &subject, self.cut.params)? + "\n"))
         });
         let tables: Vec<_> = tables.collect();
         let (head_lines, text) = tables.into_iter().min_by_key(|(_, text)| (self.count)(text))?;

@@ -265,7 +265,7 @@ impl<'a> Assembly<'a> {
 
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
         if self.files[file as usize].is_repeated {
-            if let RecordKind::Answered(answer) = &row.kind {
+            if let RecordKind::ToolResult(answer) = &row.kind {
                 self.merge_usage(answer, track);
             }
             return self.skip("duplicate_record");
@@ -273,7 +273,7 @@ impl<'a> Assembly<'a> {
         if let Some(&node) = self.known.get(&row.id).filter(|_| row.id.is_some()) {
             self.local[file as usize][record as usize] = node;
             self.skip("duplicate_record");
-            if let RecordKind::Answered(answer) = &row.kind {
+            if let RecordKind::ToolResult(answer) = &row.kind {
                 self.merge_usage(answer, track);
             }
             return;
@@ -295,7 +295,7 @@ impl<'a> Assembly<'a> {
         }
         match &row.kind {
             RecordKind::Said => self.said(node, row, track),
-            RecordKind::Answered(answer) => self.answered(node, row, answer, track),
+            RecordKind::ToolResult(answer) => self.answered(node, row, answer, track),
             RecordKind::Compacted { .. } => {
                 self.nodes[node as usize].tip = NONE;
                 let track = &mut self.tracks[track as usize];
@@ -345,7 +345,7 @@ impl<'a> Assembly<'a> {
 
     /// Whether a record makes a call that no answer has made so far: it is no copy, the rest of its message is elsewhere.
     fn asks_more(&self, node: u32) -> bool {
-        let mut calls = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolUse);
+        let mut calls = self.blocks_of(node).iter().filter(|block| block.kind == BlockKind::ToolUsage);
         calls.any(|block| block.call.is_some() && !self.by_call.contains_key(&block.call))
     }
 
@@ -447,7 +447,7 @@ impl<'a> Assembly<'a> {
         while at != NONE && path.len() <= self.nodes.len() {
             let row = self.row(at);
             if matches!(row.kind, RecordKind::Compacted { .. })
-                || matches!(row.kind, RecordKind::Answered(answer) if answer.is_request)
+                || matches!(row.kind, RecordKind::ToolResult(answer) if answer.is_request)
             {
                 break;
             }

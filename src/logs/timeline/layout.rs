@@ -159,7 +159,7 @@ impl Layout<'_> {
             for row in self.assembly.blocks_of(node) {
                 let block = self.out.blocks.len() as u32;
                 let mut call = NONE;
-                if row.kind == BlockKind::ToolUse {
+                if row.kind == BlockKind::ToolUsage {
                     call = self.out.calls.len() as u32;
                     self.out.calls.push(ToolCall {
                         id: row.call,

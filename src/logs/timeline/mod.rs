@@ -27,7 +27,7 @@ use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::vocabulary::Vocabulary;
 
 /// Counts tokens. Each worker has its own.
-pub trait Gauge {
+pub trait TokenCounter {
     /// Tokens of a text by vocabulary.
     fn tokens(&mut self, text: &str) -> Tokens;
 }
@@ -40,5 +40,5 @@ pub struct TimelineGuide<'v> {
     /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
     /// Makes a worker's counter.
-    pub gauge: &'v (dyn Fn() -> Box<dyn Gauge + 'v> + Sync),
+    pub gauge: &'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync),
 }

@@ -13,7 +13,7 @@ use crate::logs::timeline::references::{References, Spot};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, ToolCall, Trigger};
 use crate::logs::timeline::rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
 use crate::logs::timeline::utterances::utterance;
-use crate::logs::timeline::{Gauge, TimelineGuide};
+use crate::logs::timeline::{TimelineGuide, TokenCounter};
 use crate::logs::trace::{
     ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
 };
@@ -24,7 +24,7 @@ pub const SYNTHETIC: &str = "<synthetic>";
 /// Turns the lines of one file, from its first to its last, into rows.
 pub struct Reader<'g, 'v> {
     guide: TimelineGuide<'v>,
-    gauge: &'g mut (dyn Gauge + 'v),
+    gauge: &'g mut (dyn TokenCounter + 'v),
     counters: Counters,
     out: FileTimeline,
     draft: Draft,
@@ -71,7 +71,7 @@ impl TakeRecords for Reader<'_, '_> {
 
 impl<'g, 'v> Reader<'g, 'v> {
     /// A reader for one file.
-    pub fn new(guide: TimelineGuide<'v>, gauge: &'g mut (dyn Gauge + 'v)) -> Self {
+    pub fn new(guide: TimelineGuide<'v>, gauge: &'g mut (dyn TokenCounter + 'v)) -> Self {
         Self {
             guide,
             gauge,
@@ -256,7 +256,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             Part::Result => BlockKind::ToolResult,
             Part::Media => BlockKind::Media,
             Part::Thinking => BlockKind::Thinking,
-            Part::Call => BlockKind::ToolUse,
+            Part::Call => BlockKind::ToolUsage,
             Part::Text if envelope.summary => BlockKind::Summary,
             Part::Text => {
                 let text = draft.text_of(block);
@@ -304,7 +304,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             usage: draft.usage.unwrap_or_default(),
             is_request: draft.usage.is_some() && draft.model != SYNTHETIC.as_bytes(),
         };
-        let row = self.push(envelope, parent, chain, marks, RecordKind::Answered(answer));
+        let row = self.push(envelope, parent, chain, marks, RecordKind::ToolResult(answer));
         let kind = |block: &DraftBlock| match block.part {
             Part::Text => BlockKind::Text,
             _ => self.kind_of(envelope, &draft, block),
@@ -353,7 +353,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     /// Looks for what the block takes up, and remembers what it holds.
     fn follow(&mut self, block: &BlockRow, row: u32, text: &[u8]) {
         let record = &self.out.rows.records[row as usize];
-        let message = if let RecordKind::Answered(answer) = record.kind {
+        let message = if let RecordKind::ToolResult(answer) = record.kind {
             let next = self.messages.len() as u32;
             // A message without any id has but this record.
             let alone = || Id::of(&self.counters.items.to_le_bytes());
@@ -365,7 +365,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         let spot = Spot { block: self.out.rows.blocks.len() as u32, chain: record.chain, message };
         match block.kind {
             BlockKind::Thinking | BlockKind::Media => self.references.pass(spot),
-            BlockKind::ToolUse => self.references.call(spot, self.out.names.text(block.tool), text),
+            BlockKind::ToolUsage => self.references.call(spot, self.out.names.text(block.tool), text),
             _ => self.references.text(spot, text),
         }
     }

@@ -30,7 +30,7 @@ pub enum BlockKind {
     /// Thinking of the model; its text may be empty in the log.
     Thinking = 4,
     /// A tool call.
-    ToolUse = 5,
+    ToolUsage = 5,
     /// A tool result.
     ToolResult = 6,
     /// An image or a document outside of a tool result.
@@ -44,7 +44,7 @@ impl BlockKind {
         Self::Summary,
         Self::Text,
         Self::Thinking,
-        Self::ToolUse,
+        Self::ToolUsage,
         Self::ToolResult,
         Self::Media,
     ];
@@ -56,7 +56,7 @@ impl BlockKind {
 
     /// Whether the model wrote it.
     pub fn is_output(self) -> bool {
-        matches!(self, Self::Text | Self::Thinking | Self::ToolUse)
+        matches!(self, Self::Text | Self::Thinking | Self::ToolUsage)
     }
 }
 

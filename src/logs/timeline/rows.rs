@@ -31,7 +31,7 @@ pub enum RecordKind {
     /// Something for the model: a prompt, a result, a summary.
     Said,
     /// A part of an answer.
-    Answered(Answer),
+    ToolResult(Answer),
     /// A compaction.
     Compacted {
         /// Who asked for it.

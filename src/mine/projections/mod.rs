@@ -4,10 +4,11 @@
 //! happens by chance is told by the lists of other sessions, exactly and without random numbers; whether it happens by
 //! habit, by reading every chain backwards as well.
 
+pub mod value_flows;
+
 pub mod tables;
 
 pub mod chance;
-mod passages;
 mod spelling;
 mod verdicts;
 
@@ -21,7 +22,7 @@ use crate::frames::projection::MinedProjection;
 use crate::logs::history::History;
 use crate::logs::values::{CallValues, ListedValue};
 use crate::mine::projections::chance::Donors;
-use crate::mine::projections::passages::{Chain, Direction, Passage};
+use crate::mine::projections::value_flows::{Chain, Direction, Passage};
 use crate::mine::projections::verdicts::Cell;
 
 /// `rules/mined_projections.toml`.
@@ -138,7 +139,7 @@ fn each_passage(told: Told<'_>, thresholds: &Thresholds, direction: Direction, s
     }
 }
 
-type EachCell<'f> = &'f mut dyn FnMut(Key, &mut Cell, &[passages::Use], &[ListedValue]);
+type EachCell<'f> = &'f mut dyn FnMut(Key, &mut Cell, &[value_flows::Use], &[ListedValue]);
 
 /// The combinations of one answer that are counted.
 fn each_cell(told: Told<'_>, passage: &Passage, cells: &mut BTreeMap<Key, Cell>, see: EachCell<'_>) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::planner::prefetches::{Asked, End, Held, Tally};
+use crate::planner::prefetches::{Asked, DeclineReason, End, Tally};
 use crate::planner::report::{
     Arm, EdgeRow, Metric, Net, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
 };
@@ -86,7 +86,7 @@ fn asked(asked: &Asked) -> Value {
 fn tally(tally: &Tally) -> Value {
     let ends: Map<String, Value> =
         End::ALL.into_iter().map(|end| (end.key().to_owned(), json!(tally.ends[end]))).collect();
-    let held = |held: Held| {
+    let held = |held: DeclineReason| {
         let count = json!({
             "count": tally.held[held],
             "needed_exactly": tally.late_exact[held],
@@ -109,7 +109,7 @@ fn tally(tally: &Tally) -> Value {
         "name_only_by_chance": (sent > 0).then(|| tally.name_by_chance / sent as f64),
         "cited": tally.cited,
         "exact_across_shell": tally.across_shell,
-        "not_planned": Held::ALL.into_iter().map(held).collect::<Map<String, Value>>(),
+        "not_planned": DeclineReason::ALL.into_iter().map(held).collect::<Map<String, Value>>(),
         "predicted_tokens": tally.predicted_tokens,
         "unused_tokens": tally.unused_tokens,
         "hint_tokens": tally.hint_tokens,

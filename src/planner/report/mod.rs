@@ -55,7 +55,7 @@ pub struct Arm {
     pub name: String,
     /// What it is.
     pub about: String,
-    /// Whether the agent's own call runs although it was fetched ahead (published wiring).
+    /// Whether the agent's own call runs although it was prefetched (published wiring).
     pub always_runs: bool,
     /// Everything.
     pub total: Tally,
@@ -155,7 +155,7 @@ pub struct EdgeRow {
     pub tally: Tally,
 }
 
-/// One value of a knob, or one cell of a grid of them.
+/// One value of a parameter, or one cell of a grid of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRow {
     /// The values, in the order of the keys.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::base::error::Result;
 use crate::base::stats::Share;
-use crate::planner::prefetches::{End, Held, Tally};
+use crate::planner::prefetches::{DeclineReason, End, Tally};
 use crate::planner::report::words::{answer, ends, net, seconds};
 use crate::planner::report::{
     Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
@@ -31,18 +31,18 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
     }
     heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions")?;
     targets(report).write(out, format, width)?;
-    heading(out, "all figures; shares are of what was sent ahead (the paper claims 58 % won and 12 % wasted)")?;
+    heading(out, "all figures; shares are of what was prefetched (the paper claims 58 % won and 12 % wasted)")?;
     figures(report).write(out, format, width)?;
     let edges = edges(report);
     if !edges.is_empty() {
-        heading(out, "by edge: sent ahead, and asked for within three calls")?;
+        heading(out, "by edge: prefetched, and asked for within three calls")?;
         edges.write(out, format, width)?;
         heading(out, "by tool that is called ahead")?;
         tools(report).write(out, format, width)?;
     }
     heading(
         out,
-        "why calls were not sent ahead (how many were needed within five calls: exactly, by name of the tool)",
+        "why calls were not prefetched (how many were needed within five calls: exactly, by name of the tool)",
     )?;
     declines(report).write(out, format, width)?;
     heading(out, "every planned call ends in one way")?;
@@ -121,7 +121,7 @@ fn of_sent(arm: &Arm, count: u64) -> String {
 }
 
 const FIGURES: [Row; 20] = [
-    ("sent ahead", |arm| thousands(arm.total.sent())),
+    ("prefetched", |arm| thousands(arm.total.sent())),
     ("exact, 3 calls", |arm| of_sent(arm, arm.total.near.exact)),
     ("exact, 10 calls", |arm| of_sent(arm, arm.total.far.exact)),
     ("exact, 3 steps", |arm| of_sent(arm, arm.total.steps.exact)),
@@ -217,7 +217,7 @@ fn declines(report: &PlannerReport) -> Table {
     let names: Vec<String> = report.arms.iter().map(|arm| format!("#{}", arm.name)).collect();
     let headers: Vec<&str> = std::iter::once("reason").chain(names.iter().map(String::as_str)).collect();
     let mut table = Table::new(&headers);
-    for held in Held::ALL {
+    for held in DeclineReason::ALL {
         let cell = |arm: &Arm| {
             let Tally { held: all, late_exact, late_name, .. } = &arm.total;
             match (all[held], held.is_decline()) {

@@ -31,11 +31,11 @@ const CONFIGURED: &str = "configured";
 fn verdict(report: &PlannerReport) -> String {
     let sent = |arm: &&Arm| arm.total.sent() > 0;
     if !report.arms.iter().any(|arm| sent(&arm)) {
-        return "Nothing would have been fetched ahead.".to_owned();
+        return "Nothing would have been prefetched.".to_owned();
     }
     let mut said = Vec::new();
     match report.arms.iter().find(|arm| arm.name == CONFIGURED).filter(sent) {
-        None => said.push("As configured nothing is fetched ahead.".to_owned()),
+        None => said.push("As configured nothing is prefetched.".to_owned()),
         Some(arm) if reached(arm).is_none() => {
             let hit = arm.metrics.first().map(interval).unwrap_or_default();
             said.push(format!("Not as configured: {hit} of what it fetches is asked for."));
@@ -66,7 +66,7 @@ fn words(arm: &Arm) -> String {
         return format!("{}: sends nothing ahead.", arm.name);
     }
     format!(
-        "{}: {} sent ahead, {} asked for exactly within three calls. {} of the agent need not have run, {} ran for \
+        "{}: {} prefetched, {} asked for exactly within three calls. {} of the agent need not have run, {} ran for \
          nothing or twice. Answers wait {} longer, {} of its own waiting is spared.",
         arm.name,
         thousands(total.sent()),

@@ -3,7 +3,7 @@
 use crate::base::bootstrap::Resampling;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::moments::Moment;
+use crate::planner::opportunities::Opportunity;
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::backtest::{Backtest, backtest, judged_by};
 use crate::planner::selectivity::curve::{Point, point};
@@ -24,7 +24,7 @@ pub struct Learned {
 impl Learned {
     /// Learns on the sessions marked in `trains` and judges on the rest.
     pub fn new(
-        moments: &[Moment],
+        moments: &[Opportunity],
         told: Told<'_>,
         known: &KnownTools<'_>,
         trains: &[bool],

@@ -4,7 +4,7 @@ use crate::base::names::Names;
 use crate::logs::values::List;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::moments::{Moment, Odds, Outcome};
+use crate::planner::opportunities::{Odds, Opportunity, Outcome};
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
@@ -23,7 +23,7 @@ impl<'a> Named<'a> {
         Self { tools: &known.names, arguments: &told.values.names }
     }
 
-    fn link(&self, moment: &Moment) -> Link {
+    fn link(&self, moment: &Opportunity) -> Link {
         Link {
             from: self.tools.text(moment.from).to_owned(),
             to: self.tools.text(moment.to).to_owned(),
@@ -33,7 +33,7 @@ impl<'a> Named<'a> {
 }
 
 /// What a moment tells before the agent goes on.
-pub fn features(moment: &Moment) -> Features {
+pub fn features(moment: &Opportunity) -> Features {
     let has = |flag: u8| moment.flags & flag != 0;
     let list = if has(List::CONTEXT) {
         ListKind::Context
@@ -60,7 +60,7 @@ impl Window {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Calls, Self::MoreCalls, Self::Steps];
 
-    fn outcome(self, moment: &Moment) -> Outcome {
+    fn outcome(self, moment: &Opportunity) -> Outcome {
         match self {
             Self::Steps => moment.outcomes.steps_near,
             Self::Calls => moment.outcomes.calls_near,
@@ -71,13 +71,13 @@ impl Window {
 
 /// The moments that are candidates, as examples judged within a window. What the context has read already is L0's
 /// business, a tool that may not be called ahead is nobody's, and of a list only as many values count as are projected.
-pub fn examples(moments: &[Moment], window: Window, named: &Named<'_>, known: &KnownTools<'_>) -> Vec<Example> {
-    let is_candidate = |moment: &&Moment| {
+pub fn examples(moments: &[Opportunity], window: Window, named: &Named<'_>, known: &KnownTools<'_>) -> Vec<Example> {
+    let is_candidate = |moment: &&Opportunity| {
         let link = &known.get(moment.from).links[usize::from(moment.link)];
         let is_projected = !moment.already_read && usize::from(moment.new_rank) <= link.arguments_max;
         is_projected && known.get(moment.to).speculatable
     };
-    let example = |moment: &Moment| Example {
+    let example = |moment: &Opportunity| Example {
         session: moment.session,
         trigger: moment.trigger.into(),
         link: named.link(moment),
@@ -100,13 +100,13 @@ pub struct Selective<'a> {
 
 impl Selective<'_> {
     /// What is known of a moment.
-    pub fn estimate(&self, moment: &Moment) -> Option<Estimate> {
+    pub fn estimate(&self, moment: &Opportunity) -> Option<Estimate> {
         self.learned.table.estimate(&self.named.link(moment), &features(moment), self.numbers)
     }
 }
 
 impl Odds for Selective<'_> {
-    fn of(&self, moment: &Moment) -> Option<f64> {
+    fn of(&self, moment: &Opportunity) -> Option<f64> {
         let admitted = |estimate: &Estimate| self.learned.threshold.is_some_and(|least| estimate.score() >= least);
         let estimate = self.estimate(moment).filter(admitted);
         Some(estimate.map_or(0.0, |estimate| estimate.counts.exact().value()))

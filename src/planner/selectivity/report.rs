@@ -27,12 +27,12 @@ pub fn words(learned: &Learned) -> Vec<String> {
     let Some((chosen, judged)) = learned.backtest.chosen.as_ref().zip(learned.judged.as_ref()) else {
         return vec![format!(
             "selective: no threshold keeps {target:.0} % exact on the training sessions at the lower ends of both \
-             intervals, so nothing is fetched ahead"
+             intervals, so nothing is prefetched"
         )];
     };
     let mut lines = vec![
         format!(
-            "selective: a call is fetched ahead where at least {:.0} % of its kind were exactly what came next; chosen on \
+            "selective: a call is prefetched where at least {:.0} % of its kind were exactly what came next; chosen on \
              the training sessions, each judged by the others: {}, {} of the answers with a candidate",
             100.0 * chosen.threshold,
             shares(chosen.exact, chosen.exact_sessions),

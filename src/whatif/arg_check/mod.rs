@@ -22,14 +22,14 @@ use crate::whatif::catalog::{Catalog, Definition};
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knobs {
+pub struct Params {
     /// What becomes of calls to tools without a schema.
     pub no_schema_mode: NoSchemaMode,
     /// Whether numbers and booleans are read from texts.
     pub coerce: bool,
 }
 
-impl Knobs {
+impl Params {
     /// Nothing can be wrong with them.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl NoSchemaMode {
     }
 }
 
-/// Constants of the policy (`rules/policies/arg_check.toml` beside its knobs).
+/// Constants of the policy (`rules/policies/arg_check.toml` beside its parameters).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rules {
     /// How the client logs what it could not parse.
@@ -131,7 +131,7 @@ pub struct Misfit {
 /// Schemas, compiled.
 pub struct Checker {
     tools: BTreeMap<String, Vec<Entry>>,
-    knobs: Knobs,
+    params: Params,
     unparsed_key: String,
 }
 
@@ -151,7 +151,7 @@ impl Checker {
     ///
     /// # Errors
     /// If one is no JSON Schema.
-    pub fn new(catalog: &Catalog, knobs: &Knobs, rules: &Rules) -> Result<Self> {
+    pub fn new(catalog: &Catalog, params: &Params, rules: &Rules) -> Result<Self> {
         let mut tools = BTreeMap::<String, Vec<Entry>>::new();
         for definition in &catalog.definitions {
             let schema = compiled(definition.schema.as_ref()).map_err(|cause| {
@@ -162,7 +162,7 @@ impl Checker {
             let entry = Entry { definition: definition.clone(), schema };
             tools.entry(definition.name.clone()).or_default().push(entry);
         }
-        Ok(Self { tools, knobs: *knobs, unparsed_key: rules.client.unparsed_key.clone() })
+        Ok(Self { tools, params: *params, unparsed_key: rules.client.unparsed_key.clone() })
     }
 
     /// Checks a call by a client of some version; `input` is JSON as it stands in the log.
@@ -170,14 +170,14 @@ impl Checker {
         let Some(entry) = self.entry(tool, version) else { return Verdict::of(Class::UnknownTool) };
         let Some((arguments, class)) = self.parsed(input) else { return Verdict::of(Class::ParseError) };
         let validator = match &entry.schema {
-            Compiled::None => return Verdict::of(self.knobs.no_schema_mode.class()),
+            Compiled::None => return Verdict::of(self.params.no_schema_mode.class()),
             Compiled::Remote => return Verdict::of(Class::RemoteRefRefused),
             Compiled::Ready(validator) => validator,
         };
         if validator.is_valid(&arguments) {
             return Verdict::of(class);
         }
-        if self.knobs.coerce && coerces(validator, &arguments) {
+        if self.params.coerce && coerces(validator, &arguments) {
             return Verdict::of(Class::Coercible);
         }
         Verdict {

@@ -6,21 +6,21 @@ use crate::base::id::Id;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Clearing, NONE, Timeline};
 use crate::whatif::compaction::Sheet;
-use crate::whatif::compaction::knobs::MicroKnobs;
 use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsReplayed};
+use crate::whatif::compaction::params::MicroKnobs;
 use crate::whatif::compaction::summary::contexts;
 use crate::whatif::sim::breakage::shown::Shown;
-use crate::whatif::sim::drive::Run;
+use crate::whatif::sim::simulate::Run;
 
 use crate::whatif::clearing::plan::{ResultSize, plan};
 use crate::whatif::clearing::stage::Cleared;
 
-/// Checks every clearing of the log. The client's own limits are used (any size, none protected); the rest is `knobs`.
-pub fn replayed(timeline: &Timeline, knobs: &MicroKnobs, sheet: &Sheet) -> ClearingsReplayed {
+/// Checks every clearing of the log. The client's own limits are used (any size, none protected); the rest is `params`.
+pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &Sheet) -> ClearingsReplayed {
     let mut done: BTreeSet<Id> = BTreeSet::new();
     let mut checks = Vec::new();
     for clearing in &timeline.clearings {
-        checks.push(check(timeline, clearing, &done, knobs, sheet));
+        checks.push(check(timeline, clearing, &done, params, sheet));
         done.extend(clearing.calls.iter().copied());
     }
     let equal = Share::new(checks.iter().filter(|check| check.is_equal()).count() as u64, checks.len() as u64);
@@ -32,7 +32,7 @@ fn check(
     timeline: &Timeline,
     clearing: &Clearing,
     done: &BTreeSet<Id>,
-    knobs: &MicroKnobs,
+    params: &MicroKnobs,
     sheet: &Sheet,
 ) -> ClearingCheck {
     let results: Vec<(Id, u64)> = in_context(timeline, clearing)
@@ -54,7 +54,7 @@ fn check(
             is_free: place < protected && tokens >= least,
         })
         .collect();
-    let chosen = plan(&sizes, knobs.target_tokens, knobs.min_saving_tokens);
+    let chosen = plan(&sizes, params.target_tokens, params.min_saving_tokens);
     let predicted: BTreeSet<Id> = chosen.iter().map(|&place| results[place].0).collect();
     let logged: BTreeSet<Id> = clearing.calls.iter().copied().collect();
     ClearingCheck {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::logs::timeline::requests::{BlockKind, Timeline};
 use crate::whatif::compaction::Sheet;
-use crate::whatif::compaction::knobs::{MicroKnobs, Style};
+use crate::whatif::compaction::params::{MicroKnobs, Style};
 use crate::whatif::sim::breakage::rows::Class;
 use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::view::{Aside, Item, Key, Moment, Noticed, Stage, View};
+use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
 
 use crate::whatif::clearing::plan::{ResultSize, plan};
 
@@ -24,7 +24,7 @@ pub struct Cleared {
 
 /// The stage.
 pub struct Micro {
-    knobs: MicroKnobs,
+    params: MicroKnobs,
     sheet: Sheet,
     journal: Journal<Cleared>,
     cleared: BTreeSet<u32>,
@@ -32,13 +32,13 @@ pub struct Micro {
 
 impl Micro {
     /// Every result that is cleared is written to `journal`.
-    pub fn new(knobs: MicroKnobs, sheet: Sheet, journal: Journal<Cleared>) -> Self {
-        Self { knobs, sheet, journal, cleared: BTreeSet::new() }
+    pub fn new(params: MicroKnobs, sheet: Sheet, journal: Journal<Cleared>) -> Self {
+        Self { params, sheet, journal, cleared: BTreeSet::new() }
     }
 
     /// Code points of a result that stay when it is cleared.
     fn kept_chars(&self, chars: u32) -> u32 {
-        match self.knobs.style {
+        match self.params.style {
             Style::Clear => 0,
             Style::Head(kept) => kept.min(chars),
         }
@@ -59,7 +59,7 @@ impl Micro {
     }
 
     /// The results of a context as the rule sees them, with the places of their items.
-    fn results(&self, moment: &Moment<'_>, view: &View) -> Vec<(usize, ResultSize)> {
+    fn results(&self, moment: &Moment<'_>, view: &ContextView) -> Vec<(usize, ResultSize)> {
         let blocks = &moment.timeline.blocks;
         let mut offset = view.prefix.tokens;
         let mut results = Vec::new();
@@ -73,22 +73,22 @@ impl Micro {
             }
             let is_new = !self.cleared.contains(&index);
             let is_free = is_new
-                && u64::from(block.bytes) >= self.knobs.min_bytes
+                && u64::from(block.bytes) >= self.params.min_bytes
                 && self.shortened(moment.timeline, *item) != *item
-                && !(self.knobs.only_uncached && start < moment.cached_before);
+                && !(self.params.only_uncached && start < moment.cached_before);
             let cleared_tokens = self.sheet.client.estimate(self.kept_chars(block.chars).min(item.kept_chars));
             let tokens =
                 if is_new { self.sheet.client.estimate(item.kept_chars.min(block.chars)) } else { cleared_tokens };
             results.push((place, ResultSize { tokens, cleared_tokens, is_free }));
         }
-        let protected = results.len().saturating_sub(self.knobs.protect_last);
+        let protected = results.len().saturating_sub(self.params.protect_last);
         for (_, result) in &mut results[protected..] {
             result.is_free = false;
         }
         results
     }
 
-    fn clear(&mut self, moment: &Moment<'_>, item: &mut Item, aside: &mut Aside) {
+    fn clear(&mut self, moment: &Moment<'_>, item: &mut Item, aside: &mut StageOutput) {
         let Key::Block(block) = item.key else { return };
         let shortened = self.shortened(moment.timeline, *item);
         self.cleared.insert(block);
@@ -107,7 +107,7 @@ impl Stage for Micro {
         self.cleared.clear();
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         for item in &mut view.items {
             if matches!(item.key, Key::Block(block) if self.cleared.contains(&block)) {
                 *item = self.shortened(moment.timeline, *item);
@@ -115,7 +115,7 @@ impl Stage for Micro {
         }
         let results = self.results(moment, view);
         let sizes: Vec<ResultSize> = results.iter().map(|&(_, result)| result).collect();
-        for chosen in plan(&sizes, self.knobs.target_tokens, self.knobs.min_saving_tokens) {
+        for chosen in plan(&sizes, self.params.target_tokens, self.params.min_saving_tokens) {
             self.clear(moment, &mut view.items[results[chosen].0], aside);
         }
     }

@@ -1,23 +1,23 @@
-//! How large contexts are after real compactions, and whether the knobs predict it.
+//! How large contexts are after real compactions, and whether the parameters predict it.
 
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{Boundary, Timeline};
 use crate::whatif::compaction::outcome::AfterSizes;
 
-use crate::whatif::compaction::knobs::Knobs;
+use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::sheet::Sheet;
 use crate::whatif::compaction::summary::percentiles;
 
-/// Compares the first contexts after real compactions with what the knobs leave (without a tail: the client keeps none),
+/// Compares the first contexts after real compactions with what the parameters leave (without a tail: the client keeps none),
 /// and with a carry fitted on half of the sessions. `prefixes` are the tokens of tools and system prompt, chain by chain.
-pub fn after_sizes(timeline: &Timeline, prefixes: &[u64], knobs: &Knobs, sheet: &Sheet) -> AfterSizes {
+pub fn after_sizes(timeline: &Timeline, prefixes: &[u64], params: &Params, sheet: &Sheet) -> AfterSizes {
     let after: Vec<After> =
         timeline.boundaries.iter().filter_map(|known| After::of(timeline, prefixes, known)).collect();
     let tolerance = sheet.bars.after_size_tolerance_percent;
     let within =
         |after: &After, carry: u64| (after.prefix + carry).abs_diff(after.context) * 100 <= after.context * tolerance;
-    let carry = made_tokens(knobs, sheet) + sheet.client.tail_keep_tokens;
-    let by_knobs = Share::new(after.iter().filter(|after| within(after, carry)).count() as u64, after.len() as u64);
+    let carry = made_tokens(params, sheet) + sheet.client.tail_keep_tokens;
+    let by_params = Share::new(after.iter().filter(|after| within(after, carry)).count() as u64, after.len() as u64);
     let (fitted, held_out): (Vec<&After>, Vec<&After>) = after.iter().partition(|after| after.is_fitted);
     let carries: Vec<u64> = fitted.iter().map(|after| after.context.saturating_sub(after.prefix)).collect();
     let fitted_carry = (!carries.is_empty()).then(|| percentiles(carries).p50);
@@ -25,16 +25,16 @@ pub fn after_sizes(timeline: &Timeline, prefixes: &[u64], knobs: &Knobs, sheet: 
     AfterSizes {
         compactions: after.len() as u64,
         context: percentiles(after.iter().map(|after| after.context).collect()),
-        by_knobs,
+        by_params,
         fitted_carry_tokens: fitted_carry,
         by_fit: Share::new(hits, if fitted_carry.is_some() { held_out.len() as u64 } else { 0 }),
-        is_met: (by_knobs.n > 0).then_some(by_knobs.value() * 100.0 >= sheet.bars.after_size_percent),
+        is_met: (by_params.n > 0).then_some(by_params.value() * 100.0 >= sheet.bars.after_size_percent),
     }
 }
 
 /// Summary, acknowledgement and what is reattached.
-fn made_tokens(knobs: &Knobs, sheet: &Sheet) -> u64 {
-    let sizes = [knobs.summary_tokens, sheet.client.acknowledgement_tokens, knobs.reattach_tokens];
+fn made_tokens(params: &Params, sheet: &Sheet) -> u64 {
+    let sizes = [params.summary_tokens, sheet.client.acknowledgement_tokens, params.reattach_tokens];
     sizes.map(u64::from).iter().sum()
 }
 

@@ -1,6 +1,6 @@
 //! Whether an attempt to compact is allowed: the distance to the last one, and the breaker.
 
-use crate::whatif::compaction::knobs::Knobs;
+use crate::whatif::compaction::params::Params;
 
 /// What is remembered of earlier attempts in a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -23,20 +23,20 @@ pub enum Permission {
 
 impl Gate {
     /// Whether a compaction may be tried in this human turn.
-    pub fn ask(&self, knobs: &Knobs, turn: u32) -> Permission {
-        if self.failures >= knobs.max_consecutive_failures {
+    pub fn ask(&self, params: &Params, turn: u32) -> Permission {
+        if self.failures >= params.max_consecutive_failures {
             return Permission::BreakerOpen;
         }
         match self.turn {
-            Some(last) if turn.saturating_sub(last) < knobs.min_turns_between => Permission::Held,
+            Some(last) if turn.saturating_sub(last) < params.min_turns_between => Permission::Held,
             _ => Permission::Granted,
         }
     }
 
     /// Calls the summariser in this human turn; says whether it succeeded.
-    pub fn call(&mut self, knobs: &Knobs, turn: u32) -> bool {
+    pub fn call(&mut self, params: &Params, turn: u32) -> bool {
         self.calls += 1;
-        let is_failure = knobs.fail_every > 0 && self.calls.is_multiple_of(knobs.fail_every);
+        let is_failure = params.fail_every > 0 && self.calls.is_multiple_of(params.fail_every);
         if is_failure {
             self.failures += 1;
         } else {

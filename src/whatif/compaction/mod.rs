@@ -1,6 +1,6 @@
 //! Compaction: the head of a context is replaced by a summary when the context grows past a trigger.
 //!
-//! [`knobs`] and [`sheet`] are what can be set and what is known, [`tail`] says where the kept part begins, [`gate`] when
+//! [`params`] and [`sheet`] are what can be set and what is known, [`tail`] says where the kept part begins, [`gate`] when
 //! an attempt is allowed, [`stage`] does it to a context, [`splice`] takes the log's own compactions out of it.
 //! [`summary`] sums a virtual run up, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
 //! compactions again, [`after_size`] their sizes, [`real`] what they cost and broke.
@@ -11,7 +11,7 @@ pub mod tables;
 pub mod after_size;
 pub mod gate;
 pub mod growth;
-pub mod knobs;
+pub mod params;
 pub mod placement;
 pub mod real;
 pub mod sheet;
@@ -21,6 +21,6 @@ pub mod summary;
 pub mod sweep;
 pub mod tail;
 
-pub use knobs::Knobs;
+pub use params::Params;
 pub use sheet::Sheet;
 pub use stage::Compaction;

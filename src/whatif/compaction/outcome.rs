@@ -169,14 +169,14 @@ pub struct AfterSizes {
     pub compactions: u64,
     /// First contexts after them.
     pub context: Percentiles,
-    /// Static prefix, summary, acknowledgement and reattached files of the knobs are within the tolerance, of all. The
+    /// Static prefix, summary, acknowledgement and reattached files of the parameters are within the tolerance, of all. The
     /// client keeps no message word for word.
-    pub by_knobs: Share,
+    pub by_params: Share,
     /// Carry (all but the static prefix) fitted on one half of the sessions: its median.
     pub fitted_carry_tokens: Option<u64>,
     /// What that carry predicts within the tolerance, of the other half.
     pub by_fit: Share,
-    /// Whether the prediction by knobs meets the bar; none without a compaction.
+    /// Whether the prediction by parameters meets the bar; none without a compaction.
     pub is_met: Option<bool>,
 }
 

@@ -13,18 +13,18 @@ use crate::logs::timeline::requests::{Boundary, NONE, Segment, Timeline, Trigger
 use crate::logs::trace::compare_versions;
 use crate::whatif::compaction::outcome::{Placement, VersionEdge};
 
-use crate::whatif::compaction::knobs::Knobs;
+use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::sheet::{Growth, Sheet};
 
-/// Replays the trigger of `knobs` against the log.
-pub fn placement(timeline: &Timeline, knobs: &Knobs, sheet: &Sheet) -> Placement {
+/// Replays the trigger of `params` against the log.
+pub fn placement(timeline: &Timeline, params: &Params, sheet: &Sheet) -> Placement {
     let boundaries = by_segment(timeline);
-    let beyond = |chain: u32| timeline.requests_of(chain).iter().any(|request| request.context() > knobs.window);
+    let beyond = |chain: u32| timeline.requests_of(chain).iter().any(|request| request.context() > params.window);
     let chains: Vec<bool> = (0..timeline.chains.len()).map(|chain| beyond(chain as u32)).collect();
     let mut tried = Tried::default();
     for (place, segment) in timeline.segments.iter().enumerate().filter(|(_, segment)| !chains[segment.chain as usize])
     {
-        tried.segment(timeline, segment, boundaries.get(&place).copied(), knobs, sheet);
+        tried.segment(timeline, segment, boundaries.get(&place).copied(), params, sheet);
     }
     let who = |trigger| timeline.boundaries.iter().filter(|boundary| boundary.trigger == trigger).count() as u64;
     let placed = Share::new(tried.placed, tried.automatic);
@@ -38,7 +38,7 @@ pub fn placement(timeline: &Timeline, knobs: &Knobs, sheet: &Sheet) -> Placement
         manual: who(Trigger::Manual),
         unknown: who(Trigger::Unknown),
         beyond_window: chains.iter().filter(|&&beyond| beyond).count() as u64,
-        edges: edges(timeline, knobs, sheet),
+        edges: edges(timeline, params, sheet),
         is_met: (tried.automatic > 0).then_some(is_met),
     }
 }
@@ -59,12 +59,12 @@ impl Tried {
         timeline: &Timeline,
         segment: &Segment,
         boundary: Option<&Boundary>,
-        knobs: &Knobs,
+        params: &Params,
         sheet: &Sheet,
     ) {
         let fires = |request: u32, tokens: u64| {
             let version = timeline.names.text(timeline.requests[request as usize].version);
-            tokens >= knobs.trigger_tokens(sheet, version)
+            tokens >= params.trigger_tokens(sheet, version)
         };
         self.requests += segment.requests.len() as u64;
         let sent = segment.requests.clone().find(|&at| fires(at, timeline.requests[at as usize].context()));
@@ -107,7 +107,7 @@ fn grown(timeline: &Timeline, request: u32, growth: &Growth) -> u64 {
 }
 
 /// Contexts at automatic compactions by client version.
-fn edges(timeline: &Timeline, knobs: &Knobs, sheet: &Sheet) -> Vec<VersionEdge> {
+fn edges(timeline: &Timeline, params: &Params, sheet: &Sheet) -> Vec<VersionEdge> {
     let mut sizes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for boundary in timeline.boundaries.iter().filter(|boundary| boundary.trigger == Trigger::Auto) {
         let before = boundary.request.checked_sub(1).and_then(|last| timeline.requests.get(last as usize));
@@ -121,7 +121,7 @@ fn edges(timeline: &Timeline, knobs: &Knobs, sheet: &Sheet) -> Vec<VersionEdge> 
         compactions: sizes.len() as u64,
         tokens_min: sizes.iter().copied().min().unwrap_or_default(),
         tokens_max: sizes.iter().copied().max().unwrap_or_default(),
-        trigger_tokens: knobs.trigger_tokens(sheet, version),
+        trigger_tokens: params.trigger_tokens(sheet, version),
     };
     let mut edges: Vec<VersionEdge> = sizes.into_iter().map(edge).collect();
     edges.sort_by(|a, b| compare_versions(&a.version, &b.version));

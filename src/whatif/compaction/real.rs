@@ -15,7 +15,7 @@ use crate::whatif::sim::breakage::rereads::rereads;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::shown::Shown;
 use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::view::{Item, Key, View};
+use crate::whatif::sim::view::{ContextView, Item, Key};
 
 use crate::whatif::compaction::sheet::Sheet;
 use crate::whatif::compaction::stage::is_warm;
@@ -102,9 +102,9 @@ fn lost(
         return;
     }
     let before: Vec<u32> = Shown::after(timeline, last).blocks().collect();
-    let view = |blocks: &mut dyn Iterator<Item = u32>| View {
+    let view = |blocks: &mut dyn Iterator<Item = u32>| ContextView {
         items: blocks.map(|block| item(timeline, tokens, block)).collect(),
-        ..View::default()
+        ..ContextView::default()
     };
     for request in soon {
         let shown = Shown::to(timeline, request);

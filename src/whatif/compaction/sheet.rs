@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::base::error::{Error, Result};
 use crate::logs::trace::compare_versions;
 
-use crate::whatif::compaction::knobs::Knobs;
+use crate::whatif::compaction::params::Params;
 
 #[cfg(test)]
 static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
@@ -21,7 +21,7 @@ static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
     /// Defaults.
-    pub knobs: Knobs,
+    pub params: Params,
     /// What is known of the client.
     pub client: Client,
     /// Lifetime of the summariser's cache.
@@ -134,10 +134,10 @@ impl Sheet {
     /// Reads the file.
     ///
     /// # Errors
-    /// If a key is missing, unknown or of another type, or a knob makes no sense; `place` is how the file is cited.
+    /// If a key is missing, unknown or of another type, or a parameter makes no sense; `place` is how the file is cited.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
-        sheet.knobs.check()?;
+        sheet.params.check()?;
         Ok(sheet)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline};
 use crate::whatif::sim::breakage::shown::root_of;
-use crate::whatif::sim::view::{Item, Key, View};
+use crate::whatif::sim::view::{ContextView, Item, Key};
 
 /// What is remembered along a chain.
 #[derive(Clone, Default, Debug)]
@@ -29,7 +29,7 @@ struct Joint {
 impl Splice {
     /// Puts what came before the log's compactions in front of the `view` of a request. `tokens` are the sizes of
     /// [`Timeline::blocks`].
-    pub fn apply(&mut self, timeline: &Timeline, request: u32, tokens: &[u32], view: &mut View) {
+    pub fn apply(&mut self, timeline: &Timeline, request: u32, tokens: &[u32], view: &mut ContextView) {
         let segment = timeline.requests[request as usize].segment;
         let root = root_of(timeline, segment);
         let is_new = self.seen.as_ref().is_none_or(|&(last, _)| last != segment);

@@ -13,10 +13,10 @@ use crate::whatif::compaction::outcome::{Attempt, Outcome};
 use crate::whatif::prompt_cache::params::Class;
 use crate::whatif::sim::breakage::rows as breakage;
 use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Stage, View};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Stage, StageOutput};
 
 use crate::whatif::compaction::gate::{Gate, Permission};
-use crate::whatif::compaction::knobs::{Knobs, Real};
+use crate::whatif::compaction::params::{Params, Real};
 use crate::whatif::compaction::sheet::{Sheet, Warm};
 use crate::whatif::compaction::splice;
 use crate::whatif::compaction::splice::Splice;
@@ -33,8 +33,8 @@ const MILLIS_PER_SECOND: Millis = 1_000;
 /// At which size a context is compacted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trigger {
-    /// As the knobs say, by client version.
-    Knobs,
+    /// As the parameters say, by client version.
+    Params,
     /// From so many tokens on.
     Tokens(u64),
     /// Never, not by age either.
@@ -43,13 +43,13 @@ pub enum Trigger {
 
 /// The stage.
 pub struct Compaction {
-    knobs: Knobs,
+    params: Params,
     sheet: Sheet,
     trigger: Trigger,
     tokens: Arc<[u32]>,
     journal: Journal<Attempt>,
     chain: ChainState,
-    /// The summariser, where the knobs name one whose price is known.
+    /// The summariser, where the parameters name one whose price is known.
     summarizer: Option<Sym>,
 }
 
@@ -72,8 +72,16 @@ struct Cut {
 
 impl Compaction {
     /// `tokens` are the sizes of [`Timeline::blocks`]; every attempt is written to `journal`.
-    pub fn new(knobs: Knobs, sheet: Sheet, tokens: Arc<[u32]>, journal: Journal<Attempt>) -> Self {
-        Self { knobs, sheet, trigger: Trigger::Knobs, tokens, journal, chain: ChainState::default(), summarizer: None }
+    pub fn new(params: Params, sheet: Sheet, tokens: Arc<[u32]>, journal: Journal<Attempt>) -> Self {
+        Self {
+            params,
+            sheet,
+            trigger: Trigger::Params,
+            tokens,
+            journal,
+            chain: ChainState::default(),
+            summarizer: None,
+        }
     }
 
     /// The same with another trigger.
@@ -85,10 +93,10 @@ impl Compaction {
 
     /// Tokens that this request would have in its context. Where a segment begins, that is not what was sent before and
     /// what came since: the conversation went back, or something went.
-    fn context_tokens(&self, moment: &Moment<'_>, view: &View) -> u64 {
+    fn context_tokens(&self, moment: &Moment<'_>, view: &ContextView) -> u64 {
         let requests = &moment.timeline.requests;
         let segment = |request: u32| requests[request as usize].segment;
-        let is_joined = self.knobs.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
+        let is_joined = self.params.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
         match (moment.sent_before, self.chain.last) {
             (Some(before), Some(last)) if segment(last) == segment(moment.request) || is_joined => {
                 before + fresh_tokens(moment, last, view)
@@ -102,20 +110,20 @@ impl Compaction {
         let trigger = match self.trigger {
             Trigger::Never => return false,
             Trigger::Tokens(tokens) => tokens,
-            Trigger::Knobs => self.knobs.trigger_tokens(&self.sheet, moment.timeline.names.text(request.version)),
+            Trigger::Params => self.params.trigger_tokens(&self.sheet, moment.timeline.names.text(request.version)),
         };
         context_tokens >= trigger || self.is_aged(request.start)
     }
 
     fn is_aged(&self, now: Millis) -> bool {
-        let Some(begun) = self.chain.begun.filter(|_| self.knobs.max_age_minutes > 0 && now != NO_TIME) else {
+        let Some(begun) = self.chain.begun.filter(|_| self.params.max_age_minutes > 0 && now != NO_TIME) else {
             return false;
         };
-        u64::try_from(now.saturating_sub(begun) / MILLIS_PER_MINUTE).is_ok_and(|age| age >= self.knobs.max_age_minutes)
+        u64::try_from(now.saturating_sub(begun) / MILLIS_PER_MINUTE).is_ok_and(|age| age >= self.params.max_age_minutes)
     }
 
     /// Tries to compact; what became of it stands in the journal.
-    fn attempt(&mut self, moment: &Moment<'_>, context_tokens: u64, view: &mut View, aside: &mut Aside) {
+    fn attempt(&mut self, moment: &Moment<'_>, context_tokens: u64, view: &mut ContextView, aside: &mut StageOutput) {
         let mut attempt = Attempt {
             request: moment.request,
             outcome: Outcome::Ok,
@@ -125,7 +133,7 @@ impl Compaction {
             tail_tokens: 0,
         };
         let turn = moment.timeline.requests[moment.request as usize].turn;
-        attempt.outcome = match self.chain.gate.ask(&self.knobs, turn) {
+        attempt.outcome = match self.chain.gate.ask(&self.params, turn) {
             Permission::Held => Outcome::Held,
             Permission::BreakerOpen => Outcome::BreakerOpen,
             Permission::Granted => self.compact(moment, view, aside, &mut attempt),
@@ -133,18 +141,25 @@ impl Compaction {
         self.journal.push(attempt);
     }
 
-    fn compact(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside, attempt: &mut Attempt) -> Outcome {
-        let Some(at) = tail::start(moment.timeline, &view.items, self.knobs.tail_keep_tokens, self.knobs.align) else {
+    fn compact(
+        &mut self,
+        moment: &Moment<'_>,
+        view: &mut ContextView,
+        aside: &mut StageOutput,
+        attempt: &mut Attempt,
+    ) -> Outcome {
+        let Some(at) = tail::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
+        else {
             return Outcome::NoBoundary;
         };
         let Key::Block(first) = view.items[at].key else { return Outcome::NoBoundary };
         let made = self.made_items();
         let (head_tokens, made_tokens) = (sum(&view.items[..at]), sum(&made));
-        if head_tokens < made_tokens + self.knobs.min_gain_tokens.max(1) {
+        if head_tokens < made_tokens + self.params.min_gain_tokens.max(1) {
             return Outcome::NoGain;
         }
         let turn = moment.timeline.requests[moment.request as usize].turn;
-        let is_ok = self.chain.gate.call(&self.knobs, turn);
+        let is_ok = self.chain.gate.call(&self.params, turn);
         aside.extra.push(self.summary_call(moment, attempt.before_tokens, is_ok));
         if !is_ok {
             return Outcome::Failed;
@@ -160,7 +175,7 @@ impl Compaction {
     }
 
     fn made_items(&self) -> [Item; 3] {
-        let sizes = [self.knobs.summary_tokens, self.sheet.client.acknowledgement_tokens, self.knobs.reattach_tokens];
+        let sizes = [self.params.summary_tokens, self.sheet.client.acknowledgement_tokens, self.params.reattach_tokens];
         let mut number = FIRST_MADE + self.chain.made;
         sizes.map(|tokens| {
             number += 1;
@@ -174,20 +189,20 @@ impl Compaction {
             && moment.cached_before > 0
             && is_warm(moment.timeline, moment.request, &self.sheet.warm);
         let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
-        let output = if is_ok { u64::from(self.knobs.summary_tokens) } else { 0 };
+        let output = if is_ok { u64::from(self.params.summary_tokens) } else { 0 };
         ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, is_before: false, read, write: 0, uncached, output }
     }
 
     /// Whether the summariser finds the cache of the request.
     fn is_same_model(&self, moment: &Moment<'_>) -> bool {
-        let named = &self.knobs.summarizer_model;
+        let named = &self.params.summarizer_model;
         let model = moment.timeline.requests[moment.request as usize].model;
         named.is_empty() || normalise(named) == normalise(moment.timeline.names.text(model))
     }
 
     /// Without the log's compactions a context may outgrow the window: that request would have been refused.
-    fn watch_window(&mut self, moment: &Moment<'_>, context_tokens: u64, aside: &mut Aside) {
-        let is_over = self.knobs.real == Real::Ignore && context_tokens > self.knobs.window;
+    fn watch_window(&mut self, moment: &Moment<'_>, context_tokens: u64, aside: &mut StageOutput) {
+        let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
         if is_over && !self.chain.is_over {
             aside.noticed.push(Noticed { class: breakage::Class::Overflow.word(), call: NONE });
             self.journal.push(Attempt {
@@ -208,12 +223,12 @@ impl Stage for Compaction {
         let starts = timeline.requests_of(chain).iter().map(|request| request.start);
         let begun = starts.filter(|&start| start != NO_TIME).min();
         self.chain = ChainState { begun, ..ChainState::default() };
-        let named = Some(&self.knobs.summarizer_model).filter(|named| !named.is_empty());
+        let named = Some(&self.params.summarizer_model).filter(|named| !named.is_empty());
         self.summarizer = named.and_then(|named| timeline.names.find(&normalise(named)));
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
-        if self.knobs.real == Real::Ignore {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+        if self.params.real == Real::Ignore {
             self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, view);
         }
         self.chain.cut = self.chain.cut.take().filter(|cut| cut.fits(moment, view));
@@ -232,12 +247,12 @@ impl Stage for Compaction {
 impl Cut {
     /// Whether the context still goes on from what was kept: after a compaction of the log, or back before the kept part,
     /// it does not.
-    fn fits(&self, moment: &Moment<'_>, view: &View) -> bool {
+    fn fits(&self, moment: &Moment<'_>, view: &ContextView) -> bool {
         let own = moment.timeline.requests[moment.request as usize].inputs.start;
         view.items.iter().any(|item| matches!(item.key, Key::Block(block) if (self.first..own).contains(&block)))
     }
 
-    fn apply(&self, view: &mut View) {
+    fn apply(&self, view: &mut ContextView) {
         let is_kept = |item: &Item| matches!(item.key, Key::Block(block) if block >= self.first);
         let at = view.items.iter().position(is_kept).unwrap_or(view.items.len());
         view.items.splice(..at, self.made);
@@ -245,7 +260,7 @@ impl Cut {
 }
 
 /// Tokens that came since the chain's request `last`: its answer, and what came in.
-fn fresh_tokens(moment: &Moment<'_>, last: u32, view: &View) -> u64 {
+fn fresh_tokens(moment: &Moment<'_>, last: u32, view: &ContextView) -> u64 {
     let first = moment.timeline.requests[last as usize].outputs.start;
     let is_fresh = |item: &&Item| match item.key {
         Key::Block(block) => block >= first,

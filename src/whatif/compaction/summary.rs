@@ -8,7 +8,7 @@ use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::tally::tally;
-use crate::whatif::sim::drive::Run;
+use crate::whatif::sim::simulate::Run;
 
 use crate::whatif::compaction::real::soon_after;
 use crate::whatif::compaction::sheet::Sheet;

@@ -8,12 +8,12 @@ use crate::whatif::sim::breakage::rows::Class;
 use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::breakage::{Detectors, Watch};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::drive;
-use crate::whatif::sim::drive::Extra;
 use crate::whatif::sim::journal::Journal;
+use crate::whatif::sim::simulate as drive;
+use crate::whatif::sim::simulate::Extra;
 use crate::whatif::sim::view::Stage;
 
-use crate::whatif::compaction::knobs::Knobs;
+use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::sheet::Sheet;
 use crate::whatif::compaction::stage::{Compaction, SUMMARY_CALL, Trigger};
 use crate::whatif::compaction::summary::compactions;
@@ -25,8 +25,8 @@ pub struct Point {
     pub trigger: Trigger,
     /// Tokens that a compaction leaves besides the static prefix (where the tail ends exactly where it may).
     pub carry_tokens: u64,
-    /// The knobs with that carry.
-    pub knobs: Knobs,
+    /// The parameters with that carry.
+    pub params: Params,
 }
 
 impl Point {
@@ -37,26 +37,26 @@ impl Point {
 }
 
 /// All settings: every carry with every threshold, and once without any compaction.
-pub fn points(knobs: &Knobs, sheet: &Sheet) -> Vec<Point> {
+pub fn points(params: &Params, sheet: &Sheet) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for &carry in &sheet.sweep.carries {
-        let knobs = with_carry(knobs, sheet, carry);
+        let params = with_carry(params, sheet, carry);
         let point =
-            |&tokens| Point { trigger: Trigger::Tokens(tokens), carry_tokens: carry.into(), knobs: knobs.clone() };
+            |&tokens| Point { trigger: Trigger::Tokens(tokens), carry_tokens: carry.into(), params: params.clone() };
         points.extend(sheet.sweep.triggers.iter().map(point));
     }
-    points.push(Point { trigger: Trigger::Never, carry_tokens: 0, knobs: knobs.clone() });
+    points.push(Point { trigger: Trigger::Never, carry_tokens: 0, params: params.clone() });
     points
 }
 
-/// The summary keeps its size; tail and reattached files share the rest as they do in the knobs.
-fn with_carry(knobs: &Knobs, sheet: &Sheet, carry: u32) -> Knobs {
-    let fixed = knobs.summary_tokens.saturating_add(sheet.client.acknowledgement_tokens);
+/// The summary keeps its size; tail and reattached files share the rest as they do in the parameters.
+fn with_carry(params: &Params, sheet: &Sheet, carry: u32) -> Params {
+    let fixed = params.summary_tokens.saturating_add(sheet.client.acknowledgement_tokens);
     let free = u64::from(carry.saturating_sub(fixed));
-    let (tail, reattach) = (u128::from(knobs.tail_keep_tokens), u128::from(knobs.reattach_tokens));
+    let (tail, reattach) = (u128::from(params.tail_keep_tokens), u128::from(params.reattach_tokens));
     let tail = (u128::from(free) * tail).checked_div(tail + reattach).map_or(free, |tail| tail as u64);
     let reattach = u32::try_from(free - tail).expect("a part of a carry, which is a u32");
-    Knobs { tail_keep_tokens: tail, reattach_tokens: reattach, ..knobs.clone() }
+    Params { tail_keep_tokens: tail, reattach_tokens: reattach, ..params.clone() }
 }
 
 /// What a sweep runs on.
@@ -77,7 +77,7 @@ pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
     let journal = Journal::default();
     let tokens: Arc<[u32]> = requests.sizes.tokens.as_slice().into();
     let mut watch = Watch::new(detectors);
-    let stage = Compaction::new(point.knobs.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
+    let stage = Compaction::new(point.params.clone(), sheet.clone(), tokens, journal.clone()).at(point.trigger);
     let mut stages: Vec<Box<dyn Stage>> = vec![Box::new(stage)];
     let run = requests.run(0..timeline.chains.len() as u32, &mut stages, Some(&mut watch));
     let done = compactions(timeline, &journal.take(), &run, None, sheet);

@@ -20,9 +20,9 @@ pub const NOTES: [&str; 3] = [
     "the curve of thresholds has no term for quality: read it with the breaks in the same row",
 ];
 
-/// How compactions are placed and priced, with the knobs that were set.
-pub fn formulas(knobs: &Setting) -> Vec<String> {
-    let Setting { trigger_tokens, tail_keep_tokens, summary_tokens, acknowledgement_tokens, reattach_tokens } = *knobs;
+/// How compactions are placed and priced, with the parameters that were set.
+pub fn formulas(params: &Setting) -> Vec<String> {
+    let Setting { trigger_tokens, tail_keep_tokens, summary_tokens, acknowledgement_tokens, reattach_tokens } = *params;
     vec![
         format!(
             "it fires where context sent + what came in ≥ trigger = {} tokens (newest client)",
@@ -43,7 +43,7 @@ pub fn formulas(knobs: &Setting) -> Vec<String> {
     ]
 }
 
-/// The knobs that formulas show.
+/// The parameters that formulas show.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Where it fires.
@@ -266,8 +266,8 @@ fn checks(found: &Found<'_>) -> Table {
         met(placed.is_met),
     ]);
     table.row([
-        format!("size after within {} %, by the knobs", bars.tolerance),
-        share(&after.by_knobs),
+        format!("size after within {} %, by the parameters", bars.tolerance),
+        share(&after.by_params),
         least(bars.after_size),
         met(after.is_met),
     ]);

@@ -3,7 +3,7 @@
 use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 use crate::whatif::sim::view::{Item, Key};
 
-use crate::whatif::compaction::knobs::Align;
+use crate::whatif::compaction::params::Align;
 
 /// The index at which the sizes from there to the end first reach `target`; none if everything would be kept. This is
 /// upstream's whole rule (policies.md 3.1), in whatever unit the sizes are.

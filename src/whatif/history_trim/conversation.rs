@@ -157,7 +157,7 @@ impl<'a> Reading<'a> {
             let Some((index, block)) = self.block(item) else { continue };
             message.id = message.id.min(index);
             match block.kind {
-                BlockKind::ToolUse => {
+                BlockKind::ToolUsage => {
                     message.calls_tools = true;
                     message.call_tokens += item.tokens;
                 }

@@ -171,7 +171,7 @@ impl Verdict {
     pub fn words(self) -> &'static str {
         match self {
             Self::Cheaper => "cheaper",
-            Self::Dearer => "dearer",
+            Self::Dearer => "more expensive",
             Self::NoClearWinner => "no clear winner",
         }
     }
@@ -222,7 +222,7 @@ pub struct CapNumbers {
     pub tool_oldest_min: u32,
 }
 
-/// How caps come about, with the numbers of the knobs.
+/// How caps come about, with the numbers of the parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkedCaps {
     /// The numbers of the formulas.
@@ -233,7 +233,7 @@ pub struct WorkedCaps {
     pub base: u32,
     /// The caps for some numbers of old messages.
     pub examples: Vec<CapExample>,
-    /// Caps that are set instead of computed, by knob.
+    /// Caps that are set instead of computed, by parameter.
     pub set: Vec<(&'static str, u32)>,
     /// Tokens above which units are dropped; none if they never are.
     pub tokens_max: Option<u32>,

@@ -4,8 +4,8 @@ use crate::whatif::history_trim::boundary::{boundary, is_continuation};
 use crate::whatif::history_trim::caps::Caps;
 use crate::whatif::history_trim::conversation::Message;
 use crate::whatif::history_trim::cutting::kept_chars;
-use crate::whatif::history_trim::knobs::{Fidelity, Knobs};
 use crate::whatif::history_trim::outcome::Role;
+use crate::whatif::history_trim::params::{Fidelity, Params};
 use crate::whatif::history_trim::positions::cap_at;
 use crate::whatif::history_trim::sheet::Sheet;
 use crate::whatif::history_trim::units::HardCap;
@@ -47,12 +47,12 @@ impl Plan {
 #[derive(Clone, Default, Debug)]
 pub struct Memory([Option<Vec<Fate>>; 2]);
 
-/// The rule: knobs and numbers.
+/// The rule: parameters and numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
-    /// Knobs.
-    pub knobs: Knobs,
-    /// Numbers; its own knobs are not looked at.
+    /// Parameters.
+    pub params: Params,
+    /// Numbers; its own parameters are not looked at.
     pub sheet: Sheet,
 }
 
@@ -70,7 +70,7 @@ impl Rule {
         let (boundary, tokens_max) = self.split(is_continuation, messages);
         let old = &mut memory.0[usize::from(is_continuation)];
         if old.as_ref().is_none_or(|old| old.len() != boundary) {
-            let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.knobs.overrides());
+            let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.params.overrides());
             let fates = messages[..boundary].iter().enumerate();
             *old = Some(fates.map(|(place, message)| self.old(message, caps, place, boundary)).collect());
         }
@@ -82,11 +82,11 @@ impl Rule {
 
     /// Where the messages begin that stay as they are, and the budget of the conversation.
     fn split(&self, is_continuation: bool, messages: &[Message]) -> (usize, u32) {
-        let apart = is_continuation && self.knobs.treats_continuations_apart();
+        let apart = is_continuation && self.params.treats_continuations_apart();
         let (keep_recent, tokens_max) = if apart {
-            (self.knobs.keep_recent_user_turns_in_chained_tool_calls, UNLIMITED)
+            (self.params.keep_recent_user_turns_in_chained_tool_calls, UNLIMITED)
         } else {
-            (self.knobs.keep_recent_exchanges, self.knobs.max_history_tokens)
+            (self.params.keep_recent_exchanges, self.params.max_history_tokens)
         };
         (boundary(messages, keep_recent), tokens_max)
     }
@@ -107,7 +107,7 @@ impl Rule {
         fate: impl Fn(&Message) -> Option<Fate>,
     ) -> Plan {
         let (boundary, tokens_max) = self.split(is_continuation, messages);
-        let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.knobs.overrides());
+        let caps = Caps::new(&self.sheet.caps, tokens_max, boundary, self.params.overrides());
         let decide = |(place, message): (usize, &Message)| match fate(message) {
             Some(fate) => fate,
             None if place < boundary => self.old(message, caps, place, boundary),
@@ -130,13 +130,13 @@ impl Rule {
         Fate {
             is_dropped: false,
             kept_chars: kept.flatten(),
-            forgets_thinking: self.knobs.trim_thinking && message.has_thinking,
+            forgets_thinking: self.params.trim_thinking && message.has_thinking,
         }
     }
 
     fn drop_units(&self, messages: &[Message], prefix_tokens: u64, tokens_max: u32, plan: &mut Plan) {
-        let is_sane = self.knobs.fidelity == Fidelity::Sane;
-        let instructions = u64::from(self.knobs.instruction_tokens).min(prefix_tokens);
+        let is_sane = self.params.fidelity == Fidelity::Sane;
+        let instructions = u64::from(self.params.instruction_tokens).min(prefix_tokens);
         let cap = HardCap {
             boundary: plan.boundary,
             other_tokens: u64::from(self.sheet.counting.reply_tokens) + if is_sane { 0 } else { instructions },
@@ -157,7 +157,7 @@ impl Rule {
     pub fn counted(&self, message: &Message, fate: Fate) -> u32 {
         let counting = &self.sheet.counting;
         let text = fate.kept_chars.map_or(message.text_tokens, |kept| self.cut_tokens(message, kept));
-        let calls = if self.knobs.fidelity == Fidelity::Sane { message.call_tokens } else { 0 };
+        let calls = if self.params.fidelity == Fidelity::Sane { message.call_tokens } else { 0 };
         counting.message_tokens + counting.role_tokens + text + calls
     }
 

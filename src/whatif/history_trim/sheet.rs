@@ -4,15 +4,15 @@ use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
 use crate::whatif::history_trim::cutting::CutNumbers;
-use crate::whatif::history_trim::knobs::{Fidelity, Knobs};
 use crate::whatif::history_trim::outcome::CapNumbers;
+use crate::whatif::history_trim::params::{Fidelity, Params};
 
 /// All numbers of the policy; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
-    /// Defaults of the knobs.
-    pub knobs: Knobs,
+    /// Defaults of the parameters.
+    pub params: Params,
     /// The formulas of the caps.
     pub caps: CapNumbers,
     /// How a text is cut.
@@ -49,7 +49,7 @@ pub struct ReportNumbers {
     pub explain_old_messages: Vec<u32>,
 }
 
-/// A `[[variant]]`: knobs that differ from those that are set.
+/// A `[[variant]]`: parameters that differ from those that are set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -67,9 +67,9 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// These knobs, changed as the variant says.
-    pub fn knobs(&self, base: &Knobs) -> Knobs {
-        Knobs {
+    /// These parameters, changed as the variant says.
+    pub fn params(&self, base: &Params) -> Params {
+        Params {
             history_trimming: self.history_trimming.unwrap_or(base.history_trimming),
             enabled: None,
             keep_recent_exchanges: self.keep_recent_exchanges.unwrap_or(base.keep_recent_exchanges),
@@ -93,7 +93,7 @@ impl Sheet {
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let fault = |cause: &dyn std::fmt::Display| Error::failed(format!("{place}: {cause}"));
         let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| fault(&cause))?;
-        sheet.knobs.check().map_err(|cause| fault(&cause.message))?;
+        sheet.params.check().map_err(|cause| fault(&cause.message))?;
         if !sheet.cutting.ends() {
             return Err(fault(&"cutting.shrink_to_pct must be below 100, or no text ever becomes short enough"));
         }

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::history_trim::breaks::Before;
 use crate::whatif::history_trim::conversation::{Conversation, Message, Reading};
-use crate::whatif::history_trim::knobs::CutStyle;
 use crate::whatif::history_trim::outcome::{Role, TrimOutcome};
+use crate::whatif::history_trim::params::CutStyle;
 use crate::whatif::history_trim::plan::{Fate, Memory, Plan, Rule};
 use crate::whatif::history_trim::sticky::Sticky;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{Aside, Item, Key, Moment, Noticed, Stage, View};
+use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
 
 /// The policy.
 pub struct HistoryTrim {
@@ -56,17 +56,17 @@ impl HistoryTrim {
         self.plain.clear();
     }
 
-    fn plan(&mut self, timeline: &Timeline, view: &View, goes_on: bool) -> Plan {
+    fn plan(&mut self, timeline: &Timeline, view: &ContextView, goes_on: bool) -> Plan {
         let messages = &self.conversation.messages;
         let prefix_tokens = view.prefix.tokens;
-        if !self.rule.knobs.is_on() {
+        if !self.rule.params.is_on() {
             return Plan { fates: vec![Fate::default(); messages.len()], ..Plan::default() };
         }
         if !goes_on {
             self.memory = Memory::default();
         }
         let plain = self.rule.plan_on(&mut self.memory, messages, prefix_tokens);
-        if !self.rule.knobs.sticky {
+        if !self.rule.params.sticky {
             return plain;
         }
         let mut items = view.items.clone();
@@ -92,7 +92,7 @@ impl HistoryTrim {
     /// Cuts a text that may lie in several items. What stands behind the head (the tail if one is kept, the mark) is
     /// booked on the last one.
     fn cut(&self, timeline: &Timeline, message: &Message, kept_chars: u32, items: &mut [Item]) {
-        let head = match self.rule.knobs.cut {
+        let head = match self.rule.params.cut {
             CutStyle::Head => kept_chars,
             CutStyle::HeadTail => kept_chars - kept_chars / 2,
         };
@@ -138,7 +138,7 @@ impl HistoryTrim {
     }
 
     /// What the rule itself breaks.
-    fn notice(&mut self, moment: &Moment<'_>, plan: &Plan, aside: &mut Aside) {
+    fn notice(&mut self, moment: &Moment<'_>, plan: &Plan, aside: &mut StageOutput) {
         if plan.protected_dropped() > 0 {
             aside.noticed.push(Noticed { class: "protected_dropped", call: NONE });
         }
@@ -173,13 +173,13 @@ impl Stage for HistoryTrim {
         self.orphans.clear();
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         let timeline = moment.timeline;
         let segment = &timeline.segments[timeline.requests[moment.request as usize].segment as usize];
         if moment.opens_segment && segment.after == NONE {
             self.reset();
         }
-        let reading = Reading { timeline, sizes: &self.sizes, counts_user_role: self.rule.knobs.counts_user_role() };
+        let reading = Reading { timeline, sizes: &self.sizes, counts_user_role: self.rule.params.counts_user_role() };
         let goes_on = self.conversation.follow(&reading, &view.items);
         if !goes_on {
             self.before = None;
@@ -194,7 +194,7 @@ impl Stage for HistoryTrim {
         outcome.count(messages, &plan, &sent);
         outcome.logged += logged_context;
         outcome.sent += view.tokens();
-        let as_before = || match self.rule.knobs.sticky {
+        let as_before = || match self.rule.params.sticky {
             true => plan.clone(),
             false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
         };

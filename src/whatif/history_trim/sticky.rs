@@ -36,7 +36,7 @@ impl Sticky {
         let exchanges = messages.iter().filter(|message| message.is_exchange).count();
         // After a rewind there are fewer.
         self.exchanges = self.exchanges.min(exchanges);
-        let is_due = exchanges >= self.exchanges + rule.knobs.sticky_step as usize;
+        let is_due = exchanges >= self.exchanges + rule.params.sticky_step as usize;
         if is_due && self.plain_broke && !plain.is_continuation {
             return self.advance(rule, messages, prefix_tokens, exchanges);
         }

@@ -98,7 +98,7 @@ pub fn summary(report: &TrimReport, is_billed: bool) -> Vec<String> {
     lines
 }
 
-/// How caps and drops come about, with the numbers of the knobs.
+/// How caps and drops come about, with the numbers of the parameters.
 pub fn formulas(worked: &WorkedCaps) -> Vec<String> {
     let numbers = &worked.numbers;
     let tokens = |count: u32| thousands(count.into());

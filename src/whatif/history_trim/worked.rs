@@ -1,21 +1,21 @@
-//! The formulas of the rule with the numbers of its knobs, to be read by people.
+//! The formulas of the rule with the numbers of its parameters, to be read by people.
 
 use crate::whatif::history_trim::caps::{Caps, base, crowd_share};
-use crate::whatif::history_trim::knobs::Fidelity;
 use crate::whatif::history_trim::outcome::{CapExample, WorkedCaps};
+use crate::whatif::history_trim::params::Fidelity;
 use crate::whatif::history_trim::plan::{Rule, UNLIMITED};
 use crate::whatif::history_trim::positions::cap_at;
 
 impl Rule {
     /// How the caps come about on a request that continues no chain of tool calls.
     pub fn worked(&self) -> WorkedCaps {
-        let (knobs, numbers) = (&self.knobs, &self.sheet.caps);
-        let (budget, base) = base(numbers, knobs.max_history_tokens);
+        let (params, numbers) = (&self.params, &self.sheet.caps);
+        let (budget, base) = base(numbers, params.max_history_tokens);
         let set = [
-            ("old_message_max_tokens", knobs.old_message_max_tokens),
-            ("oldest_message_max_tokens", knobs.oldest_message_max_tokens),
-            ("old_tool_result_max_tokens", knobs.old_tool_result_max_tokens),
-            ("oldest_tool_result_max_tokens", knobs.oldest_tool_result_max_tokens),
+            ("old_message_max_tokens", params.old_message_max_tokens),
+            ("oldest_message_max_tokens", params.oldest_message_max_tokens),
+            ("old_tool_result_max_tokens", params.old_tool_result_max_tokens),
+            ("oldest_tool_result_max_tokens", params.oldest_tool_result_max_tokens),
         ];
         WorkedCaps {
             numbers: numbers.clone(),
@@ -23,15 +23,15 @@ impl Rule {
             base,
             examples: self.sheet.report.explain_old_messages.iter().map(|&old| self.example(old)).collect(),
             set: set.into_iter().filter(|(_, tokens)| *tokens > 0).collect(),
-            tokens_max: Some(knobs.max_history_tokens).filter(|tokens| *tokens < UNLIMITED),
-            spares_protected: knobs.fidelity == Fidelity::Sane,
-            continuations_apart: knobs.treats_continuations_apart(),
+            tokens_max: Some(params.max_history_tokens).filter(|tokens| *tokens < UNLIMITED),
+            spares_protected: params.fidelity == Fidelity::Sane,
+            continuations_apart: params.treats_continuations_apart(),
         }
     }
 
     fn example(&self, old_messages: u32) -> CapExample {
         let (numbers, old) = (&self.sheet.caps, old_messages as usize);
-        let caps = Caps::new(numbers, self.knobs.max_history_tokens, old, self.knobs.overrides());
+        let caps = Caps::new(numbers, self.params.max_history_tokens, old, self.params.overrides());
         let middle = old_messages / 2;
         CapExample {
             old_messages,

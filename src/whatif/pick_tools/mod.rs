@@ -21,7 +21,7 @@ use crate::whatif::catalog::read::MCP_PREFIX;
 use crate::whatif::catalog::{Definition, Source};
 use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picking, Picks, RecallAt, SCORE_BINS};
 use crate::whatif::sim::view::Stage;
-use crate::whatif::tool_filter::knobs::Retry;
+use crate::whatif::tool_filter::params::Retry;
 use crate::whatif::tool_filter::result::Portion;
 use crate::whatif::tool_filter::{Inputs, facts};
 use crate::whatif::tools::ToolSet;
@@ -33,7 +33,7 @@ use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knobs {
+pub struct Params {
     /// Most picks.
     pub max_candidates: usize,
     /// Least score, 0 to 1.
@@ -45,7 +45,7 @@ pub struct Knobs {
     /// What a turn without picks is shown.
     pub on_empty: Empty,
     /// Names of tools that are always shown; a trailing `*` stands for any ending.
-    #[serde(deserialize_with = "crate::whatif::tool_filter::knobs::names")]
+    #[serde(deserialize_with = "crate::whatif::tool_filter::params::names")]
     pub always: Vec<String>,
     /// When tools are picked.
     pub scope: Scope,
@@ -78,7 +78,7 @@ pub enum Overlap {
 }
 
 impl Overlap {
-    /// The value of the knob, and its formula.
+    /// The value of the parameter, and its formula.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Tool => ("tool", "|Q∩T| / |T|"),
@@ -122,11 +122,11 @@ pub enum UnsafeDefault {
     Spec,
 }
 
-impl Knobs {
+impl Params {
     /// Whether the values make sense.
     ///
     /// # Errors
-    /// Names the knob that does not.
+    /// Names the parameter that does not.
     pub fn check(&self) -> Result<()> {
         if !(0.0..=1.0).contains(&self.min_score) {
             return Err(Error::usage(format!("min_score={}: a score is from 0 to 1", self.min_score)));
@@ -138,7 +138,7 @@ impl Knobs {
     }
 }
 
-/// Constants of the policy (`rules/policies/pick_tools.toml` beside its knobs).
+/// Constants of the policy (`rules/policies/pick_tools.toml` beside its parameters).
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Rules {
     /// The curve of recall.
@@ -237,22 +237,22 @@ fn cosine_squared(query: &Bag, tool: &[(u64, u32)]) -> (u64, u64) {
 pub struct Picker<'a> {
     inventory: &'a Inventory,
     queries: Queries<'a>,
-    knobs: &'a Knobs,
+    params: &'a Params,
     min_score_ppm: u64,
 }
 
 impl<'a> Picker<'a> {
     /// For one timeline.
-    pub fn new(timeline: &'a Timeline, inventory: &'a Inventory, stop: &'a StopWords, knobs: &'a Knobs) -> Self {
-        let min_score_ppm = (knobs.min_score * 1e6).round() as u64;
-        Self { inventory, queries: Queries::new(timeline, stop, Kind::Words), knobs, min_score_ppm }
+    pub fn new(timeline: &'a Timeline, inventory: &'a Inventory, stop: &'a StopWords, params: &'a Params) -> Self {
+        let min_score_ppm = (params.min_score * 1e6).round() as u64;
+        Self { inventory, queries: Queries::new(timeline, stop, Kind::Words), params, min_score_ppm }
     }
 
     /// What is asked for at a request of a turn.
     pub fn query(&self, turn: &Range<u32>, request: u32) -> Bag {
-        let mut query = self.queries.asked(turn.start, Some(self.knobs.query_chars));
-        if self.knobs.query_context > 0 {
-            for (word, count) in self.queries.before(request, self.knobs.query_context) {
+        let mut query = self.queries.asked(turn.start, Some(self.params.query_chars));
+        if self.params.query_context > 0 {
+            for (word, count) in self.queries.before(request, self.params.query_context) {
                 *query.entry(word).or_default() += count;
             }
         }
@@ -262,7 +262,7 @@ impl<'a> Picker<'a> {
     /// All tools that score enough and may be picked, best first. Ties: more shared words, then catalog order.
     pub fn ranked(&self, query: &Bag) -> Vec<(u32, Score)> {
         let tools = (0u32..).zip(&self.inventory.tools).filter(|(_, tool)| self.may_pick(tool));
-        let scored = tools.map(|(index, tool)| (index, Score::new(self.knobs.overlap, query, &tool.words)));
+        let scored = tools.map(|(index, tool)| (index, Score::new(self.params.overlap, query, &tool.words)));
         let mut good = scored.filter(|(_, score)| score.is_at_least(self.min_score_ppm)).collect::<Vec<_>>();
         good.sort_by(|(at, one), (other_at, other)| {
             other.compare(one).then_with(|| (Reverse(one.shared), at).cmp(&(Reverse(other.shared), other_at)))
@@ -272,10 +272,10 @@ impl<'a> Picker<'a> {
 
     /// The picks, and whether the catalog was too large to be scored.
     pub fn picks(&self, query: &Bag) -> (Vec<(u32, Score)>, bool) {
-        let budget = self.knobs.budget_tools;
+        let budget = self.params.budget_tools;
         let is_over = budget > 0 && self.inventory.tools.len() > budget;
         let candidates = if is_over { self.first() } else { self.ranked(query) };
-        (candidates.into_iter().take(self.knobs.max_candidates).collect(), is_over)
+        (candidates.into_iter().take(self.params.max_candidates).collect(), is_over)
     }
 
     /// Tools in catalog order, unscored.
@@ -286,7 +286,7 @@ impl<'a> Picker<'a> {
     }
 
     fn may_pick(&self, tool: &Tool) -> bool {
-        self.knobs.allow_unsafe || is_safe(&tool.definition, self.knobs.unsafe_default)
+        self.params.allow_unsafe || is_safe(&tool.definition, self.params.unsafe_default)
     }
 }
 
@@ -307,7 +307,7 @@ impl Selector for PickSelector<'_> {
     fn select(&self, turns: &[Range<u32>], request: u32) -> Selection {
         let query = self.picker.query(&turns[turns.len() - 1], request);
         let (picks, _) = self.picker.picks(&query);
-        match self.picker.knobs.on_empty {
+        match self.picker.params.on_empty {
             Empty::All if picks.is_empty() => Selection::All,
             Empty::None if picks.is_empty() => Selection::Nothing,
             _ => Selection::Tools(picks.into_iter().map(|(tool, _)| tool).collect()),
@@ -326,7 +326,7 @@ impl Selector for Everything {
 
 /// The policy over one timeline. It acts on main threads: picking needs what a person wrote.
 pub struct PickPolicy {
-    knobs: Knobs,
+    params: Params,
     rules: Rules,
     stop: StopWords,
     inventory: Inventory,
@@ -336,24 +336,24 @@ pub struct PickPolicy {
 }
 
 impl PickPolicy {
-    /// Gets ready. The knobs have been checked.
-    pub fn new(timeline: &Timeline, knobs: &Knobs, rules: &Rules, inputs: Inputs<'_>) -> Self {
+    /// Gets ready. The parameters have been checked.
+    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: Inputs<'_>) -> Self {
         let formula = &inputs.catalog_rules.sizes;
         let inventory = Inventory::new(timeline, inputs.catalog, inputs.shipped, formula, inputs.stop);
         let handling = Handling {
-            always: inventory.matching(&knobs.always),
+            always: inventory.matching(&params.always),
             proposed: (0, None),
             on_empty: OnEmpty::Nothing,
-            expand: knobs.expand,
+            expand: params.expand,
             retries: 1,
             learn: false,
             continuation_all: false,
-            every_request: knobs.scope == Scope::Request,
+            every_request: params.scope == Scope::Request,
         };
         let prefixes = inputs.prefixes.map(<[u64]>::to_vec);
         let catalog_notes = inputs.catalog.map(|(catalog, _)| catalog.notes()).unwrap_or_default();
-        let (knobs, rules, stop) = (knobs.clone(), rules.clone(), inputs.stop.clone());
-        Self { knobs, rules, stop, inventory, handling, prefixes, catalog_notes }
+        let (params, rules, stop) = (params.clone(), rules.clone(), inputs.stop.clone());
+        Self { params, rules, stop, inventory, handling, prefixes, catalog_notes }
     }
 
     /// A stage for the driver.
@@ -362,7 +362,7 @@ impl PickPolicy {
     }
 
     fn picker<'a>(&'a self, timeline: &'a Timeline) -> Picker<'a> {
-        Picker::new(timeline, &self.inventory, &self.stop, &self.knobs)
+        Picker::new(timeline, &self.inventory, &self.stop, &self.params)
     }
 
     /// What was picked on all main threads, by the request before which it was.
@@ -375,7 +375,7 @@ impl PickPolicy {
     /// What was picked for every turn (or request) of a chain, with reasons.
     pub fn picks(&self, timeline: &Timeline, chain: u32) -> Vec<Picks> {
         let picker = self.picker(timeline);
-        let asked = |turn: &Range<u32>| match self.knobs.scope {
+        let asked = |turn: &Range<u32>| match self.params.scope {
             Scope::Turn => turn.start..turn.start + 1,
             Scope::Request => turn.clone(),
         };
@@ -406,8 +406,8 @@ impl PickPolicy {
         let chains = (0u32..).zip(&timeline.chains).filter(|(_, chain)| chain.place == Place::Main);
         let scored = |chain| self.picks(timeline, chain).into_iter().filter(|picks| !picks.budget_fallback);
         let mut best = chains.flat_map(|(chain, _)| scored(chain)).filter_map(|picks| picks.picks.into_iter().next());
-        let (overlap, formula) = self.knobs.overlap.words();
-        let Knobs { min_score, max_candidates, .. } = self.knobs;
+        let (overlap, formula) = self.params.overlap.words();
+        let Params { min_score, max_candidates, .. } = self.params;
         Picking { overlap, formula, min_score, max_candidates, example: best.next() }
     }
 
@@ -516,7 +516,7 @@ impl Chains for PickPolicy {
     }
 
     fn expand(&self) -> Expand {
-        self.knobs.expand
+        self.params.expand
     }
 
     fn framing_tokens(&self) -> u64 {

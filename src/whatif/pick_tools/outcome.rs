@@ -38,7 +38,7 @@ pub struct PickTools {
     pub recall: BTreeMap<usize, RecallAt>,
     /// The same among tools of MCP servers alone, for turns that used such.
     pub recall_mcp: BTreeMap<usize, RecallAt>,
-    /// With the knobs as they are: always shown and picked.
+    /// With the parameters as they are: always shown and picked.
     pub shown: RecallAt,
     /// Turns by the score of their best pick.
     pub scores: [u64; SCORE_BINS],
@@ -68,7 +68,7 @@ pub struct Pick {
     pub matched: Vec<String>,
 }
 
-/// How tools are picked, with the numbers of the knobs.
+/// How tools are picked, with the numbers of the parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Picking {
     /// The value of `overlap`.

@@ -18,12 +18,12 @@ use crate::whatif::sim::breakage::dangling::Hint;
 use crate::whatif::sim::breakage::kept::Kept;
 use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{Aside, Item, Key, Moment, Stage, View};
+use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knobs {
+pub struct Params {
     /// Which layers act.
     pub layers: Layers,
     /// Which formats and references there are.
@@ -108,7 +108,7 @@ enum Fate {
 
 /// The stage.
 pub struct Pipeline {
-    knobs: Knobs,
+    params: Params,
     sizes: SizeRules,
     sent: Arc<[Sent]>,
     /// By block: index into `sent`, or [`NONE`].
@@ -118,9 +118,9 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The stage under its knobs, with what a replay of the layers found. `sizes` are the numbers by which block sizes were
+    /// The stage under its parameters, with what a replay of the layers found. `sizes` are the numbers by which block sizes were
     /// estimated.
-    pub fn new(timeline: &Timeline, knobs: Knobs, sent: Arc<[Sent]>, sizes: &SizeRules) -> (Self, Journal<Entry>) {
+    pub fn new(timeline: &Timeline, params: Params, sent: Arc<[Sent]>, sizes: &SizeRules) -> (Self, Journal<Entry>) {
         let mut by_block = vec![NONE; timeline.blocks.len()];
         for (index, one) in (0u32..).zip(sent.iter()) {
             let block = timeline.calls[one.call as usize].answered;
@@ -130,14 +130,14 @@ impl Pipeline {
         }
         let journal = Journal::default();
         let fates = vec![Fate::Undecided; sent.len()];
-        (Self { knobs, sizes: sizes.clone(), sent, by_block, fates, journal: journal.clone() }, journal)
+        (Self { params, sizes: sizes.clone(), sent, by_block, fates, journal: journal.clone() }, journal)
     }
 
-    fn decide(&self, moment: &Moment<'_>, view: &View, sent: &Sent) -> Fate {
-        let is_logged = self.knobs.partition == Partition::Logged;
+    fn decide(&self, moment: &Moment<'_>, view: &ContextView, sent: &Sent) -> Fate {
+        let is_logged = self.params.partition == Partition::Logged;
         let stands = match sent.points {
             _ if sent.tokens >= sent.baseline => return Fate::AsItIs,
-            Points::Nowhere if self.knobs.layers == Layers::Hints => return Fate::AsItIs,
+            Points::Nowhere if self.params.layers == Layers::Hints => return Fate::AsItIs,
             Points::Nowhere => true,
             Points::At(call) => is_logged || stood(moment, view, moment.timeline.calls[call as usize].answered),
             Points::Lines => is_logged || all_stood(moment, view),
@@ -158,7 +158,7 @@ impl Stage for Pipeline {
         self.fates.fill(Fate::Undecided);
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         let timeline = moment.timeline;
         for place in 0..view.items.len() {
             let item = view.items[place];
@@ -185,14 +185,14 @@ impl Stage for Pipeline {
 }
 
 /// Whether a result stood whole in what was sent before, or comes in together with what refers to it.
-fn stood(moment: &Moment<'_>, view: &View, target: u32) -> bool {
+fn stood(moment: &Moment<'_>, view: &ContextView, target: u32) -> bool {
     let inputs = &moment.timeline.requests[moment.request as usize].inputs;
     let shown = moment.before.filter(|_| !inputs.contains(&target)).unwrap_or(view);
     shown.items.iter().any(|item| item.key == Key::Block(target) && is_whole(moment.timeline, target, item))
 }
 
 /// Whether every result of the context stood whole in what was sent before, or comes in now.
-fn all_stood(moment: &Moment<'_>, view: &View) -> bool {
+fn all_stood(moment: &Moment<'_>, view: &ContextView) -> bool {
     let Moment { timeline, before: Some(before), .. } = *moment else { return true };
     let inputs = &timeline.requests[moment.request as usize].inputs;
     let kept = Kept::of(before);

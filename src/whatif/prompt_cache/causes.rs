@@ -6,10 +6,10 @@ use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
 use crate::logs::trace::Place;
 use crate::whatif::prompt_cache::outcome::{Cause, CauseSum};
 use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::contexts;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::drive::Ground;
-use crate::whatif::sim::oracle::written;
+use crate::whatif::sim::simulate::Ground;
 
 /// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
 /// of it (policies.md 2.1).
@@ -29,7 +29,7 @@ fn occasion(ground: &Ground<'_>, before: &Request, index: u32) -> Cause {
     let request = &ground.timeline.requests[index as usize];
     let has = |marks: Marks| request.marks.has(marks);
     let class = ground.priors[index.saturating_sub(1) as usize].class;
-    let slack = i64::from(ground.oracle.knobs.slack_s) * 1_000;
+    let slack = i64::from(ground.oracle.params.slack_s) * 1_000;
     let expired = ground.priors[index as usize].idle > class.millis() + slack;
     let segment = &ground.timeline.segments[request.segment as usize];
     let opens = contexts::opens(ground.timeline, index);

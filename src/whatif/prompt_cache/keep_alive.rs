@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::logs::trace::Millis;
 use crate::whatif::prompt_cache::outcome::HotCache;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::drive::Ground;
+use crate::whatif::sim::simulate::Ground;
 
 /// The router's settings.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]

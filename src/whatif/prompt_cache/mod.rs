@@ -20,12 +20,12 @@ use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache::keep_alive as hot_cache;
 use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
 use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, IdleReads, PromptCache, Verdict};
-use crate::whatif::prompt_cache::params::{Class, Knobs, Layout, Oracle, Ttl};
+use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::drive::{Ground, Run};
 use crate::whatif::sim::money;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::workspace_report;
 use crate::whatif::sim::workspace_report::WorkspaceRules;
 use crate::whatif::sim::{bill, threshold_model};
@@ -35,7 +35,7 @@ use crate::whatif::sim::{bill, threshold_model};
 pub struct Sheet {
     /// The cache.
     #[serde(flatten)]
-    pub oracle: Oracle,
+    pub oracle: CacheSim,
     /// Which variants stand beside the baseline, and when one wins.
     pub compare: Compare,
     /// What the simulation is held against.
@@ -77,16 +77,16 @@ impl Sheet {
     /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         // Of a part that is laid flat into the whole serde does not know the lines any more; read by itself it tells them.
-        Oracle::parse(text, place)?;
+        CacheSim::parse(text, place)?;
         toml_edit::de::from_str(text).map_err(|cause| {
             Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
         })
     }
 }
 
-/// Runs everything. `ground` has the knobs that were asked for.
+/// Runs everything. `ground` has the parameters that were asked for.
 pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
-    let shipped = ground.oracle.with(sheet.oracle.knobs);
+    let shipped = ground.oracle.with(sheet.oracle.params);
     let observed = ground.under(&shipped);
     let baseline = observed.baseline();
     let predicted = Blind::new(&observed);
@@ -119,7 +119,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         threshold: threshold_model::run(ground),
         workspace: ground
             .oracle
-            .knobs
+            .params
             .report
             .workspace
             .is_on()
@@ -135,11 +135,11 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
 fn fitted(observed: &Ground<'_>, fit: &Fit) -> (u32, Blind) {
     let oracle = observed.oracle;
     let under = |slack_s: u32| {
-        let run = Blind::new(&observed.under(&oracle.with(Knobs { slack_s, ..oracle.knobs })));
+        let run = Blind::new(&observed.under(&oracle.with(Params { slack_s, ..oracle.params })));
         let error = bill::compare(observed, &run, |request| !is_held_out(observed, request)).read_error;
         (error, slack_s, run)
     };
-    let slacks = if fit.slack_s.is_empty() { &[oracle.knobs.slack_s][..] } else { &fit.slack_s };
+    let slacks = if fit.slack_s.is_empty() { &[oracle.params.slack_s][..] } else { &fit.slack_s };
     let runs: Vec<(u64, u32, Blind)> = slacks.par_iter().map(|&slack_s| under(slack_s)).collect();
     let best = runs.into_iter().min_by_key(|(error, ..)| *error).expect("at least one slack is tried");
     (best.1, best.2)
@@ -159,19 +159,19 @@ pub fn verdict(variant: Cost, baseline: Cost, error: f64) -> Verdict {
     }
 }
 
-/// All variants, each with one knob other than shipped.
-fn arms(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare, error: f64) -> Vec<Arm> {
-    let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Knobs { ttl, ..shipped.knobs }));
+/// All variants, each with one parameter other than shipped.
+fn arms(ground: &Ground<'_>, shipped: &CacheSim, baseline: &Run, compare: &Compare, error: f64) -> Vec<Arm> {
+    let ttl = compare.ttl.iter().map(|&ttl| (format!("ttl={ttl}"), Params { ttl, ..shipped.params }));
     let layout =
-        compare.layout.iter().map(|&layout| (format!("layout={}", layout.key()), Knobs { layout, ..shipped.knobs }));
+        compare.layout.iter().map(|&layout| (format!("layout={}", layout.key()), Params { layout, ..shipped.params }));
     let keep = compare
         .keepalive_s
         .iter()
-        .map(|&keepalive_s| (format!("keepalive_s={keepalive_s}"), Knobs { keepalive_s, ..shipped.knobs }));
+        .map(|&keepalive_s| (format!("keepalive_s={keepalive_s}"), Params { keepalive_s, ..shipped.params }));
     ttl.chain(layout)
         .chain(keep)
-        .map(|(name, knobs)| {
-            let oracle = shipped.with(knobs);
+        .map(|(name, params)| {
+            let oracle = shipped.with(params);
             let run = ground.under(&oracle).baseline();
             let [base, run] = Run::priced_alike([baseline, &run]);
             let (before, after) = (by_session(ground, &base), by_session(ground, &run));
@@ -196,8 +196,8 @@ fn by_session(ground: &Ground<'_>, run: &Run) -> BTreeMap<u32, Total> {
 }
 
 /// Every session under its own best lifetime; the observed one wins ties.
-fn best_per_session(ground: &Ground<'_>, shipped: &Oracle, baseline: &Run, compare: &Compare) -> BestPerSession {
-    let under = |&ttl: &Ttl| ground.under(&shipped.with(Knobs { ttl, ..shipped.knobs })).baseline();
+fn best_per_session(ground: &Ground<'_>, shipped: &CacheSim, baseline: &Run, compare: &Compare) -> BestPerSession {
+    let under = |&ttl: &Ttl| ground.under(&shipped.with(Params { ttl, ..shipped.params })).baseline();
     let runs: Vec<Run> = compare.ttl.iter().map(under).collect();
     let lacking: BTreeSet<u32> = runs.iter().chain([baseline]).flat_map(Run::unpriced).collect();
     let costs = |run: &Run| by_session(ground, &run.without_prices(&lacking));
@@ -225,7 +225,7 @@ fn observed() -> String {
 }
 
 /// Models that the table of minimum prefixes does not list.
-pub fn unlisted(timeline: &Timeline, oracle: &Oracle) -> Vec<String> {
+pub fn unlisted(timeline: &Timeline, oracle: &CacheSim) -> Vec<String> {
     let asked = timeline.requests.iter().filter(|request| request.context() > 0);
     let models: BTreeSet<&str> = asked.map(|request| timeline.names.text(request.model)).collect();
     let unlisted = models.into_iter().filter(|model| !model.is_empty() && oracle.listed_minimum(model).is_none());

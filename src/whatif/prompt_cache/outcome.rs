@@ -92,7 +92,7 @@ impl Verdict {
     pub fn words(self) -> &'static str {
         match self {
             Self::Cheaper => "cheaper",
-            Self::Dearer => "dearer",
+            Self::Dearer => "more expensive",
             Self::NoClearWinner => "no clear winner",
         }
     }
@@ -148,7 +148,7 @@ pub enum Cause {
     #[serde(rename = "model_swap")]
     ModelSwap,
     /// More time passed than it lived.
-    #[serde(rename = "ttl_expiry")]
+    #[serde(rename = "cache_expired")]
     TtlExpiry,
     /// Another version of the client.
     #[serde(rename = "version_change")]
@@ -192,7 +192,7 @@ impl Cause {
             Self::Compaction => "compaction",
             Self::Microcompact => "microcompact",
             Self::ModelSwap => "model_swap",
-            Self::TtlExpiry => "ttl_expiry",
+            Self::TtlExpiry => "cache_expired",
             Self::VersionChange => "version_change",
             Self::Resume => "resume",
             Self::MetaInjection => "meta_injection",
@@ -334,7 +334,7 @@ pub struct PromptCache {
     pub uncached: Total,
     /// Simulated as the log was sent, with observed lifetimes.
     pub baseline: Total,
-    /// Simulated under the knobs.
+    /// Simulated under the parameters.
     pub simulated: Total,
     /// Of the simulated one against the simulated baseline.
     pub verdict: Verdict,

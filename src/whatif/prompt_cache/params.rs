@@ -261,7 +261,7 @@ impl Visitor<'_> for MinCacheableVisitor {
 /// What can be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knobs {
+pub struct Params {
     /// What decides the lifetime of writes.
     pub ttl: Ttl,
     /// Seconds past its lifetime that a prefix still counts as live: requests start before the log says so.
@@ -300,11 +300,11 @@ pub struct ReportKnobs {
 const KEEPALIVE_S_MIN: u32 = 10;
 const KEEPALIVE_MAX_S_MAX: u32 = 86_400;
 
-impl Knobs {
+impl Params {
     /// Rejects values that make no sense.
     ///
     /// # Errors
-    /// Names the knob.
+    /// Names the parameter.
     pub fn check(&self) -> Result<()> {
         if self.keepalive_s > 0 && self.keepalive_max_s < self.keepalive_s {
             let message = format!(
@@ -328,11 +328,11 @@ impl Knobs {
     }
 }
 
-/// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: knobs with their defaults, and constants.
+/// The cache as the sheet `rules/policies/prompt_cache.toml` describes it: parameters with their defaults, and constants.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-pub struct Oracle {
+pub struct CacheSim {
     /// What can be set.
-    pub knobs: Knobs,
+    pub params: Params,
     /// Constants of the simulation.
     pub cache: Constants,
     /// Tokens below which a model caches nothing.
@@ -373,7 +373,7 @@ pub struct MinCacheableTable {
     pub models: BTreeMap<String, u64>,
 }
 
-impl Oracle {
+impl CacheSim {
     /// Reads the sheet; `place` is where it stands, for messages.
     ///
     /// # Errors
@@ -384,15 +384,15 @@ impl Oracle {
         })
     }
 
-    /// The same constants with other knobs.
+    /// The same constants with other parameters.
     #[must_use]
-    pub fn with(&self, knobs: Knobs) -> Self {
-        Self { knobs, ..self.clone() }
+    pub fn with(&self, params: Params) -> Self {
+        Self { params, ..self.clone() }
     }
 
     /// Tokens below which a model caches nothing.
     pub fn min_cacheable(&self, model: &str) -> u64 {
-        match self.knobs.min_cacheable {
+        match self.params.min_cacheable {
             MinCacheable::Tokens(tokens) => tokens,
             MinCacheable::Table => self.listed_minimum(model).unwrap_or(self.min_cacheable.unknown),
         }

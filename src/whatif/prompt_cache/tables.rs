@@ -36,7 +36,7 @@ pub fn headline(found: &PromptCache) -> String {
         },
     );
     if saved < 0.0 {
-        return format!("caching made {whole} {} dearer than no cache would; {best}", percent(-saved));
+        return format!("caching made {whole} {} more expensive than no cache would; {best}", percent(-saved));
     }
     format!("caching took {} off the cost of {whole}; {best}", percent(saved))
 }

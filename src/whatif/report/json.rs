@@ -17,7 +17,7 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
     let told = billed.filter(|_| report.withheld.is_none());
     json!({
         "policy": report.policy,
-        "knobs": report.knobs,
+        "params": report.params,
         "input": report.input,
         "fidelity": report.fidelity,
         "billed": is_billed.then(|| bill(&report.billed)),
@@ -38,7 +38,7 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
         "details": report.details,
         "formulas": report.formulas,
-        "leanings": report.leanings,
+        "bias": report.bias,
         "notes": report.notes,
         "shown": report.shown,
         "withheld": report.withheld,

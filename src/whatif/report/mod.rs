@@ -31,7 +31,7 @@ pub struct PolicyReport {
     /// Its name; several joined by `+`.
     pub policy: String,
     /// How it was set.
-    pub knobs: Value,
+    pub params: Value,
     /// What it was asked about.
     pub input: Counted,
     /// On what its figures rest.
@@ -65,7 +65,7 @@ pub struct PolicyReport {
     /// Formulas with the numbers put in.
     pub formulas: Vec<String>,
     /// Where its approximations lean.
-    pub leanings: Vec<String>,
+    pub bias: Vec<String>,
     /// Records behind the examples of breaks, if asked for.
     pub shown: Vec<String>,
     /// The first line, where the policy has a better one than the usual comparison.

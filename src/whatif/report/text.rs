@@ -65,7 +65,7 @@ pub fn examples(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Res
 /// Formulas of a report and where its approximations lean.
 pub fn explained(out: &mut dyn Write, form: Format, report: &PolicyReport) -> Result<()> {
     section(out, form, "how it is computed", &report.formulas)?;
-    section(out, form, "where approximations lean", &report.leanings)
+    section(out, form, "where approximations lean", &report.bias)
 }
 
 /// Titles of the tables that every policy may have.
@@ -136,7 +136,7 @@ pub(crate) fn told_cells(report: &PolicyReport) -> &[Cell] {
     if report.withheld.is_some() { &[] } else { &report.cells }
 }
 
-/// Parts of the logs in which one of these policies is clearly cheaper or dearer.
+/// Parts of the logs in which one of these policies is clearly cheaper or more expensive.
 pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
     let mut table = Table::new(&[
         "policy",
@@ -275,7 +275,8 @@ fn verdict(report: &PolicyReport, outcome: &Outcome, change: f64) -> String {
         return "changes nothing on these logs".into();
     }
     let unsure = report.is_unsure();
-    let size = format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "dearer" });
+    let size =
+        format!("{} {} than the log", percent(change.abs()), if change < 0.0 { "cheaper" } else { "more expensive" });
     let money = dollars(&outcome.total)
         .map_or_else(|| " in input-equivalent tokens".to_owned(), |money| format!(" ({money} at API list prices)"));
     if unsure {
@@ -492,7 +493,7 @@ pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
         Some(0.0) => "no change",
         Some(_) if report.is_unsure() => "no clear winner",
         Some(change) if change < 0.0 => "cheaper",
-        Some(_) => "dearer",
+        Some(_) => "more expensive",
     }
 }
 

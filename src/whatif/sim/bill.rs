@@ -3,9 +3,9 @@
 use crate::logs::timeline::requests::{Marks, Request, Timeline};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, Prediction};
-use crate::whatif::prompt_cache::params::{Class, HiddenForks, Knobs, Switch};
+use crate::whatif::prompt_cache::params::{Class, HiddenForks, Params, Switch};
 use crate::whatif::sim::cost::{Cost, Spent, Total};
-use crate::whatif::sim::drive::{Ground, Priced, Run};
+use crate::whatif::sim::simulate::{Ground, Priced, Run};
 
 /// How a request was billed (no output); `unknown` is the lifetime of writes whose usage does not say it.
 pub fn spent(request: &Request, unknown: Class) -> Spent {
@@ -88,11 +88,11 @@ pub struct Blind {
 }
 
 impl Blind {
-    /// Simulates it; the knobs of the ground hold for all but that.
+    /// Simulates it; the parameters of the ground hold for all but that.
     pub fn new(ground: &Ground<'_>) -> Self {
         let under = |unforeseen: Switch| {
-            let knobs = Knobs { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.knobs };
-            ground.under(&ground.oracle.with(knobs)).baseline()
+            let params = Params { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.params };
+            ground.under(&ground.oracle.with(params)).baseline()
         };
         let (reads, cost) = rayon::join(|| under(Switch::Off), || under(Switch::On));
         Self { reads, cost }

@@ -10,8 +10,8 @@ use crate::whatif::prompt_cache::outcome::{Cause, Count};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::distance_rows::{Apart, Distance, Losses, Part};
-use crate::whatif::sim::drive::{Ground, Priced, Run};
 use crate::whatif::sim::priors::Where;
+use crate::whatif::sim::simulate::{Ground, Priced, Run};
 
 /// Versions of one range share all numbers but the last digit of the last one.
 const VERSIONS_PER_RANGE: u32 = 10;

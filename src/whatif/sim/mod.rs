@@ -5,8 +5,8 @@
 //! are, [`contexts`] lays them out, [`drive`] sends every request again, [`oracle`] is the cache, [`priors`] what it can
 //! know (from [`clock`]s, too), [`cache_knobs`] what can be set about it, [`money`] what tokens cost, [`bill`] what they did
 //! cost, [`distance`] where the simulation is off that, [`outcome`] what the difference comes to, [`cells`] in which parts of the
-//! logs it is clear, [`breakage`] what a changed context lost. [`knobs`] reads the settings of
-//! a policy; what stages write down is a [`journal`]; [`leanings`] say where approximations lean.
+//! logs it is clear, [`breakage`] what a changed context lost. [`params`] reads the settings of
+//! a policy; what stages write down is a [`journal`]; [`bias`] say where approximations lean.
 //!
 //! [`prompt_cache`] changes nothing but the cache, with [`causes`] of breaks and three reports of its own; [`unlogged`]
 //! estimates what no log has; [`calibration`]
@@ -15,6 +15,9 @@
 //! tool definitions, [`tools`] and [`predictors`] tell which of them a request would have been shown; [`tool_filter`] and
 //! [`pick_tools`] are the policies about that, [`arg_check`] checks calls against schemas.
 
+pub mod cache_sim;
+pub mod simulate;
+
 pub mod cell_rows;
 pub mod cost;
 pub mod distance_rows;
@@ -22,19 +25,17 @@ pub mod figures;
 pub mod policy_rows;
 pub mod unlogged_rows;
 
+pub mod bias;
 pub mod bill;
 pub mod breakage;
 pub mod cells;
 pub mod clock;
 pub mod contexts;
 pub mod distance;
-pub mod drive;
 pub mod journal;
-pub mod knobs;
-pub mod leanings;
 pub mod money;
-pub mod oracle;
 pub mod outcome;
+pub mod params;
 pub mod predictors;
 pub mod priors;
 pub mod sizes;

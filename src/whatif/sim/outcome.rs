@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
-use crate::whatif::sim::drive::Run;
 use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
+use crate::whatif::sim::simulate::Run;
 
 /// What a policy comes to.
 pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {

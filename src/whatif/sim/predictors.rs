@@ -41,12 +41,12 @@ impl Selector for Recency<'_> {
 }
 
 /// Tools that the turn really uses: no prediction can be better.
-pub struct Oracle<'a> {
+pub struct CacheSim<'a> {
     /// The tools.
     pub inventory: &'a Inventory,
 }
 
-impl Selector for Oracle<'_> {
+impl Selector for CacheSim<'_> {
     fn select(&self, turns: &[Range<u32>], _: u32) -> Selection {
         let mut seen = ToolSet::new();
         let used = self.inventory.uses_of(turns[turns.len() - 1].clone()).map(|used| used.tool);

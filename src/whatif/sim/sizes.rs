@@ -85,7 +85,7 @@ impl SizeRules {
                 let whole = text + self.framing.tool_result;
                 Some(if whole > 0.0 { (f64::from(tokens) * (text / whole)) as u32 } else { 0 })
             }
-            BlockKind::Thinking | BlockKind::ToolUse | BlockKind::Media => None,
+            BlockKind::Thinking | BlockKind::ToolUsage | BlockKind::Media => None,
         }
     }
 
@@ -121,7 +121,7 @@ impl SizeRules {
     pub fn estimate(&self, block: &Block) -> f64 {
         let ratio = match block.kind {
             BlockKind::Thinking => self.chars_per_token.thinking,
-            BlockKind::ToolUse => self.chars_per_token.tool_use,
+            BlockKind::ToolUsage => self.chars_per_token.tool_use,
             BlockKind::ToolResult => self.chars_per_token.tool_result,
             _ => self.chars_per_token.text,
         };
@@ -131,7 +131,7 @@ impl SizeRules {
     /// Tokens that come with a block of this kind whatever its length.
     pub fn framing_of(&self, kind: BlockKind) -> f64 {
         match kind {
-            BlockKind::ToolUse => self.framing.tool_use,
+            BlockKind::ToolUsage => self.framing.tool_use,
             BlockKind::ToolResult => self.framing.tool_result,
             BlockKind::Media => self.framing.media,
             _ => 0.0,

@@ -10,7 +10,7 @@ use crate::whatif::prompt_cache::outcome::ThresholdModel;
 use crate::whatif::prompt_cache::params::Class;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::drive::Ground;
+use crate::whatif::sim::simulate::Ground;
 
 /// All chains.
 pub fn run(ground: &Ground<'_>) -> ThresholdModel {

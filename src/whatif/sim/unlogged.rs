@@ -4,9 +4,9 @@
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{NONE, Request};
 use crate::logs::trace::Millis;
+use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::Spent;
-use crate::whatif::sim::drive::Ground;
-use crate::whatif::sim::oracle::written;
+use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::surplus;
 use crate::whatif::sim::unlogged_rows::{Unlogged, UnloggedCalls};
 

@@ -43,14 +43,14 @@ pub struct Prefix {
 
 /// A context.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct View {
+pub struct ContextView {
     /// Tools and system.
     pub prefix: Prefix,
     /// Messages, in order.
     pub items: Vec<Item>,
 }
 
-impl View {
+impl ContextView {
     /// Tokens of the whole context.
     pub fn tokens(&self) -> u64 {
         self.prefix.tokens + self.items.iter().map(|item| u64::from(item.tokens)).sum::<u64>()
@@ -96,7 +96,7 @@ pub struct Moment<'a> {
     /// Tokens of the context that was sent for the request before in this chain, as the stages left it; none at first.
     pub sent_before: Option<u64>,
     /// That context; none at first.
-    pub before: Option<&'a View>,
+    pub before: Option<&'a ContextView>,
     /// Of its tokens, how many leading tokens were cached when it was sent (policies.md, only what is not yet cached may be
     /// cleared for free).
     pub cached_before: u64,
@@ -106,7 +106,7 @@ pub struct Moment<'a> {
 
 /// What a stage leaves behind besides the changed view.
 #[derive(Default, Debug)]
-pub struct Aside {
+pub struct StageOutput {
     /// Calls to pay for.
     pub extra: Vec<ExtraCall>,
     /// Breaks.
@@ -122,5 +122,5 @@ pub trait Stage {
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
     /// Changes the context that is about to be sent.
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside);
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput);
 }

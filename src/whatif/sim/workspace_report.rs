@@ -9,7 +9,7 @@ use crate::logs::timeline::requests::{Request, ToolCall};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Workspace;
-use crate::whatif::sim::drive::Ground;
+use crate::whatif::sim::simulate::Ground;
 
 /// What counts as a write.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

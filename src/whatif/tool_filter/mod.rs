@@ -8,8 +8,8 @@ pub mod result;
 pub mod tables;
 
 pub mod coverage;
-pub mod knobs;
 mod outcome;
+pub mod params;
 
 pub(crate) use outcome::facts;
 
@@ -19,9 +19,9 @@ use serde_json::json;
 
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::catalog::{Catalog, CatalogRules, Definition, Source};
-use crate::whatif::sim::predictors::{Markov, Nobody, Oracle, Predictions, Recency, Replay, Successions, TfCosine};
+use crate::whatif::sim::predictors::{CacheSim, Markov, Nobody, Predictions, Recency, Replay, Successions, TfCosine};
 use crate::whatif::sim::view::Stage;
-use crate::whatif::tool_filter::knobs::{Continuation, Knobs, Order, Predictor, Rules};
+use crate::whatif::tool_filter::params::{Continuation, Order, Params, Predictor, Rules};
 use crate::whatif::tool_filter::result::{Coverage, ToolFilter};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
@@ -47,7 +47,7 @@ pub struct Inputs<'a> {
 
 /// The policy over one timeline.
 pub struct Filter {
-    knobs: Knobs,
+    params: Params,
     rules: Rules,
     stop: StopWords,
     inventory: Inventory,
@@ -62,11 +62,11 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Gets ready. The knobs have been checked.
-    pub fn new(timeline: &Timeline, knobs: &Knobs, rules: &Rules, inputs: Inputs<'_>) -> Self {
+    /// Gets ready. The parameters have been checked.
+    pub fn new(timeline: &Timeline, params: &Params, rules: &Rules, inputs: Inputs<'_>) -> Self {
         let formula = &inputs.catalog_rules.sizes;
         let source = match inputs.catalog {
-            None | Some((_, Source::Names)) if knobs.system_tokens.is_some() && inputs.prefixes.is_some() => {
+            None | Some((_, Source::Names)) if params.system_tokens.is_some() && inputs.prefixes.is_some() => {
                 Source::Inferred
             }
             None => Source::Names,
@@ -74,19 +74,19 @@ impl Filter {
         };
         let mut inventory = Inventory::new(timeline, inputs.catalog, inputs.shipped, formula, inputs.stop);
         inventory.source = source;
-        let always = knobs.always.iter().map(|name| rules.alias(name)).collect::<Vec<_>>();
+        let always = params.always.iter().map(|name| rules.alias(name)).collect::<Vec<_>>();
         let always = inventory.matching(&always);
-        let trimmed = trimmed(&inventory, knobs, inputs.catalog_rules);
+        let trimmed = trimmed(&inventory, params, inputs.catalog_rules);
         let mut notes = inputs.catalog.map(|(catalog, _)| catalog.notes()).unwrap_or_default();
         notes.extend(unknown_predictions(inputs.predictions, &inventory));
         Self {
-            handling: handling(knobs, always),
+            handling: handling(params, always),
             successions: Successions::new(timeline, &inventory),
             stop: inputs.stop.clone(),
             predictions: inputs.predictions.cloned().unwrap_or_default(),
             prefixes: inputs.prefixes.map(<[u64]>::to_vec),
             fallback_tokens: formula.tokens(&fallback(rules).canonical()),
-            knobs: knobs.clone(),
+            params: params.clone(),
             rules: rules.clone(),
             inventory,
             trimmed,
@@ -111,7 +111,7 @@ impl Filter {
 
     /// Whether the policy leaves everything as it is.
     fn is_idle(&self) -> bool {
-        !self.knobs.enabled || self.knobs.skip_cacheable
+        !self.params.enabled || self.params.skip_cacheable
     }
 
     fn prefix(&self, chain: u32) -> Option<u64> {
@@ -121,30 +121,32 @@ impl Filter {
     /// Tokens by tool in a chain; those of unknown size have none.
     fn sizes(&self, timeline: &Timeline, chain: u32) -> Vec<Option<u64>> {
         let prefix = self.prefix(chain);
-        match (self.inventory.source, self.knobs.system_tokens) {
+        match (self.inventory.source, self.params.system_tokens) {
             (Source::Inferred, Some(system)) => {
                 let session = timeline.chains[chain as usize].session;
                 let project = timeline.sessions[session as usize].project;
                 self.inventory.inferred_sizes(timeline, project, prefix.unwrap_or(0), system)
             }
-            (Source::Given | Source::Logged, _) => self.inventory.sizes(prefix, self.knobs.catalog.timeline),
+            (Source::Given | Source::Logged, _) => self.inventory.sizes(prefix, self.params.catalog.timeline),
             _ => vec![None; self.inventory.tools.len()],
         }
     }
 
     fn selector<'a>(&'a self, timeline: &'a Timeline, chain: u32) -> Box<dyn Selector + 'a> {
         let inventory = &self.inventory;
-        match self.knobs.predictor {
+        match self.params.predictor {
             Predictor::None => Box::new(Nobody),
-            Predictor::Recency => Box::new(Recency { inventory, turns: self.knobs.recency_turns }),
-            Predictor::Oracle => Box::new(Oracle { inventory }),
-            Predictor::Markov => Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.knobs.top_k)),
+            Predictor::Recency => Box::new(Recency { inventory, turns: self.params.recency_turns }),
+            Predictor::CacheSim => Box::new(CacheSim { inventory }),
+            Predictor::Markov => {
+                Box::new(Markov::new(timeline, chain, inventory, &self.successions, self.params.top_k))
+            }
             Predictor::Replay(_) => Box::new(Replay { timeline, inventory, predictions: &self.predictions }),
             Predictor::TfCosine => Box::new(TfCosine {
                 inventory,
                 queries: TfCosine::queries(timeline, &self.stop),
-                top_k: self.knobs.top_k,
-                min_score_ppm: (self.knobs.min_score * 1e6).round() as u64,
+                top_k: self.params.top_k,
+                min_score_ppm: (self.params.min_score * 1e6).round() as u64,
                 stored_messages: self.rules.query.stored_messages,
             }),
         }
@@ -165,7 +167,7 @@ impl Chains for Filter {
         }
         let tokens = self.sizes(timeline, chain).into_iter().map(|tokens| tokens.unwrap_or(0)).collect::<Vec<_>>();
         let trimmed = self.trimmed.iter().zip(&tokens).map(|(trimmed, tokens)| (*trimmed).min(*tokens)).collect();
-        let fallback = if self.knobs.fallback { self.fallback_tokens } else { 0 };
+        let fallback = if self.params.fallback { self.fallback_tokens } else { 0 };
         Some(Definitions { tokens, fallback, trimmed })
     }
 
@@ -174,7 +176,7 @@ impl Chains for Filter {
     }
 
     fn expand(&self) -> Expand {
-        self.knobs.expand
+        self.params.expand
     }
 
     fn framing_tokens(&self) -> u64 {
@@ -182,7 +184,7 @@ impl Chains for Filter {
     }
 
     fn edition(&self, head: &ToolSet) -> u64 {
-        let edition = self.inventory.edition(head, self.knobs.order == Order::Name);
+        let edition = self.inventory.edition(head, self.params.order == Order::Name);
         // Shorter descriptions are other bytes even where every tool is shown.
         if self.trimmed.iter().all(|tokens| *tokens == 0) { edition } else { edition ^ TRIMMED }
     }
@@ -199,15 +201,15 @@ impl Rules {
     }
 }
 
-fn handling(knobs: &Knobs, always: ToolSet) -> Handling {
+fn handling(params: &Params, always: ToolSet) -> Handling {
     Handling {
         always,
-        proposed: (knobs.min_tools, knobs.max_tools),
+        proposed: (params.min_tools, params.max_tools),
         on_empty: OnEmpty::All,
-        expand: knobs.expand,
-        retries: if knobs.fallback { knobs.max_retries } else { 0 },
-        learn: knobs.learn,
-        continuation_all: knobs.continuation == Continuation::All,
+        expand: params.expand,
+        retries: if params.fallback { params.max_retries } else { 0 },
+        learn: params.learn,
+        continuation_all: params.continuation == Continuation::All,
         every_request: false,
     }
 }
@@ -226,9 +228,9 @@ fn idle(inventory: &Inventory) -> Handling {
     }
 }
 
-fn trimmed(inventory: &Inventory, knobs: &Knobs, rules: &CatalogRules) -> Vec<u64> {
+fn trimmed(inventory: &Inventory, params: &Params, rules: &CatalogRules) -> Vec<u64> {
     let saved = |tool: &crate::whatif::tools::inventory::Tool| {
-        let (tokens, chars) = (tool.tokens?, knobs.description_chars?);
+        let (tokens, chars) = (tool.tokens?, params.description_chars?);
         Some(tokens - rules.sizes.tokens(&tool.definition.trimmed(chars).canonical()))
     };
     inventory.tools.iter().map(|tool| saved(tool).unwrap_or(0)).collect()

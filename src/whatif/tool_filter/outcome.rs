@@ -136,10 +136,10 @@ impl<'a> Sums<'a> {
     }
 
     fn withheld(&self) -> Option<String> {
-        let knobs = &self.filter.knobs;
+        let params = &self.filter.params;
         let reason = match self.filter.inventory.source {
-            _ if !knobs.enabled => return None,
-            _ if knobs.skip_cacheable => return None,
+            _ if !params.enabled => return None,
+            _ if params.skip_cacheable => return None,
             Source::Names => {
                 "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding \
                               them saves"
@@ -159,7 +159,7 @@ impl<'a> Sums<'a> {
     }
 
     fn leaves_nothing(&self) -> bool {
-        let system = self.filter.knobs.system_tokens.unwrap_or(0);
+        let system = self.filter.params.system_tokens.unwrap_or(0);
         let mut prefixes = (0..self.timeline.chains.len() as u32).filter_map(|chain| self.filter.prefix(chain));
         prefixes.all(|prefix| prefix <= system)
     }
@@ -179,7 +179,7 @@ impl<'a> Sums<'a> {
         if !matches!(self.filter.inventory.source, Source::Given | Source::Logged) {
             return None;
         }
-        let system = self.filter.knobs.system_tokens;
+        let system = self.filter.params.system_tokens;
         let prefixes = (0..self.timeline.chains.len() as u32).filter_map(|chain| self.filter.prefix(chain));
         let total = self.filter.inventory.tools.iter().filter_map(|tool| tool.tokens).sum::<u64>();
         let prefixes = prefixes.collect::<Vec<_>>();
@@ -196,7 +196,7 @@ impl<'a> Sums<'a> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let knobs = &self.filter.knobs;
+        let params = &self.filter.params;
         let inventory = &self.filter.inventory;
         let unsized_used = self.regret.iter().filter(|tool| tool.tokens.is_none() && tool.calls > 0).count();
         let has_sizes = matches!(inventory.source, Source::Given | Source::Logged);
@@ -204,7 +204,7 @@ impl<'a> Sums<'a> {
             "truth is what was called with every tool in sight; with fewer the model might have called others"
                 .to_owned(),
         ];
-        if knobs.skip_cacheable {
+        if params.skip_cacheable {
             notes.push("skip_cacheable=true: every model of Claude Code has a prompt cache, so nothing changes".into());
         }
         if inventory.source == Source::Inferred {
@@ -215,7 +215,7 @@ impl<'a> Sums<'a> {
                 "{unsized_used} tools were used that the catalog does not have; hiding them counts as saving nothing"
             ));
         }
-        if !knobs.fallback || knobs.max_retries == 0 {
+        if !params.fallback || params.max_retries == 0 {
             notes.push("without a tool for asking (fallback, max_retries) no miss is made good".into());
         }
         notes.extend(self.filter.notes.iter().cloned());

@@ -195,7 +195,7 @@ fn uses(timeline: &Timeline, tools: &[Tool]) -> (Vec<Use>, Vec<Range<u32>>) {
     let by_request = timeline.requests.iter().map(|request| {
         let first = uses.len() as u32;
         for block in &timeline.blocks[request.outputs.start as usize..request.outputs.end as usize] {
-            if block.kind == BlockKind::ToolUse && block.call != NONE {
+            if block.kind == BlockKind::ToolUsage && block.call != NONE {
                 let name = timeline.names.text(timeline.calls[block.call as usize].tool);
                 uses.push(Use { call: block.call, tool: by_name[name] });
             }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Stage, View};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Stage, StageOutput};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{Expand, Plan, Step};
@@ -40,7 +40,7 @@ impl Definitions {
     }
 }
 
-/// What a chain is sent: made by the policy, which knows its knobs.
+/// What a chain is sent: made by the policy, which knows its parameters.
 pub trait Chains: Send + Sync {
     /// The plan of a chain.
     fn plan(&self, timeline: &Timeline, chain: u32) -> Plan;
@@ -92,7 +92,7 @@ impl Stage for ToolStage {
         self.edition_before = 0;
     }
 
-    fn apply(&mut self, moment: &Moment<'_>, view: &mut View, aside: &mut Aside) {
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         let step = self.plan.step(moment.request).clone();
         notice(&step, aside);
         let Some(definitions) = self.definitions.clone() else { return };
@@ -120,7 +120,7 @@ impl Stage for ToolStage {
 impl ToolStage {
     /// The request that is answered with a wish for more tools, before the head is rebuilt: it reads what is still the
     /// same.
-    fn asked_in_vain(&self, moment: &Moment<'_>, view: &View, edition: u64) -> ExtraCall {
+    fn asked_in_vain(&self, moment: &Moment<'_>, view: &ContextView, edition: u64) -> ExtraCall {
         let same = if edition == self.edition_before { moment.sent_before.unwrap_or(0) } else { 0 };
         let shared = if moment.opens_segment { same.min(view.prefix.tokens) } else { same };
         let read = shared.min(view.tokens());
@@ -128,7 +128,7 @@ impl ToolStage {
     }
 
     /// Appended definitions take their places; those whose place is gone (a compaction, a rewind) come last, anew.
-    fn put_back(&mut self, view: &mut View) {
+    fn put_back(&mut self, view: &mut ContextView) {
         for appended in &mut self.appended {
             let before = view.items.iter().rposition(|item| Some(item.key) == appended.after);
             let place = before.map_or(view.items.len(), |before| before + 1);
@@ -138,7 +138,7 @@ impl ToolStage {
     }
 
     /// What was missed is appended to the history, together with the call that asked for it.
-    fn append(&mut self, step: &Step, definitions: &Definitions, request: u32, view: &mut View) {
+    fn append(&mut self, step: &Step, definitions: &Definitions, request: u32, view: &mut ContextView) {
         let size = |tool: usize| definitions.tokens[tool] - definitions.trimmed[tool];
         let tokens = step.missed.iter().map(|used| size(used.tool as usize)).sum::<u64>();
         let tokens = u32::try_from(tokens + self.chains.framing_tokens()).unwrap_or(u32::MAX);
@@ -154,7 +154,7 @@ fn retry(read: u64, write: u64) -> ExtraCall {
     ExtraCall { cause: "tool_retry", model: None, is_before: false, read, write, uncached: 0, output: 0 }
 }
 
-fn notice(step: &Step, aside: &mut Aside) {
+fn notice(step: &Step, aside: &mut StageOutput) {
     for used in &step.missed {
         aside.noticed.push(Noticed { class: "tool_miss", call: used.call });
         if !step.recovered {

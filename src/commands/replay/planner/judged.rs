@@ -15,9 +15,9 @@ use crate::planner::bound::bound;
 use crate::planner::control::Donors;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::latencies::Latencies;
-use crate::planner::moments::moments;
+use crate::planner::opportunities::moments;
 use crate::planner::plan::Scoring;
-use crate::planner::prefetches::{Books, Tally, Trace};
+use crate::planner::prefetches::{PlannerLedger, Tally, Trace};
 use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, Target, by_tool};
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
@@ -44,7 +44,7 @@ impl Trained {
     }
 }
 
-/// Lets one planner walk the judged sessions; `None` leaves a knob where the planner has it.
+/// Lets one planner walk the judged sessions; `None` leaves a parameter where the planner has it.
 pub fn walk(
     stage: &Stage,
     planner: &Planner,
@@ -53,7 +53,7 @@ pub fn walk(
     enrichment: &Enrichment,
     probability_min: Option<f64>,
     control: Option<&Donors>,
-) -> Vec<Books> {
+) -> Vec<PlannerLedger> {
     let odds = odds(stage, planner, known);
     let policy = Policy {
         models: &planner.models,
@@ -117,8 +117,8 @@ fn wiring<'a>(
 }
 
 /// The books of several sessions in one.
-pub fn sum(books: &[Books]) -> Books {
-    books.iter().fold(Books::default(), |mut sum, books| {
+pub fn sum(books: &[PlannerLedger]) -> PlannerLedger {
+    books.iter().fold(PlannerLedger::default(), |mut sum, books| {
         sum.absorb(books);
         sum
     })
@@ -267,7 +267,7 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
     let mut lines = r7_speculation::lines(&found);
     lines.extend(tighten(&facts, data)?);
     if lines.is_empty() {
-        lines.push("R7: nothing was fetched ahead, so there is nothing to judge".to_owned());
+        lines.push("R7: nothing was prefetched, so there is nothing to judge".to_owned());
     }
     if changes {
         lines.push(

@@ -13,8 +13,8 @@ use crate::frames::fingerprint::Observed;
 use crate::mine::projections;
 use crate::mine::projections::Thresholds;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::moments::moments;
 use crate::planner::numbers::Numbers;
+use crate::planner::opportunities::moments;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
@@ -42,7 +42,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Whether the agent's own call runs although it was fetched ahead.
+    /// Whether the agent's own call runs although it was prefetched.
     pub fn always_runs(&self) -> bool {
         matches!(self.kind, Kind::Published)
     }

@@ -13,9 +13,9 @@ use crate::base::names::Names;
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::input::Input;
-use crate::commands::laid::Laid;
 use crate::commands::replay::scenarios::Scenarios;
 use crate::commands::replay::{Args, emit};
+use crate::commands::replay_input::ReplayInput;
 use crate::logs::history::History;
 use crate::logs::trace::Millis;
 use crate::logs::values::CallValues;
@@ -113,7 +113,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             let name = args.arm.as_deref().unwrap_or(learned::CONFIGURED);
             let planner = named(&planners, |planner| planner.name, name)?;
             let scenarios = Scenarios::load(args, context)?;
-            let laid = Laid::new(None, &mut input)?;
+            let laid = ReplayInput::new(None, &mut input)?;
             let scenario = emit::scenario(&scenarios, &laid);
             let mut log = laid.events(&scenario);
             input.pool.install(|| telemetry::add(&stage, planner, &laid, &scenario, &mut log));
@@ -135,7 +135,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 pub fn shadow(
     file: &SettingsFile,
     input: &mut Input,
-    laid: &Laid,
+    laid: &ReplayInput,
     scenario: &Scenario,
     log: &mut EventLog,
 ) -> Result<u64> {

@@ -1,4 +1,4 @@
-//! What each knob would do: the planners walk again for every value.
+//! What each parameter would do: the planners walk again for every value.
 
 use rayon::prelude::*;
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::report::table::Format;
 use crate::settings::{Enrichment, SettingsFile, what_if};
 use crate::shell::context::Context;
 
-/// The knob that is no key of the configuration.
+/// The parameter that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";
 
 /// One combination of values.

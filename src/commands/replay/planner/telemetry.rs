@@ -1,4 +1,4 @@
-//! What one planner fetched ahead and declined, as events beside those of the agent's calls.
+//! What one planner prefetched and declined, as events beside those of the agent's calls.
 //!
 //! A prefetch never ran, so its answer is that of the same call where it is in the logs, the nearest in time. Where it
 //! is nowhere, the event has no content and no prediction to hold against it, and names a file that no call names.
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::names::Names;
-use crate::commands::laid::Laid;
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::judged::trail;
 use crate::commands::replay::planner::learned::Planner;
+use crate::commands::replay_input::ReplayInput;
 use crate::logs::trace::{NO_TIME, Status};
 use crate::planner::prefetches::Trace;
 use crate::replay::Scenario;
 use crate::telemetry::log::{Event, EventLog, Plan};
 
 /// Adds what a planner did in the judged sessions to the events of the same logs.
-pub fn add(stage: &Stage, planner: &Planner, laid: &Laid, scenario: &Scenario, log: &mut EventLog) {
+pub fn add(stage: &Stage, planner: &Planner, laid: &ReplayInput, scenario: &Scenario, log: &mut EventLog) {
     let answers = Answers::new(stage);
     let EventLog { names, planned, .. } = log;
     let event = |trace: Trace| {

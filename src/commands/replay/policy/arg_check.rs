@@ -13,7 +13,7 @@ use crate::logs::call_texts;
 use crate::shell::window;
 use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
 use crate::whatif::arg_check::tables as report;
-use crate::whatif::arg_check::{Checker, Knobs, Rules, tally};
+use crate::whatif::arg_check::{Checker, Params, Rules, tally};
 use crate::whatif::catalog::Source;
 use crate::whatif::report::{Fidelity, PolicyReport};
 
@@ -29,18 +29,18 @@ pub fn put_off() -> PolicyReport {
 /// Checks every call.
 ///
 /// # Errors
-/// If a knob makes no sense, or a schema is none.
+/// If a parameter makes no sense, or a schema is none.
 pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> Result<PolicyReport> {
     let sheet = sheets.sheet(Policy::ArgCheck);
-    let knobs: Knobs = sheet.knobs()?;
-    knobs.check()?;
+    let params: Params = sheet.params()?;
+    params.check()?;
     let rules: Rules = sheet.read()?;
     // What the user brings or the logs quote comes first; built-in tools are known besides.
     let catalog = match &tools.catalog {
         Some((catalog, _)) => catalog.clone().completed(&tools.shipped),
         None => tools.shipped.clone(),
     };
-    let checker = Checker::new(&catalog, &knobs, &rules)?;
+    let checker = Checker::new(&catalog, &params, &rules)?;
     let check = |tool: &str, version: Option<&str>, input: &[u8]| checker.check(tool, version, input);
     let unread = input.sources.iter().filter(|source| source.path.is_none() && !source.is_sidecar()).count();
     let (calls, failures) = call_texts::read_all(&input.jobs(), rules.truth.chars, &input.pool, &check);
@@ -76,12 +76,12 @@ pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> R
     let withheld = if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
     Ok(PolicyReport {
         policy: Policy::ArgCheck.name().into(),
-        knobs: sheet.settings()?,
+        params: sheet.settings()?,
         details: std::iter::once(("arg-check".to_owned(), details)).collect(),
         headline: (found.calls() > 0).then(|| report::headline(&found)),
         summary: report::summary(&found),
         formulas: report::formulas(&found),
-        leanings: world.leanings.of(&[Policy::ArgCheck.name()], false),
+        bias: world.bias.of(&[Policy::ArgCheck.name()], false),
         tables,
         notes,
         fidelity: Fidelity {

@@ -9,10 +9,10 @@ use clap::ValueEnum;
 #[command(next_help_heading = "What-if policies")]
 pub struct PolicyArgs {
     /// Replay a policy about contexts instead of the pipeline: prompt-cache, compaction, history-trim, tool-filter,
-    /// pick-tools, pipeline, arg-check, several joined by `+`, or `all`. --config then names a file of knobs, --sweep sweeps them.
+    /// pick-tools, pipeline, arg-check, several joined by `+`, or `all`. --config then names a file of parameters, --sweep sweeps them.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["against", "agent_profile", "model", "baseline", "emit_telemetry", "planner"])]
     pub policy: Option<String>,
-    /// Set a knob: `--set ttl=5m`. Of several policies: `--set history-trim.sticky=true`.
+    /// Set a parameter: `--set ttl=5m`. Of several policies: `--set history-trim.sticky=true`.
     #[arg(long, value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
     /// Lifetime of what is written to the cache: observed, 5m, 1h, mixed:static=1h,tail=5m. Short for --set

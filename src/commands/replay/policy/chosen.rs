@@ -9,7 +9,7 @@ use toml_edit::{Document, DocumentMut, Item, Table, Value};
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::rules::data::Data;
-use crate::whatif::sim::knobs::{Setting, Sheet};
+use crate::whatif::sim::params::{Setting, Sheet};
 
 /// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -197,10 +197,10 @@ impl Sheets {
     }
 
     /// Lays a setting over the sheet that it means: the policy that it names, else the only one of `asked` that has the
-    /// knob. The cache prices every policy, so its knobs can always be named.
+    /// parameter. The cache prices every policy, so its parameters can always be named.
     ///
     /// # Errors
-    /// If no policy or more than one has the knob, or the policy that it names was not asked for.
+    /// If no policy or more than one has the parameter, or the policy that it names was not asked for.
     pub fn set(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
         if let Some(policy) = named(setting) {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
@@ -215,12 +215,12 @@ impl Sheets {
             [policy] => self.sheet_mut(*policy).set(setting),
             // The cache prices every policy.
             [] if self.sheet(Policy::PromptCache).has(&setting.key) => self.sheet_mut(Policy::PromptCache).set(setting),
-            // The policy itself says whether it has the knob.
+            // The policy itself says whether it has the parameter.
             [] if asked.len() == 1 => self.sheet_mut(asked[0]).set(setting),
             [] => {
                 let names: Vec<&str> = asked.iter().map(|policy| policy.name()).collect();
                 let message =
-                    format!("{}: none of {} has a knob `{}`", setting.place, names.join(", "), setting.name());
+                    format!("{}: none of {} has a parameter `{}`", setting.place, names.join(", "), setting.name());
                 return Err(Error::usage(message).hint("name the policy as well: --set compaction.window=…"));
             }
             several => {
@@ -236,7 +236,7 @@ impl Sheets {
     /// The same with what a row sets.
     ///
     /// # Errors
-    /// If a policy of the row has no such knob.
+    /// If a policy of the row has no such parameter.
     pub fn with(&self, row: &Row) -> Result<Self> {
         let mut sheets = self.clone();
         for setting in &row.settings {
@@ -259,7 +259,7 @@ impl Sheets {
     fn set_named(&mut self, policy: Policy, setting: &Setting) -> Result<()> {
         let key = setting.key[1..].to_vec();
         if key.is_empty() {
-            return Err(Error::usage(format!("{} names a policy, but no knob of it", setting.place)));
+            return Err(Error::usage(format!("{} names a policy, but no parameter of it", setting.place)));
         }
         self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
         Ok(())
@@ -280,7 +280,7 @@ fn named(setting: &Setting) -> Option<Policy> {
     Policy::ALL.into_iter().find(|policy| policy.name() == setting.key[0])
 }
 
-/// The settings of a file: one table per policy, or knobs alone.
+/// The settings of a file: one table per policy, or parameters alone.
 ///
 /// # Errors
 /// If it cannot be read, is no TOML, or has a list of tables.

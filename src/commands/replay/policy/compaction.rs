@@ -13,7 +13,7 @@ use crate::whatif::clearing::Micro;
 use crate::whatif::clearing::replayed::{clearings, replayed};
 use crate::whatif::compaction::after_size::after_sizes;
 use crate::whatif::compaction::growth::growth;
-use crate::whatif::compaction::knobs::{Knobs, Tier};
+use crate::whatif::compaction::params::{Params, Tier};
 use crate::whatif::compaction::placement::placement;
 use crate::whatif::compaction::real::real_compactions;
 use crate::whatif::compaction::summary::compactions;
@@ -28,8 +28,8 @@ use crate::whatif::sim::money::Prices;
 const NEWEST: &str = "999999";
 
 /// Whether the price of the summariser is known, if one is named.
-fn check_summarizer(knobs: &Knobs, prices: &Prices) -> Result<()> {
-    let model = &knobs.summarizer_model;
+fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
+    let model = &params.summarizer_model;
     if model.is_empty() || prices.rates(model, NO_TIME, 1).is_some() {
         return Ok(());
     }
@@ -40,19 +40,19 @@ fn check_summarizer(knobs: &Knobs, prices: &Prices) -> Result<()> {
 /// Makes the policy ready.
 ///
 /// # Errors
-/// If a knob makes no sense.
+/// If a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::Compaction);
-    let knobs: Knobs = sheet.knobs()?;
-    check_summarizer(&knobs, &world.prices)?;
+    let params: Params = sheet.params()?;
+    check_summarizer(&params, &world.prices)?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
     let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
-    if knobs.tier == Tier::Micro {
+    if params.tier == Tier::Micro {
         let journal = Journal::default();
-        let stage = Micro::new(knobs.micro.clone(), sheet.clone(), journal.clone());
+        let stage = Micro::new(params.micro.clone(), sheet.clone(), journal.clone());
         let conclude = move |finished: &Finished<'_>| {
-            let found = replayed(&finished.scene.world.timeline, &knobs.micro, &sheet);
+            let found = replayed(&finished.scene.world.timeline, &params.micro, &sheet);
             let done = clearings(&finished.scene.world.timeline, &journal.take(), finished.run);
             Part {
                 tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
@@ -63,7 +63,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
     }
     let journal = Journal::default();
-    let stage = Compaction::new(knobs.clone(), sheet.clone(), tokens, journal.clone());
+    let stage = Compaction::new(params.clone(), sheet.clone(), tokens, journal.clone());
     let conclude = move |finished: &Finished<'_>| {
         let Finished { scene, run, breaks, is_named, .. } = *finished;
         let (world, detectors) = (scene.world, &scene.detectors);
@@ -80,13 +80,13 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             };
         }
         let real = real_compactions(timeline, &world.sizes.tokens, detectors, &sheet, &world.breakage);
-        let placed = placement(timeline, &knobs, &sheet);
-        let after = after_sizes(timeline, &world.sizes.prefix, &knobs, &sheet);
+        let placed = placement(timeline, &params, &sheet);
+        let after = after_sizes(timeline, &world.sizes.prefix, &params, &sheet);
         let ages = edit_ages(timeline, &world.breakage);
-        let cleared = replayed(timeline, &knobs.micro, &sheet);
+        let cleared = replayed(timeline, &params.micro, &sheet);
         let requests = scene.ground.under(finished.oracle);
         let ground = Ground { requests: &requests, detectors, breakage: &world.breakage };
-        let points = if is_named { points(&knobs, &sheet) } else { Vec::new() };
+        let points = if is_named { points(&params, &sheet) } else { Vec::new() };
         let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, &sheet)).collect();
         let found = report::Found {
             done: &done,
@@ -107,11 +107,11 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             },
         };
         let setting = report::Setting {
-            trigger_tokens: knobs.trigger_tokens(&sheet, NEWEST),
-            tail_keep_tokens: knobs.tail_keep_tokens,
-            summary_tokens: knobs.summary_tokens.into(),
+            trigger_tokens: params.trigger_tokens(&sheet, NEWEST),
+            tail_keep_tokens: params.tail_keep_tokens,
+            summary_tokens: params.summary_tokens.into(),
             acknowledgement_tokens: sheet.client.acknowledgement_tokens.into(),
-            reattach_tokens: knobs.reattach_tokens.into(),
+            reattach_tokens: params.reattach_tokens.into(),
         };
         Part {
             formulas: report::formulas(&setting),
@@ -125,7 +125,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
                 "clearings": cleared,
                 "sweep": swept,
             }),
-            notes: report::notes(&placed, knobs.window)
+            notes: report::notes(&placed, params.window)
                 .into_iter()
                 .chain(report::NOTES.iter().map(|note| (*note).to_owned()))
                 .collect(),

@@ -11,23 +11,23 @@ use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::logs::timeline::requests::ReferenceKind;
 use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::tables as report;
-use crate::whatif::history_trim::{HistoryTrim, Knobs, Rule, Sheet};
-use crate::whatif::prompt_cache::params::{Knobs as CacheKnobs, Layout, Oracle};
+use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet};
+use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params as CacheKnobs};
 use crate::whatif::sim::breakage::rows::{Break, Class};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::drive::Run;
+use crate::whatif::sim::simulate::Run;
 
 /// Makes the policy ready.
 ///
 /// # Errors
-/// If a knob makes no sense.
+/// If a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::HistoryTrim);
-    let knobs: Knobs = sheet.knobs()?;
-    knobs.check()?;
+    let params: Params = sheet.params()?;
+    params.check()?;
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
-    let rule = Rule { knobs, sheet: sheet.clone() };
-    let formulas = if rule.knobs.is_on() { report::formulas(&rule.worked()) } else { Vec::new() };
+    let rule = Rule { params, sheet: sheet.clone() };
+    let formulas = if rule.params.is_on() { report::formulas(&rule.worked()) } else { Vec::new() };
     let (stage, books) = HistoryTrim::new(rule, &scene.world.sizes.rules);
     let conclude = move |finished: &Finished<'_>| {
         let outcome = Rc::clone(&books).borrow().clone();
@@ -62,10 +62,10 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
 /// The known settings, each with and without a cache.
 fn variants(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
     let scene = finished.scene;
-    let none = finished.oracle.with(CacheKnobs { layout: Layout::None, ..finished.oracle.knobs });
+    let none = finished.oracle.with(CacheKnobs { layout: Layout::None, ..finished.oracle.params });
     let one = |variant: &crate::whatif::history_trim::Variant| {
-        let rule = Rule { knobs: variant.knobs(&sheet.knobs), sheet: sheet.clone() };
-        let under = |oracle: &Oracle| {
+        let rule = Rule { params: variant.params(&sheet.params), sheet: sheet.clone() };
+        let under = |oracle: &CacheSim| {
             let (stage, books) = HistoryTrim::new(rule.clone(), &scene.world.sizes.rules);
             let (run, breaks) = scene.run(oracle, vec![Box::new(stage)]);
             (run, breaks, books.borrow().clone())

@@ -41,7 +41,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::report::{Counted, Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::sim::cells::correct;
-use crate::whatif::sim::knobs::Setting;
+use crate::whatif::sim::params::Setting;
 use crate::whatif::sim::sizes::Estimator;
 
 pub use args::PolicyArgs;
@@ -50,7 +50,7 @@ pub use args::PolicyArgs;
 pub struct Flags<'a> {
     /// Its own.
     pub policy: &'a PolicyArgs,
-    /// A file of knobs.
+    /// A file of parameters.
     pub config: Option<&'a PathBuf>,
     /// `KEY=A,B,…`
     pub sweep: &'a [String],
@@ -274,7 +274,7 @@ fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Shee
         anchored_share: (world.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
         static_prefix_source: if world.is_billed { "usage: reads after breaks and of other sessions" } else { "none" }
             .into(),
-        ttl_source: world::oracle(sheets)?.knobs.ttl.to_string(),
+        ttl_source: world::oracle(sheets)?.params.ttl.to_string(),
         ..report.fidelity
     };
     Ok(PolicyReport { input, fidelity, billed: scene.billed, ..report })

@@ -8,25 +8,25 @@ use crate::base::error::Result;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::whatif::pick_tools::tables as report;
-use crate::whatif::pick_tools::{Knobs, PickPolicy, Rules};
+use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
 
 /// The policy as it is set.
 ///
 /// # Errors
-/// If a knob makes no sense.
+/// If a parameter makes no sense.
 pub fn policy(scene: &Scene<'_>, sheets: &Sheets) -> Result<PickPolicy> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::PickTools);
-    let knobs: Knobs = sheet.knobs()?;
-    knobs.check()?;
+    let params: Params = sheet.params()?;
+    params.check()?;
     let rules: Rules = sheet.read()?;
-    Ok(PickPolicy::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, None)))
+    Ok(PickPolicy::new(&world.timeline, &params, &rules, scene.tools.inputs(world, None)))
 }
 
 /// Makes the policy ready.
 ///
 /// # Errors
-/// If a knob makes no sense.
+/// If a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let policy = Arc::new(policy(scene, sheets)?);
     let stage = policy.stage();

@@ -7,14 +7,14 @@ use serde_json::json;
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap};
 use crate::commands::input::Input;
-use crate::commands::laid::Laid;
 use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
+use crate::commands::replay_input::ReplayInput;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::{Outcome, Scenario, What, replay_each};
 use crate::settings::Settings;
 use crate::whatif::pipeline::tables as report;
-use crate::whatif::pipeline::{Formats, Knobs, Pipeline, Points, Sent, outcome};
+use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, Sent, outcome};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;
@@ -33,7 +33,7 @@ impl Replayed {
     /// # Errors
     /// If a data file does not fit.
     pub fn new(input: &mut Input, timeline: &Timeline, settings: &Settings) -> Result<Self> {
-        let laid = Laid::new(None, input)?;
+        let laid = ReplayInput::new(None, input)?;
         let calls: IdMap<Id, u32> = (0..).zip(&timeline.calls).map(|(index, call)| (call.id, index)).collect();
         let replayed =
             |extended: bool| sent(&laid, &Scenario::new(settings, &laid.tape, laid.options(extended)), &calls);
@@ -43,7 +43,7 @@ impl Replayed {
     }
 }
 
-fn sent(laid: &Laid, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<Sent> {
+fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<Sent> {
     let call_of = |response: u32| calls.get(&laid.history.calls[response as usize].id).copied();
     let mut sent = Vec::new();
     replay_each(&laid.tape, scenario, &mut |index, decision| {
@@ -67,15 +67,15 @@ fn sent(laid: &Laid, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<Sent> {
 /// Makes the policy ready.
 ///
 /// # Errors
-/// If a knob makes no sense.
+/// If a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let knobs: Knobs = sheets.sheet(Policy::Pipeline).knobs()?;
+    let params: Params = sheets.sheet(Policy::Pipeline).params()?;
     let replayed = scene.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
-    let sent = match knobs.formats {
+    let sent = match params.formats {
         Formats::Published => &replayed.published,
         Formats::Extended => &replayed.extended,
     };
-    let (stage, journal) = Pipeline::new(&scene.world.timeline, knobs, Arc::clone(sent), &scene.world.sizes.rules);
+    let (stage, journal) = Pipeline::new(&scene.world.timeline, params, Arc::clone(sent), &scene.world.sizes.rules);
     let unstudied = replayed.unstudied;
     let conclude = move |finished: &Finished<'_>| {
         let found = outcome(&finished.scene.world.timeline, &journal);

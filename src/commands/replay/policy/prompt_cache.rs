@@ -15,7 +15,7 @@ use crate::whatif::sim::unlogged::unlogged;
 /// Makes the policy ready.
 ///
 /// # Errors
-/// If a knob makes no sense.
+/// If a parameter makes no sense.
 pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::PromptCache);
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;

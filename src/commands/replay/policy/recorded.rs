@@ -17,7 +17,7 @@ use crate::telemetry::log::{Event, EventLog, NO_STEP};
 pub fn timeline(log: &EventLog) -> Timeline {
     let mut draft =
         Draft { timeline: Timeline { names: log.names.clone(), ..Timeline::default() }, mains: BTreeSet::new() };
-    // What was only fetched ahead was never shown to anybody.
+    // What was only prefetched was never shown to anybody.
     let shown: Vec<Event> = log.events.iter().filter(|event| !event.plan.prefetched).copied().collect();
     for events in shown.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
         draft.chain(log, events);
@@ -106,7 +106,7 @@ impl Draft {
                 file: 0,
             });
             let block = Block {
-                kind: BlockKind::ToolUse,
+                kind: BlockKind::ToolUsage,
                 chars: 0,
                 bytes: 0,
                 tokens: [0; VOCABULARIES.len()],

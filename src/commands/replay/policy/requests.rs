@@ -17,13 +17,13 @@ use crate::whatif::pick_tools::outcome::Pick;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::bill;
-use crate::whatif::sim::drive::{Priced, Run};
+use crate::whatif::sim::simulate::{Priced, Run};
 
 /// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
 /// either.
 ///
 /// # Errors
-/// If a knob makes no sense or the file cannot be written.
+/// If a parameter makes no sense or the file cannot be written.
 pub fn write<'r>(
     path: &Path,
     scene: &Scene<'_>,

@@ -116,7 +116,7 @@ fn in_words(
     }
     let damaged = input.map(|input| quality::of(&input.sources)).unwrap_or_default();
     if !damaged.is_empty() && !flags.output.quiet {
-        writeln!(context.err, "# odd input: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
+        writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     if let [one] = reports {
         report::write(context.out, one, form, flags.policy.explain, context.width)?;

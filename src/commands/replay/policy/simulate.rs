@@ -12,7 +12,7 @@ use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::world::{World, oracle};
 use crate::commands::replay::policy::{compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 use crate::report::table::Table;
-use crate::whatif::prompt_cache::params::{Knobs, Layout, Oracle};
+use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
 use crate::whatif::report::{Accuracy, PolicyReport, formulas};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::bill::Blind;
@@ -20,14 +20,14 @@ use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::tally::{penalties, tally};
 use crate::whatif::sim::breakage::watch::Watch;
+use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cells::cells;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance;
 use crate::whatif::sim::distance_rows::{Apart, Distance};
-use crate::whatif::sim::drive::{Ground, Run};
 use crate::whatif::sim::figures::Bill;
-use crate::whatif::sim::oracle::written;
 use crate::whatif::sim::outcome::outcome;
+use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::view::Stage;
 
 const OUTPUT_NOTE: &str =
@@ -58,8 +58,8 @@ pub struct Scene<'w> {
 }
 
 impl<'w> Scene<'w> {
-    /// Simulates the log itself. `shipped` is the cache with its default knobs.
-    pub fn new(world: &'w World, tools: &'w Tools, shipped: &'w Oracle, replayed: Option<&'w Replayed>) -> Self {
+    /// Simulates the log itself. `shipped` is the cache with its default parameters.
+    pub fn new(world: &'w World, tools: &'w Tools, shipped: &'w CacheSim, replayed: Option<&'w Replayed>) -> Self {
         let ground = Ground::new(&world.timeline, &world.sizes, shipped, &world.prices);
         let ground = ground.counting_answers(world.with_output);
         let (observed, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
@@ -86,11 +86,16 @@ impl<'w> Scene<'w> {
     }
 
     /// Runs stages over all chains.
-    pub fn run(&self, oracle: &Oracle, stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
+    pub fn run(&self, oracle: &CacheSim, stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
         self.run_watched(oracle, stages, Watch::new(&self.detectors))
     }
 
-    fn run_watched(&self, oracle: &Oracle, mut stages: Vec<Box<dyn Stage>>, mut watch: Watch<'_>) -> (Run, Vec<Break>) {
+    fn run_watched(
+        &self,
+        oracle: &CacheSim,
+        mut stages: Vec<Box<dyn Stage>>,
+        mut watch: Watch<'_>,
+    ) -> (Run, Vec<Break>) {
         let ground = self.ground.under(oracle);
         if stages.is_empty() {
             return (ground.baseline(), Vec::new());
@@ -101,7 +106,7 @@ impl<'w> Scene<'w> {
 
     /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
     /// cache.
-    fn against(&self, stack: &Stack, set: &Oracle) -> Run {
+    fn against(&self, stack: &Stack, set: &CacheSim) -> Run {
         let as_it_was = stack.has(Policy::PromptCache) || *set == *self.ground.oracle;
         if as_it_was { self.observed.clone() } else { self.ground.under(set).baseline() }
     }
@@ -120,7 +125,7 @@ pub struct Finished<'a> {
     /// The scene.
     pub scene: &'a Scene<'a>,
     /// The cache of both runs.
-    pub oracle: &'a Oracle,
+    pub oracle: &'a CacheSim,
     /// The log as simulated.
     pub baseline: &'a Run,
     /// The policy.
@@ -169,7 +174,7 @@ pub fn run_of(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run,
 /// Everything that a stack says.
 ///
 /// # Errors
-/// If a knob makes no sense, or a file that it names cannot be read.
+/// If a parameter makes no sense, or a file that it names cannot be read.
 pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
     let world = scene.world;
     let set = oracle(sheets)?;
@@ -196,8 +201,8 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
     let mut report = PolicyReport {
         policy: stack.name(),
-        leanings: world.leanings.of(&stack.0.iter().map(|policy| policy.name()).collect::<Vec<_>>(), true),
-        knobs: knobs(sheets, stack)?,
+        bias: world.bias.of(&stack.0.iter().map(|policy| policy.name()).collect::<Vec<_>>(), true),
+        params: params(sheets, stack)?,
         accuracy: world.is_billed.then_some(scene.accuracy),
         distance: world.is_billed.then(|| scene.distance.clone()),
         cells: cells.unwrap_or_default(),
@@ -223,7 +228,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
 /// Log and stack where the provider caches nothing.
 fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
     let set = scene.ground.oracle;
-    let none = set.with(Knobs { layout: Layout::None, ..set.knobs });
+    let none = set.with(Params { layout: Layout::None, ..set.params });
     let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
     Ok((scene.ground.under(&none).baseline(), scene.run(&none, stages).0))
 }
@@ -256,7 +261,7 @@ fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
     penalties(breaks).map(one).sum()
 }
 
-fn knobs(sheets: &Sheets, stack: &Stack) -> Result<Value> {
+fn params(sheets: &Sheets, stack: &Stack) -> Result<Value> {
     let one = |policy: &Policy| Ok((policy.name().to_owned(), sheets.sheet(*policy).settings()?));
     Ok(Value::Object(stack.0.iter().map(one).collect::<Result<Map<String, Value>>>()?))
 }

@@ -8,7 +8,7 @@ use crate::commands::replay::policy::simulate;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::{Flags, asked, framed};
 use crate::whatif::report::{Counted, PolicyReport};
-use crate::whatif::sim::knobs::Setting;
+use crate::whatif::sim::params::Setting;
 
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;
@@ -32,7 +32,7 @@ pub struct Swept {
 /// Runs every cell.
 ///
 /// # Errors
-/// If a knob is unknown, a value does not fit, or there is nothing that can be swept.
+/// If a parameter is unknown, a value does not fit, or there is nothing that can be swept.
 pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row], counted: &Counted) -> Result<Swept> {
     let [Row { stack, .. }] = rows else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));

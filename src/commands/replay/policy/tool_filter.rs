@@ -19,7 +19,7 @@ use crate::whatif::arg_check::tables::PROVIDER_TITLE;
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, CatalogRules, Source, provider, seen};
 use crate::whatif::sim::predictors::Predictions;
-use crate::whatif::tool_filter::knobs::{Knobs, Predictor, Rules};
+use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
 use crate::whatif::tool_filter::tables as report;
 use crate::whatif::tool_filter::{Filter, Inputs};
 use crate::whatif::tools::inventory::StopWords;
@@ -109,16 +109,16 @@ impl Tools {
 /// Makes the policy ready.
 ///
 /// # Errors
-/// If a knob makes no sense, or the file of predictions cannot be read.
+/// If a parameter makes no sense, or the file of predictions cannot be read.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::ToolFilter);
-    let knobs: Knobs = sheet.knobs()?;
-    knobs.check()?;
+    let params: Params = sheet.params()?;
+    params.check()?;
     let rules: Rules = sheet.read()?;
-    let predictions = predictions(&knobs)?;
+    let predictions = predictions(&params)?;
     let filter =
-        Arc::new(Filter::new(&world.timeline, &knobs, &rules, scene.tools.inputs(world, predictions.as_ref())));
+        Arc::new(Filter::new(&world.timeline, &params, &rules, scene.tools.inputs(world, predictions.as_ref())));
     let stage = filter.stage();
     let conclude = move |finished: &Finished<'_>| {
         let world = finished.scene.world;
@@ -153,8 +153,8 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
 }
 
-fn predictions(knobs: &Knobs) -> Result<Option<Predictions>> {
-    let Predictor::Replay(file) = &knobs.predictor else { return Ok(None) };
+fn predictions(params: &Params) -> Result<Option<Predictions>> {
+    let Predictor::Replay(file) = &params.predictor else { return Ok(None) };
     let path = std::path::Path::new(file);
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     Predictions::parse(&text, file).map(Some)

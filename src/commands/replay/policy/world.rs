@@ -7,11 +7,11 @@ use crate::logs::trace::Usage;
 use crate::report::numbers::{counted, thousands};
 use crate::rules::data::Data;
 use crate::whatif::prompt_cache::outcome::Bars;
-use crate::whatif::prompt_cache::params::{Knobs, Oracle};
+use crate::whatif::prompt_cache::params::{CacheSim, Params};
 use crate::whatif::prompt_cache::{Sheet as CacheSheet, unlisted};
+use crate::whatif::sim::bias::Bias;
 use crate::whatif::sim::breakage::Sheet as BreakageSheet;
 use crate::whatif::sim::cells::CellRules;
-use crate::whatif::sim::leanings::Leanings;
 use crate::whatif::sim::money::{Prices, unpriced_models};
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 
@@ -34,7 +34,7 @@ pub struct World {
     /// Numbers of the detectors.
     pub breakage: BreakageSheet,
     /// Where approximations lean.
-    pub leanings: Leanings,
+    pub bias: Bias,
     /// Least difference in percent that is called one.
     pub winner_percent_min: f64,
     /// What the simulation is held against.
@@ -68,7 +68,7 @@ impl World {
         let CacheSheet { compare, bars, .. } = data.read("policies/prompt_cache.toml", CacheSheet::parse)?;
         let cells = data.read("policies/cells.toml", CellRules::parse)?;
         let breakage = data.read("policies/breakage.toml", BreakageSheet::parse)?;
-        let leanings = data.read("policies/leanings.toml", Leanings::parse)?;
+        let bias = data.read("policies/bias.toml", Bias::parse)?;
         let unpriced = unpriced_models(&timeline, &prices);
         if strict && !unpriced.is_empty() {
             let names: Vec<&str> = unpriced.iter().copied().collect();
@@ -83,7 +83,7 @@ impl World {
             estimator,
             prices,
             breakage,
-            leanings,
+            bias,
             winner_percent_min: compare.winner_percent_min,
             bars,
             cells,
@@ -93,7 +93,7 @@ impl World {
     }
 
     /// Notes about models that the data files do not know.
-    pub fn notes(&self, oracle: &Oracle) -> Vec<String> {
+    pub fn notes(&self, oracle: &CacheSim) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(count) = self.timeline.skipped.get(NO_USAGE) {
             notes.push(format!("{} of the log without usage: not replayed", counted(*count, "answer")));
@@ -147,13 +147,13 @@ fn leave_out_of_range(timeline: &mut Timeline) {
 /// The cache as it is set.
 ///
 /// # Errors
-/// If a knob makes no sense.
-pub fn oracle(sheets: &Sheets) -> Result<Oracle> {
+/// If a parameter makes no sense.
+pub fn oracle(sheets: &Sheets) -> Result<CacheSim> {
     let sheet = sheets.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
-    sheet.knobs::<Knobs>()?;
-    let oracle = Oracle::parse(&sheet.text(), sheet.place())?;
-    oracle.knobs.check()?;
+    sheet.params::<Params>()?;
+    let oracle = CacheSim::parse(&sheet.text(), sheet.place())?;
+    oracle.params.check()?;
     Ok(oracle)
 }
 

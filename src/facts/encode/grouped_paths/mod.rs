@@ -25,7 +25,7 @@ use std::borrow::Cow;
 
 use crate::facts::encode::grouped_paths::directories::directories;
 use crate::facts::encode::grouped_paths::lines::{Hits, Item, Row, has_candidates, row_number};
-use crate::facts::encode::{Family, Format, Knobs};
+use crate::facts::encode::{Family, Format, Params};
 use crate::facts::subject::{Meaning, Subject};
 
 /// Headings as ripgrep and `ls -R` write them.
@@ -46,7 +46,7 @@ enum Group<'a> {
     Directory(&'a str),
 }
 
-fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
+fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     let text = subject.text;
     if subject.shape.is_json() || !has_candidates(text) {
         return None;
@@ -56,7 +56,7 @@ fn encode(subject: &Subject<'_>, knobs: Knobs) -> Option<String> {
     if text.starts_with(CONTEXT_START) || items.iter().any(|item| matches!(item, Item::Text(END))) {
         return None;
     }
-    let mut writer = Writer::new(text.len(), knobs.numbered_every);
+    let mut writer = Writer::new(text.len(), params.numbered_every);
     if !hits.context.is_empty() {
         writer.line(&format!("{CONTEXT_START}{}]", hits.context));
     }

@@ -2,7 +2,7 @@
 
 use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::breakage::rows::{Break, Class};
-use crate::whatif::sim::view::View;
+use crate::whatif::sim::view::ContextView;
 
 use crate::whatif::sim::breakage::kept::Kept;
 
@@ -17,7 +17,7 @@ pub struct Hint {
 
 /// The hints of a sent context whose targets are gone or cut. A hint dangles at every request that carries it; callers
 /// that count hints keep the first break of each call.
-pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &View) -> Vec<Break> {
+pub fn dangling(timeline: &Timeline, request: u32, hints: &[Hint], sent: &ContextView) -> Vec<Break> {
     if hints.is_empty() {
         return Vec::new();
     }

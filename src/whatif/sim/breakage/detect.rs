@@ -6,7 +6,7 @@
 
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::rows::{Break, Class};
-use crate::whatif::sim::view::{Key, Noticed, View};
+use crate::whatif::sim::view::{ContextView, Key, Noticed};
 
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::kept::Kept;
@@ -31,7 +31,7 @@ impl<'a> Detectors<'a> {
     }
 
     /// Appends what the answer to `request` needed of the log's context and the sent one no longer shows.
-    pub fn look(&self, request: u32, logged: &View, sent: &View, breaks: &mut Vec<Break>) {
+    pub fn look(&self, request: u32, logged: &ContextView, sent: &ContextView, breaks: &mut Vec<Break>) {
         let references = self.references_of(request);
         let on_files = || calls_of(self.timeline, request).filter(|&call| self.files.access(call) != Access::Other);
         if references.is_empty() && on_files().next().is_none() || logged.items == sent.items {
@@ -123,7 +123,7 @@ struct Contexts {
 }
 
 /// Calls of which one half is in the sent context and the other is not, although the log's has both.
-pub fn orphans(timeline: &Timeline, logged: &View, sent: &View) -> Vec<u32> {
+pub fn orphans(timeline: &Timeline, logged: &ContextView, sent: &ContextView) -> Vec<u32> {
     let (before, after) = (Kept::of(logged), Kept::of(sent));
     let asked = logged.items.iter().filter_map(|item| match item.key {
         Key::Block(block) => Some(&timeline.blocks[block as usize]).filter(|block| block.call != NONE),

@@ -1,7 +1,7 @@
 //! Whether a place of a block is in a context.
 
 use crate::logs::timeline::requests::Occurrence;
-use crate::whatif::sim::view::{Key, View};
+use crate::whatif::sim::view::{ContextView, Key};
 
 /// The blocks of a context with how much of each is kept. Made per request, and only where something is to be looked up:
 /// contexts have thousands of items.
@@ -9,7 +9,7 @@ pub struct Kept(Vec<(u32, u32)>);
 
 impl Kept {
     /// The blocks of `view`.
-    pub fn of(view: &View) -> Self {
+    pub fn of(view: &ContextView) -> Self {
         let block = |item: &crate::whatif::sim::view::Item| match item.key {
             Key::Block(block) => Some((block, item.kept_chars)),
             Key::Residual(_) | Key::Made(_) => None,

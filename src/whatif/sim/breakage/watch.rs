@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::rows::{Break, Class};
-use crate::whatif::sim::drive::Observer;
-use crate::whatif::sim::view::{Aside, Moment, Noticed, View};
+use crate::whatif::sim::simulate::Observer;
+use crate::whatif::sim::view::{ContextView, Moment, Noticed, StageOutput};
 
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::dangling::dangling;
@@ -37,7 +37,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What a stage says itself is not found again.
-    fn split_pairs(&mut self, moment: &Moment<'_>, logged: &View, sent: &View, aside: &Aside) {
+    fn split_pairs(&mut self, moment: &Moment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput) {
         let orphan = Class::OrphanPair.word();
         self.orphans.extend(aside.noticed.iter().filter(|one| one.class == orphan).map(|one| one.call));
         if !self.with_pairs || sent.items.len() >= logged.items.len() {
@@ -57,7 +57,7 @@ impl Observer for Watch<'_> {
         self.orphans.clear();
     }
 
-    fn sent(&mut self, moment: &Moment<'_>, logged: &View, sent: &View, aside: &Aside) {
+    fn sent(&mut self, moment: &Moment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput) {
         let noticed = aside.noticed.iter().filter_map(|noticed| self.detectors.noticed(moment.request, noticed));
         self.breaks.extend(noticed);
         let lost = dangling(moment.timeline, moment.request, &aside.hints, sent).into_iter();

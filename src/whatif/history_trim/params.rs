@@ -1,14 +1,14 @@
-//! The knobs of the policy, and which values make sense.
+//! The parameters of the policy, and which values make sense.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
 use crate::whatif::history_trim::caps::Overrides;
 
-/// `[knobs]` of the sheet, which says what each one does.
+/// `[params]` of the sheet, which says what each one does.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knobs {
+pub struct Params {
     /// Whether anything is done at all.
     pub history_trimming: bool,
     /// The router's old name of `history_trimming`; where it is given, it decides.
@@ -88,7 +88,7 @@ pub enum Exchanges {
     UserRole,
 }
 
-impl Knobs {
+impl Params {
     /// Whether anything is done at all.
     pub fn is_on(&self) -> bool {
         self.enabled.unwrap_or(self.history_trimming)

@@ -12,10 +12,10 @@ use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::base::unpack::Packing;
-use crate::facts::analysis_pool::Studies;
+use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode;
-use crate::facts::encode::Knobs;
+use crate::facts::encode::Params;
 use crate::frames::lake::{Lake, News, Trouble, Update};
 use crate::frames::manifest::{Maker, StoredSource};
 use crate::logs::digest::{Digest, digest};
@@ -112,7 +112,7 @@ pub struct Scope<'a> {
     /// Names what makes the rows and facts.
     pub maker: Maker,
     /// How bodies are written in other ways.
-    pub knobs: Knobs,
+    pub params: Params,
     /// The workers.
     pub pool: &'a rayon::ThreadPool,
     /// Without a lake, files last changed before this are not opened.
@@ -250,7 +250,7 @@ fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> 
         load(lake, scope, tier, &mut loaded)?;
     }
     let counted = loaded.bodies.iter().filter(|facts| facts.counted & tier == tier);
-    let studies = Studies::new(tier, scope.knobs, counted.map(|facts| facts.body));
+    let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
     let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
     let facts = studies.finish();
     if let Some(lake) = lake {
@@ -437,7 +437,7 @@ type Added = (u32, Option<Rows>);
 fn read_into(
     scope: &Scope<'_>,
     plans: &[Plan<'_>],
-    (tier, studies): (u8, &Studies),
+    (tier, studies): (u8, &AnalysisPool),
     stored: &mut Stored,
     loaded: &mut Loaded,
     known: &mut Known,

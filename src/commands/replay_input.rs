@@ -19,7 +19,7 @@ use crate::settings::classify_agent;
 use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan, Stand, What as Kind};
 
 /// A history laid out, with what reports need besides.
-pub struct Laid {
+pub struct ReplayInput {
     /// What is replayed.
     pub tape: Tape,
     /// What happened.
@@ -34,7 +34,7 @@ pub struct Laid {
     pub paper: PaperClaim,
 }
 
-impl Laid {
+impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Knobs and constants of the policy `tool-filter`.
+//! Parameters and constants of the policy `tool-filter`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::whatif::tools::plan::Expand;
 /// What the user may set.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knobs {
+pub struct Params {
     /// Whether anything is changed at all.
     pub enabled: bool,
     /// Names of tools that are always shown; a trailing `*` stands for any ending.
@@ -51,7 +51,7 @@ pub struct Knobs {
     pub catalog: CatalogKnobs,
 }
 
-/// See [`Knobs::catalog`].
+/// See [`Params::catalog`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogKnobs {
@@ -72,7 +72,7 @@ pub enum Predictor {
     /// Usual successors.
     Markov,
     /// The turn itself.
-    Oracle,
+    CacheSim,
     /// Predictions in this file.
     Replay(String),
 }
@@ -86,7 +86,7 @@ impl TryFrom<String> for Predictor {
             "recency" => Ok(Self::Recency),
             "tf-cosine" | "tf_cosine" => Ok(Self::TfCosine),
             "markov" => Ok(Self::Markov),
-            "oracle" => Ok(Self::Oracle),
+            "oracle" => Ok(Self::CacheSim),
             other => match other.strip_prefix("replay:") {
                 Some(file) if !file.is_empty() => Ok(Self::Replay(file.to_owned())),
                 _ => Err(format!("predictor {other:?}: none, recency, tf-cosine, markov, oracle or replay:FILE")),
@@ -116,11 +116,11 @@ pub enum Order {
     Name,
 }
 
-impl Knobs {
+impl Params {
     /// Whether the values make sense.
     ///
     /// # Errors
-    /// Names the knob that does not.
+    /// Names the parameter that does not.
     pub fn check(&self) -> Result<()> {
         if !(0.0..=1.0).contains(&self.min_score) {
             return Err(Error::usage(format!("min_score={}: a score is from 0 to 1", self.min_score)));
@@ -157,7 +157,7 @@ pub(crate) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     })
 }
 
-/// Constants of the policy (`rules/policies/tool_filter.toml` beside its knobs).
+/// Constants of the policy (`rules/policies/tool_filter.toml` beside its parameters).
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Rules {
     /// Other names of tools.

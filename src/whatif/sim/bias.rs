@@ -4,10 +4,10 @@ use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
 
-/// The sheet `rules/policies/leanings.toml`.
+/// The sheet `rules/policies/bias.toml`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Leanings {
+pub struct Bias {
     /// One approximation each, in the order of print.
     pub leaning: Vec<Leaning>,
 }
@@ -27,7 +27,7 @@ pub struct Leaning {
 /// Every policy that sends contexts again.
 pub const ALL: &str = "all";
 
-impl Leanings {
+impl Bias {
     /// Reads the sheet; `place` is where it stands, for messages.
     ///
     /// # Errors

@@ -40,13 +40,13 @@ struct Step {
 }
 
 /// The responses of a tape, as far as L0 asks about them.
-pub(super) struct Lane<'t> {
+pub(super) struct DedupOnlyReplay<'t> {
     tape: &'t Tape,
     steps: Vec<Step>,
     weights: &'t [f64],
 }
 
-impl<'t> Lane<'t> {
+impl<'t> DedupOnlyReplay<'t> {
     /// Whether L0 can do nothing but refer to equal bodies, so that there can be a lane.
     pub fn suits(tape: &Tape, now: &Scenario) -> bool {
         let no_near_refs = || tape.facts.iter().all(|facts| facts.near.is_none());

@@ -8,10 +8,10 @@ use crate::base::error::{Error, Result};
 
 use crate::whatif::compaction::sheet::Sheet;
 
-/// The knobs; defaults stand in `rules/policies/compaction.toml`.
+/// The parameters; defaults stand in `rules/policies/compaction.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Knobs {
+pub struct Params {
     /// Which contexts are made smaller.
     pub tier: Tier,
     /// How the trigger is computed.
@@ -165,11 +165,11 @@ impl Serialize for Style {
     }
 }
 
-impl Knobs {
+impl Params {
     /// Whether the values make sense together.
     ///
     /// # Errors
-    /// Names the first knob that does not.
+    /// Names the first parameter that does not.
     pub fn check(&self) -> Result<()> {
         let fault = |text: &str, hint: &str| Err(Error::usage(text).hint(hint));
         if !(self.compact_at_pct > 0.0 && self.compact_at_pct <= 1.0) {

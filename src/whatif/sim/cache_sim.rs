@@ -7,7 +7,7 @@
 
 use crate::base::names::Sym;
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::whatif::prompt_cache::params::{Class, Knobs, Layout, Oracle, Ttl};
+use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::priors::{Prior, Warm};
 
@@ -56,7 +56,7 @@ struct Entry {
 
 /// The static prefix of one model.
 #[derive(Clone, Copy, Debug)]
-struct Still {
+struct StaticPrefix {
     model: Sym,
     edition: u64,
     class: Class,
@@ -66,10 +66,10 @@ struct Still {
 /// The cache as one chain sees it.
 #[derive(Debug)]
 pub struct Cache<'a> {
-    oracle: &'a Oracle,
+    oracle: &'a CacheSim,
     /// By length.
     entries: Vec<Entry>,
-    stills: Vec<Still>,
+    stills: Vec<StaticPrefix>,
     /// Edition with which the chain began: the one that other sessions have too.
     edition: Option<u64>,
     last: Option<Idle>,
@@ -94,7 +94,7 @@ pub struct KeptAlive {
 
 impl<'a> Cache<'a> {
     /// An empty cache.
-    pub fn new(oracle: &'a Oracle) -> Self {
+    pub fn new(oracle: &'a CacheSim) -> Self {
         Self { oracle, entries: Vec::new(), stills: Vec::new(), edition: None, last: None }
     }
 
@@ -105,19 +105,19 @@ impl<'a> Cache<'a> {
         (self.edition, self.last) = (None, None);
     }
 
-    fn knobs(&self) -> &Knobs {
-        &self.oracle.knobs
+    fn params(&self) -> &Params {
+        &self.oracle.params
     }
 
     fn is_live(&self, last_use: Millis, class: Class, now: Millis) -> bool {
         // A clock that ran backwards or is missing says nothing against an entry.
         let unknown = last_use == NO_TIME || now == NO_TIME;
-        unknown || now.saturating_sub(last_use) <= class.millis() + Millis::from(self.knobs().slack_s) * 1_000
+        unknown || now.saturating_sub(last_use) <= class.millis() + Millis::from(self.params().slack_s) * 1_000
     }
 
     /// Lifetimes of the static prefix and of the tail.
     fn classes(&self, observed: Class) -> (Class, Class) {
-        match (self.knobs().layout, self.knobs().ttl) {
+        match (self.params().layout, self.params().ttl) {
             (Layout::StaticAndTail, _) => (Class::Hour, Class::FiveMinutes),
             (_, Ttl::Observed) => (observed, observed),
             (_, Ttl::Always(class)) => (class, class),
@@ -127,7 +127,7 @@ impl<'a> Cache<'a> {
 
     /// Pays for the idle time since the request before, up to `now` (none: the chain is over).
     pub fn keep_alive(&mut self, now: Option<Millis>) -> KeptAlive {
-        let Knobs { keepalive_s, keepalive_max_s, layout, .. } = *self.knobs();
+        let Params { keepalive_s, keepalive_max_s, layout, .. } = *self.params();
         let Some(last) = self.last.filter(|last| keepalive_s > 0 && last.cached > 0 && layout != Layout::None) else {
             return KeptAlive::default();
         };
@@ -150,12 +150,13 @@ impl<'a> Cache<'a> {
         let found = self.entries.iter().any(|entry| {
             entry.model == last.model && entry.length == last.cached && self.is_live(entry.last_use, entry.class, at)
         });
-        let tail_only = self.knobs().layout == Layout::AgentRuntime;
+        let tail_only = self.params().layout == Layout::AgentRuntime;
         if !found && !tail_only {
             return false;
         }
-        let live =
-            |cache: &Self, still: &Still| still.model == last.model && cache.is_live(still.last_use, still.class, at);
+        let live = |cache: &Self, still: &StaticPrefix| {
+            still.model == last.model && cache.is_live(still.last_use, still.class, at)
+        };
         let stills: Vec<bool> = self.stills.iter().map(|still| live(self, still)).collect();
         if tail_only && !stills.iter().any(|&live| live) {
             return false;
@@ -183,7 +184,7 @@ impl<'a> Cache<'a> {
         let (still_class, tail_class) = self.classes(ask.class);
         let still = self.live_still(ask, self.edition.unwrap_or(ask.edition));
         let cached = ask.context - ask.tail.min(ask.context);
-        match self.knobs().layout {
+        match self.params().layout {
             Layout::None => Spent { uncached: ask.context, ..Spent::default() },
             Layout::AgentRuntime => self.still_only(ask, still, still_class),
             Layout::ClaudeCode | Layout::StaticAndTail => {
@@ -195,7 +196,7 @@ impl<'a> Cache<'a> {
 
     /// How a call is billed that comes right after a request and sends `read` tokens of what that has sent, and others.
     pub fn follow_up(&self, ask: &Ask, read: u64) -> Spent {
-        match self.knobs().layout {
+        match self.params().layout {
             Layout::ClaudeCode | Layout::StaticAndTail if self.cached() > 0 => {
                 Spent { read, ..written(ask.context - read, self.tail_class(ask.class)) }
             }
@@ -215,7 +216,7 @@ impl<'a> Cache<'a> {
     fn live_still(&self, ask: &Ask, edition: u64) -> Option<u64> {
         let own = self.stills.iter().find(|still| still.model == ask.model && still.edition == ask.edition);
         let own = own.is_some_and(|still| self.is_live(still.last_use, still.class, ask.start));
-        let shares = self.knobs().cross_session.is_on() && ask.edition == edition;
+        let shares = self.params().cross_session.is_on() && ask.edition == edition;
         let other = ask.elsewhere.filter(|_| shares).is_some_and(|warm| {
             let class = self.classes(warm.class).0;
             self.is_live(warm.last_use, class, ask.start)
@@ -225,7 +226,7 @@ impl<'a> Cache<'a> {
 
     /// The longest live prefix in common with this context.
     fn live_tail(&self, ask: &Ask) -> u64 {
-        let lookback = self.knobs().lookback_blocks;
+        let lookback = self.params().lookback_blocks;
         let found = self.entries.iter().rev().find(|entry| {
             entry.model == ask.model
                 && entry.length <= ask.shared
@@ -237,7 +238,7 @@ impl<'a> Cache<'a> {
 
     /// Only the static prefix is marked.
     fn still_only(&self, ask: &Ask, live: Option<u64>, class: Class) -> Spent {
-        let again = if self.knobs().double_system.is_on() { self.oracle.cache.system_tokens } else { 0 };
+        let again = if self.params().double_system.is_on() { self.oracle.cache.system_tokens } else { 0 };
         let still = ask.still.min(ask.context);
         if still < ask.min_cacheable {
             return Spent { uncached: ask.context + again, ..Spent::default() };
@@ -249,7 +250,7 @@ impl<'a> Cache<'a> {
 
     /// Renews what was hit and keeps what was written. A hit gives a prefix the lifetime that its request asks for.
     fn remember(&mut self, ask: &Ask, spent: &Spent, still_class: Class, tail_class: Class) {
-        let layout = self.knobs().layout;
+        let layout = self.params().layout;
         let hit = spent.read;
         self.entries
             .iter_mut()
@@ -257,7 +258,7 @@ impl<'a> Cache<'a> {
             .for_each(|entry| (entry.last_use, entry.class) = (ask.end, tail_class));
         let reach = hit + spent.write();
         if reach >= ask.still && reach > 0 {
-            let new = Still { model: ask.model, edition: ask.edition, class: still_class, last_use: ask.end };
+            let new = StaticPrefix { model: ask.model, edition: ask.edition, class: still_class, last_use: ask.end };
             match self.stills.iter_mut().find(|still| still.model == ask.model && still.edition == ask.edition) {
                 Some(still) => *still = new,
                 None => self.stills.push(new),
@@ -285,7 +286,7 @@ impl<'a> Cache<'a> {
 
     /// Takes over a prefix that another chain has left.
     pub fn adopt(&mut self, model: Sym, length: u64, class: Class, last_use: Millis) {
-        if length > 0 && matches!(self.knobs().layout, Layout::ClaudeCode | Layout::StaticAndTail) {
+        if length > 0 && matches!(self.params().layout, Layout::ClaudeCode | Layout::StaticAndTail) {
             self.push(Entry { length, items: 0, model, class, last_use });
         }
     }

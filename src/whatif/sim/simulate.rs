@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, Place};
-use crate::whatif::prompt_cache::params::{HiddenForks, Oracle};
+use crate::whatif::prompt_cache::params::{CacheSim, HiddenForks};
+use crate::whatif::sim::cache_sim::{Ask, Cache, written};
 use crate::whatif::sim::contexts;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::money::{Prices, Tariff};
-use crate::whatif::sim::oracle::{Ask, Cache, written};
 use crate::whatif::sim::priors;
 use crate::whatif::sim::priors::{Prior, Unforeseen, Warm, Where};
 use crate::whatif::sim::sizes;
 use crate::whatif::sim::sizes::Sizes;
-use crate::whatif::sim::view::{Aside, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, View};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
 
 /// One request as it was sent and billed in this run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,7 +141,7 @@ pub trait Observer {
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
     /// A request goes out: its context as the log has it and as the stages left it, and what they left besides.
-    fn sent(&mut self, moment: &Moment<'_>, logged: &View, sent: &View, aside: &Aside);
+    fn sent(&mut self, moment: &Moment<'_>, logged: &ContextView, sent: &ContextView, aside: &StageOutput);
 }
 
 /// What all runs over one timeline share.
@@ -151,7 +151,7 @@ pub struct Ground<'a> {
     /// Their sizes.
     pub sizes: &'a Sizes,
     /// The cache.
-    pub oracle: &'a Oracle,
+    pub oracle: &'a CacheSim,
     /// Prices by symbol.
     pub tariff: Tariff<'a>,
     /// What is known of each request before its bill.
@@ -163,7 +163,7 @@ pub struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     /// Learns what is known before each request, over all sessions.
-    pub fn new(timeline: &'a Timeline, sizes: &'a Sizes, oracle: &'a Oracle, prices: &'a Prices) -> Self {
+    pub fn new(timeline: &'a Timeline, sizes: &'a Sizes, oracle: &'a CacheSim, prices: &'a Prices) -> Self {
         Self {
             timeline,
             sizes,
@@ -175,8 +175,8 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The same ground under another cache. What was learned is kept: it does not depend on knobs.
-    pub fn under<'b>(&self, oracle: &'b Oracle) -> Ground<'b>
+    /// The same ground under another cache. What was learned is kept: it does not depend on parameters.
+    pub fn under<'b>(&self, oracle: &'b CacheSim) -> Ground<'b>
     where
         'a: 'b,
     {
@@ -230,13 +230,13 @@ impl<'a> Ground<'a> {
             cache: Cache::new(self.oracle),
             stages,
             observer,
-            logged: View::default(),
-            sent: View::default(),
-            before: View::default(),
+            logged: ContextView::default(),
+            sent: ContextView::default(),
+            before: ContextView::default(),
             kept: 0,
             had: 0,
             last: None,
-            aside: Aside::default(),
+            aside: StageOutput::default(),
             run: Run::default(),
         };
         for chain in chains {
@@ -246,7 +246,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-fn minima(timeline: &Timeline, oracle: &Oracle) -> Vec<u64> {
+fn minima(timeline: &Timeline, oracle: &CacheSim) -> Vec<u64> {
     timeline.names.texts().iter().map(|model| oracle.min_cacheable(model)).collect()
 }
 
@@ -265,14 +265,14 @@ struct Driver<'a, 'r> {
     stages: &'r mut [Box<dyn Stage>],
     observer: Option<&'r mut (dyn Observer + 'r)>,
     /// The context as the log has it, as it is sent, and as the last one was sent. The buffers are kept.
-    logged: View,
-    sent: View,
-    before: View,
+    logged: ContextView,
+    sent: ContextView,
+    before: ContextView,
     /// How many leading items of the log's context stand since the last request, and how many that one had.
     kept: usize,
     had: usize,
     last: Option<Last>,
-    aside: Aside,
+    aside: StageOutput,
     run: Run,
 }
 
@@ -326,7 +326,7 @@ impl Driver<'_, '_> {
     }
 
     /// The context that is sent.
-    fn view(&self) -> &View {
+    fn view(&self) -> &ContextView {
         if self.is_plain() { &self.logged } else { &self.sent }
     }
 
@@ -405,8 +405,8 @@ impl Driver<'_, '_> {
     /// What is to be expected of a request if prefixes are lost now and then for no reason in the log: that share of what is
     /// read behind the static prefix is written again.
     fn expected(&self, foreseen: Spent, ask: &Ask, prior: &Prior) -> Spent {
-        let Oracle { knobs, cache, .. } = self.ground.oracle;
-        let Some(Unforeseen { place, before }) = prior.unforeseen.filter(|_| knobs.unforeseen.is_on()) else {
+        let CacheSim { params, cache, .. } = self.ground.oracle;
+        let Some(Unforeseen { place, before }) = prior.unforeseen.filter(|_| params.unforeseen.is_on()) else {
             return foreseen;
         };
         let weight = match place {
@@ -445,9 +445,9 @@ impl Driver<'_, '_> {
 
     /// How much of the context about to be sent was there before.
     fn common(&self, index: u32, opens: bool, still: u64) -> Common {
-        let knobs = &self.ground.oracle.knobs;
+        let params = &self.ground.oracle.params;
         let request = &self.ground.timeline.requests[index as usize];
-        let alone = if knobs.cross_session.is_on() { still } else { 0 };
+        let alone = if params.cross_session.is_on() { still } else { 0 };
         let segment = &self.ground.timeline.segments[request.segment as usize];
         let Some(last) = self.last else {
             let inherited = self.ground.priors[index as usize].inherited;
@@ -457,7 +457,7 @@ impl Driver<'_, '_> {
             });
             return Common::only(shared);
         };
-        let View { prefix, items } = self.view();
+        let ContextView { prefix, items } = self.view();
         if !self.is_plain() && prefix.edition != self.before.prefix.edition {
             let known = self.cache.knows_edition(request.model, prefix.edition);
             return Common::only(if known { still } else { 0 });
@@ -508,7 +508,7 @@ impl Driver<'_, '_> {
         // At a human turn thinking is left out of the answer before. A hidden request may have cached what is left, unless
         // the answer never ended. Within a turn only a clearing that is not logged makes a context much shorter.
         let forks =
-            self.ground.priors[index as usize].fork && self.ground.oracle.knobs.hidden_forks != HiddenForks::Off;
+            self.ground.priors[index as usize].fork && self.ground.oracle.params.hidden_forks != HiddenForks::Off;
         match (has(Marks::HUMAN), forks && !has(Marks::INTERRUPT) && !has(Marks::RESUME)) {
             (true, true) => Change::Stripped,
             (true, false) => Change::Rewritten,
@@ -555,7 +555,7 @@ impl Driver<'_, '_> {
         }
         let believed = self.ground.priors[index as usize].fork.then_some(None);
         let cached = last.usage.cache_read + last.usage.cache_creation;
-        match self.ground.oracle.knobs.hidden_forks {
+        match self.ground.oracle.params.hidden_forks {
             HiddenForks::Off => None,
             HiddenForks::Estimated => believed,
             // A read of exactly what was written says that there was none; a smaller one says nothing.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Origin, Responses};
 use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
+use crate::commands::responses::{Origin, Responses};
 use crate::mine::quality;
 use crate::mine::quality::Quality;
 use crate::report::numbers::{bytes, counted, thousands};
@@ -90,7 +90,7 @@ impl Responses {
         let damaged = self.damage();
         if !damaged.is_empty() {
             let words = damaged.iter().map(|(reason, row)| format!("{} {}", thousands(row.count), reason.key()));
-            writeln!(err, "# odd input: {}", words.collect::<Vec<_>>().join(", "))?;
+            writeln!(err, "# malformed lines: {}", words.collect::<Vec<_>>().join(", "))?;
             if output.verbose {
                 for (reason, row) in &damaged {
                     writeln!(err, "#   first {}: {}", reason.key(), row.first)?;
@@ -116,7 +116,7 @@ impl Responses {
         }
     }
 
-    /// Odd input for JSON.
+    /// Malformed lines for JSON.
     pub fn quality_json(&self) -> Value {
         quality::json(&self.damage())
     }

@@ -10,7 +10,7 @@ use crate::facts::{numbered, range_ref};
 
 /// One stretch of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stretch<'a> {
+pub struct TokenSegment<'a> {
     /// The number of the line; 0 for other text, and for a line whose number stood before.
     pub number: u32,
     /// The text, line end included.
@@ -18,7 +18,7 @@ pub struct Stretch<'a> {
 }
 
 /// The stretches of a body; none unless it has numbered lines that hints could stand for.
-pub fn stretches(body: &str) -> Vec<Stretch<'_>> {
+pub fn stretches(body: &str) -> Vec<TokenSegment<'_>> {
     let Some(lines) = numbered::lines(body).filter(|_| !range_ref::has_hint(body)) else { return Vec::new() };
     let mut numbers = HashSet::new();
     let mut out = Vec::with_capacity(lines.len());
@@ -30,14 +30,14 @@ pub fn stretches(body: &str) -> Vec<Stretch<'_>> {
             continue;
         }
         if end < line.span.start {
-            out.push(Stretch { number: 0, text: &body[end..line.span.start] });
+            out.push(TokenSegment { number: 0, text: &body[end..line.span.start] });
         }
         let number = if numbers.insert(line.number) { line.number } else { 0 };
-        out.push(Stretch { number, text: &body[line.span.start..next.span.start] });
+        out.push(TokenSegment { number, text: &body[line.span.start..next.span.start] });
         end = next.span.start;
     }
     if end < body.len() {
-        out.push(Stretch { number: 0, text: &body[end..] });
+        out.push(TokenSegment { number: 0, text: &body[end..] });
     }
     out
 }

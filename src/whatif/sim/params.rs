@@ -1,4 +1,4 @@
-//! The knobs of a policy: the defaults of its sheet with what the user sets laid over them.
+//! The parameters of a policy: the defaults of its sheet with what the user sets laid over them.
 
 use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 /// One `key=value` of the user.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Names of tables and the knob, in order.
+    /// Names of tables and the parameter, in order.
     pub key: Vec<String>,
     /// The value.
     pub value: Value,
@@ -28,7 +28,9 @@ impl Setting {
         })?;
         let key: Vec<String> = key.trim().split('.').map(|part| part.trim().to_owned()).collect();
         if key.iter().any(String::is_empty) {
-            return Err(Error::usage(format!("`{text}` names no knob")).hint(format!("write KEY=VALUE, {example}")));
+            return Err(
+                Error::usage(format!("`{text}` names no parameter")).hint(format!("write KEY=VALUE, {example}"))
+            );
         }
         Ok(Self { key, value: value_of(value.trim()), place: place.into() })
     }
@@ -59,7 +61,7 @@ fn value_of(text: &str) -> Value {
     text.parse().ok().or_else(list).unwrap_or_else(|| Value::from(text))
 }
 
-/// The sheet of a policy: `[knobs]` and constants.
+/// The sheet of a policy: `[params]` and constants.
 #[derive(Debug, Clone)]
 pub struct Sheet {
     policy: String,
@@ -82,16 +84,16 @@ impl Sheet {
         Ok(Self { policy: policy.to_owned(), place: place.to_owned(), document, shipped, set: Vec::new() })
     }
 
-    /// Whether the policy has the knob.
+    /// Whether the policy has the parameter.
     pub fn has(&self, key: &[String]) -> bool {
-        let mut at = self.document.get("knobs");
+        let mut at = self.document.get("params");
         for part in key {
             at = at.and_then(Item::as_table_like).and_then(|table| table.get(part));
         }
         at.is_some_and(|item| item.as_table_like().is_none() || item.is_value()) || self.is_optional(&key.join("."))
     }
 
-    /// Whether there is such a knob, but without a default (`optional` of the sheet).
+    /// Whether there is such a parameter, but without a default (`optional` of the sheet).
     fn is_optional(&self, name: &str) -> bool {
         self.optional().any(|optional| optional == name)
     }
@@ -101,11 +103,11 @@ impl Sheet {
         listed.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Lays a value over a default. Whether the policy has such a knob, and whether the value fits it, shows in
-    /// [`Sheet::knobs`]: a knob need not have a default.
+    /// Lays a value over a default. Whether the policy has such a parameter, and whether the value fits it, shows in
+    /// [`Sheet::params`]: a parameter need not have a default.
     pub fn set(&mut self, setting: &Setting) {
         let (last, tables) = setting.key.split_last().expect("a setting has a key");
-        let mut at = &mut self.document["knobs"];
+        let mut at = &mut self.document["params"];
         for part in tables {
             at = opened(&mut at[part.as_str()]);
         }
@@ -113,18 +115,19 @@ impl Sheet {
         at[last.as_str()] = Item::Value(widened(&setting.value, at.get(last)));
     }
 
-    /// The knobs as the policy reads them.
+    /// The parameters as the policy reads them.
     ///
     /// # Errors
-    /// If there is no such knob, or a value is of the wrong kind; the message shows the knob.
-    pub fn knobs<T: DeserializeOwned>(&self) -> Result<T> {
+    /// If there is no such parameter, or a value is of the wrong kind; the message shows the parameter.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T> {
         let mut alone = DocumentMut::new();
-        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        *alone.as_table_mut() =
+            self.document.get("params").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
         let text = alone.to_string();
         toml_edit::de::from_str(&text).map_err(|cause| self.fault(&text, &cause))
     }
 
-    /// What is wrong with the knobs. Their text was put together here, so its line numbers mean nothing to anybody: the
+    /// What is wrong with the parameters. Their text was put together here, so its line numbers mean nothing to anybody: the
     /// line itself is shown, and where it was set.
     fn fault(&self, text: &str, cause: &toml_edit::de::Error) -> Error {
         let start = cause.span().map_or(0, |span| text[..span.start].rfind('\n').map_or(0, |at| at + 1));
@@ -132,8 +135,12 @@ impl Sheet {
         let name = line.split(['=', ' ']).next().unwrap_or_default();
         let set = self.set.iter().rev().find(|(key, _)| key.iter().any(|part| part == name));
         let place = set.map_or(&self.place, |(_, place)| place);
-        Error::usage(format!("{place}: the knobs of {} do not fit: `{line}`: {}", self.policy, plain(cause.message())))
-            .hint(format!("its knobs: {}", self.names().join(", ")))
+        Error::usage(format!(
+            "{place}: the parameters of {} do not fit: `{line}`: {}",
+            self.policy,
+            plain(cause.message())
+        ))
+        .hint(format!("its parameters: {}", self.names().join(", ")))
     }
 
     /// All numbers of the sheet as the policy reads them.
@@ -145,11 +152,11 @@ impl Sheet {
             .map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
 
-    /// All knobs, tables joined by dots.
+    /// All parameters, tables joined by dots.
     pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
-        if let Some(knobs) = self.shipped.get("knobs").and_then(Item::as_table) {
-            collect(knobs, "", &mut names);
+        if let Some(params) = self.shipped.get("params").and_then(Item::as_table) {
+            collect(params, "", &mut names);
         }
         names.extend(self.optional().map(str::to_owned));
         names
@@ -165,18 +172,19 @@ impl Sheet {
         &self.place
     }
 
-    /// The knobs as they are set, for reports.
+    /// The parameters as they are set, for reports.
     ///
     /// # Errors
     /// If a value has no form in JSON.
     pub fn settings(&self) -> Result<serde_json::Value> {
         let mut alone = DocumentMut::new();
-        *alone.as_table_mut() = self.document.get("knobs").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
+        *alone.as_table_mut() =
+            self.document.get("params").and_then(Item::as_table).cloned().unwrap_or_else(Table::new);
         toml_edit::de::from_document(alone).map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
     }
 }
 
-/// An item that can hold others. Below a value there is no knob: a table takes its place, and whoever reads the knobs names
+/// An item that can hold others. Below a value there is no parameter: a table takes its place, and whoever reads the parameters names
 /// it as wrong.
 fn opened(item: &mut Item) -> &mut Item {
     if !item.is_table_like() {

@@ -36,7 +36,7 @@ pub struct Outcomes {
 
 /// A value of an answer that a link could pass on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moment {
+pub struct Opportunity {
     /// The call that answered, as an index into the history.
     pub trigger: u32,
     /// Its session, as an index into the history.
@@ -83,23 +83,23 @@ pub struct Moment {
 
 /// Where the probability of a moment comes from.
 pub trait Odds: Sync {
-    /// Probability of exactly this call, 0 … 1, from what is known at the moment ([`Moment::outcomes`] is not); none
+    /// Probability of exactly this call, 0 … 1, from what is known at the moment ([`Opportunity::outcomes`] is not); none
     /// leaves it to the link.
-    fn of(&self, moment: &Moment) -> Option<f64>;
+    fn of(&self, moment: &Opportunity) -> Option<f64>;
 }
 
 /// Every moment of the sessions wanted (all for an empty list), session by session in the order of the calls.
-pub fn moments(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, wanted: &[bool]) -> Vec<Moment> {
+pub fn moments(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, wanted: &[bool]) -> Vec<Opportunity> {
     let sessions = Context::of_sessions(told.history);
     let is_wanted = |session: usize| wanted.is_empty() || wanted[session];
-    let of_session = |(session, contexts): (usize, &Vec<Context>)| -> Vec<Moment> {
+    let of_session = |(session, contexts): (usize, &Vec<Context>)| -> Vec<Opportunity> {
         let contexts = contexts.iter().filter(|_| is_wanted(session));
         contexts.flat_map(|context| of_context(told, known, numbers, context)).collect()
     };
     sessions.par_iter().enumerate().flat_map_iter(of_session).collect()
 }
 
-fn of_context(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, context: &Context) -> Vec<Moment> {
+fn of_context(told: Told<'_>, known: &KnownTools<'_>, numbers: &JudgeNumbers, context: &Context) -> Vec<Opportunity> {
     let mut reader = Reader::new(told, known, numbers, context.session);
     let (mut found, mut later) = (Vec::new(), 0);
     for step in context.steps(told.history) {
@@ -124,7 +124,7 @@ fn outcomes(
     known: &KnownTools<'_>,
     numbers: &JudgeNumbers,
     link: &Link<'_>,
-    moment: &Moment,
+    moment: &Opportunity,
     later: &[u32],
 ) -> Outcomes {
     let mut outcomes = Outcomes::default();
@@ -230,13 +230,13 @@ impl<'a, 'm> Reader<'a, 'm> {
     }
 
     /// What an answer offers to a link.
-    pub fn offers(&self, trigger: u32, number: u16, link: &Link<'_>, most: usize, found: &mut Vec<Moment>) {
+    pub fn offers(&self, trigger: u32, number: u16, link: &Link<'_>, most: usize, found: &mut Vec<Opportunity>) {
         let row = &self.told.history.calls[trigger as usize];
         let mut new_rank = 0;
         for (rank, (list, value)) in (1..).zip(link.offered(self.told, trigger as usize, most)) {
             let already_read = self.asked.contains(&asked_key(link.to, link.argument, value.value));
             new_rank += u16::from(!already_read);
-            found.push(Moment {
+            found.push(Opportunity {
                 trigger,
                 session: self.session,
                 session_start: self.told.history.sessions[self.session as usize].ts_first,
