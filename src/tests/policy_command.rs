@@ -250,7 +250,7 @@ fn the_table_is_sorted_by_cost_and_what_claims_nothing_comes_last() {
     assert!(told.len() >= 4 && told.is_sorted(), "{csv}");
     assert!(told[0] < 0.0, "something is cheaper: {csv}");
     assert!(costs.iter().position(Option::is_none).is_none_or(|at| at == told.len()), "{csv}");
-    assert!(rows.iter().filter(|row| cost(row).is_none()).all(|row| row.last().unwrap() == "withheld"), "{csv}");
+    assert!(rows.iter().filter(|row| cost(row).is_none()).all(|row| row.last().unwrap() == "not estimated"), "{csv}");
 }
 
 #[test]
@@ -619,7 +619,9 @@ fn compared_policies_say_what_each_says_alone_and_each_once() {
     for (policy, report) in &together {
         let more = if policy == "compaction" { &settings[..] } else { &[] };
         let alone = super::policy_command::report(&home, policy, more);
-        for field in ["params", "baseline", "simulated", "delta", "breakage", "distribution", "withheld", "fidelity"] {
+        for field in
+            ["params", "baseline", "simulated", "delta", "breakage", "distribution", "not_estimated", "fidelity"]
+        {
             assert_eq!(report[field], alone[field], "{policy} {field}");
         }
     }
@@ -666,7 +668,7 @@ fn the_json_report_has_one_shape_for_all_policies() {
         let sources = ["estimator", "anchored_share", "static_prefix_source", "tool_catalog_source", "ttl_source"];
         has("/fidelity", &sources);
         has("/billed", &bill);
-        has("", &["params", "details", "formulas", "notes", "withheld"]);
+        has("", &["params", "details", "formulas", "notes", "not_estimated"]);
         assert_eq!((&report["input"]["files"], &report["input"]["sessions"]), (&json!(3), &json!(3)));
         if policy == "arg-check" {
             assert_eq!(report["delta"], Value::Null, "no zero where nothing is known");
@@ -846,7 +848,7 @@ fn standard_input_is_a_log_like_any_other() {
         assert_eq!(outcome.exit, Exit::Done, "{policy}: {}", outcome.err);
         let piped: Value = serde_json::from_str(&outcome.out).unwrap();
         let from_file = report(&home, policy, &[]);
-        for field in ["billed", "baseline", "simulated", "delta", "breakage", "withheld"] {
+        for field in ["billed", "baseline", "simulated", "delta", "breakage", "not_estimated"] {
             assert_eq!(piped["policies"][0][field], from_file[field], "{policy} {field}");
         }
     }
@@ -914,7 +916,7 @@ fn a_policy_with_everything_off_is_the_log() {
         assert_eq!(report["extra_costs"]["calls"], 0, "{policy} {more:?}");
         let classes = report.pointer("/breakage/classes").and_then(Value::as_object);
         assert!(classes.is_none_or(|classes| classes.is_empty()), "{policy} {more:?}: {}", report["breakage"]);
-        assert_eq!(report["withheld"], Value::Null, "{policy} {more:?}");
+        assert_eq!(report["not_estimated"], Value::Null, "{policy} {more:?}");
     }
 }
 
@@ -1124,13 +1126,13 @@ fn hints_dangle_where_another_policy_takes_their_target_unless_partitions_know()
 fn savings_of_hidden_tools_are_withheld_without_a_catalog_and_told_with_one() {
     let home = home();
     let without = report(&home, "tool-filter", &[]);
-    assert!(without["withheld"].as_str().unwrap().contains("--tool-catalog"));
+    assert!(without["not_estimated"].as_str().unwrap().contains("--tool-catalog"));
     assert!(number(&without["breakage"]["tool_miss"]["events"]) > 0, "misses are known all the same");
     let out = home.run(&words("tool-filter", &[])).out;
-    assert!(!out.contains('$') && out.starts_with("tool-filter: savings are withheld: "), "{out}");
+    assert!(!out.contains('$') && out.starts_with("tool-filter: savings are not estimated: "), "{out}");
     let catalog = catalog(&home);
     let with = report(&home, "tool-filter", &["--tool-catalog", &catalog]);
-    assert_eq!(with["withheld"], Value::Null);
+    assert_eq!(with["not_estimated"], Value::Null);
     assert!(with["delta"]["tokens_removed"].as_i64().unwrap() > 0);
     assert_eq!(with["extra_costs"]["by_cause"]["tool_retry"]["calls"], 3, "one per session, where it is learned");
     let picked = report(&home, "pick-tools", &["--tool-catalog", &catalog]);
@@ -1160,7 +1162,7 @@ fn home_with_quoted_definitions(is_listed: bool) -> Home {
 fn definitions_that_the_logs_quote_serve_where_the_user_brings_none() {
     let searched = home_with_quoted_definitions(false);
     let hidden = report(&searched, "tool-filter", &[]);
-    assert!(hidden["withheld"].is_string(), "no list ever held what was searched for: {hidden}");
+    assert!(hidden["not_estimated"].is_string(), "no list ever held what was searched for: {hidden}");
     let notes = hidden["notes"].to_string();
     assert!(notes.contains("definitions in the logs that a tool search brought: 1"), "{notes}");
     let checked = report(&searched, "arg-check", &[]);
@@ -1169,12 +1171,18 @@ fn definitions_that_the_logs_quote_serve_where_the_user_brings_none() {
     assert!(number(invalid) > 0, "its schema counts: {checked}");
     let listed = home_with_quoted_definitions(true);
     let hidden = report(&listed, "tool-filter", &[]);
-    assert_eq!((&hidden["withheld"], &hidden["fidelity"]["tool_catalog_source"]), (&Value::Null, &json!("logged")));
+    assert_eq!(
+        (&hidden["not_estimated"], &hidden["fidelity"]["tool_catalog_source"]),
+        (&Value::Null, &json!("logged"))
+    );
     assert!(hidden["delta"]["tokens_removed"].as_i64().unwrap() > 0);
     let catalog = catalog(&listed);
     let given = report(&listed, "tool-filter", &["--tool-catalog", &catalog]);
     assert_eq!(given["fidelity"]["tool_catalog_source"], "given", "the user's word comes first");
-    assert!(reports(&listed, "all", &[])["tool-filter"]["withheld"].is_string(), "as a row of many it reads no logs");
+    assert!(
+        reports(&listed, "all", &[])["tool-filter"]["not_estimated"].is_string(),
+        "as a row of many it reads no logs"
+    );
 }
 
 #[test]
@@ -1212,16 +1220,16 @@ fn telemetry_answers_what_it_can_and_refuses_the_rest() {
         let report = report(&home, policy, &more);
         assert_eq!(report["fidelity"]["estimator"], "telemetry", "{policy}");
         assert_eq!(report["fidelity"]["anchored_share"], Value::Null, "{policy}");
-        assert!(report["withheld"].as_str().is_some_and(|why| !why.is_empty()), "{policy}");
+        assert!(report["not_estimated"].as_str().is_some_and(|why| !why.is_empty()), "{policy}");
         assert_eq!(report["input"]["sessions"], 3, "{policy}");
         let outcome = home.run(&words(policy, &more));
-        assert!(outcome.out.starts_with(&format!("{policy}: savings are withheld: ")), "{}", outcome.out);
+        assert!(outcome.out.starts_with(&format!("{policy}: savings are not estimated: ")), "{}", outcome.out);
         assert!(!outcome.out.contains('$'), "nothing is priced: {}", outcome.out);
     }
     let all = home.json(&words("all", &more));
-    let withheld = |report: &&Value| report["withheld"].is_string();
+    let not_estimated = |report: &&Value| report["not_estimated"].is_string();
     let policies = all["policies"].as_array().unwrap();
-    assert_eq!((policies.len(), policies.iter().filter(withheld).count()), (ROWS.len(), ROWS.len()));
+    assert_eq!((policies.len(), policies.iter().filter(not_estimated).count()), (ROWS.len(), ROWS.len()));
     assert_eq!(all["basis"], "telemetry");
     fails(&home, &words("prompt-cache+compaction", &more), Exit::Usage, &["prompt-cache", "no usage"]);
     let empty = home.path("nothing");
@@ -1455,7 +1463,7 @@ fn the_example_logs_are_answered_by_every_policy_and_stack() {
 fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
     let home = home();
     let out = home.run(&words("prompt-cache", &["--explain"])).out;
-    let table = out.split("\nidle reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let table = out.split("\nkeep-alive reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
     for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 85 min at 270 s; 17 h 25 min at 3,300 s"] {
         assert!(table.contains(cell), "{cell}: {table}");
     }
@@ -1646,7 +1654,11 @@ fn savings_are_withheld_where_no_definition_that_counts_is_known() {
         (vec!["--set", "system_tokens=4294967296"], "nothing is left for definitions"),
     ] {
         let report = report(&home, "tool-filter", &more);
-        assert!(report["withheld"].as_str().is_some_and(|told| told.contains(why)), "{more:?}: {}", report["withheld"]);
+        assert!(
+            report["not_estimated"].as_str().is_some_and(|told| told.contains(why)),
+            "{more:?}: {}",
+            report["not_estimated"]
+        );
         assert_eq!((&report["simulated"], &report["delta"]["iet"]), (&Value::Null, &Value::Null));
     }
     let csv = home.run(&words("tool-filter", &["--per-session", "--format", "csv"])).out;

@@ -265,7 +265,7 @@ fn the_bad_news_is_told_first_and_plainly() {
     let timeline = log(&[(&["continue"], &["Read"]), (&["yes"], &["Bash", "Edit"])]);
     let found = policy(&timeline, &params(), None).outcome(&timeline);
     assert!(found.notes[0].contains("would have broken 2 of 2 turns"), "{:?}", found.notes);
-    assert!(found.withheld.unwrap().contains("--tool-catalog"));
+    assert!(found.not_estimated.unwrap().contains("--tool-catalog"));
     let six = ["Read", "Bash", "Write", "Edit", "Glob", "Grep"].map(str::to_owned).to_vec();
     let kept = Params { always: six, on_empty: Empty::Always, ..params() };
     let found = policy(&timeline, &kept, None).outcome(&timeline);

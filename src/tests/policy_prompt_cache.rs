@@ -386,7 +386,7 @@ fn what_no_log_has_is_estimated_and_kept_apart() {
     assert_eq!(billed.spent.read, 50_600, "nothing of it is on the bill");
 }
 
-/// Opus 4.8 charges 500 nano-dollars for a read, 6,250 and 10,000 for the writes: 11.5 and 19 idle reads.
+/// Opus 4.8 charges 500 nano-dollars for a read, 6,250 and 10,000 for the writes: 11.5 and 19 keep-alive reads.
 #[test]
 fn idle_reads_are_told_for_every_model_and_lifetime_that_was_written_for() {
     let mut log = Story::new();

@@ -218,7 +218,7 @@ fn misses_are_told_without_sizes_and_savings_are_withheld() {
     assert_eq!(found.turns_missed, Portion { k: 1, n: 2 });
     assert_eq!((found.retries, found.unrecovered), (1, 0));
     assert_eq!((found.removed_tokens, found.break_even), (None, None));
-    assert!(found.withheld.unwrap().contains("needs --tool-catalog"));
+    assert!(found.not_estimated.unwrap().contains("needs --tool-catalog"));
     let task = &found.regret[0];
     assert_eq!((task.tool.as_str(), task.calls, task.turns, task.misses), ("Task", 3, 2, 1));
     assert_eq!(task.missed_context_tokens, 1_101);
@@ -598,7 +598,7 @@ fn inferred_sizes_share_what_the_system_prompt_leaves() {
     let params = Params { system_tokens: Some(PREFIX - 1_000), ..always(&["Read"]) };
     let filter = filter(&timeline, &params, None);
     let found = filter.outcome(&timeline);
-    assert_eq!((found.catalog.source.as_str(), found.withheld.clone()), ("inferred", None));
+    assert_eq!((found.catalog.source.as_str(), found.not_estimated.clone()), ("inferred", None));
     let definitions = filter.definitions(&timeline, 0).unwrap();
     assert_eq!(definitions.tokens, [334, 333, 333]);
     assert_eq!(found.removed_tokens, Some(2 * 666));

@@ -16,9 +16,9 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
 
 #[test]
 fn withheld_savings_are_said_first_and_are_no_zero() {
-    let found = ToolFilter { withheld: Some("unknown, needs --tool-catalog".into()), ..ToolFilter::default() };
+    let found = ToolFilter { not_estimated: Some("unknown, needs --tool-catalog".into()), ..ToolFilter::default() };
     let report = text(|out| tool_filter::write(out, &found, 10, Format::Table, None).unwrap());
-    assert!(report.starts_with("savings withheld: unknown, needs --tool-catalog\n"), "{report}");
+    assert!(report.starts_with("savings not estimated: unknown, needs --tool-catalog\n"), "{report}");
     assert!(!report.contains("saves"), "{report}");
 }
 

@@ -417,7 +417,7 @@ impl PickPolicy {
         let mut found = PickTools {
             catalog: facts(&self.inventory),
             stop_version: self.stop.version,
-            withheld: self.withheld(),
+            not_estimated: self.not_estimated(),
             ..PickTools::default()
         };
         for (number, chain) in (0u32..).zip(&timeline.chains) {
@@ -463,7 +463,7 @@ impl PickPolicy {
         found.shown.turns_covered.count(missed.is_empty());
     }
 
-    fn withheld(&self) -> Option<String> {
+    fn not_estimated(&self) -> Option<String> {
         (self.inventory.source == Source::Names).then(|| {
             "unknown, needs --tool-catalog: logs hold no tool definitions, so nobody can say what hiding them saves"
                 .into()

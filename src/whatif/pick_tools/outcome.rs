@@ -27,7 +27,7 @@ pub struct PickTools {
     /// Version of the stop list.
     pub stop_version: u32,
     /// Why there are no savings, if there are none to speak of.
-    pub withheld: Option<String>,
+    pub not_estimated: Option<String>,
     /// Turns of main threads, and those that used tools.
     pub turns: Portion,
     /// Subagents: nobody types there, so they keep their tools.

@@ -49,7 +49,7 @@ pub fn summary(found: &PickTools) -> Vec<String> {
     if found.chains_left_alone > 0 {
         lines.push(format!("{} keep their tools: nobody types there", counted(found.chains_left_alone, "subagent")));
     }
-    lines.extend(found.withheld.iter().map(|reason| format!("savings withheld: {reason}")));
+    lines.extend(found.not_estimated.iter().map(|reason| format!("savings not estimated: {reason}")));
     lines
 }
 

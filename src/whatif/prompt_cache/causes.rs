@@ -1,4 +1,4 @@
-//! Why cached prefixes were lost, as the bill shows it: every big drop of a read gets the first cause that fits.
+//! Why cached the cache was missed, as the bill shows it: every big drop of a read gets the first cause that fits.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `--policy prompt-cache`: the simulated cache held against the bill, then asked what other lifetimes, layouts and
+//! `--policy prompt-cache`: the simulated cache held against the bill, then asked what other TTLs, layouts and
 //! keep-alive would have cost.
 
 pub mod causes;
@@ -232,7 +232,7 @@ pub fn unlisted(timeline: &Timeline, oracle: &CacheSim) -> Vec<String> {
     unlisted.map(str::to_owned).collect()
 }
 
-/// Break-even of idle reads for every model and lifetime that the log wrote with, at the prices of the last such write.
+/// Break-even of keep-alive reads for every model and lifetime that the log wrote with, at the prices of the last such write.
 fn idle_reads(ground: &Ground<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<IdleReads> {
     let mut last: BTreeMap<(&str, Class), Millis> = BTreeMap::new();
     for request in &ground.timeline.requests {
@@ -263,7 +263,7 @@ fn idle_reads(ground: &Ground<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<
     last.into_iter().filter_map(even).collect()
 }
 
-/// Idle reads that one written prefix may cost before writing it again is cheaper, as a fraction of nano-dollars: what a
+/// Keep-alive reads that one written prefix may cost before writing it again is cheaper, as a fraction of nano-dollars: what a
 /// write costs more than a read, over a read. None for a model without a price at that time.
 pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class, at: Millis) -> Option<(u64, u64)> {
     let nano = prices.rates(model, at, 1)?.nano_usd?;

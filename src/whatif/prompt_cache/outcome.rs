@@ -128,7 +128,7 @@ pub struct IdleReads {
     pub write_nano_usd: u64,
     /// What a token costs that is read, in nano-dollars.
     pub read_nano_usd: u64,
-    /// Most idle reads that, with the read of the next request, cost no more than the write that they spare.
+    /// Most keep-alive reads that, with the read of the next request, cost no more than the write that they spare.
     pub reads: u64,
     /// By seconds from one read to the next: the seconds of idleness that so many reads bridge; none where a prefix does
     /// not live as long as that.
@@ -350,7 +350,7 @@ pub struct PromptCache {
     pub arms: Vec<Arm>,
     /// The lifetimes again, chosen per session.
     pub best_per_session: BestPerSession,
-    /// What a write is worth in idle reads, by model and by the lifetimes that the log wrote for.
+    /// What a write is worth in keep-alive reads, by model and by the lifetimes that the log wrote for.
     pub idle_reads: Vec<IdleReads>,
     /// Breaks by cause, as billed.
     pub causes: BTreeMap<Cause, CauseSum>,

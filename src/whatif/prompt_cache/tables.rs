@@ -1,4 +1,4 @@
-//! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why prefixes were lost.
+//! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why the cache was missed.
 
 use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
@@ -71,7 +71,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
     }
     if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
         lines.push(format!(
-            "the dearest cause of lost prefixes is {}: {}, {} tokens written again or billed in full, {} more than reading them",
+            "the most expensive cause of cache misses is {}: {}, {} tokens written again or billed in full, {} more than reading them",
             cause.word(),
             counted(sum.events, "break"),
             thousands(sum.tokens_again),
@@ -95,9 +95,9 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
 /// All tables with their titles.
 pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Table)> {
     let mut tables = vec![
-        ("other lifetimes, layouts and idle reads, against the simulated log".to_owned(), arms(found)),
-        ("idle reads that one write is worth".to_owned(), idle_reads(&found.idle_reads)),
-        ("why prefixes were lost, by the bill".to_owned(), causes(found)),
+        ("other TTLs, layouts and keep-alive reads, against the simulated log".to_owned(), arms(found)),
+        ("keep-alive reads that one write is worth".to_owned(), idle_reads(&found.idle_reads)),
+        ("why the cache was missed, by the bill".to_owned(), causes(found)),
         ("the simulation against the bill, request by request".to_owned(), accuracy(found)),
         ("other models of the same cache".to_owned(), models(found)),
         (
@@ -170,7 +170,7 @@ pub fn formulas(found: &PromptCache) -> Vec<String> {
     formulas.extend(found.idle_reads.iter().map(|even| {
         let (write, read) = (even.write_nano_usd, even.read_nano_usd);
         format!(
-            "idle reads that one write is worth = (write − read) / read: {} for {} ({} − {}) / {} = {:.1}, in nano-dollars per token",
+            "keep-alive reads that one write is worth = (write − read) / read: {} for {} ({} − {}) / {} = {:.1}, in nano-dollars per token",
             even.model,
             even.lifetime,
             thousands(write),

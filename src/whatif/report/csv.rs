@@ -82,7 +82,7 @@ pub fn sessions(reports: &[PolicyReport]) -> Table {
         let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
         for (session, sides) in by.into_iter().flatten() {
             let mut costs = costs(sides);
-            if report.withheld.is_some() {
+            if report.not_estimated.is_some() {
                 costs[1..].fill(String::new());
             }
             let first = [report.policy.clone(), session.clone(), sides.requests.to_string()];
@@ -97,7 +97,7 @@ fn table(first: &[String]) -> Table {
 }
 
 fn figures(report: &PolicyReport) -> Vec<String> {
-    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none());
+    let told = report.outcome.as_ref().filter(|_| report.not_estimated.is_none());
     let calls = |outcome: &Outcome| outcome.extra.values().map(|extra| extra.calls).sum::<u64>().to_string();
     let events = |strength: Strength| {
         report.breakage.as_ref().map(|breakage| breakage.events_of(strength).to_string()).unwrap_or_default()

@@ -11,10 +11,10 @@ use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
 /// The fields of the report; sessions one by one if asked for.
 pub fn json(report: &PolicyReport, by_session: bool) -> Value {
     let outcome = report.outcome.as_ref();
-    // Without usage nothing was billed; what is withheld is not known, and that is no zero.
+    // Without usage nothing was billed; what is not estimated is not known, and that is no zero.
     let is_billed = report.fidelity.estimator != TELEMETRY;
     let billed = outcome.filter(|_| is_billed);
-    let told = billed.filter(|_| report.withheld.is_none());
+    let told = billed.filter(|_| report.not_estimated.is_none());
     json!({
         "policy": report.policy,
         "params": report.params,
@@ -41,7 +41,7 @@ pub fn json(report: &PolicyReport, by_session: bool) -> Value {
         "bias": report.bias,
         "notes": report.notes,
         "shown": report.shown,
-        "withheld": report.withheld,
+        "not_estimated": report.not_estimated,
     })
 }
 

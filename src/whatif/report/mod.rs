@@ -73,7 +73,7 @@ pub struct PolicyReport {
     /// What is to be kept in mind.
     pub notes: Vec<String>,
     /// Why there are no savings, where there are none to be had.
-    pub withheld: Option<String>,
+    pub not_estimated: Option<String>,
 }
 
 impl PolicyReport {

@@ -133,7 +133,7 @@ fn parts_off(distance: &Distance) -> Table {
 
 /// Parts of the logs that a report tells of.
 pub(crate) fn told_cells(report: &PolicyReport) -> &[Cell] {
-    if report.withheld.is_some() { &[] } else { &report.cells }
+    if report.not_estimated.is_some() { &[] } else { &report.cells }
 }
 
 /// Parts of the logs in which one of these policies is clearly cheaper or more expensive.
@@ -260,11 +260,11 @@ fn first_line(report: &PolicyReport) -> String {
         return format!("{name}: {headline}");
     }
     let Some(outcome) = &report.outcome else {
-        let why = report.withheld.as_deref().unwrap_or("it changes no context");
+        let why = report.not_estimated.as_deref().unwrap_or("it changes no context");
         return format!("{name}: no savings are claimed: {why}");
     };
-    match (report.withheld.as_deref(), outcome.total.change()) {
-        (Some(why), _) => format!("{name}: savings are withheld: {why}"),
+    match (report.not_estimated.as_deref(), outcome.total.change()) {
+        (Some(why), _) => format!("{name}: savings are not estimated: {why}"),
         (None, None) => format!("{name}: the log was billed nothing, so there is nothing to save"),
         (None, Some(change)) => format!("{name}: {}", verdict(report, outcome, change)),
     }
@@ -304,7 +304,7 @@ fn signed_usd(value: f64) -> String {
 fn answer(report: &PolicyReport) -> Vec<String> {
     let mut lines = Vec::new();
     let changes = |outcome: &&Outcome| outcome.total.policy != outcome.total.baseline;
-    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none()).filter(changes);
+    let told = report.outcome.as_ref().filter(|_| report.not_estimated.is_none()).filter(changes);
     if let Some(outcome) = told {
         lines.push(saved(outcome));
         lines.push(paid(outcome));
@@ -422,7 +422,7 @@ fn basis_of(report: &PolicyReport) -> String {
     )
 }
 
-/// At which rates prefixes were lost for no reason that the log has.
+/// At which rates the cache was missed for no reason that the log has.
 fn lost(losses: &[Losses]) -> Option<String> {
     let rate = |losses: &Losses| {
         let place = if losses.place == "turn" { "where somebody wrote" } else { "within turns" };
@@ -477,7 +477,8 @@ pub fn unpriced(outcome: &Outcome) -> Option<String> {
 /// Cheapest first; those that claim nothing last.
 pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
     let mut rows: Vec<&PolicyReport> = reports.iter().collect();
-    let change = |report: &PolicyReport| report.outcome.as_ref().filter(|_| report.withheld.is_none())?.total.change();
+    let change =
+        |report: &PolicyReport| report.outcome.as_ref().filter(|_| report.not_estimated.is_none())?.total.change();
     rows.sort_by(|a, b| {
         let (one, other) = (change(a), change(b));
         let order = one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY));
@@ -488,8 +489,8 @@ pub fn by_cost(reports: &[PolicyReport]) -> Vec<&PolicyReport> {
 
 pub(crate) fn verdict_word(report: &PolicyReport) -> &'static str {
     let change = report.outcome.as_ref().and_then(|outcome| outcome.total.change());
-    match change.filter(|_| report.withheld.is_none()) {
-        None => "withheld",
+    match change.filter(|_| report.not_estimated.is_none()) {
+        None => "not estimated",
         Some(0.0) => "no change",
         Some(_) if report.is_unsure() => "no clear winner",
         Some(change) if change < 0.0 => "cheaper",
@@ -501,7 +502,7 @@ fn row(report: &PolicyReport) -> Vec<String> {
     let none = || "–".to_owned();
     let events =
         |strength| report.breakage.as_ref().map_or_else(none, |breakage| thousands(breakage.events_of(strength)));
-    let told = report.outcome.as_ref().filter(|_| report.withheld.is_none());
+    let told = report.outcome.as_ref().filter(|_| report.not_estimated.is_none());
     let cell = |cell: fn(&Outcome) -> Option<String>| told.and_then(cell).unwrap_or_else(none);
     vec![
         report.policy.clone(),
@@ -530,8 +531,8 @@ pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
 pub fn sessions(report: &PolicyReport) -> Table {
     let mut table = Table::new(&["session", "#requests", "#baseline", "#policy", "#cost%", "#dollars"]);
     let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
-    // What is withheld is no zero.
-    let (told, none) = (report.withheld.is_none().then_some(()), || "–".to_owned());
+    // What is not estimated is no zero.
+    let (told, none) = (report.not_estimated.is_none().then_some(()), || "–".to_owned());
     for (session, sides) in by.into_iter().flatten() {
         let tokens = |cost: &Cost| thousands(cost.iet().round() as u64);
         table.row([

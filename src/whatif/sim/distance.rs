@@ -69,7 +69,7 @@ pub fn distance(ground: &Ground<'_>, blind: &Run, resampling: &Resampling) -> Di
     Distance { total, parts, losses: losses(ground, resampling) }
 }
 
-/// How often prefixes were lost for no reason in the log.
+/// How often the cache was missed for no reason in the log.
 fn losses(ground: &Ground<'_>, resampling: &Resampling) -> Vec<Losses> {
     let mut sessions: BTreeMap<Where, BTreeMap<u32, Count>> = BTreeMap::new();
     causes::for_pairs(ground, |before, index| {

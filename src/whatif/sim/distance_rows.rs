@@ -62,7 +62,7 @@ pub struct Part {
     pub apart: Apart,
 }
 
-/// How often prefixes were lost that nothing in the log said would be.
+/// How often the cache was missed that nothing in the log said would be.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Losses {
     /// Where: `turn`, where something but results of tools came in, or `tools`.

@@ -42,11 +42,11 @@ pub struct Prior {
     pub inherited: Option<Warm>,
     /// Whether the answer before is believed to be cached by a request that is not logged.
     pub fork: bool,
-    /// How often prefixes were lost so far where the log has no reason for it and one could be lost here.
+    /// How often the cache was missed so far where the log has no reason for it and one could be lost here.
     pub unforeseen: Option<Unforeseen>,
 }
 
-/// How often prefixes were lost that nothing in the log said would be.
+/// How often the cache was missed that nothing in the log said would be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unforeseen {
     /// Where this is.

@@ -2,7 +2,7 @@
 //!
 //! The visible set of a turn is always ∪ proposed ∪ learned, and a tool for asking for the others. Truth is what was
 //! called; a model with fewer tools might have called others. Savings need sizes: without a catalog of the definitions
-//! that were really sent they are withheld, and misses alone are told.
+//! that were really sent they are not estimated, and misses alone are told.
 
 pub mod result;
 pub mod tables;

@@ -113,7 +113,7 @@ impl<'a> Sums<'a> {
             key(one).cmp(&key(other)).then_with(|| one.tool.cmp(&other.tool))
         });
         self.found.catalog = facts(&self.filter.inventory);
-        self.found.withheld = self.withheld();
+        self.found.not_estimated = self.not_estimated();
         self.found.unexplained = self.unexplained();
         self.found.notes = self.notes();
         ToolFilter { regret: self.regret, ..self.found }
@@ -135,7 +135,7 @@ impl<'a> Sums<'a> {
         })
     }
 
-    fn withheld(&self) -> Option<String> {
+    fn not_estimated(&self) -> Option<String> {
         let params = &self.filter.params;
         let reason = match self.filter.inventory.source {
             _ if !params.enabled => return None,

@@ -157,7 +157,7 @@ pub struct ToolFilter {
     /// The tools.
     pub catalog: CatalogFacts,
     /// Why there are no savings, if there are none to speak of.
-    pub withheld: Option<String>,
+    pub not_estimated: Option<String>,
     /// Requests.
     pub requests: u64,
     /// Turns, and those that used tools.

@@ -29,8 +29,8 @@ pub fn write(out: &mut dyn Write, found: &ToolFilter, rows: usize, format: Forma
 /// What was shown and missed.
 pub fn summary(found: &ToolFilter) -> Vec<String> {
     let accuracy = &found.accuracy;
-    let mut lines = vec![match (&found.withheld, found.removed_tokens) {
-        (Some(reason), _) => format!("savings withheld: {reason}"),
+    let mut lines = vec![match (&found.not_estimated, found.removed_tokens) {
+        (Some(reason), _) => format!("savings not estimated: {reason}"),
         (None, Some(tokens)) => {
             format!("{} tokens of definitions left out over {}", thousands(tokens), counted(found.requests, "request"))
         }

@@ -23,7 +23,7 @@ const PIPED: &str = "standard input can be read only once, so its arguments are 
 /// As a row of `all` it is left out, unless the user brings schemas to check against: the logs would be read for it alone.
 pub fn put_off() -> PolicyReport {
     let why = "the lake holds no arguments; ask for it by name, or bring --tool-catalog, and the logs are read for it";
-    PolicyReport { policy: Policy::ArgCheck.name().into(), withheld: Some(why.into()), ..PolicyReport::default() }
+    PolicyReport { policy: Policy::ArgCheck.name().into(), not_estimated: Some(why.into()), ..PolicyReport::default() }
 }
 
 /// Checks every call.
@@ -73,7 +73,8 @@ pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> R
         notes.push(PIPED.to_owned());
     }
     let nothing_else = input.listing.stdin && found.calls() == 0;
-    let withheld = if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
+    let not_estimated =
+        if nothing_else { PIPED } else { "it changes no context; it says which calls would not have run" };
     Ok(PolicyReport {
         policy: Policy::ArgCheck.name().into(),
         params: sheet.settings()?,
@@ -93,7 +94,7 @@ pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> R
             .into(),
             ..Fidelity::default()
         },
-        withheld: Some(withheld.to_owned()),
+        not_estimated: Some(not_estimated.to_owned()),
         ..PolicyReport::default()
     })
 }

@@ -198,7 +198,7 @@ fn check_prices<'r>(flags: &Flags<'_>, reports: impl Iterator<Item = &'r PolicyR
     if !flags.policy.strict_pricing {
         return Ok(());
     }
-    for report in reports.filter(|report| report.withheld.is_none()) {
+    for report in reports.filter(|report| report.not_estimated.is_none()) {
         let Some((model, sides)) = report.outcome.as_ref().and_then(|outcome| outcome.unpriced().next()) else {
             continue;
         };

@@ -41,7 +41,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             ],
             formulas: report::formulas(&policy.picking(timeline)),
             notes: found.notes.clone(),
-            withheld: found.withheld.clone(),
+            not_estimated: found.not_estimated.clone(),
             catalog: Some(found.catalog.source.clone()),
             details: json!(found),
             ..Part::default()

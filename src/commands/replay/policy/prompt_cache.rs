@@ -1,4 +1,4 @@
-//! `prompt-cache`: the log under other lifetimes, layouts and idle reads, and why prefixes were lost.
+//! `prompt-cache`: the log under other TTLs, layouts and keep-alive reads, and why the cache was missed.
 
 use serde_json::json;
 

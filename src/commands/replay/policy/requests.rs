@@ -36,7 +36,7 @@ pub fn write<'r>(
         let (run, held_against) = simulate::run_of(scene, &sheets, &row.stack)?;
         let own = Own::new(scene, &sheets, row, &run)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
-            let simulated = Some(priced).filter(|_| report.withheld.is_none());
+            let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
             let mut line = line(scene, row, simulated, log);
             own.add(&mut line, scene.world.timeline.requests[priced.request as usize].id);
             writeln!(text, "{line}").expect("a String takes everything");
@@ -68,7 +68,7 @@ fn line(scene: &Scene<'_>, row: &Row, simulated: Option<&Priced>, log: &Priced) 
 
 /// What only some policies say about a request.
 struct Own {
-    /// Why the bill shows a lost prefix, by request.
+    /// Why the bill shows a cache miss, by request.
     causes: Option<BTreeMap<Id, Option<Cause>>>,
     /// Which tools were picked, and by which of their words.
     picks: Option<BTreeMap<Id, Vec<Pick>>>,

@@ -79,8 +79,8 @@ pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Cont
         writeln!(context.out, "{}: each cell against the log", report.policy)?;
     }
     report::sweep(&swept.keys, &rows).write(context.out, form, context.width)?;
-    if let Some(why) = rows.iter().find_map(|(_, report)| report.withheld.as_ref()) {
-        writeln!(context.out, "\nwithheld: {why}")?;
+    if let Some(why) = rows.iter().find_map(|(_, report)| report.not_estimated.as_ref()) {
+        writeln!(context.out, "\nnot estimated: {why}")?;
     }
     if let Some(basis) = first.and_then(report::basis) {
         writeln!(context.out, "\n{basis}")?;

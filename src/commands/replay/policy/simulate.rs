@@ -156,7 +156,7 @@ pub struct Part {
     /// What to keep in mind.
     pub notes: Vec<String>,
     /// Why it claims no savings.
-    pub withheld: Option<String>,
+    pub not_estimated: Option<String>,
     /// Where tool definitions come from.
     pub catalog: Option<String>,
 }
@@ -220,7 +220,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     }
     report.interaction_units = interaction(scene, sheets, stack, &run, &baseline)?;
     if !world.is_billed {
-        report.withheld.get_or_insert_with(|| "telemetry has no usage, so nothing can be priced".to_owned());
+        report.not_estimated.get_or_insert_with(|| "telemetry has no usage, so nothing can be priced".to_owned());
     }
     Ok(report)
 }
@@ -273,8 +273,8 @@ fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
     report.tables.extend(part.tables.into_iter().filter(|(_, table)| !table.is_empty()));
     report.formulas.extend(part.formulas);
     report.notes.extend(part.notes);
-    if report.withheld.is_none() {
-        report.withheld = part.withheld;
+    if report.not_estimated.is_none() {
+        report.not_estimated = part.not_estimated;
     }
     if let Some(catalog) = part.catalog {
         report.fidelity.tool_catalog_source = catalog;

@@ -43,9 +43,9 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
         reports.push(framed(report, &scene, counted(&world, 0), &sheets)?);
     }
     for row in refused {
-        let withheld = refusal(&row.stack).map(str::to_owned);
+        let not_estimated = refusal(&row.stack).map(str::to_owned);
         let fidelity = Fidelity { estimator: TELEMETRY.into(), ..Fidelity::default() };
-        reports.push(PolicyReport { policy: row.name.clone(), withheld, fidelity, ..PolicyReport::default() });
+        reports.push(PolicyReport { policy: row.name.clone(), not_estimated, fidelity, ..PolicyReport::default() });
     }
     show::recorded(flags, &reports, context)?;
     Ok(Exit::Done)

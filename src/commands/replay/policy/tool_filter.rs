@@ -144,7 +144,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
             tables,
             formulas: report::break_even(&found),
             notes: found.notes.iter().cloned().chain(finished.scene.tools.provider_note()).collect(),
-            withheld: found.withheld.clone(),
+            not_estimated: found.not_estimated.clone(),
             catalog: Some(found.catalog.source.clone()),
             details,
             ..Part::default()
