@@ -22,6 +22,7 @@ pub enum Step {
     /// Opening a file to read it.
     Open,
     /// Reading bytes.
+    #[cfg(test)]
     Read,
     /// Making a file, or opening one to write.
     Create,

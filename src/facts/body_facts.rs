@@ -4,7 +4,7 @@
 
 use crate::base::id::Id;
 use crate::base::showing::{Kept, Showing};
-pub use crate::base::tokenizer::{Size, Tokens};
+pub use crate::base::tokenizer::Size;
 
 /// One proven way to write the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,10 +1,8 @@
-//! The one-line hints that stand in for a body, as text, and what each costs without writing it.
+//! The one-line hints that stand in for a body, and what each costs without writing it.
 //!
 //! A hint names its target by the end of the `tool_use` id of the call that showed it: that id stands before the reader,
 //! in the very context that the hint speaks about. Names are cut so that their tokens join with nothing around them;
 //! the cost of a hint is therefore that of its frame plus that of the name, exactly.
-
-use std::fmt::Write;
 
 use crate::base::tokenizer::{Size, Tokens};
 
@@ -31,8 +29,8 @@ pub enum Wording {
     Verbose(&'static str),
 }
 
-/// Frames of references. The places of the name, and of the numbers of lines, are marked by `@`.
-const FRAMES: &[(&str, Tokens)] = &[
+/// Frames of references with what they cost. The places of the name, and of the numbers of lines, are marked by `@`.
+pub(crate) const FRAMES: &[(&str, Tokens)] = &[
     ("> [ref:@]\n", [5, 5]),
     ("> [ref:@, byte-identical]\n", [9, 10]),
     ("> [ref:@, encoded]\n", [7, 7]),
@@ -74,36 +72,18 @@ fn reference_frame(shown: Shown, wording: Wording) -> usize {
 const NEAR_FRAME: usize = 9;
 const RANGE_FRAME: usize = 10;
 
-/// A reference to a body that is the same.
-pub fn reference(handle: &str, shown: Shown, wording: Wording) -> String {
-    FRAMES[reference_frame(shown, wording)].0.replacen('@', &format!(" {handle}"), 1)
-}
-
-/// What [`reference`] costs beside the name.
+/// What a reference to a body that is the same costs beside the name.
 pub fn reference_size(shown: Shown, wording: Wording) -> Size {
     size_of(reference_frame(shown, wording))
 }
 
-/// A reference to a body that differs in some scalars, each with its old and new value.
-pub fn near_reference(handle: &str, changes: &[(&str, &str, &str)]) -> String {
-    let mut text = format!("> [near-ref: {handle}");
-    for (key, old, new) in changes {
-        write!(text, ", {key}: {old}→{new}").expect("writing to a string succeeds");
-    }
-    text + "]\n"
-}
-
-/// What [`near_reference`] costs beside the name and the changes.
+/// What a reference to a body that differs in some scalars costs beside the name and the changes.
 pub fn near_size() -> Size {
     size_of(NEAR_FRAME)
 }
 
-/// A reference to lines that were shown.
-pub fn range_reference(handle: &str, first: u32, last: u32) -> String {
-    format!("> [range-ref: {handle}, lines {first}-{last}]\n")
-}
-
-/// What [`range_reference`] costs beside the name. Numbers cost a token for every three digits in both vocabularies.
+/// What a reference to lines that were shown costs beside the name. Numbers cost a token for every three digits in both
+/// vocabularies.
 pub fn range_size(first: u32, last: u32) -> Size {
     let digits = |number: u32| number.checked_ilog10().unwrap_or(0) + 1;
     let mut size = size_of(RANGE_FRAME);
@@ -118,9 +98,4 @@ fn size_of(frame: usize) -> Size {
     let (text, tokens) = FRAMES[frame];
     // The mark is replaced by a space and the name.
     Size { bytes: text.len() as u32, tokens }
-}
-
-/// All frames with their texts, for the proof that their costs are those of the vocabularies.
-pub fn frames() -> impl Iterator<Item = (&'static str, Tokens)> {
-    FRAMES.iter().copied()
 }

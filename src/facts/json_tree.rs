@@ -78,16 +78,6 @@ impl Json {
         matches!(self, Self::Array(_) | Self::Object(_))
     }
 
-    /// Levels of nesting: none in a scalar, one in an empty container.
-    pub fn depth(&self) -> usize {
-        let below = match self {
-            Self::Array(elements) => elements.iter().map(Self::depth).max(),
-            Self::Object(members) => members.iter().map(|(_, value)| value.depth()).max(),
-            _ => return 0,
-        };
-        1 + below.unwrap_or(0)
-    }
-
     /// The value without any white space.
     pub fn compact(&self) -> String {
         let mut out = String::new();

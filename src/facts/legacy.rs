@@ -47,21 +47,6 @@ pub fn published_output(text: &str, shape: BodyShape) -> Option<(&'static str, S
     chosen.filter(fits).map(|output| (id, output)).or_else(compact)
 }
 
-/// What a published template (L1) would have made of a body; `None` where it does not apply, where the text would be as
-/// long as the body, and for unknown ids.
-pub fn published_template(id: &str, text: &str, shape: BodyShape) -> Option<String> {
-    let bytes_max = text.len().checked_sub(1)?;
-    let parsed = || Json::parse(text).ok();
-    let output = match id {
-        "csv_from_md" if shape == BodyShape::MarkdownTable => Table::find(text)?.csv(bytes_max)?,
-        "pipeline_deep_mckp" if shape == BodyShape::NestedObject => parsed()?.compact(),
-        "deep_mckp_with_inner_table" => inner_table(&parsed()?, bytes_max)?,
-        "mr_diff_fence" => diff_fences(&parsed()?)?,
-        _ => return None,
-    };
-    (output.len() <= bytes_max).then_some(output)
-}
-
 /// The first table of a text. Everything else of the text is dropped.
 struct Table<'a> {
     header: &'a str,
@@ -215,22 +200,4 @@ fn largest_array(members: &[(String, Json)]) -> Option<usize> {
         }
     }
     best.map(|(index, _)| index)
-}
-
-/// The diffs of a merge request in fences. Everything else of the response is dropped.
-fn diff_fences(json: &Json) -> Option<String> {
-    let diffs = member(json, "diffs")?.as_array().filter(|diffs| !diffs.is_empty())?;
-    let mut out = String::new();
-    for (number, diff) in (1..).zip(diffs) {
-        let path = member(diff, "path").or_else(|| member(diff, "new_path")).and_then(Json::as_str).unwrap_or_default();
-        let body = member(diff, "content").or_else(|| member(diff, "diff"))?.as_str()?;
-        let name = if path.is_empty() { String::new() } else { format!(" ({path})") };
-        let end = if body.ends_with('\n') { "" } else { "\n" };
-        out += &format!("## diff {number}{name}\n```diff\n{body}{end}```\n");
-    }
-    Some(out)
-}
-
-fn member<'a>(json: &'a Json, key: &str) -> Option<&'a Json> {
-    json.as_object()?.iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }

@@ -96,12 +96,6 @@ impl Document {
         }
         out
     }
-
-    /// Bytes of layout in the tables: what [`Document::tight`] is shorter than the body by.
-    pub fn padding_bytes(&self) -> usize {
-        let table = |part: &Part| if let Part::Table(table) = part { table.padding_bytes() } else { 0 };
-        self.parts.iter().map(table).sum()
-    }
 }
 
 impl Table {
@@ -130,10 +124,6 @@ impl Table {
         let cells: usize = self.rows.iter().flatten().map(cell).sum();
         let rule: usize = self.alignments.iter().map(|alignment| "|  ".len() + alignment.rule().len()).sum();
         cells + rule + "|\n".len() * (self.rows.len() + 1)
-    }
-
-    fn padding_bytes(&self) -> usize {
-        self.bytes.saturating_sub(self.tight_bytes())
     }
 }
 

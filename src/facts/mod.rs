@@ -21,7 +21,6 @@ pub mod near_ref;
 pub mod numbered;
 pub mod outline;
 pub mod quotable;
-pub mod range_ref;
 pub mod rules;
 pub mod shape;
 pub mod subject;

@@ -6,7 +6,10 @@
 
 use std::collections::HashSet;
 
-use crate::facts::{numbered, range_ref};
+use crate::facts::numbered;
+
+/// How every reference to lines begins: a body with such a line of its own is left as it is.
+const HINT_START: &str = "> [range-ref: ";
 
 /// One stretch of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +22,7 @@ pub struct TokenSegment<'a> {
 
 /// The stretches of a body; none unless it has numbered lines that hints could stand for.
 pub fn stretches(body: &str) -> Vec<TokenSegment<'_>> {
-    let Some(lines) = numbered::lines(body).filter(|_| !range_ref::has_hint(body)) else { return Vec::new() };
+    let Some(lines) = numbered::lines(body).filter(|_| !has_hint(body)) else { return Vec::new() };
     let mut numbers = HashSet::new();
     let mut out = Vec::with_capacity(lines.len());
     let mut end = 0;
@@ -40,4 +43,8 @@ pub fn stretches(body: &str) -> Vec<TokenSegment<'_>> {
         out.push(TokenSegment { number: 0, text: &body[end..] });
     }
     out
+}
+
+fn has_hint(body: &str) -> bool {
+    body.split('\n').any(|line| line.starts_with(HINT_START))
 }

@@ -47,13 +47,6 @@ pub fn read_all<T: Send>(
     (calls, failures)
 }
 
-/// Reads one stream.
-pub fn read_stream<T>(source: impl std::io::Read, answer_chars: usize, check: &Check<'_, T>) -> Calls<T> {
-    let mut reader = Reader::new(check, answer_chars);
-    read::read_stream_into(source, &mut reader);
-    reader.calls
-}
-
 struct Reader<'c, T> {
     check: &'c Check<'c, T>,
     answer_chars: usize,

@@ -164,11 +164,6 @@ pub struct History {
 }
 
 impl History {
-    /// The session of a call.
-    pub fn session_of(&self, call: &Call) -> &Session {
-        &self.sessions[self.chains[call.chain as usize].session as usize]
-    }
-
     /// Gives every call of a tool another tool's name.
     pub fn rename_tool(&mut self, old: Sym, new: Sym) {
         for call in self.calls.iter_mut().filter(|call| call.tool == old) {

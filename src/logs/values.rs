@@ -118,11 +118,6 @@ pub struct Values {
 }
 
 impl Values {
-    /// Whether there is nothing in them.
-    pub fn is_empty(&self) -> bool {
-        self.lists.is_empty() && self.given.is_empty()
-    }
-
     /// Appends what follows in the file. `names` says where each symbol of `later` went, `blocks` how many blocks came
     /// earlier.
     pub fn append(&mut self, later: Self, names: &[Sym], blocks: u32) {

@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::planner::numbers::Numbers;
 use crate::planner::request::{Argument, Projected, Request};
-use crate::planner::score::{Cost, Knees, worth};
+use crate::planner::score::{Cost, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
-use crate::telemetry::log::Decline;
 
 /// The moment after an answer.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +19,6 @@ pub struct Turn<'a> {
     pub tool: &'a str,
     /// Requests whose answer the agent has before it or that are on their way.
     pub asked: &'a BTreeSet<Request>,
-    /// Tools that were called in this context.
-    pub called: &'a BTreeSet<String>,
     /// What the agent is after, as words; empty if nobody knows.
     pub intents: &'a BTreeSet<String>,
     /// Arguments that each tool was seen to take. A tool that is not listed may take any; none at all checks nothing.
@@ -35,8 +32,6 @@ pub struct Options {
     pub probability_min: f64,
     /// Bytes per token of the session's tokenizer.
     pub bytes_per_token: f64,
-    /// From where on a call is slow or dear.
-    pub knees: Knees,
 }
 
 /// A call that could be made ahead.
@@ -52,7 +47,7 @@ pub struct Candidate {
     pub cost: Cost,
     /// How much its answer matters.
     pub class: ValueClass,
-    /// Published worth: class, intent, price.
+    /// Published worth: class and intent.
     pub worth: f64,
     /// Tools that have to be called before.
     pub requires: Vec<String>,
@@ -87,31 +82,6 @@ pub enum Reason {
     NoArgument,
     /// The tool was never seen to take the argument.
     UnknownArgument,
-}
-
-impl Reason {
-    /// The name in telemetry and reports; the first five are published.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::NotSpeculatable => "not_speculatable",
-            Self::NoArgument => "no_argument",
-            Self::UnknownArgument => "unknown_argument",
-            Self::Budget | Self::LowProbability | Self::Preempted | Self::PrereqMissing => {
-                self.decline().map_or("", Decline::key)
-            }
-        }
-    }
-
-    /// The reason as telemetry records it, if it has a word for it.
-    pub fn decline(self) -> Option<Decline> {
-        match self {
-            Self::Budget => Some(Decline::Budget),
-            Self::LowProbability => Some(Decline::LowProbability),
-            Self::Preempted => Some(Decline::Preempted),
-            Self::PrereqMissing => Some(Decline::PrereqMissing),
-            Self::NotSpeculatable | Self::NoArgument | Self::UnknownArgument => None,
-        }
-    }
 }
 
 /// A call that is not made ahead.
@@ -207,7 +177,7 @@ impl Finding<'_> {
             share,
             cost: Cost::of(&model.model.cost_model, self.options.bytes_per_token),
             class: model.model.value_class,
-            worth: worth(&model.model, intents, &self.options.knees, self.numbers),
+            worth: worth(&model.model, intents, self.numbers),
             requires: model.requires.clone(),
             request: request.clone(),
         };

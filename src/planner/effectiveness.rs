@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::base::layer::LayerId;
-use crate::base::stats::Share;
 use crate::telemetry::log::Event;
 
 /// The published counters (`EnrichmentEffectiveness`).
@@ -62,12 +61,6 @@ impl Effectiveness {
         self.total_declines += u64::from(plan.declined.is_some());
     }
 
-    /// Takes in a refused repeat.
-    pub fn add_refusal(&mut self, tokens: u64) {
-        self.saved_fail_fast += 1;
-        self.tokens_saved += tokens;
-    }
-
     /// Calls saved, by all three ways.
     pub fn calls_saved(&self) -> u64 {
         self.saved_prefetch + self.saved_dedup + self.saved_fail_fast
@@ -76,21 +69,6 @@ impl Effectiveness {
     /// Whether there is anything to report.
     pub fn is_active(&self) -> bool {
         self.calls_saved() > 0 || self.total_prefetches > 0
-    }
-
-    /// Share of prefetches that were used.
-    pub fn prefetch_hit(&self) -> Share {
-        Share::new(self.cited_prefetches, self.total_prefetches)
-    }
-
-    /// Share of declined prefetches that were needed after all.
-    pub fn decline_recall_loss(&self) -> Share {
-        Share::new(self.late_invoked_after_decline, self.total_declines)
-    }
-
-    /// Share of predictions that were exceeded by 30 % or more.
-    pub fn cost_overrun(&self) -> Share {
-        Share::new(self.cost_overrun_count, self.total_predictions)
     }
 }
 

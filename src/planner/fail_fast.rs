@@ -27,15 +27,6 @@ pub enum Verdict {
     Refused,
 }
 
-/// What refusals saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Saved {
-    /// Calls that did not run.
-    pub calls: u64,
-    /// Tokens that they were expected to cost.
-    pub tokens: u64,
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Streak {
     empties: u32,
@@ -47,13 +38,12 @@ struct Streak {
 pub struct FailFast<'n> {
     numbers: &'n FailFastNumbers,
     streaks: BTreeMap<(String, u64), Streak>,
-    saved: Saved,
 }
 
 impl<'n> FailFast<'n> {
     /// No streaks yet.
     pub fn new(numbers: &'n FailFastNumbers) -> Self {
-        Self { numbers, streaks: BTreeMap::new(), saved: Saved::default() }
+        Self { numbers, streaks: BTreeMap::new() }
     }
 
     /// Whether the last answers to this question were empty, as many as `after_n` asks for. Never without `after_n`; 0
@@ -65,7 +55,7 @@ impl<'n> FailFast<'n> {
 
     /// Decides about a call, to be asked once for each. After `refusals_max` refusals the question is let through, to
     /// see whether it has an answer by now.
-    pub fn call(&mut self, tool: &str, arguments: u64, after_n: Option<u32>, predicted_tokens: u64) -> Verdict {
+    pub fn call(&mut self, tool: &str, arguments: u64, after_n: Option<u32>) -> Verdict {
         if !self.is_armed(tool, arguments, after_n) {
             return Verdict::Run;
         }
@@ -75,8 +65,6 @@ impl<'n> FailFast<'n> {
             return Verdict::Run;
         }
         streak.refusals += 1;
-        self.saved.calls += 1;
-        self.saved.tokens += predicted_tokens;
         Verdict::Refused
     }
 
@@ -91,10 +79,5 @@ impl<'n> FailFast<'n> {
             }
             Answer::Text { .. } | Answer::NonText => drop(self.streaks.remove(&question)),
         }
-    }
-
-    /// What refusals saved so far.
-    pub fn saved(&self) -> Saved {
-        self.saved
     }
 }

@@ -1,9 +1,9 @@
 //! What could be prefetched of the agent, what of it is worth its tokens, and whether it would have come in time.
 //!
 //! Everything is a pure function of rows that the caller brings. Read it in this order: [`value_models`] says what is
-//! known of a tool, [`projection`] makes arguments out of an answer, [`candidates`] lists what may come next, [`plan`]
-//! chooses within the budget, [`race`] lets the chosen run against the agent in simulated time, [`fail_fast`] refuses
-//! what keeps coming back empty. [`published`] is the planner of Paper 3 as it was published, for comparison.
+//! known of a tool, [`candidates`] lists what may come next, [`plan`] chooses within the budget, [`race`] lets the chosen
+//! run against the agent in simulated time, [`fail_fast`] refuses what keeps coming back empty. [`published`] is the
+//! planner of Paper 3 as it was published, for comparison.
 
 pub mod opportunities;
 
@@ -17,14 +17,12 @@ pub mod contexts;
 pub mod control;
 pub mod exact;
 pub mod fail_fast;
-pub mod host;
 pub mod intents;
 pub mod knapsack;
 pub mod known_tools;
 pub mod latencies;
 pub mod numbers;
 pub mod plan;
-pub mod projection;
 pub mod published;
 pub mod race;
 pub mod request;

@@ -21,7 +21,7 @@ static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {
 pub struct Numbers {
     /// Worth of the value classes.
     pub class_scores: ClassScores,
-    /// Boost and penalties.
+    /// The boost of what the user asks for.
     pub score: ScoreNumbers,
     /// What becomes a candidate.
     pub candidates: CandidateNumbers,
@@ -75,12 +75,6 @@ impl ClassScores {
 pub struct ScoreNumbers {
     /// Cap of the intent boost.
     pub boost_max: f64,
-    /// Factor for a slow or a dear call.
-    pub penalty: f64,
-    /// From here on a call is slow, in milliseconds.
-    pub latency_knee_ms: u64,
-    /// From here on a call is dear, in dollars.
-    pub dollar_knee: f64,
 }
 
 /// `[candidates]`

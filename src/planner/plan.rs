@@ -10,16 +10,13 @@ use crate::planner::knapsack::{Item, Problem};
 /// What a call counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scoring {
-    /// Class, intent and price: probability only gates (published).
-    Published,
-    /// The same times the probability of exactly this call.
+    /// Class and intent, times the probability of exactly this call.
     ExpectedValue,
 }
 
 impl Scoring {
     fn of(self, candidate: &Candidate) -> f64 {
         match self {
-            Self::Published => candidate.worth,
             Self::ExpectedValue => candidate.expected_value(),
         }
     }

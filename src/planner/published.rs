@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::planner::numbers::Numbers;
-use crate::planner::score::{Cost, Knees, worth};
+use crate::planner::score::{Cost, worth};
 use crate::planner::value_models::ValueModels;
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 
@@ -27,19 +27,13 @@ pub struct Options {
     pub probability_min: f64,
     /// Ratio of bytes to tokens.
     pub bytes_per_token: u32,
-    /// From where on a call is slow or dear. Its host sets none.
-    pub knees: Knees,
 }
 
 impl Options {
     /// The defaults of the library.
     pub fn library(numbers: &Numbers) -> Self {
         let published = &numbers.published;
-        Self {
-            probability_min: published.probability_min,
-            bytes_per_token: published.bytes_per_token,
-            knees: Knees::default(),
-        }
+        Self { probability_min: published.probability_min, bytes_per_token: published.bytes_per_token }
     }
 }
 
@@ -80,7 +74,7 @@ pub fn plan(models: &ValueModels, turn: &Turn<'_>, options: &Options, numbers: &
             let model = models.get(&link.tool).map_or(&default, |found| &found.model);
             let cost = Cost::of(&model.cost_model, options.bytes_per_token.into());
             let class = model.value_class;
-            let worth = worth(model, turn.intent_keywords.iter().copied(), &options.knees, numbers);
+            let worth = worth(model, turn.intent_keywords.iter().copied(), numbers);
             let density =
                 if class == ValueClass::AuditOnly { f64::INFINITY } else { worth / cost.tokens.max(1) as f64 };
             let (tool, projection) = (link.tool.clone(), link.projection.clone());

@@ -72,18 +72,6 @@ pub enum Refusal {
     SessionEnded,
 }
 
-impl Refusal {
-    /// The label; the first two are published.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::HostSaturated => "host_saturated",
-            Self::MaxParallelReached => "max_parallel_reached",
-            Self::AlreadyFetched => "already_fetched",
-            Self::SessionEnded => "session_ended",
-        }
-    }
-}
-
 /// What became of a prefetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
@@ -133,31 +121,6 @@ pub struct Round {
     pub in_time: Vec<usize>,
     /// How much later the agent got its answer, in milliseconds.
     pub waited_ms: u64,
-}
-
-/// Counts over a race. `dispatched` is the sum of all fates but the refusals.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tally {
-    /// Prefetches sent out.
-    pub dispatched: u64,
-    /// Prefetches by what became of them.
-    pub fates: BTreeMap<Fate, u64>,
-    /// Prefetches that an answer stopped waiting for.
-    pub timed_out: u64,
-    /// Time that answers waited, in milliseconds.
-    pub waited_ms: u64,
-}
-
-impl Tally {
-    /// Prefetches with this fate.
-    pub fn of(&self, fate: Fate) -> u64 {
-        self.fates.get(&fate).copied().unwrap_or_default()
-    }
-
-    /// Prefetches that nobody could use. A late one was asked for, but ran beside the agent's own call.
-    pub fn wasted(&self) -> u64 {
-        [Fate::Failed, Fate::Stale, Fate::Cancelled, Fate::Unclaimed].into_iter().map(|fate| self.of(fate)).sum()
-    }
 }
 
 /// Something that will happen.
@@ -274,35 +237,14 @@ impl Race {
         self.ended = true;
     }
 
-    /// Lets time pass until `at_ms` of the log, so that [`Self::in_flight`] is true of it.
-    pub fn drain(&mut self, at_ms: u64) {
-        self.advance(at_ms + self.delay_ms);
-    }
-
     /// Every prefetch so far, in the order of dispatch.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// Prefetches that are on their way.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
     /// Calls to a host that are on their way.
     pub fn calls_to(&self, host: &str) -> u32 {
         self.hosts.get(host).copied().unwrap_or_default()
-    }
-
-    /// Counts so far.
-    pub fn tally(&self) -> Tally {
-        let mut tally = Tally { waited_ms: self.delay_ms, ..Tally::default() };
-        for record in &self.records {
-            *tally.fates.entry(record.fate).or_default() += 1;
-            tally.dispatched += u64::from(!matches!(record.fate, Fate::Refused(_)));
-            tally.timed_out += u64::from(record.timed_out);
-        }
-        tally
     }
 
     fn send(&mut self, prefetch: Prefetch, deadline: u64) -> usize {

@@ -26,29 +26,6 @@ impl Cost {
     }
 }
 
-/// From where on a call counts as slow or dear. Without a knee nothing does.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Knees {
-    /// Median latency in milliseconds.
-    pub latency_ms: Option<u64>,
-    /// Price in dollars.
-    pub dollars: Option<f64>,
-}
-
-impl Knees {
-    /// The published preset `cost_aware`.
-    pub fn cost_aware(numbers: &ScoreNumbers) -> Self {
-        Self { latency_ms: Some(numbers.latency_knee_ms), dollars: Some(numbers.dollar_knee) }
-    }
-
-    /// 1, or less for a call that is known to be slow or dear.
-    pub fn penalty(&self, cost: &CostModel, numbers: &ScoreNumbers) -> f64 {
-        let slow = cost.latency_ms_p50.zip(self.latency_ms).is_some_and(|(latency, knee)| latency >= knee);
-        let dear = cost.dollars.zip(self.dollars).is_some_and(|(price, knee)| price >= knee);
-        [slow, dear].into_iter().filter(|hit| *hit).fold(1.0, |penalty, _| penalty * numbers.penalty)
-    }
-}
-
 /// 1 and the value of every group that is left out by default and has a field whose name contains a keyword, up to the
 /// cap. Letter case does not matter.
 pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &ScoreNumbers) -> f64 {
@@ -59,13 +36,8 @@ pub fn intent_boost<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'
     meant.fold(1.0, |boost: f64, group| boost + group.estimated_value).min(numbers.boost_max)
 }
 
-/// The published worth of a call: class, intent and price, whatever its probability.
-pub fn worth<'k>(
-    model: &ToolModel,
-    keywords: impl IntoIterator<Item = &'k str>,
-    knees: &Knees,
-    numbers: &Numbers,
-) -> f64 {
-    let boost = intent_boost(model, keywords, &numbers.score);
-    numbers.class_scores.of(model.value_class) * boost * knees.penalty(&model.cost_model, &numbers.score)
+/// The published worth of a call: class and intent, whatever its probability. No host uses the published preset
+/// `cost_aware`, by which slow and dear calls are worth less.
+pub fn worth<'k>(model: &ToolModel, keywords: impl IntoIterator<Item = &'k str>, numbers: &Numbers) -> f64 {
+    numbers.class_scores.of(model.value_class) * intent_boost(model, keywords, &numbers.score)
 }

@@ -14,14 +14,6 @@ pub fn prefetch_hint<'r>(fetched: impl IntoIterator<Item = &'r Request>, numbers
     format!("\n\n> [enrichment: pre-fetched {names} in background — call as usual, results served from cache]")
 }
 
-/// The answer to a call that was refused because the same question came back empty.
-pub fn refusal(tool: &str) -> String {
-    format!(
-        "> [enrichment: '{tool}' fail-fast — last calls returned 0 bytes; planner refuses to re-issue. \
-         Try a different query.]"
-    )
-}
-
 /// `Tool(argument)`, cut between characters.
 fn short(request: &Request, chars_max: usize) -> String {
     let ArgumentValue::Text(text) = &request.argument.value else { return format!("{}()", request.tool) };

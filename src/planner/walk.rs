@@ -15,7 +15,6 @@ use crate::planner::contexts::{Context, Told, window};
 use crate::planner::control::Donors;
 use crate::planner::exact::gap;
 use crate::planner::fail_fast::{Answer, FailFast, Verdict};
-use crate::planner::host::host_for;
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::{KnownTools, Link};
 use crate::planner::latencies::Latencies;
@@ -26,8 +25,8 @@ use crate::planner::plan::{Plan, Scoring, knapsack};
 use crate::planner::prefetches::{Asked, DeclineReason, Edge, End, PlannerLedger, Tally, Trace};
 use crate::planner::published;
 use crate::planner::race::{Fate, Limits, Prefetch, Race, Refusal, latency_ms};
-use crate::planner::request::{Argument, ArgumentValue, Projected, Request};
-use crate::planner::score::{Cost, Knees};
+use crate::planner::request::{Argument, ArgumentValue, Projected, Request, host_for};
+use crate::planner::score::Cost;
 use crate::planner::texts::prefetch_hint;
 use crate::planner::value_models::ValueModels;
 use crate::planner::watch::{Match, Sent, Watch};
@@ -332,12 +331,10 @@ impl<'a> Walk<'a> {
             tool,
             // What was read before is not offered; what is on its way the race knows.
             asked: &BTreeSet::new(),
-            called: &self.called,
             intents,
             arguments_seen: Some(self.policy.arguments_seen),
         };
-        let options =
-            candidates::Options { probability_min, bytes_per_token: self.bytes_per_token(), knees: Knees::default() };
+        let options = candidates::Options { probability_min, bytes_per_token: self.bytes_per_token() };
         let found = candidates(self.policy.models, &turn, &options, numbers, &project);
         let budget = self.policy.enrichment.prefetch_budget_tokens;
         let compared = if found.open.is_empty() { None } else { self.compare(&found, budget, scoring) };
@@ -651,12 +648,11 @@ impl<'a> Refusals<'a> {
             Self::Improved { fail_fast, .. } => {
                 let (tool, input) = (policy.known.names.text(row.tool), told.values.input(index));
                 let Some(input) = input else { return };
-                let tokens = predicted.charged(model.value_class);
-                let verdict = fail_fast.call(tool, input.value, Some(after_n), tokens);
+                let verdict = fail_fast.call(tool, input.value, Some(after_n));
                 if verdict == Verdict::Run {
                     fail_fast.answered(tool, input.value, answer(row));
                 }
-                (verdict == Verdict::Refused, tokens)
+                (verdict == Verdict::Refused, predicted.charged(model.value_class))
             }
         };
         if is_refused {

@@ -42,7 +42,7 @@ fn one_context(
         .filter(|&index| tape.responses[index].outcome != Outcome::Unstudied)
         .filter_map(|index| {
             let response = &tape.responses[index];
-            let text = !matches!(response.outcome, Outcome::Silent | Outcome::Prefetched);
+            let text = response.outcome != Outcome::Silent;
             if text {
                 let counting = scenario.sessions[response.session as usize].counting;
                 bounds.baseline += counting.tokens(&tape.facts_of(response).raw);

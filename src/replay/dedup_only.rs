@@ -81,7 +81,7 @@ impl<'t> DedupOnlyReplay<'t> {
                 otherwise: tokens(fallback.tokens),
                 hint: tokens(counting.tokens(&frame.plus(&response.handle.size()))),
                 begins,
-                counts: !matches!(response.outcome, Outcome::Silent | Outcome::Prefetched | Outcome::Unstudied),
+                counts: !matches!(response.outcome, Outcome::Silent | Outcome::Unstudied),
                 refers: response.outcome == Outcome::Answer,
                 ran: response.ran,
                 preview: response.body_at_hand.preview,

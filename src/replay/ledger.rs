@@ -80,9 +80,4 @@ impl Ledger {
         assert!(self.total.balances(), "the books of the replay balance");
         assert!(sums.iter().all(|sum| *sum == self.total), "every response is in one endpoint, shape and session");
     }
-
-    /// The tally of a format by its id.
-    pub fn format(&self, id: &str) -> Tally {
-        encode::find(id).map(|(number, _)| self.formats[number as usize]).unwrap_or_default()
-    }
 }

@@ -6,8 +6,11 @@ use std::ops::Range;
 use crate::facts::hints::Shown;
 use crate::replay::cache::{Cache, Entry};
 use crate::replay::expansion::Expansion;
-use crate::replay::layers::{Layer, exact_dedup::ExactDedup, near_ref::NearRef, passthrough::Passthrough};
-use crate::replay::layers::{range_ref::RangeRef, router::Router, template::Template};
+use crate::replay::layers::Layer;
+use crate::replay::layers::exact_dedup::ExactDedup;
+use crate::replay::layers::memoryless::{Passthrough, Router, Template};
+use crate::replay::layers::near_ref::NearRef;
+use crate::replay::layers::range_ref::RangeRef;
 use crate::replay::ledger::Ledger;
 use crate::replay::offer::{Decision, Event, Offer, What};
 use crate::replay::reach::Reached;
@@ -185,7 +188,7 @@ impl<'t> Stack<'t> {
 
     /// What is sent for a response, with its tokens as it is; nothing for one without text.
     fn decide(&mut self, index: u32, response: &'t Response) -> Option<(u64, Decision)> {
-        if matches!(response.outcome, Outcome::Silent | Outcome::Prefetched | Outcome::Unstudied) {
+        if matches!(response.outcome, Outcome::Silent | Outcome::Unstudied) {
             return None;
         }
         self.range.pass();

@@ -45,8 +45,6 @@ pub enum Outcome {
     Failure,
     /// Text beside images or documents: shown as it is, since the rest cannot be compared.
     Mixed,
-    /// Fetched ahead of a call that has not come: nobody was shown it, so nothing may refer to it.
-    Prefetched,
     /// No text: nothing to send.
     Silent,
     /// Text of which no facts are known (a log deleted before it was studied).

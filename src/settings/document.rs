@@ -85,12 +85,6 @@ impl SettingsFile {
         self.outline.line_of(key)
     }
 
-    /// Whether a person marked the key, or a table that contains it, with `# pin`: at the end of its line or in the
-    /// comment directly above. A list counts as one key: a mark inside it pins the whole.
-    pub fn is_pinned(&self, key: &KeyPath) -> bool {
-        pins::is_pinned(&self.text, &self.outline, key)
-    }
-
     /// Whether replacing the key as a whole would meet a pin: its own, one above it, or one below it.
     pub fn touches_pin(&self, key: &KeyPath) -> bool {
         pins::touches_pin(&self.text, &self.outline, key)

@@ -30,8 +30,7 @@ pub enum NewValue {
 
 /// The text of `file` after the changes. Making the same changes again changes nothing.
 ///
-/// A change that would alter a pinned key is an error; callers ask [`SettingsFile::is_pinned`] (for a whole table
-/// [`SettingsFile::touches_pin`]) first. A value that already holds is left alone, pinned or not.
+/// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
 pub fn apply(file: &SettingsFile, changes: &[Change]) -> Result<String> {
     let is_absent = |change: &Change| matches!(change.value, NewValue::Absent);
     if changes.is_empty() || (!file.existed && changes.iter().all(is_absent)) {

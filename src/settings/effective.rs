@@ -3,7 +3,7 @@
 //! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
 //! need no step of their own: a section that the file lacks is the built-in one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -36,8 +36,6 @@ pub enum Origin {
 pub struct Effective {
     /// All values, typed.
     pub settings: Settings,
-    /// Where each value comes from.
-    pub origins: BTreeMap<KeyPath, Origin>,
     leaves: Vec<(KeyPath, Value, Origin)>,
 }
 
@@ -50,8 +48,7 @@ impl Effective {
         let settings = Settings::deserialize(whole.into_deserializer()).map_err(|cause| {
             Error::failed(format!("{}: the configuration does not fit together: {cause}", file.path.shown()))
         })?;
-        let origins = layers.leaves.iter().map(|(key, _, origin)| (key.clone(), *origin)).collect();
-        Ok(Self { settings, origins, leaves: layers.leaves })
+        Ok(Self { settings, leaves: layers.leaves })
     }
 
     /// What holds without any file.

@@ -179,24 +179,6 @@ impl Settings {
         own.or_else(|| self.templates.endpoint_overrides.get(endpoint)).map(String::as_str)
     }
 
-    /// Whether repeated answers of an endpoint are replaced.
-    pub fn dedup_enabled_for(&self, endpoint: &str) -> bool {
-        let own = self.endpoint_overrides.get(endpoint).and_then(|own| own.dedup_enabled);
-        own.or_else(|| self.dedup.enabled_per_endpoint.get(endpoint).copied()).unwrap_or(true)
-    }
-
-    /// Smallest body of an endpoint that is looked up, in bytes.
-    pub fn min_body_chars_for(&self, endpoint: &str) -> usize {
-        let own = self.endpoint_overrides.get(endpoint).and_then(|own| own.min_body_chars);
-        own.unwrap_or(self.dedup.min_body_chars)
-    }
-
-    /// Answers of an endpoint that are remembered. An override can only enlarge the global value.
-    pub fn lru_size_for(&self, endpoint: &str) -> usize {
-        let own = self.endpoint_overrides.get(endpoint).and_then(|own| own.lru_size);
-        own.unwrap_or_default().max(self.dedup.lru_size)
-    }
-
     /// Size of the cache that all endpoints share: the largest value anywhere, at least 1.
     pub fn shared_lru_size(&self) -> usize {
         let overrides = self.endpoint_overrides.values().filter_map(|own| own.lru_size);

@@ -19,6 +19,6 @@ pub use annotate::{Annotated, Citations, Definition, Pass, annotate, annotated_p
 pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent};
 pub use parse::{Counts, Vocabulary};
 pub use places::{Place, Surroundings, places};
-pub use read::{FileRead, Listing, Request, Telemetry};
+pub use read::{Listing, Request, Telemetry};
 pub use retention::{Limits, Sifted, StoredFile, sift, stored_files};
 pub use summary::{SessionSummary, SummaryLine};

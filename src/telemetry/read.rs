@@ -15,7 +15,6 @@ use crate::base::unpack;
 use crate::base::unpack::{Packing, unpack};
 use crate::base::visible::Shown as _;
 use crate::logs::trace::Millis;
-use crate::telemetry::SessionSummary;
 use crate::telemetry::gather::{Gathered, Routes};
 use crate::telemetry::log::EventLog;
 use crate::telemetry::parse::{Counts, Parser, Vocabulary};
@@ -61,8 +60,6 @@ pub struct Listing {
 pub struct Telemetry {
     /// Events in their order, whatever files they stood in.
     pub log: EventLog,
-    /// Session summaries in the order of files and lines.
-    pub summaries: Vec<SessionSummary>,
     /// Files by path.
     pub files: Vec<FileRead>,
     /// Places that were searched.
@@ -82,11 +79,6 @@ impl Listing {
         let mut selection = select(found.files, since);
         selection.notes.extend(found.notes);
         Self { places, selection }
-    }
-
-    /// Bytes to read, as `advance` of [`Listing::read`] will be told.
-    pub fn bytes(&self) -> u64 {
-        self.selection.files.iter().map(|file| file.bytes).sum()
     }
 
     /// Reads the files. `advance` is told of bytes as they are done.
@@ -113,15 +105,13 @@ impl Listing {
         let mut done: Vec<Done> = done.into_iter().flatten().collect();
         done.sort_by_key(|done| (done.file, done.start));
         let mut counts = vec![Counts::default(); files.len()];
-        let mut summaries = Vec::new();
         for done in done {
             counts[done.file].absorb(&done.counts);
-            summaries.extend(done.summaries);
         }
         let files: Vec<FileRead> =
             files.into_iter().zip(counts).map(|(file, counts)| file_read(file, counts)).collect();
         notes.extend(files.iter().flat_map(lacking));
-        Telemetry { log, summaries, files, places, copies, files_outside_window: outside_window, notes }
+        Telemetry { log, files, places, copies, files_outside_window: outside_window, notes }
     }
 }
 
@@ -153,7 +143,6 @@ struct Done {
     file: usize,
     start: u64,
     counts: Counts,
-    summaries: Vec<SessionSummary>,
 }
 
 /// Largest pieces first.
@@ -194,9 +183,8 @@ fn work(
         let mut all = gathered.lock().unwrap_or_else(PoisonError::into_inner);
         all.take(&mut parser.rows, &parser.texts, &mut routes);
         drop(all);
-        let summaries = std::mem::take(&mut parser.rows.summaries);
         let counts = std::mem::take(&mut parser.rows.counts);
-        done.push(Done { file: piece.file, start: piece.start, counts, summaries });
+        done.push(Done { file: piece.file, start: piece.start, counts });
         advance(piece.end - piece.start);
     }
     done

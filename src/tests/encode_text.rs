@@ -7,9 +7,9 @@ use proptest::sample::select;
 
 use crate::facts::encode::{Attempt, Format, Params, REGISTER, attempt};
 use crate::facts::markdown::{Document, Part};
+use crate::facts::numbered;
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
-use crate::facts::{numbered, range_ref};
 use crate::tests::log_builder::cases;
 
 const KNOBS: Params = Params { recursion_depth: 3, numbered_every: 10 };
@@ -101,11 +101,10 @@ fn layout_is_no_difference_and_everything_else_is() {
 }
 
 #[test]
-fn padding_is_told_from_what_csv_saves() {
+fn tight_is_without_the_padding_of_tables() {
     let padded = "x\n\n|  a    | b \\| c |\n|:------|--------|\n|  1    |        |\n";
     let document = Document::parse(padded);
     assert_eq!(document.tight(), "x\n\n| a | b \\| c |\n| :-- | --- |\n| 1 |  |\n");
-    assert_eq!(document.padding_bytes(), padded.len() - document.tight().len());
     assert_eq!(Document::parse(&document.tight()), document);
 }
 
@@ -228,33 +227,6 @@ fn short_and_varied_bodies_are_not_named() {
     }
 }
 
-// Ranges that were shown.
-
-fn file(lines: &[String], from: usize) -> String {
-    let numbered = lines.iter().enumerate().map(|(index, line)| format!("{:>6}→{line}", from + index));
-    numbered.collect::<Vec<_>>().join("\n")
-}
-
-fn lookup<'a>(shown: &'a [(&str, &'a str)], id: &str) -> Option<&'a str> {
-    shown.iter().find(|(name, _)| *name == id).map(|(_, body)| *body)
-}
-
-#[test]
-fn lines_that_were_shown_are_referred_to() {
-    let mut lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
-    let (old, half) = (file(&lines, 1), file(&lines[..9], 1));
-    lines[9] = "changed".to_owned();
-    let new = format!("{}\nmore", file(&lines, 1));
-    let shown = [("one", half.as_str()), ("two", old.as_str())];
-    let hints = "> [range-ref: two, lines 1-9]\n    10→changed\n> [range-ref: two, lines 11-20]\nmore";
-    assert_eq!(range_ref::encode(&new, &shown, 5).as_deref(), Some(hints));
-    assert_eq!(range_ref::decode(hints, |id| lookup(&shown, id)).as_deref(), Some(new.as_str()));
-    assert_eq!(range_ref::decode(hints, |_| None), None);
-    assert_eq!(range_ref::encode(&new, &shown, 11), None);
-    assert_eq!(range_ref::encode(&format!("{new}\n> [range-ref: two, lines 1-9]"), &shown, 5), None);
-    assert_eq!(range_ref::encode(&new, &[("a, b", old.as_str())], 5), None);
-}
-
 // Properties.
 
 fn word() -> impl Strategy<Value = &'static str> {
@@ -263,7 +235,7 @@ fn word() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-fn line() -> impl Strategy<Value = String> {
+pub fn line() -> impl Strategy<Value = String> {
     prop::collection::vec(word(), 0..6).prop_map(|words| words.join(" "))
 }
 
@@ -300,7 +272,7 @@ fn search_body() -> impl Strategy<Value = String> {
 }
 
 /// Lines that mean something to some format, in any order.
-fn hostile_body() -> impl Strategy<Value = String> {
+pub fn hostile_body() -> impl Strategy<Value = String> {
     let mark = select(vec![
         "[end]",
         "--",
@@ -465,32 +437,5 @@ proptest! {
                 _ = (format(id).decode)(&found);
             }
         }
-        _ = range_ref::decode(&text, |_| Some("1→a\n2→b"));
-    }
-
-    #[test]
-    fn ranges_read_back(
-        lines in prop::collection::vec(line(), 12..40),
-        edits in prop::collection::vec((0usize..40, line()), 0..4),
-        hostile in hostile_body(),
-        (first, last) in (0usize..12, 12usize..40),
-        run_min in 0usize..8,
-    ) {
-        let old = file(&lines, 1);
-        let part = file(&lines[first..last.min(lines.len())], first + 1);
-        let mut changed = lines;
-        for (at, line) in edits {
-            if let Some(old) = changed.get_mut(at) {
-                *old = line;
-            }
-        }
-        let shown = [("one", part.as_str()), ("two", old.as_str()), ("three", hostile.as_str())];
-        for new in [file(&changed, 1) + "\nend\n", hostile.clone(), format!("{hostile}\n{part}")] {
-            if let Some(hints) = range_ref::encode(&new, &shown, run_min) {
-                prop_assert_eq!(range_ref::decode(&hints, |id| lookup(&shown, id)), Some(new));
-            }
-        }
-        let again = range_ref::encode(&old, &shown, 5).expect("shown before");
-        prop_assert!(again.lines().count() < old.lines().count());
     }
 }

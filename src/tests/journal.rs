@@ -8,8 +8,10 @@ use proptest::prelude::*;
 use toml_edit::{DocumentMut, Value};
 
 use super::settings::{NASTY, other_than};
+use crate::base::key_path::KeyPath;
 use crate::settings::entries::{Entry, ExpectedEffect, Inputs, Journal, JournalChange, Predicted, Restore};
 use crate::settings::finding::{Delta, Effect, Evidence, Finding, Verdict};
+use crate::settings::journal::append_entry;
 use crate::settings::*;
 
 fn read(text: &str) -> SettingsFile {

@@ -10,6 +10,8 @@ use crate::commands::tune::history;
 use crate::commands::tune::history::Realised;
 use crate::frames::fingerprint::LayerTokens;
 use crate::settings::entries::{Entry, Inputs, JournalChange, Predicted};
+use crate::settings::journal::append_entry;
+use crate::settings::write::write_atomically;
 use crate::settings::*;
 use crate::shell::arguments::Exit;
 use crate::shell::context::{Context, Env};

@@ -1,15 +1,11 @@
 //! What the published pipeline would have sent: the published examples, and its losses, which are the point.
 
 use crate::base::body_shape::BodyShape;
-use crate::facts::legacy::{published_output, published_template};
+use crate::facts::legacy::published_output;
 use crate::facts::shape::classify;
 
 fn output(text: &str) -> Option<(&'static str, String)> {
     published_output(text, classify(text.as_bytes()))
-}
-
-fn template(id: &str, text: &str) -> Option<String> {
-    published_template(id, text, classify(text.as_bytes()))
 }
 
 #[track_caller]
@@ -34,9 +30,7 @@ year: 2026
 #[test]
 fn the_published_examples_come_out_as_published() {
     check(TABLE, "csv_from_md", "id,name,status\n1,a,ok\n");
-    assert_eq!(template("csv_from_md", TABLE).unwrap(), "id,name,status\n1,a,ok\n");
     check(COMPANY, "deep_mckp_inner_table", COMPANY_TABLE);
-    assert_eq!(template("deep_mckp_with_inner_table", COMPANY).unwrap(), COMPANY_TABLE);
 }
 
 #[test]
@@ -56,7 +50,6 @@ fn cells_are_split_at_every_pipe_and_quoted_as_in_csv() {
 fn the_router_asks_for_two_columns_and_counts_blanks_around_the_header() {
     assert_eq!(output("| a |\n|---|\n| 1 |\n"), None);
     check("  | a |\n|---|\n| 1 |\n", "csv_from_md", "a\n1\n");
-    assert_eq!(template("csv_from_md", "| a |\n|---|\n| 1 |\n").unwrap(), "a\n1\n");
 }
 
 #[test]
@@ -93,8 +86,6 @@ fn a_wide_object_becomes_lines() {
 fn a_nested_object_without_a_table_is_only_compacted() {
     check(r#"{"a": {"b": 1}}"#, "deep_mckp", r#"{"a":{"b":1}}"#);
     assert_eq!(output(r#"{"a":{"b":1}}"#), None);
-    assert_eq!(template("pipeline_deep_mckp", r#"{"a": {"b": 1}}"#).unwrap(), r#"{"a":{"b":1}}"#);
-    assert_eq!(template("pipeline_deep_mckp", r#"{"a": 1}"#), None);
 }
 
 #[test]
@@ -118,37 +109,18 @@ fn of_several_arrays_the_longest_is_taken_and_of_those_the_first() {
 }
 
 #[test]
-fn diffs_lose_every_other_field() {
-    let diffs = concat!(
-        r#"{"title":"gone","diffs":[{"path":"a.rs","diff":"@@ -1 +1 @@\n-x\n+y","new_file":false},"#,
-        r#"{"new_path":"b.rs","content":"+z\n"},{"diff":"+1"}]}"#,
-    );
-    let fences = concat!(
-        "## diff 1 (a.rs)\n```diff\n@@ -1 +1 @@\n-x\n+y\n```\n",
-        "## diff 2 (b.rs)\n```diff\n+z\n```\n## diff 3\n```diff\n+1\n```\n",
-    );
-    assert_eq!(template("mr_diff_fence", diffs).unwrap(), fences);
-    for none in [r#"{"diffs":[]}"#, r#"{"diffs":[{"path":"a"}]}"#, r#"{"diffs":"@@ -1 +1 @@"}"#, r#"{"other":[]}"#] {
-        assert_eq!(template("mr_diff_fence", &format!("{none}{}", " ".repeat(99))), None, "{none}");
-    }
-}
-
-#[test]
-fn other_shapes_and_unknown_templates_have_no_output() {
+fn other_shapes_have_no_output() {
     for text in ["", "prose", "- a\n- b\n- c", "```\nx\n```", "[1, 2, 3]", "{}", "[ ]"] {
         assert_eq!(output(text), None, "{text}");
     }
-    assert_eq!(template("csv_from_html", TABLE), None);
     assert_eq!(output(r#"{"a": 1, "a": 2}"#), None);
 }
 
 #[test]
 fn what_is_not_shorter_is_not_sent() {
     let quoted = "|\"|,|\n|-|-|\n|\"|,|\n|\"|,|\n|\"|,|\n|\"|,|\n";
-    assert_eq!((output(quoted), template("csv_from_md", quoted)), (None, None));
+    assert_eq!(output(quoted), None);
     assert_eq!(output(r#"{"rows":[{"a":1},{"a":2}]}"#), None);
-    let longer = r#"{"diffs":[{"diff":"+1"}]}"#;
-    assert_eq!(template("mr_diff_fence", longer), None);
 }
 
 #[test]

@@ -220,6 +220,11 @@ fn the_number_of_threads_does_not_matter() {
     }
 }
 
+fn session_of(told: &Told, call: &str) -> Id {
+    let chain = &told.history.chains[told.call(call).chain as usize];
+    told.history.sessions[chain.session as usize].id
+}
+
 #[test]
 fn a_forked_copy_of_a_session_counts_once() {
     let told = told_family(&family());
@@ -228,7 +233,7 @@ fn a_forked_copy_of_a_session_counts_once() {
     assert_eq!((told.history.calls.len(), found), (ids.len(), ids.into()));
     assert_eq!(told.history.messages.len(), 7);
     assert_eq!((told.history.merged.duplicate_call, told.history.merged.duplicate_message), (4, 3));
-    let session = |call| told.history.session_of(told.call(call)).id;
+    let session = |call| session_of(&told, call);
     assert_eq!([session("c1"), session("c4"), session("c5")], [session_id(SESSION); 3]);
     assert_eq!(session("c6"), session_id("s-fork"));
     assert_eq!((told.call("c4").status, told.call("c4").chars), (Status::Ok, 4), "the fork has the answer");
@@ -613,8 +618,8 @@ fn records_without_a_session_belong_to_their_file() {
     let lost = |call: &str| log(&[asks(&format!("m{call}"), call, "Read").without("sessionId").at(3)]);
     let told = Told::of(&[("a", &lost("c1")), ("b", &lost("c2"))]);
     assert_eq!(told.history.sessions.len(), 2);
-    assert_eq!(told.history.session_of(told.call("c1")).id, Id::pseudonym(b"a"));
-    assert_eq!(told.history.session_of(told.call("c2")).id, Id::pseudonym(b"b"));
+    assert_eq!(session_of(&told, "c1"), Id::pseudonym(b"a"));
+    assert_eq!(session_of(&told, "c2"), Id::pseudonym(b"b"));
 }
 
 #[test]

@@ -10,16 +10,14 @@ use super::log_builder::cases;
 use crate::base::key_path::KeyPath;
 use crate::planner::candidates::{Candidates, Declined, Options, Reason, Turn, candidates};
 use crate::planner::exact::{gap, optimum};
-use crate::planner::fail_fast::{Answer, FailFast, Saved, Verdict};
-use crate::planner::host::{host_for, host_of};
+use crate::planner::fail_fast::{Answer, FailFast, Verdict};
 use crate::planner::knapsack::{Item, Picks, Problem};
 use crate::planner::numbers::Numbers;
 use crate::planner::plan::{Plan, Scoring, knapsack, plan};
-use crate::planner::projection::Projector;
 use crate::planner::published;
-use crate::planner::request::{Argument, Projected, Request};
-use crate::planner::score::{Cost, Knees, intent_boost};
-use crate::planner::texts::{prefetch_hint, refusal};
+use crate::planner::request::{Argument, Projected, Request, host_for, host_of};
+use crate::planner::score::{Cost, intent_boost};
+use crate::planner::texts::prefetch_hint;
 use crate::planner::value_models::{Layers, Level, Precedence, Severity, ValueModel, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::rules::data::Data;
@@ -70,10 +68,6 @@ pub fn annotated(tools: &[&str], user: &str) -> ValueModels {
 
 fn link(tool: &str, probability: f64) -> FollowUp {
     FollowUp { tool: tool.into(), probability, projection: None, projection_arg: None }
-}
-
-fn projecting(tool: &str, field: &str, argument: &str) -> FollowUp {
-    FollowUp { projection: Some(field.into()), projection_arg: Some(argument.into()), ..link(tool, 0.9) }
 }
 
 #[test]
@@ -304,19 +298,6 @@ fn intents_boost_groups_that_are_left_out_by_default() {
     assert_eq!(boost((0..5).map(|_| group(&["body"], 1.0, false)).collect(), &["body"]), 2.5);
 }
 
-#[test]
-fn slow_and_dear_calls_count_half() {
-    let numbers = &Numbers::shipped().score;
-    let cost = |ms, dollars| CostModel { latency_ms_p50: Some(ms), dollars: Some(dollars), ..CostModel::default() };
-    let aware = Knees::cost_aware(numbers);
-    assert_eq!(Knees::default().penalty(&cost(60_000, 1.0), numbers), 1.0);
-    assert_eq!(aware.penalty(&cost(7000, 0.0), numbers), 0.5);
-    assert_eq!(aware.penalty(&cost(0, 0.5), numbers), 0.5);
-    assert_eq!(aware.penalty(&cost(5000, 0.1), numbers), 0.25);
-    assert_eq!(aware.penalty(&cost(800, 0.01), numbers), 1.0);
-    assert_eq!(aware.penalty(&CostModel::default(), numbers), 1.0);
-}
-
 // ---- the published planner -----------------------------------------------------------------------------------------
 
 pub fn published_plan(models: &ValueModels, recent: &[&str], budget: u32, probability_min: f64) -> published::Plan {
@@ -370,19 +351,12 @@ fn the_published_planner_charges_at_least_one_token() {
 }
 
 #[test]
-fn the_published_planner_prefers_the_fast_tool_only_when_told() {
+fn among_equals_the_published_planner_goes_by_the_alphabet() {
     let models = of_user(
-        "[tools.A]\nfollow_up = [{ tool = \"ASlow\", probability = 0.9 }, { tool = \"Fast\", probability = 0.9 }]\n\
-         [tools.ASlow]\nvalue_class = \"supporting\"\ncost_model = { latency_ms_p50 = 20000 }\n\
-         [tools.Fast]\nvalue_class = \"supporting\"\ncost_model = { latency_ms_p50 = 200 }\n",
+        "[tools.A]\nfollow_up = [{ tool = \"Second\", probability = 0.9 }, { tool = \"First\", probability = 0.9 }]\n\
+         [tools.Second]\nvalue_class = \"supporting\"\n[tools.First]\nvalue_class = \"supporting\"\n",
     );
-    let turn = published::Turn { recent_tools: &["A"], budget_tokens: 1024, intent_keywords: &[] };
-    let numbers = Numbers::shipped();
-    let library = published::Options::library(numbers);
-    let aware = published::Options { knees: Knees::cost_aware(&numbers.score), ..library };
-    assert_eq!(tools(&published::plan(&models, &turn, &aware, numbers)), ["Fast", "ASlow"]);
-    // Among equals the alphabet decides.
-    assert_eq!(tools(&published::plan(&models, &turn, &library, numbers)), ["ASlow", "Fast"]);
+    assert_eq!(tools(&published_plan(&models, &["A"], 1024, 0.5)), ["First", "Second"]);
 }
 
 #[test]
@@ -411,8 +385,8 @@ struct Moment {
 
 impl Moment {
     fn turn<'a>(&'a self, tool: &'a str) -> Turn<'a> {
-        let Self { asked, called, intents, arguments_seen } = self;
-        Turn { tool, asked, called, intents, arguments_seen: arguments_seen.as_ref() }
+        let Self { asked, intents, arguments_seen, .. } = self;
+        Turn { tool, asked, intents, arguments_seen: arguments_seen.as_ref() }
     }
 
     fn candidates(&self, models: &ValueModels, tool: &str, values: &[&str]) -> Candidates {
@@ -425,11 +399,7 @@ impl Moment {
 }
 
 fn options() -> Options {
-    Options {
-        probability_min: Numbers::shipped().candidates.probability_min,
-        bytes_per_token: 4.0,
-        knees: Knees::default(),
-    }
+    Options { probability_min: Numbers::shipped().candidates.probability_min, bytes_per_token: 4.0 }
 }
 
 fn request(tool: &str, argument: &str, value: &str) -> Request {
@@ -440,8 +410,8 @@ fn values(found: &Candidates) -> Vec<(String, Argument)> {
     found.open.iter().map(|open| (open.request.tool.clone(), open.request.argument.clone())).collect()
 }
 
-fn reasons(declined: &[Declined]) -> Vec<(&str, &'static str)> {
-    declined.iter().map(|declined| (declined.tool.as_str(), declined.reason.key())).collect()
+fn reasons(declined: &[Declined]) -> Vec<(&str, Reason)> {
+    declined.iter().map(|declined| (declined.tool.as_str(), declined.reason)).collect()
 }
 
 #[test]
@@ -453,12 +423,12 @@ fn candidates_come_from_the_tool_that_answered_and_every_refusal_is_recorded() {
         values(&found),
         [("Grep".to_owned(), Argument::text("it", "a.rs")), ("Read".to_owned(), Argument::text("file_path", "a.rs"))]
     );
-    assert_eq!(reasons(&found.declined), [("Edit", "not_speculatable")]);
+    assert_eq!(reasons(&found.declined), [("Edit", Reason::NotSpeculatable)]);
     let glob = Moment::default().candidates(&models, "Glob", &[]);
     assert_eq!(glob.open, []);
     assert_eq!(
         reasons(&glob.declined),
-        [("Read", "no_argument"), ("Grep", "low_probability"), ("Glob", "no_argument")]
+        [("Read", Reason::NoArgument), ("Grep", Reason::LowProbability), ("Glob", Reason::NoArgument)]
     );
 }
 
@@ -495,7 +465,7 @@ fn an_argument_that_the_tool_was_never_seen_to_take_is_declined() {
     let mut moment =
         Moment { arguments_seen: Some(BTreeMap::from([(discussions.clone(), names(&["key"]))])), ..Moment::default() };
     let found = moment.candidates(&models, "mcp__gitlab__get_merge_request", &["7"]);
-    assert_eq!(reasons(&found.declined), [(discussions.as_str(), "unknown_argument")]);
+    assert_eq!(reasons(&found.declined), [(discussions.as_str(), Reason::UnknownArgument)]);
     moment.arguments_seen = Some(BTreeMap::from([(discussions, names(&["key", "merge_request_id"]))]));
     assert_eq!(moment.candidates(&models, "mcp__gitlab__get_merge_request", &["7"]).open.len(), 1);
 }
@@ -559,15 +529,13 @@ fn order(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn expected_value_ranks_the_likely_link_first_and_both_scores_are_reported() {
-    // C4: by the published score the two links are equal.
+fn expected_value_ranks_the_likely_link_first_and_the_published_worth_is_reported() {
+    // C4: by the published worth the two links are equal.
     let models = targets(&[("Rare", 0.31, 1.0, ""), ("ZOften", 0.95, 1.0, "")]);
-    let published = planned(&models, &[], 300, Scoring::Published);
     let expected = planned(&models, &[], 300, Scoring::ExpectedValue);
-    assert_eq!((order(&published), order(&expected)), (vec!["Rare"], vec!["ZOften"]));
-    assert_eq!((published.worth, published.expected_value), (1.0, 0.31));
+    assert_eq!(order(&expected), ["ZOften"]);
     assert_eq!((expected.worth, expected.expected_value), (1.0, 0.95));
-    assert_eq!(reasons(&expected.declined), [("Rare", "budget")]);
+    assert_eq!(reasons(&expected.declined), [("Rare", Reason::Budget)]);
 }
 
 #[test]
@@ -590,7 +558,7 @@ fn nothing_is_charged_that_cannot_run() {
     let models = targets(&[("Writes", 0.9, 1.0, "side_effect_class = \"mutates_local\""), ("Reads", 0.5, 1.0, "")]);
     let plan = planned(&models, &[], 256, Scoring::ExpectedValue);
     assert_eq!((order(&plan), plan.remaining_tokens), (vec!["Reads"], 0));
-    assert_eq!(reasons(&plan.declined), [("Writes", "not_speculatable")]);
+    assert_eq!(reasons(&plan.declined), [("Writes", Reason::NotSpeculatable)]);
 }
 
 #[test]
@@ -599,7 +567,7 @@ fn bookkeeping_is_free_even_without_any_budget() {
     let plan = planned(&models, &[], 0, Scoring::ExpectedValue);
     assert_eq!((order(&plan), plan.cost_tokens), (vec!["Note"], 0));
     // An answer without any size still costs a token.
-    assert_eq!(reasons(&plan.declined), [("T", "budget")]);
+    assert_eq!(reasons(&plan.declined), [("T", Reason::Budget)]);
 }
 
 #[test]
@@ -608,7 +576,7 @@ fn a_prerequisite_is_called_first_and_charged_along() {
     let models = targets(&[("Page", 0.9, 1.0, "requires = [\"Login\"]"), ("Login", 0.4, 0.5, "")]);
     assert_eq!(order(&planned(&models, &[], 384, Scoring::ExpectedValue)), ["Login", "Page"]);
     let tight = planned(&models, &[], 383, Scoring::ExpectedValue);
-    assert_eq!((order(&tight), reasons(&tight.declined)), (vec!["Login"], vec![("Page", "budget")]));
+    assert_eq!((order(&tight), reasons(&tight.declined)), (vec!["Login"], vec![("Page", Reason::Budget)]));
     // Where it was called before, it need not be called again.
     assert_eq!(order(&planned(&models, &["Login"], 256, Scoring::ExpectedValue)), ["Page"]);
 }
@@ -624,7 +592,7 @@ fn what_cannot_have_its_prerequisite_is_declined_for_that() {
     let plan = planned(&models, &[], 8000, Scoring::ExpectedValue);
     assert_eq!(plan.calls, []);
     let declined: BTreeSet<_> = reasons(&plan.declined).into_iter().collect();
-    let missing = ["Egg", "Hen", "Lost", "Second"].map(|tool| (tool, "prereq_missing"));
+    let missing = ["Egg", "Hen", "Lost", "Second"].map(|tool| (tool, Reason::PrereqMissing));
     assert_eq!(declined, missing.into());
 }
 
@@ -633,7 +601,7 @@ fn a_single_better_item_takes_the_place_of_dense_ones() {
     // C2: by density the small one goes first and leaves no room; 0.35 / 51 against 0.9 / 2048 tokens.
     let models = targets(&[("Small", 0.35, 0.2, ""), ("Big", 0.9, 8.0, "")]);
     let plan = planned(&models, &[], 2048, Scoring::ExpectedValue);
-    assert_eq!((order(&plan), reasons(&plan.declined)), (vec!["Big"], vec![("Small", "preempted")]));
+    assert_eq!((order(&plan), reasons(&plan.declined)), (vec!["Big"], vec![("Small", Reason::Preempted)]));
 }
 
 #[test]
@@ -643,7 +611,7 @@ fn worthless_links_are_declined_as_improbable() {
     let moment = Moment::default();
     let found = candidates(&models, &moment.turn("A"), &options(), Numbers::shipped(), &project);
     let plan = plan(found, &moment.called, 8000, Scoring::ExpectedValue);
-    assert_eq!((plan.calls.len(), reasons(&plan.declined)), (0, vec![("T", "low_probability")]));
+    assert_eq!((plan.calls.len(), reasons(&plan.declined)), (0, vec![("T", Reason::LowProbability)]));
 }
 
 /// Any item, or one of the kinds that upset greed: small and dense, large and worth a little less than its size.
@@ -768,102 +736,7 @@ fn large_sets_are_not_searched() {
     assert_eq!((gap(&problem, items_max), optimum(&problem, 21).unwrap().value), (None, 3.0));
 }
 
-// ---- arguments -----------------------------------------------------------------------------------------------------
-
-fn project(tool: &str, answer: &str, link: &FollowUp) -> Vec<(String, String)> {
-    let same = |path: &str| path.trim_start_matches("./").to_owned();
-    let projector = Projector { numbers: &Numbers::shipped().projection, path: &same };
-    let found = projector.project(tool, answer, link);
-    let pair = |argument: Argument| match argument.value {
-        crate::planner::request::ArgumentValue::Text(text) => (argument.name, text),
-        crate::planner::request::ArgumentValue::Hash(_) => panic!("text has text"),
-    };
-    found.into_iter().map(pair).collect()
-}
-
-fn found(tool: &str, answer: &str, to: &str) -> Vec<String> {
-    project(tool, answer, &link(to, 0.9)).into_iter().map(|(_, value)| value).collect()
-}
-
-#[test]
-fn a_listing_gives_its_first_three_paths() {
-    assert_eq!(found("Glob", r#"["a.rs", "b.rs", "c.rs", "d.rs"]"#, "Read"), ["a.rs", "b.rs", "c.rs"]);
-    assert_eq!(found("Glob", "  src/a.rs\n\n\tb.rs  \nc.rs\nd.rs", "Read"), ["src/a.rs", "b.rs", "c.rs"]);
-    assert_eq!(found("Glob", r#"[{"path": "a"}, {"match_path": "b"}, {"file": "c"}, 4]"#, "Read"), ["a", "b"]);
-    assert_eq!(found("Glob", r#"{"path": "a"}"#, "Read"), [""; 0]);
-    assert_eq!(found("Glob", r#""a.rs\nb.rs""#, "Read"), ["a.rs", "b.rs"]);
-    // One spelling is one request.
-    assert_eq!(found("Glob", "./a.rs\na.rs\nb.rs", "Read"), ["a.rs", "b.rs"]);
-    assert_eq!(project("Glob", "a.rs", &link("Read", 0.9)), [("file_path".to_owned(), "a.rs".to_owned())]);
-    assert_eq!(project("Glob", "a.rs", &projecting("Read", "x", "path")), [("path".to_owned(), "a.rs".to_owned())]);
-}
-
-#[test]
-fn search_hits_give_their_files_once() {
-    let text = "main.rs:1:fn main\nmain.rs:9:main()\n\nlib.rs:3:x\n  db.rs:4:y\nmore.rs:5:z";
-    assert_eq!(found("Grep", text, "Read"), ["main.rs", "lib.rs", "db.rs"]);
-    let json = r#"[{"path": "a.rs", "line": 1}, {"path": "a.rs", "line": 2}, {"file": "b.rs"}]"#;
-    assert_eq!(found("Grep", json, "Edit"), ["a.rs", "b.rs"]);
-    assert_eq!(found("Grep", "a.rs\nb.rs", "Read"), ["a.rs", "b.rs"]);
-}
-
-#[test]
-fn what_does_not_look_like_a_path_is_passed_over() {
-    // A7
-    let remarks = [
-        "> [ref: identical to the answer of call 12]",
-        "No files found",
-        "Found 12 files",
-        "(Results are truncated. Consider using a more specific path or pattern.)",
-        "[3 lines of src/main.rs left out]",
-        "--",
-        "--glob",
-        "",
-        "42",
-        "<system>",
-        "...",
-    ];
-    for remark in remarks {
-        for tool in ["Glob", "Grep"] {
-            assert_eq!(found(tool, &format!("{remark}\nsrc/a.rs\n{remark}"), "Read"), ["src/a.rs"], "{remark}");
-        }
-    }
-    assert_eq!(found("Glob", "dir name/file one.txt\nMakefile", "Read"), ["dir name/file one.txt", "Makefile"]);
-    let drives = "C:\\src\\a.rs:12:let x: u8\nC:/src/b.rs:3:y";
-    assert_eq!(found("Grep", drives, "Read"), ["C:\\src\\a.rs", "C:/src/b.rs"]);
-    // Lines of context belong to no hit, and one file's hits name none.
-    assert_eq!(found("Grep", "src/a.rs-11-  say: x\nsrc/a.rs:12:let y\nsrc/b.rs-1-z", "Read"), ["src/a.rs"]);
-    assert_eq!(found("Grep", "12:let x\n14:let y", "Read"), [""; 0]);
-}
-
-#[test]
-fn a_web_search_gives_its_top_hit() {
-    // B4
-    let hit = r#"[{"title": "T", "url": "https://e.org/a"}, {"url": "https://e.org/b"}]"#;
-    for answer in
-        [hit.to_owned(), format!("{{\"results\": {hit}}}"), format!("Results for x\n\nLinks: {hit}\n\nI found")]
-    {
-        assert_eq!(found("WebSearch", &answer, "WebFetch"), ["https://e.org/a"], "{answer}");
-    }
-    assert_eq!(found("WebSearch", r#"[{"url": 3}, {"url": "https://e.org/b"}]"#, "WebFetch"), ["https://e.org/b"]);
-    assert_eq!(found("WebSearch", r#"[{"url": "javascript:alert(1)"}]"#, "WebFetch"), [""; 0]);
-    assert_eq!(found("WebSearch", "Links: [{\"url\": \"https://e.org", "WebFetch"), [""; 0]);
-}
-
-#[test]
-fn other_links_are_followed_through_json() {
-    // B4: provider chains work on what the provider answered.
-    let to = projecting("mcp__x__get", "target_field", "identifier");
-    let nested = r#"{"items": [{"target_field": "a"}, {"deep": {"target_field": 7}}]}"#;
-    let pair = |value: &str| ("identifier".to_owned(), value.to_owned());
-    assert_eq!(project("mcp__x__list", nested, &to), [pair("a"), pair("7")]);
-    // Keys in their order by letters; what is no scalar is looked into, not taken; each value once; at most three.
-    let odd = r#"{"z": {"target_field": "3"}, "a": {"target_field": {"target_field": "1"}}, "b": [{"target_field": "1"},
-        {"target_field": null}, {"target_field": " 2 "}], "zz": {"target_field": "4"}}"#;
-    assert_eq!(project("mcp__x__list", odd, &to), [pair("1"), pair("2"), pair("3")]);
-    assert_eq!(project("mcp__x__list", nested, &link("mcp__x__get", 0.9)), []);
-    assert_eq!(project("mcp__x__list", "target_field: a", &to), []);
-}
+// ---- hosts -----------------------------------------------------------------------------------------------------------
 
 #[test]
 fn hosts_are_read_as_published() {
@@ -907,11 +780,6 @@ fn texts_are_the_published_ones_and_cut_between_characters() {
     let hashed = Request { tool: "Read".into(), argument: Argument::hash("file_path", 1) };
     assert!(prefetch_hint([&hashed], numbers).contains("pre-fetched Read() in"));
     assert_eq!(prefetch_hint([], numbers), "");
-    assert_eq!(
-        refusal("ToolSearch"),
-        "> [enrichment: 'ToolSearch' fail-fast — last calls returned 0 bytes; planner refuses to re-issue. Try a \
-         different query.]"
-    );
 }
 
 const EMPTY: Answer = Answer::Text { bytes: 8 };
@@ -950,27 +818,25 @@ fn an_answer_without_text_is_an_answer() {
 }
 
 #[test]
-fn a_refusal_ends_and_each_refused_call_counts_once_at_its_predicted_cost() {
-    // A3, E6
+fn a_refusal_ends() {
+    // A3
     use Verdict::{Refused, Run};
     let mut guard = FailFast::new(&Numbers::shipped().fail_fast);
     let mut verdicts = Vec::new();
     for _ in 0..7 {
-        let verdict = guard.call("Find", 1, Some(2), 40);
+        let verdict = guard.call("Find", 1, Some(2));
         if verdict == Run {
             guard.answered("Find", 1, EMPTY);
         }
         verdicts.push(verdict);
     }
     assert_eq!(verdicts, [Run, Run, Refused, Run, Refused, Run, Refused]);
-    assert_eq!(guard.saved(), Saved { calls: 3, tokens: 120 });
     // Let through once more, it has an answer, and the past is forgotten.
-    assert_eq!(guard.call("Find", 1, Some(2), 40), Run);
+    assert_eq!(guard.call("Find", 1, Some(2)), Run);
     guard.answered("Find", 1, REAL);
-    assert_eq!(guard.call("Find", 1, Some(2), 40), Run);
+    assert_eq!(guard.call("Find", 1, Some(2)), Run);
     guard.answered("Find", 1, EMPTY);
-    assert_eq!(guard.call("Find", 1, Some(2), 40), Run);
-    assert_eq!(guard.saved().calls, 3);
+    assert_eq!(guard.call("Find", 1, Some(2)), Run);
 }
 
 #[test]

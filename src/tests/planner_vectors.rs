@@ -77,10 +77,6 @@ fn events_are_counted_as_published() {
     assert_eq!([at(130, 100), at(129, 100), at(99, 0)], [1, 0, 0]);
     let declined = counted(&[event(0, LayerId::L3, Plan { declined: Some(Decline::Budget), ..none })]);
     assert_eq!((declined.total_declines, declined.total_prefetches), (1, 0));
-    let mut refused = Effectiveness::default();
-    refused.add_refusal(75);
-    refused.add_refusal(75);
-    assert_eq!((refused.saved_fail_fast, refused.tokens_saved), (2, 150));
 }
 
 /// E4: what was prefetched and then answered by a hint is one saving.

@@ -139,9 +139,6 @@ fn errors_name_the_place_and_the_keyword_and_no_value() {
     assert_eq!(found.errors, BTreeMap::from([("T/list/*/a~1b: enum".into(), 1), ("T: required".into(), 1)]));
     assert_eq!((found.calls(), found.count(Class::Invalid)), (2, 2));
     assert!(!format!("{found:?}").contains("secret"));
-    let mut twice = found.clone();
-    twice.merge(&found);
-    assert_eq!((twice.calls(), twice.truth[&Truth::Refused][&Class::Invalid]), (4, 2));
 }
 
 #[test]

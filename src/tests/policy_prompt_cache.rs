@@ -216,8 +216,6 @@ fn the_threshold_model_gives_the_published_dollars() {
     assert_eq!(model.five_minutes.nano_usd, 17_950_000_000);
     assert_eq!(model.hour.nano_usd, 22_000_000_000);
     assert_eq!((model.written, model.recoverable), (2_300_000, 600_000));
-    let (above, below) = threshold_model::break_even(6_250, 10_000, 500);
-    assert_eq!(format!("{:.4}", above as f64 / below as f64), "0.3947");
 }
 
 /// policies.md 9.

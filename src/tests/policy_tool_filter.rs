@@ -161,7 +161,7 @@ fn log(sessions: &[&[Turn<'_>]]) -> Timeline {
 }
 
 fn names(filter: &Filter, set: &ToolSet) -> Vec<String> {
-    set.iter().map(|tool| filter.inventory().tools[*tool as usize].definition.name.clone()).collect()
+    set.iter().map(|tool| filter.inventory.tools[*tool as usize].definition.name.clone()).collect()
 }
 
 fn plan(filter: &Filter, timeline: &Timeline, chain: u32) -> Plan {
@@ -491,7 +491,7 @@ fn markov_knows_nothing_later_than_the_start_of_the_session() {
     let filter = filter(&timeline, &params, Some(&catalog(&[("Glob", 1)])));
     assert_eq!(shown(&filter, &timeline, 0)[1], ["Glob"], "its own session does not count");
     assert_eq!(shown(&filter, &timeline, 1)[1], ["Glob", "Web"]);
-    let inventory = filter.inventory();
+    let inventory = &filter.inventory;
     let successions = Successions::new(&timeline, inventory);
     let (read, web) = (inventory.find("Read").unwrap(), inventory.find("Web").unwrap());
     let start = |session: usize| timeline.sessions[session].ts_first;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::{hint_texts, range_references};
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
@@ -21,15 +22,16 @@ use crate::facts::encode::Params;
 use crate::facts::hints;
 use crate::facts::hints::{Shown, Wording};
 use crate::facts::near_ref;
-use crate::facts::range_ref;
 use crate::facts::token_segments::stretches;
 use crate::facts::tokens::{Counter, Vocabulary};
 use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
+use crate::replay::runs::Windows;
 use crate::replay::savings::Tally;
+use crate::replay::tape::{BodyAtHand, Endpoint, Response};
 use crate::replay::{
-    BodyAtHand, Decision, Endpoint, Ledger, Options, Outcome, Piece, Response, Scenario, SessionProfile, Tape,
-    ToolKind, What, Windows, bounds, effects, replay, replay_each,
+    Decision, Ledger, Options, Outcome, Piece, Scenario, SessionProfile, Tape, ToolKind, What, bounds, effects, replay,
+    replay_each,
 };
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, what_if};
 use crate::telemetry::PipelineEvent;
@@ -177,12 +179,10 @@ fn nothing_refers_across_subagents_and_sessions() {
 }
 
 #[test]
-fn nothing_refers_to_a_failure_a_prefetch_or_an_answer_with_images() {
-    for outcome in [Outcome::Failure, Outcome::Prefetched, Outcome::Mixed] {
+fn nothing_refers_to_a_failure_or_an_answer_with_images() {
+    for outcome in [Outcome::Failure, Outcome::Mixed] {
         assert_eq!(one_body().show(0, |r| r.outcome = outcome).again(0).last(), What::AsIs, "{outcome:?}");
-        if outcome != Outcome::Prefetched {
-            assert_eq!(one_body().again(0).show(0, |r| r.outcome = outcome).last(), What::AsIs, "{outcome:?}");
-        }
+        assert_eq!(one_body().again(0).show(0, |r| r.outcome = outcome).last(), What::AsIs, "{outcome:?}");
     }
 }
 
@@ -197,7 +197,7 @@ fn a_body_that_was_shown_re_encoded_is_never_called_identical() {
     assert_ne!(frame(Shown::Encoded), frame(Shown::AsIs), "the test can tell them apart");
     for shown in [Shown::AsIs, Shown::Encoded] {
         for wording in [Wording::Terse, Wording::Standard, Wording::Verbose("other")] {
-            let text = hints::reference("abcd1234", shown, wording);
+            let text = hint_texts::reference("abcd1234", shown, wording);
             assert_eq!(text.contains("encoded"), shown == Shown::Encoded, "{text}");
             assert!(shown == Shown::AsIs || !text.contains("identical"), "{text}");
         }
@@ -234,7 +234,7 @@ fn a_near_reference_costs_what_its_text_costs_and_is_counted() {
     let story = near_story().again(0).again(1);
     let decision = story.decisions(OPTIONS)[1];
     assert_eq!(decision.what, What::NearReference(0));
-    let text = hints::near_reference("abcd1234", &[("status", "pending", "running")]);
+    let text = hint_texts::near_reference("abcd1234", &[("status", "pending", "running")]);
     let mut counter = Counter::new(Vocabulary::O200kBase);
     let handle = counter.count(" abcd1234");
     assert_eq!(decision.tokens - 4, counter.count(&text) - handle, "{text}");
@@ -438,7 +438,7 @@ fn the_three_figures_follow_the_reporting_rule() {
 #[test]
 fn hints_cost_what_their_texts_cost() {
     let mut counters = [Vocabulary::O200kBase, Vocabulary::Cl100kBase].map(Counter::new);
-    for (text, tokens) in hints::frames() {
+    for (text, tokens) in hints::FRAMES.iter().copied() {
         for (counter, tokens) in counters.iter_mut().zip(tokens) {
             assert_eq!(text.split('@').map(|part| counter.count(part)).sum::<u64>(), u64::from(tokens), "{text}");
         }
@@ -449,14 +449,14 @@ fn hints_cost_what_their_texts_cost() {
             let name = counter.count(&format!(" {handle}")) as u32;
             for shown in [Shown::AsIs, Shown::Encoded] {
                 for wording in [Wording::Terse, Wording::Standard, Wording::Verbose("file-read")] {
-                    let text = hints::reference(handle, shown, wording);
+                    let text = hint_texts::reference(handle, shown, wording);
                     let size = hints::reference_size(shown, wording);
                     assert_eq!(counter.count(&text), u64::from(size.tokens[place] + name), "{text}");
                     assert_eq!(text.len(), size.bytes as usize + handle.len(), "{text}");
                 }
             }
             for (first, last) in [(1, 5), (9, 10), (99, 104), (998, 1000), (1234, 99_999), (100_000, 1_000_000)] {
-                let text = hints::range_reference(handle, first, last);
+                let text = hint_texts::range_reference(handle, first, last);
                 let size = hints::range_size(first, last);
                 assert_eq!(counter.count(&text), u64::from(size.tokens[place] + name), "{text}");
                 assert_eq!(text.len(), size.bytes as usize + handle.len(), "{text}");
@@ -503,11 +503,11 @@ fn an_event_is_written_and_read_in_the_published_schema() {
 
 #[test]
 fn hint_texts_have_the_published_shapes() {
-    let at = |wording| hints::reference("474aed5c", Shown::AsIs, wording);
+    let at = |wording| hint_texts::reference("474aed5c", Shown::AsIs, wording);
     assert_eq!(at(Wording::Terse), "> [ref: 474aed5c]\n");
     assert_eq!(at(Wording::Standard), "> [ref: 474aed5c, byte-identical]\n");
     assert_eq!(at(Wording::Verbose("file-read")), "> [ref: 474aed5c, byte-identical, from: file-read]\n");
-    let near = hints::near_reference("tc_42", &[("status", "pending", "success"), ("duration", "12", "34")]);
+    let near = hint_texts::near_reference("tc_42", &[("status", "pending", "success"), ("duration", "12", "34")]);
     assert_eq!(near, "> [near-ref: tc_42, status: pending→success, duration: 12→34]\n");
 }
 
@@ -585,11 +585,11 @@ proptest! {
         let handle = Handle { short: 0, bytes: 8, tokens: [desk.measure(" a1B2c3D4").tokens[0] as u8, 0] };
         story.tape.responses.iter_mut().for_each(|response| response.handle = handle);
         let decision = story.decisions(EXTENDED)[1];
-        let written = range_ref::encode(&bodies[1], &[("a1B2c3D4", &bodies[0])], RANGE_LINES_MIN);
+        let written = range_references::encode(&bodies[1], &[("a1B2c3D4", &bodies[0])], RANGE_LINES_MIN);
         match written {
             Some(text) if decision.what == What::RangeReference => {
                 prop_assert_eq!(decision.tokens, u64::from(desk.measure(&text).tokens[0]), "{}", text);
-                prop_assert_eq!(range_ref::decode(&text, |_| Some(&bodies[0])), Some(bodies[1].clone()));
+                prop_assert_eq!(range_references::decode(&text, |_| Some(&bodies[0])), Some(bodies[1].clone()));
             }
             Some(text) => prop_assert!(u64::from(desk.measure(&text).tokens[0]) >= u64::from(desk.measure(&bodies[1]).tokens[0])),
             None => prop_assert_eq!(decision.what, What::AsIs),

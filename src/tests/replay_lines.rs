@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::range_references;
 use crate::base::id::Id;
 use crate::base::showing::Showing;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::Params;
-use crate::facts::range_ref;
 use crate::facts::token_segments::stretches;
 use crate::logs::trace::Handle;
+use crate::replay::runs::{Run, Windows};
 use crate::replay::savings::Expanded;
+use crate::replay::tape::{BodyAtHand, Endpoint, Response};
 use crate::replay::{
-    BodyAtHand, Decision, Endpoint, Options, Outcome, Response, Run, Scenario, SessionProfile, Tape, ToolKind, What,
-    Windows, replay, replay_expanded,
+    Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay, replay_expanded,
 };
 use crate::settings::{AgentClass, Effective};
 
@@ -259,9 +260,9 @@ proptest! {
                     let names: Vec<String> = runs.iter().map(|run| name(run.shown_by)).collect();
                     let named: Vec<_> =
                         runs.iter().zip(&names).map(|(run, name)| (run.lines.clone(), name.as_str())).collect();
-                    let sent = range_ref::write(&stretches(text), &named);
+                    let sent = range_references::write(&stretches(text), &named);
                     prop_assert_eq!(decision.tokens, u64::from(desk.measure(&sent).tokens[0]), "{}", sent);
-                    let back = range_ref::decode(&sent, |id| standing.get(id).map(String::as_str));
+                    let back = range_references::decode(&sent, |id| standing.get(id).map(String::as_str));
                     prop_assert_eq!(back.as_ref(), Some(text), "{}", sent);
                     standing.insert(name(index), sent);
                 }

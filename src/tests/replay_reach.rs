@@ -9,7 +9,8 @@ use super::replay::{EXTENDED, OPTIONS, Story, prose, reaches, stories};
 use crate::base::id::Id;
 use crate::replay::reach::{Reach, Reached};
 use crate::replay::savings::Tally;
-use crate::replay::{Outcome, Response, Scenario, Tape, What, published_claim, replay_each};
+use crate::replay::tape::Response;
+use crate::replay::{Outcome, Scenario, Tape, What, published_claim, replay_each};
 use crate::rules::data::Data;
 use crate::shell::arguments::Exit;
 

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use toml_edit::Value;
 
 use super::settings::{NASTY, other_than};
+use crate::base::key_path::KeyPath;
 use crate::settings::*;
 
 /// Files as people keep them: blocks set off by one blank line, no table without a key.

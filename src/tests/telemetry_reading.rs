@@ -23,7 +23,7 @@ use crate::base::visible::visible;
 use crate::logs::trace::Millis;
 use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan, Stand};
 use crate::telemetry::{
-    Listing, PipelineEvent, Place, Request, SessionSummary, SummaryLine, Surroundings, Telemetry, Vocabulary, places,
+    Listing, PipelineEvent, Place, Request, SummaryLine, Surroundings, Telemetry, Vocabulary, places,
 };
 use crate::tests::log_builder::cases;
 
@@ -174,8 +174,8 @@ fn only(text: &str) -> (Event, Telemetry) {
 /// Everything that was read, apart from the directory; NaN equals itself here.
 fn told(telemetry: &Telemetry) -> String {
     let files: Vec<_> = telemetry.files.iter().map(|file| (file.path.file_name(), file.bytes, &file.counts)).collect();
-    let Telemetry { log, summaries, copies, .. } = telemetry;
-    format!("{} {:#?}", rows(telemetry), (&log.encodings, summaries, files, copies))
+    let Telemetry { log, copies, .. } = telemetry;
+    format!("{} {:#?}", rows(telemetry), (&log.encodings, files, copies))
 }
 
 /// The log alone.
@@ -520,7 +520,6 @@ fn check(log: &[u8]) -> Result<(), TestCaseError> {
     let lines = log.split_inclusive(|&byte| byte == b'\n').count() as u64;
     prop_assert_eq!(counts.lines, lines);
     prop_assert_eq!(counts.events, telemetry.log.events.len() as u64);
-    prop_assert_eq!(counts.summaries, telemetry.summaries.len() as u64);
     prop_assert!(counts.damage.0.values().all(|spot| spot.count > 0 && (1..=lines).contains(&spot.line)));
     let why = [TornTail, TornRecord, ParseError, Array, Scalar, MissingField, OutOfRange, Oversize, TooDeep];
     let skipped: u64 = why.iter().map(|&reason| counts.damage.count(reason)).sum();
@@ -670,13 +669,13 @@ fn read_counts_events_as_the_published_reader_does() {
     let (_, other) = only(&line_with(json!({ "type": "tool_event" })));
     assert_eq!(damage(&other), []);
     let (_, without_data) = only(&line_with(json!({ "type": "session_summary" })));
-    assert!(without_data.summaries.is_empty());
+    assert_eq!(without_data.files[0].counts.summaries, 0);
     let (_, with_data) = only(&line_with(json!({ "type": "Session_summary", "data": {} })));
-    assert!(with_data.summaries.is_empty());
+    assert_eq!(with_data.files[0].counts.summaries, 0);
 }
 
 #[test]
-fn summaries_are_read_with_what_they_have() {
+fn summaries_are_taken_with_what_they_have() {
     let text = [
         r#"{"data":{"total_events":3,"savings_pct":null,"enrichment":{"x":1},"total_events":4},"type":"session_\u0073ummary"}"#,
         "\n",
@@ -688,12 +687,9 @@ fn summaries_are_read_with_what_they_have() {
         "\n",
     ];
     let telemetry = Store::of(text.concat() + &summary_line()).read();
-    let sparse = SessionSummary { sample_rate_applied: 1.0, ..SessionSummary::default() };
-    let some = SessionSummary { total_events: 4, ..sparse.clone() };
-    let whole = SummaryLine::of(&[event("s", 1_000), event("s", 9_000)]).unwrap().data;
-    assert_eq!(telemetry.summaries, [some, sparse, whole]);
     assert_eq!(damage(&telemetry), [(MistypedField, 2, 3)]);
-    assert_eq!(telemetry.files[0].counts.skipped, 2);
+    let counts = &telemetry.files[0].counts;
+    assert_eq!((counts.summaries, counts.skipped), (3, 2));
 }
 
 /// Reads a file whose second line is the odd one; gives the damage, and whether something came of that line.
@@ -746,7 +742,7 @@ fn a_record_behind_a_torn_one_is_recovered() {
     }
     odd_line(format!("{}{whole}{whole}\n", &whole[..60]), &[(Glued, 1, 2), (TornRecord, 1, 2)], 2);
     let behind = Store::of(format!("{}{}", &whole[..60], summary_line())).read();
-    assert_eq!((behind.summaries.len(), damage(&behind)), (1, vec![(TornRecord, 1, 1)]));
+    assert_eq!((behind.files[0].counts.summaries, damage(&behind)), (1, vec![(TornRecord, 1, 1)]));
     odd_line("{\"session_hash\":\"s\",\"extra\":{\"ts_ms\":1},\"ts\n", &[(ParseError, 1, 2)], 0);
     let both = [(TornRecord, 1, 2), (ParseError, 1, 2)];
     odd_line(format!("{}{whole}{}\n", &whole[..60], &whole[..60]), &both, 1);
@@ -1046,7 +1042,7 @@ fn a_window_is_half_open_and_what_lies_outside_leaves_no_trace() {
     assert_eq!((times, telemetry.log.sessions.as_slice()), (vec![10, 19], &["s".to_owned()][..]));
     let counts = &telemetry.files[0].counts;
     assert_eq!((counts.lines, counts.events, counts.outside_window, counts.skipped), (5, 2, 2, 0));
-    assert_eq!(telemetry.summaries.len(), 1);
+    assert_eq!(counts.summaries, 1);
 }
 
 #[test]
@@ -1196,14 +1192,15 @@ fn what_is_appended_while_reading_waits_for_the_next_run() {
 
 #[test]
 fn progress_is_told_for_every_byte() {
-    let store = Store::of(line(&event("s", 5)).repeat(40));
-    store.put("b.jsonl", line(&event("s", 6)));
-    let listing = store.list(ALL.start);
-    let (bytes, told) = (listing.bytes(), std::sync::atomic::AtomicU64::new(0));
+    let (long, short) = (line(&event("s", 5)).repeat(40), line(&event("s", 6)));
+    let bytes = (long.len() + short.len()) as u64;
+    let store = Store::of(long);
+    store.put("b.jsonl", short);
+    let told = std::sync::atomic::AtomicU64::new(0);
     let advance = |bytes| {
         told.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
     };
-    listing.read_cut(&request(ALL), &pool(2), &advance, 300);
+    store.list(ALL.start).read_cut(&request(ALL), &pool(2), &advance, 300);
     assert!(bytes > 40 * 300);
     assert_eq!(told.into_inner(), bytes);
 }
@@ -1232,7 +1229,8 @@ fn the_default_places_are_all_that_live_pipelines_write_to() {
     store.put("home/.config/devboy/telemetry/other.jsonl", line(&event("s", 2)));
     store.put("configured/b.jsonl", line(&event("s", 3)));
     let telemetry = Listing::new(listed, ALL.start).read(&request(ALL), &pool(1), &|_| ());
-    assert_eq!((telemetry.log.events.len(), telemetry.summaries.len(), telemetry.files.len()), (2, 1, 3));
+    let summaries: u64 = telemetry.files.iter().map(|file| file.counts.summaries).sum();
+    assert_eq!((telemetry.log.events.len(), summaries, telemetry.files.len()), (2, 1, 3));
     let found: Vec<bool> = telemetry.places.iter().map(|place| place.found).collect();
     assert_eq!(found, [true, true, false, false, true]);
     let given = places(&[store.path("mine")], &around);

@@ -246,13 +246,6 @@ proptest! {
             prop_assert_eq!(piece::count_long(vocabulary, text.as_bytes(), window_bytes), whole);
         }
     }
-
-    #[test]
-    fn bytes_count_as_their_lossy_text(bytes in prop::collection::vec(any::<u8>(), 0..64), text in any_text()) {
-        let mut counter = Counter::new(Vocabulary::O200kBase);
-        prop_assert_eq!(counter.count_bytes(text.as_bytes()), counts(&text)[0]);
-        prop_assert_eq!(counter.count_bytes(&bytes), counts(&String::from_utf8_lossy(&bytes))[0]);
-    }
 }
 
 #[test]

@@ -7,8 +7,7 @@
 pub mod csv;
 pub mod csv_from_md;
 pub mod grouped_paths;
-pub mod json_compact;
-pub mod json_pretty;
+pub mod json;
 pub mod kv;
 pub mod markdown_table;
 pub mod mckp_v2;
@@ -21,8 +20,8 @@ use crate::facts::subject::{Meaning, Subject};
 
 /// Every format; its place is its number within one run of the program. A new format is a file and a line here.
 pub const REGISTER: &[Format] = &[
-    json_pretty::FORMAT,
-    json_compact::FORMAT,
+    json::PRETTY,
+    json::COMPACT,
     kv::FORMAT,
     csv::FORMAT,
     markdown_table::FORMAT,

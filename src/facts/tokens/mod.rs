@@ -6,7 +6,6 @@
 
 pub(crate) mod automaton;
 pub(crate) mod cache;
-mod character;
 mod class;
 pub(crate) mod merges;
 pub(crate) mod piece;
@@ -60,14 +59,6 @@ impl Counter {
             count += known.unwrap_or_else(|| count_piece(merges, cache, &bytes[start..end]));
         });
         count
-    }
-
-    /// Tokens of bytes that should be UTF-8. What is not becomes U+FFFD, as in [`String::from_utf8_lossy`].
-    pub fn count_bytes(&mut self, bytes: &[u8]) -> u64 {
-        match simdutf8::basic::from_utf8(bytes) {
-            Ok(text) => self.count(text),
-            Err(_) => self.count(&String::from_utf8_lossy(bytes)),
-        }
     }
 }
 

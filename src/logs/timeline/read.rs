@@ -1,5 +1,6 @@
 //! Reads files for a timeline: one worker a file, from its first line to its last, the largest first.
 
+#[cfg(any(test, fuzzing))]
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,6 +39,7 @@ pub fn read_all(
 }
 
 /// Reads one stream to its end; how it is packed is told by its first bytes.
+#[cfg(any(test, fuzzing))]
 pub fn read_stream(source: impl Read, guide: TimelineGuide<'_>) -> (FileTimeline, Counters) {
     let mut gauge = (guide.gauge)();
     let mut reader = Reader::new(guide, &mut *gauge);

@@ -1,11 +1,9 @@
-//! The layers, one file each. A layer sees the past only: what was offered before, and what the stack tells it.
+//! The layers; those that need no memory share a file. A layer sees the past only: what was offered before, and what the stack tells it.
 
 pub mod exact_dedup;
+pub mod memoryless;
 pub mod near_ref;
-pub mod passthrough;
 pub mod range_ref;
-pub mod router;
-pub mod template;
 
 use crate::replay::cache::Cache;
 use crate::replay::offer::{Decision, Event, Offer};

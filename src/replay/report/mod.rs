@@ -176,11 +176,6 @@ impl Distribution {
 }
 
 impl ReplayReport {
-    /// The arm with this name.
-    pub fn arm(&self, name: &str) -> Option<&Arm> {
-        self.arms.iter().find(|arm| arm.name == name)
-    }
-
     /// Who runs the pipeline, in words.
     pub fn reach_name(&self) -> &str {
         let chosen = self.reaches.iter().find(|reached| reached.id == self.reach);

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
-use crate::whatif::catalog::version::Version;
+use crate::whatif::catalog::Version;
 use crate::whatif::catalog::{Catalog, Definition};
 
 /// What the user may set.

@@ -113,20 +113,6 @@ impl ArgCheck {
     pub fn calls(&self) -> u64 {
         self.tools.values().flat_map(BTreeMap::values).sum()
     }
-
-    /// Takes over what another pass found.
-    pub fn merge(&mut self, other: &Self) {
-        let add = |into: &mut Classes, from: &Classes| {
-            for (class, calls) in from {
-                *into.entry(*class).or_default() += calls;
-            }
-        };
-        other.tools.iter().for_each(|(tool, classes)| add(self.tools.entry(tool.clone()).or_default(), classes));
-        other.truth.iter().for_each(|(truth, classes)| add(self.truth.entry(*truth).or_default(), classes));
-        for (place, calls) in &other.errors {
-            *self.errors.entry(place.clone()).or_default() += calls;
-        }
-    }
 }
 
 /// Whose shape definitions are written in.

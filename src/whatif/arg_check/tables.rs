@@ -1,33 +1,8 @@
 //! The report of checked arguments: classes, what the log says about them, places that do not fit, sizes by provider.
 
-use std::io::Write;
-
-use crate::base::error::Result;
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::Table;
 use crate::whatif::arg_check::outcome::{ArgCheck, Class, ProviderSizes, Truth};
-
-/// Writes the report for people (or as Markdown).
-///
-/// # Errors
-/// If the output cannot be written.
-pub fn write(out: &mut dyn Write, found: &ArgCheck, format: Format, width: Option<u16>) -> Result<()> {
-    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
-    for line in summary(found) {
-        writeln!(out, "{bullet}{}", format.sentence(&line))?;
-    }
-    for (heading, table) in [("by tool and class", classes(found)), ("places that do not fit", errors(found))] {
-        if table.is_empty() {
-            continue;
-        }
-        writeln!(out, "\n{mark}{heading}")?;
-        if format == Format::Md {
-            writeln!(out)?;
-        }
-        table.write(out, format, width)?;
-    }
-    Ok(())
-}
 
 /// Valid calls, and how the classes agree with the log.
 pub fn summary(found: &ArgCheck) -> Vec<String> {

@@ -7,16 +7,15 @@
 pub mod provider;
 pub mod read;
 pub mod seen;
-pub mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
 use crate::whatif::catalog::read::{Shape, Spec};
-use crate::whatif::catalog::version::Version;
 
 /// Where definitions come from (policies.md 5.2), best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -278,4 +277,22 @@ pub struct AnthropicRules {
 pub struct LoggedRules {
     /// Tools whose answers may spell out definitions.
     pub search_tools: Vec<String>,
+}
+
+/// Numbers between dots.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Version(Vec<u32>);
+
+impl Version {
+    /// Reads `2.1.30`; anything behind a `-` or `+` does not count. None if it is no version.
+    pub fn parse(text: &str) -> Option<Self> {
+        let numbers = text.split(['-', '+']).next()?;
+        numbers.split('.').map(|number| number.parse().ok()).collect::<Option<_>>().map(Self)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
+    }
 }

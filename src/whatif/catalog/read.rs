@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
 use crate::whatif::catalog::Definition;
-use crate::whatif::catalog::version::Version;
+use crate::whatif::catalog::Version;
 
 /// How calls name tools of MCP servers: this, the server, `__`, the tool.
 pub const MCP_PREFIX: &str = "mcp__";

@@ -12,8 +12,8 @@ use crate::whatif::compaction::summary::contexts;
 use crate::whatif::sim::breakage::shown::Shown;
 use crate::whatif::sim::simulate::Run;
 
-use crate::whatif::clearing::plan::{ResultSize, plan};
 use crate::whatif::clearing::stage::Cleared;
+use crate::whatif::clearing::stage::{ResultSize, plan};
 
 /// Checks every clearing of the log. The client's own limits are used (any size, none protected); the rest is `params`.
 pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &Sheet) -> ClearingsReplayed {

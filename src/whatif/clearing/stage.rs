@@ -1,4 +1,5 @@
-//! Clearing as a stage: what was once cleared stays cleared, and before each request the rule may clear more.
+//! Clearing as a stage: what was once cleared stays cleared, and before each request the rule may clear more: oldest first
+//! until what remains is small enough, and only if that frees enough at once.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +9,6 @@ use crate::whatif::compaction::params::{MicroKnobs, Style};
 use crate::whatif::sim::breakage::rows::Class;
 use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
-
-use crate::whatif::clearing::plan::{ResultSize, plan};
 
 /// One result that was cleared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -119,4 +118,36 @@ impl Stage for Micro {
             self.clear(moment, &mut view.items[results[chosen].0], aside);
         }
     }
+}
+
+/// A result in a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResultSize {
+    /// The client's estimate of its tokens as it stands there now.
+    pub tokens: u64,
+    /// The same once it is cleared.
+    pub cleared_tokens: u64,
+    /// Whether it may be cleared.
+    pub is_free: bool,
+}
+
+/// Indices of the results to clear, oldest first; empty if clearing is not worth it. `results` are all of a context,
+/// oldest first.
+pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) -> Vec<usize> {
+    let mut remaining: u64 = results.iter().map(|result| result.tokens).sum();
+    let mut saved = 0;
+    let mut chosen = Vec::new();
+    for (index, result) in results.iter().enumerate() {
+        if remaining <= target_tokens {
+            break;
+        }
+        let saving = result.tokens.saturating_sub(result.cleared_tokens);
+        if !result.is_free || saving == 0 {
+            continue;
+        }
+        remaining -= saving;
+        saved += saving;
+        chosen.push(index);
+    }
+    if saved < min_saving_tokens { Vec::new() } else { chosen }
 }

@@ -21,6 +21,5 @@ pub mod summary;
 pub mod sweep;
 pub mod tail;
 
-pub use params::Params;
 pub use sheet::Sheet;
 pub use stage::Compaction;

@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use crate::whatif::history_trim::sheet::ReportNumbers;
 use crate::whatif::sim::cost::{Cost, Spent};
 
 /// Who speaks in a message.
@@ -143,11 +144,6 @@ impl AddAssign<&Self> for TrimOutcome {
 }
 
 impl TrimOutcome {
-    /// Tokens that were not sent; negative if marks of cuts took more than the cuts gave.
-    pub fn removed(&self) -> i128 {
-        i128::from(self.logged) - i128::from(self.sent)
-    }
-
     /// Breaks of all causes.
     pub fn breaks_total(&self) -> u64 {
         self.breaks.values().map(|count| count.events).sum()
@@ -288,4 +284,26 @@ pub struct TrimReport {
     pub edits: Option<Edits>,
     /// Without any, for users of providers that have none.
     pub uncached: Sides,
+}
+
+impl ReportNumbers {
+    /// Holds the cost with the policy against that without, both by the same simulation. They are compared as
+    /// in every report ([`Cost::beside`]); `error` is what that simulation is off the bill, as a share.
+    pub fn sides(&self, (baseline, policy): (Cost, Cost), error: f64) -> Sides {
+        let (before, after) = baseline.beside(&policy);
+        let margin_permille = self.margin_permille.max((1_000.0 * error.abs()).ceil() as u32);
+        Sides { baseline, policy, verdict: verdict(before, after, margin_permille) }
+    }
+}
+
+/// What a difference of costs says: nothing unless it is at least so many thousandths of the baseline.
+pub fn verdict(baseline: u128, policy: u128, margin_permille: u32) -> Verdict {
+    let difference = baseline.abs_diff(policy);
+    if difference == 0 || difference * 1000 < baseline * u128::from(margin_permille) {
+        Verdict::NoClearWinner
+    } else if policy < baseline {
+        Verdict::Cheaper
+    } else {
+        Verdict::Dearer
+    }
 }

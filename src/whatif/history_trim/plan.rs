@@ -1,12 +1,12 @@
 //! What becomes of every message of one request.
 
-use crate::whatif::history_trim::boundary::{boundary, is_continuation};
 use crate::whatif::history_trim::caps::Caps;
+use crate::whatif::history_trim::caps::cap_at;
+use crate::whatif::history_trim::caps::kept_chars;
 use crate::whatif::history_trim::conversation::Message;
-use crate::whatif::history_trim::cutting::kept_chars;
+use crate::whatif::history_trim::conversation::{boundary, is_continuation};
 use crate::whatif::history_trim::outcome::Role;
 use crate::whatif::history_trim::params::{Fidelity, Params};
-use crate::whatif::history_trim::positions::cap_at;
 use crate::whatif::history_trim::sheet::Sheet;
 use crate::whatif::history_trim::units::HardCap;
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
-use crate::whatif::history_trim::cutting::CutNumbers;
+use crate::whatif::history_trim::caps::CutNumbers;
 use crate::whatif::history_trim::outcome::CapNumbers;
 use crate::whatif::history_trim::params::{Fidelity, Params};
 

@@ -1,10 +1,7 @@
 //! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
 
-use std::io::Write;
-
-use crate::base::error::Result;
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::Table;
 use crate::whatif::history_trim::outcome::{AgeRow, CapExample, Role, Sides, TrimOutcome, TrimReport, WorkedCaps};
 
 /// What the figures rest on, and in which direction they err.
@@ -15,31 +12,6 @@ pub const NOTES: [&str; 4] = [
     "the model is assumed to answer what it answered, whatever it was sent; what it would have read again is not in the cost",
     "where head and tail of a text are kept, what stood in the tail counts as lost all the same: breakage is an upper bound",
 ];
-
-/// Writes the report for people (or as Markdown).
-///
-/// # Errors
-/// If the output cannot be written.
-pub fn write(out: &mut dyn Write, report: &TrimReport, format: Format, width: Option<u16>) -> Result<()> {
-    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
-    for line in summary(report, true) {
-        writeln!(out, "{bullet}{}", format.sentence(&line))?;
-    }
-    for (heading, table) in [
-        ("tokens of messages by role and age", ages(&report.outcome)),
-        ("prefix breaks that the log does not have", breaks(&report.outcome)),
-    ] {
-        if table.is_empty() {
-            continue;
-        }
-        writeln!(out, "\n{mark}{heading}")?;
-        if format == Format::Md {
-            writeln!(out)?;
-        }
-        table.write(out, format, width)?;
-    }
-    Ok(())
-}
 
 /// Of telemetry.
 pub const TELEMETRY_NOTE: &str = "telemetry has no prompts, so no exchange ever ends and nothing grows old; only with \

@@ -1,10 +1,10 @@
 //! The formulas of the rule with the numbers of its parameters, to be read by people.
 
+use crate::whatif::history_trim::caps::cap_at;
 use crate::whatif::history_trim::caps::{Caps, base, crowd_share};
 use crate::whatif::history_trim::outcome::{CapExample, WorkedCaps};
 use crate::whatif::history_trim::params::Fidelity;
 use crate::whatif::history_trim::plan::{Rule, UNLIMITED};
-use crate::whatif::history_trim::positions::cap_at;
 
 impl Rule {
     /// How the caps come about on a request that continues no chain of tool calls.

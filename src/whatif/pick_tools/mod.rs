@@ -511,10 +511,6 @@ impl Chains for PickPolicy {
         Some(Definitions { trimmed: vec![0; tokens.len()], tokens, fallback: 0 })
     }
 
-    fn inventory(&self) -> &Inventory {
-        &self.inventory
-    }
-
     fn expand(&self) -> Expand {
         self.params.expand
     }

@@ -1,31 +1,9 @@
 //! The report of picking by keywords: the plain verdict first, then the curve.
 
-use std::io::Write;
-
-use crate::base::error::Result;
 use crate::report::numbers::{counted, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::Table;
 use crate::whatif::pick_tools::outcome::{Pick, PickTools, Picking, RecallAt, SCORE_BINS};
 use crate::whatif::tool_filter::tables::share;
-
-/// Writes the report for people (or as Markdown).
-///
-/// # Errors
-/// If the output cannot be written.
-pub fn write(out: &mut dyn Write, found: &PickTools, format: Format, width: Option<u16>) -> Result<()> {
-    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
-    for line in found.notes.iter().cloned().chain(summary(found)) {
-        writeln!(out, "{bullet}{}", format.sentence(&line))?;
-    }
-    for (heading, table) in [("used tools among the picks", recall(found)), ("score of the best pick", scores(found))] {
-        writeln!(out, "\n{mark}{heading}")?;
-        if format == Format::Md {
-            writeln!(out)?;
-        }
-        table.write(out, format, width)?;
-    }
-    Ok(())
-}
 
 /// What was picked and what was not.
 pub fn summary(found: &PickTools) -> Vec<String> {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::pipeline::outcome::PipelineOutcome;
 use crate::whatif::sim::breakage::dangling::Hint;
-use crate::whatif::sim::breakage::kept::Kept;
+use crate::whatif::sim::breakage::shown::Kept;
 use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};

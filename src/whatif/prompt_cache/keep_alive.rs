@@ -83,10 +83,3 @@ pub fn run(ground: &Ground<'_>, rules: &HotCacheRules) -> HotCache {
     found.multiplier_measured = u64::try_from(paid * 100_000 / uncached.max(1)).unwrap_or(u64::MAX);
     found
 }
-
-impl HotCache {
-    /// Requests in all.
-    pub fn requests(&self) -> u64 {
-        self.hot.n + self.cold_but_warm.n
-    }
-}

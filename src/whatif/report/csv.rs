@@ -4,7 +4,7 @@ use crate::report::table::Table;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::report::text::{by_cost, told_cells, verdict_word};
 use crate::whatif::sim::breakage::rows::Strength;
-use crate::whatif::sim::cell_rows::Cell;
+use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::figures::{Outcome, Sides};
 
 const FIGURES: [&str; 13] = [

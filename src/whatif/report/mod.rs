@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::report::table::Table;
 use crate::whatif::sim::breakage::rows::Breakage;
-use crate::whatif::sim::cell_rows::Cell;
+use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance_rows::Distance;
 use crate::whatif::sim::figures::{Bill, Outcome};

@@ -8,7 +8,7 @@ use crate::report::table::{Format, Table};
 use crate::whatif::prompt_cache::outcome::{Count, Verdict};
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
-use crate::whatif::sim::cell_rows::Cell;
+use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance_rows::{Apart, Distance, Losses};
 use crate::whatif::sim::figures::{Outcome, Sides};

@@ -2,7 +2,7 @@
 
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
-use crate::whatif::sim::unlogged_rows::Unlogged;
+use crate::whatif::sim::unlogged::Unlogged;
 
 /// Its title.
 pub const TITLE: &str = "not in the log, estimated, and in no figure above";

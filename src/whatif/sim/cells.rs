@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, below};
 use crate::base::error::{Error, Result};
@@ -16,7 +16,6 @@ use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::prompt_cache::outcome::Verdict;
-use crate::whatif::sim::cell_rows::Cell;
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance_rows::Apart;
 use crate::whatif::sim::figures::Sides;
@@ -237,3 +236,32 @@ fn student_quantile(freedom: f64) -> f64 {
 
 /// The normal deviate with 2.5 % above it.
 const NORMAL_97_5: f64 = 1.959_964;
+
+/// What a policy comes to in one part of the logs.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Cell {
+    /// What the part is by: `project`, `model`, `context`.
+    pub by: &'static str,
+    /// Which one: a pseudonym, a model, a range of tokens.
+    pub name: String,
+    /// Sessions in it.
+    pub sessions: u64,
+    /// Requests in it.
+    pub requests: u64,
+    /// Cost of the policy over that of the log, less one.
+    pub change: f64,
+    /// Whether that is of money; else of input-equivalent tokens, because nothing in this part has a price.
+    pub in_money: bool,
+    /// Lower end of its 95 % interval over sessions; none where there are too few of them.
+    pub lower: Option<f64>,
+    /// Upper end.
+    pub upper: Option<f64>,
+    /// What the simulation is off the bill in this part, as a share.
+    pub off_bill: f64,
+    /// Chance of a change as large if it were no more than the least that counts; 1 where there are too few sessions.
+    pub p: f64,
+    /// Smallest false discovery rate at which it is a discovery, over all parts that were looked at.
+    pub q: f64,
+    /// What follows.
+    pub verdict: Verdict,
+}

@@ -18,12 +18,9 @@
 pub mod cache_sim;
 pub mod simulate;
 
-pub mod cell_rows;
 pub mod cost;
 pub mod distance_rows;
 pub mod figures;
-pub mod policy_rows;
-pub mod unlogged_rows;
 
 pub mod bias;
 pub mod bill;

@@ -63,14 +63,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Adds the run over the chains that follow.
-    pub fn append(&mut self, later: Self) {
-        self.requests.extend(later.requests);
-        self.extra.extend(later.extra);
-        self.noticed.extend(later.noticed);
-        self.without_usage += later.without_usage;
-    }
-
     /// Tokens of all requests and extra calls.
     pub fn spent(&self) -> Spent {
         self.requests.iter().map(|priced| priced.spent).chain(self.extra.iter().map(|extra| extra.spent)).sum()

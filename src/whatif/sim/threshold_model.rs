@@ -74,9 +74,3 @@ fn charge(ground: &Ground<'_>, index: u32, gap: Gap, usual: Option<u64>, model: 
     model.written += created;
     model.recoverable += if recoverable { created } else { 0 };
 }
-
-/// Share of writes after a recoverable gap above which an hour is cheaper, as a fraction (numerator, denominator): what an
-/// hour costs more than five minutes, over what a write for an hour costs more than a read.
-pub fn break_even(write_5m: u64, write_1h: u64, read: u64) -> (u64, u64) {
-    (write_1h.saturating_sub(write_5m), write_1h.saturating_sub(read))
-}

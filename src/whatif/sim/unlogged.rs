@@ -1,14 +1,37 @@
 //! Estimates what was sent and is in no log: forks (policies.md F5), summarisers (F9), and the true length of answers (F3). They
 //! stand beside the bill and are never added to it.
 
+use serde::Serialize;
+
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{NONE, Request};
 use crate::logs::trace::Millis;
 use crate::whatif::sim::cache_sim::written;
-use crate::whatif::sim::cost::Spent;
+use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::surplus;
-use crate::whatif::sim::unlogged_rows::{Unlogged, UnloggedCalls};
+
+/// Estimates of what the log does not have (policies.md 8). None of it is in any bill here.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Unlogged {
+    /// Requests that shared a prefix and cached an answer before a person wrote, where the next bill shows it.
+    pub forks: UnloggedCalls,
+    /// Calls that wrote the summaries of compactions.
+    pub summaries: UnloggedCalls,
+    /// What answers were longer than their usage says, by the sizes of their blocks; no calls of their own.
+    pub answers: UnloggedCalls,
+}
+
+/// Estimated calls.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct UnloggedCalls {
+    /// How many.
+    pub calls: u64,
+    /// Their tokens.
+    pub spent: Spent,
+    /// What they would cost.
+    pub cost: Cost,
+}
 
 /// Estimates over all requests.
 pub fn unlogged(ground: &Ground<'_>) -> Unlogged {

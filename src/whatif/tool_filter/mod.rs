@@ -50,7 +50,7 @@ pub struct Filter {
     params: Params,
     rules: Rules,
     stop: StopWords,
-    inventory: Inventory,
+    pub(crate) inventory: Inventory,
     handling: Handling,
     predictions: Predictions,
     successions: Successions,
@@ -169,10 +169,6 @@ impl Chains for Filter {
         let trimmed = self.trimmed.iter().zip(&tokens).map(|(trimmed, tokens)| (*trimmed).min(*tokens)).collect();
         let fallback = if self.params.fallback { self.fallback_tokens } else { 0 };
         Some(Definitions { tokens, fallback, trimmed })
-    }
-
-    fn inventory(&self) -> &Inventory {
-        &self.inventory
     }
 
     fn expand(&self) -> Expand {

@@ -1,30 +1,10 @@
 //! The report of fewer tools: what is shown, what is missed, and how rare misses must be.
 
-use std::io::Write;
-
-use crate::base::error::Result;
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::Table;
 use crate::whatif::tool_filter::result::{
     ALL_TURNS, BreakEven, Coverage, CoverageElsewhere, Portion, ToolFilter, Unexplained, turns_key,
 };
-
-/// Writes the report for people (or as Markdown); `rows` of the table of tools at most.
-///
-/// # Errors
-/// If the output cannot be written.
-pub fn write(out: &mut dyn Write, found: &ToolFilter, rows: usize, format: Format, width: Option<u16>) -> Result<()> {
-    let (bullet, mark) = if format == Format::Md { ("- ", "### ") } else { ("", "") };
-    let notes = found.notes.iter().map(|note| format!("note: {note}"));
-    for line in summary(found).into_iter().chain(break_even(found)).chain(notes) {
-        writeln!(out, "{bullet}{}", format.sentence(&line))?;
-    }
-    writeln!(out, "\n{mark}tools, most missed first")?;
-    if format == Format::Md {
-        writeln!(out)?;
-    }
-    regret(found, rows).write(out, format, width)
-}
 
 /// What was shown and missed.
 pub fn summary(found: &ToolFilter) -> Vec<String> {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Stage, StageOutput};
 use crate::whatif::tools::ToolSet;
-use crate::whatif::tools::inventory::Inventory;
 use crate::whatif::tools::plan::{Expand, Plan, Step};
 
 /// Numbers of appended definitions begin here, so that they meet no other stage's: bit 30, then the request.
@@ -47,9 +46,6 @@ pub trait Chains: Send + Sync {
 
     /// Sizes in a chain; none if nothing may be said about sizes.
     fn definitions(&self, timeline: &Timeline, chain: u32) -> Option<Definitions>;
-
-    /// The tools.
-    fn inventory(&self) -> &Inventory;
 
     /// How misses are made good.
     fn expand(&self) -> Expand;

@@ -4,7 +4,7 @@ use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::breakage::rows::{Break, Class};
 use crate::whatif::sim::view::ContextView;
 
-use crate::whatif::sim::breakage::kept::Kept;
+use crate::whatif::sim::breakage::shown::Kept;
 
 /// One hint: the answer in `block` was replaced by a pointer to the answer in `target`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

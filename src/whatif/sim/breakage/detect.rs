@@ -9,8 +9,8 @@ use crate::whatif::sim::breakage::rows::{Break, Class};
 use crate::whatif::sim::view::{ContextView, Key, Noticed};
 
 use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
-use crate::whatif::sim::breakage::kept::Kept;
 use crate::whatif::sim::breakage::sheet::Sheet;
+use crate::whatif::sim::breakage::shown::Kept;
 
 /// The detectors over one timeline. Made once; every request is looked at by itself, in any order.
 pub struct Detectors<'a> {

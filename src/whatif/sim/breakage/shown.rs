@@ -1,8 +1,9 @@
-//! Which blocks the log's own context of a request shows.
+//! Which blocks a context shows: the log's own of a request, and one that is sent.
 
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{NONE, Timeline};
+use crate::logs::timeline::requests::{NONE, Occurrence, Timeline};
+use crate::whatif::sim::view::{ContextView, Item, Key};
 
 /// The blocks of a context: one range per segment that it goes back over, newest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,4 +50,38 @@ pub fn root_of(timeline: &Timeline, mut segment: u32) -> u32 {
         segment = timeline.requests[timeline.segments[segment as usize].after as usize].segment;
     }
     segment
+}
+
+/// The blocks of a context with how much of each is kept. Made per request, and only where something is to be looked up:
+/// contexts have thousands of items.
+pub struct Kept(Vec<(u32, u32)>);
+
+impl Kept {
+    /// The blocks of `view`.
+    pub fn of(view: &ContextView) -> Self {
+        let block = |item: &Item| match item.key {
+            Key::Block(block) => Some((block, item.kept_chars)),
+            Key::Residual(_) | Key::Made(_) => None,
+        };
+        let mut blocks: Vec<(u32, u32)> = view.items.iter().filter_map(block).collect();
+        if !blocks.is_sorted() {
+            blocks.sort_unstable();
+        }
+        Self(blocks)
+    }
+
+    /// Leading code points of a block that are kept; none if it is not there at all.
+    pub fn chars(&self, block: u32) -> Option<u32> {
+        self.0.binary_search_by_key(&block, |&(known, _)| known).ok().map(|place| self.0[place].1)
+    }
+
+    /// Whether the context still shows this occurrence.
+    pub fn shows(&self, occurrence: &Occurrence) -> bool {
+        self.chars(occurrence.block).is_some_and(|kept| occurrence.end_chars <= kept)
+    }
+
+    /// The oldest block.
+    pub fn first(&self) -> Option<u32> {
+        self.0.first().map(|&(block, _)| block)
+    }
 }

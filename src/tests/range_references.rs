@@ -1,5 +1,4 @@
-//! References to ranges of numbered lines: a later read of a file of which the reader has already seen lines shows only
-//! what it has not seen, and for the rest says where it stands.
+//! References to ranges of numbered lines, written out and read back: what the program only counts.
 //!
 //! The unit is the line as it is shown, number and all. A hint `> [range-ref: <id>, lines 40-80]` stands for lines that
 //! the named body shows exactly so.
@@ -7,10 +6,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use crate::facts::token_segments::TokenSegment;
-use crate::facts::{hints, numbered};
+use proptest::prelude::*;
 
-/// How every hint begins: a body with such a line of its own is left as it is.
+use super::encode_text::{hostile_body, line};
+use super::hint_texts::range_reference;
+use super::log_builder::cases;
+use crate::facts::numbered;
+use crate::facts::token_segments::TokenSegment;
+
+/// How every hint begins.
 const HINT_START: &str = "> [range-ref: ";
 
 /// The lines of a body that was shown, by number; of two lines with the same number the first counts.
@@ -42,7 +46,7 @@ fn number(line: &str) -> Option<u32> {
 /// run, or the body could be misread. A run that is too short is looked at again from its second line on, so `run_min`
 /// has to be small.
 pub fn encode(new: &str, shown: &[(&str, &str)], run_min: usize) -> Option<String> {
-    if shown.is_empty() || !numbered::has_sequence(new) || has_hint(new) {
+    if shown.is_empty() || !numbered::has_sequence(new) || new.split('\n').any(|line| line.starts_with(HINT_START)) {
         return None;
     }
     let named = shown.iter().filter(|(id, _)| is_name(id));
@@ -55,7 +59,7 @@ pub fn encode(new: &str, shown: &[(&str, &str)], run_min: usize) -> Option<Strin
         match runs.max_by_key(|(run, _)| *run) {
             Some((run, id)) if run >= run_min.max(1) => {
                 let (first, last) = (number(lines[at])?, number(lines[at + run - 1])?);
-                written.push(hints::range_reference(id, first, last).trim_end().to_owned());
+                written.push(range_reference(id, first, last).trim_end().to_owned());
                 at += run;
                 any = true;
             }
@@ -75,7 +79,7 @@ pub fn write(stretches: &[TokenSegment<'_>], runs: &[(Range<usize>, &str)]) -> S
     let mut end = 0;
     for (run, id) in runs {
         stretches[end..run.start].iter().for_each(|stretch| out.push_str(stretch.text));
-        out.push_str(&hints::range_reference(id, stretches[run.start].number, stretches[run.end - 1].number));
+        out.push_str(&range_reference(id, stretches[run.start].number, stretches[run.end - 1].number));
         end = run.end;
     }
     stretches[end..].iter().for_each(|stretch| out.push_str(stretch.text));
@@ -111,12 +115,67 @@ pub fn decode<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str>) -> Optio
     Some(out)
 }
 
-/// Whether a body has a line of its own that reads like a hint.
-pub fn has_hint(text: &str) -> bool {
-    text.split('\n').any(|line| line.starts_with(HINT_START))
-}
-
 /// Whether a hint with this name reads back.
 fn is_name(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+fn file(lines: &[String], from: usize) -> String {
+    let numbered = lines.iter().enumerate().map(|(index, line)| format!("{:>6}→{line}", from + index));
+    numbered.collect::<Vec<_>>().join("\n")
+}
+
+fn lookup<'a>(shown: &'a [(&str, &'a str)], id: &str) -> Option<&'a str> {
+    shown.iter().find(|(name, _)| *name == id).map(|(_, body)| *body)
+}
+
+#[test]
+fn lines_that_were_shown_are_referred_to() {
+    let mut lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
+    let (old, half) = (file(&lines, 1), file(&lines[..9], 1));
+    lines[9] = "changed".to_owned();
+    let new = format!("{}\nmore", file(&lines, 1));
+    let shown = [("one", half.as_str()), ("two", old.as_str())];
+    let hints = "> [range-ref: two, lines 1-9]\n    10→changed\n> [range-ref: two, lines 11-20]\nmore";
+    assert_eq!(encode(&new, &shown, 5).as_deref(), Some(hints));
+    assert_eq!(decode(hints, |id| lookup(&shown, id)).as_deref(), Some(new.as_str()));
+    assert_eq!(decode(hints, |_| None), None);
+    assert_eq!(encode(&new, &shown, 11), None);
+    assert_eq!(encode(&format!("{new}\n> [range-ref: two, lines 1-9]"), &shown, 5), None);
+    assert_eq!(encode(&new, &[("a, b", old.as_str())], 5), None);
+}
+
+proptest! {
+    #![proptest_config(cases(128))]
+
+    #[test]
+    fn hints_of_anything_are_read_without_a_panic(text in prop_oneof![hostile_body(), ".{0,80}"]) {
+        _ = decode(&text, |_| Some("1→a\n2→b"));
+    }
+
+    #[test]
+    fn ranges_read_back(
+        lines in prop::collection::vec(line(), 12..40),
+        edits in prop::collection::vec((0usize..40, line()), 0..4),
+        hostile in hostile_body(),
+        (first, last) in (0usize..12, 12usize..40),
+        run_min in 0usize..8,
+    ) {
+        let old = file(&lines, 1);
+        let part = file(&lines[first..last.min(lines.len())], first + 1);
+        let mut changed = lines;
+        for (at, line) in edits {
+            if let Some(old) = changed.get_mut(at) {
+                *old = line;
+            }
+        }
+        let shown = [("one", part.as_str()), ("two", old.as_str()), ("three", hostile.as_str())];
+        for new in [file(&changed, 1) + "\nend\n", hostile.clone(), format!("{hostile}\n{part}")] {
+            if let Some(hints) = encode(&new, &shown, run_min) {
+                prop_assert_eq!(decode(&hints, |id| lookup(&shown, id)), Some(new));
+            }
+        }
+        let again = encode(&old, &shown, 5).expect("shown before");
+        prop_assert!(again.lines().count() < old.lines().count());
+    }
 }

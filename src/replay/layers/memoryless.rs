@@ -1,0 +1,40 @@
+//! The layers that need no memory: L1 is the format that the configuration gives an endpoint, L2 the cheapest format that
+//! suits the shape of the body, L3 the body as it is.
+
+use crate::base::layer::LayerId;
+use crate::replay::cache::Cache;
+use crate::replay::layers::Layer;
+use crate::replay::offer::{Decision, Offer, What};
+
+/// L1.
+pub struct Template;
+
+impl Layer for Template {
+    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
+        let encoding = offer.scenario.template(offer.tape, offer.response)?;
+        let tokens = offer.session.counting.tokens(&encoding.size);
+        let decision = Decision { layer: LayerId::L1, what: What::Encoded(encoding.format), tokens };
+        (tokens < offer.baseline).then_some(decision)
+    }
+}
+
+/// L2.
+pub struct Router;
+
+impl Layer for Router {
+    fn offer(&mut self, offer: &Offer<'_>, _cache: &mut Cache) -> Option<Decision> {
+        let (encoding, tokens) = offer.scenario.route(offer.tape, offer.response)?;
+        let decision = Decision { layer: LayerId::L2, what: What::Encoded(encoding.format), tokens };
+        (tokens < offer.baseline).then_some(decision)
+    }
+}
+
+/// L3. Always takes.
+pub struct Passthrough;
+
+impl Passthrough {
+    /// Sends the body.
+    pub fn take(&mut self, offer: &Offer<'_>) -> Decision {
+        Decision { layer: LayerId::L3, what: What::AsIs, tokens: offer.baseline }
+    }
+}

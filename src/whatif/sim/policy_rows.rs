@@ -1,1 +1,0 @@
-//! Outcomes of what-if policies: plain data, counts and integers.
