@@ -102,7 +102,7 @@ fn scores_are_those_of_the_golden_vector() {
         (Overlap::Tool, 1, 3),
         (Overlap::Query, 1, 2),
         (Overlap::Jaccard, 1, 4),
-        (Overlap::Overlap, 1, 2),
+        (Overlap::Smaller, 1, 2),
         // 1 / (√2 · √3), squared.
         (Overlap::Cosine, 1, 6),
     ];
@@ -119,7 +119,7 @@ fn scores_are_those_of_the_golden_vector() {
 
 #[test]
 fn nothing_shared_and_nothing_to_share_is_the_score_zero() {
-    for overlap in [Overlap::Tool, Overlap::Query, Overlap::Jaccard, Overlap::Overlap, Overlap::Cosine] {
+    for overlap in [Overlap::Tool, Overlap::Query, Overlap::Jaccard, Overlap::Smaller, Overlap::Cosine] {
         for (query, tool) in [
             (bag(&[]), counts(&["a"])),
             (bag(&["a"]), counts(&[])),
@@ -300,7 +300,7 @@ fn some_words() -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 fn any_overlap() -> impl Strategy<Value = Overlap> {
-    prop::sample::select(vec![Overlap::Tool, Overlap::Query, Overlap::Jaccard, Overlap::Overlap, Overlap::Cosine])
+    prop::sample::select(vec![Overlap::Tool, Overlap::Query, Overlap::Jaccard, Overlap::Smaller, Overlap::Cosine])
 }
 
 fn tools_of(words: &[Vec<&str>]) -> Value {

@@ -71,8 +71,9 @@ pub enum Overlap {
     Query,
     /// |Q∩T| / |Q∪T|.
     Jaccard,
-    /// |Q∩T| / min(|Q|, |T|).
-    Overlap,
+    /// |Q∩T| / min(|Q|, |T|), the overlap coefficient.
+    #[serde(rename = "overlap")]
+    Smaller,
     /// Cosine over counts.
     Cosine,
 }
@@ -84,7 +85,7 @@ impl Overlap {
             Self::Tool => ("tool", "|Q∩T| / |T|"),
             Self::Query => ("query", "|Q∩T| / |Q|"),
             Self::Jaccard => ("jaccard", "|Q∩T| / |Q∪T|"),
-            Self::Overlap => ("overlap", "|Q∩T| / min(|Q|, |T|)"),
+            Self::Smaller => ("overlap", "|Q∩T| / min(|Q|, |T|)"),
             Self::Cosine => ("cosine", "√((Σ q·t)² / (Σ q² · Σ t²)), q and t: how often a word stands in Q and T"),
         }
     }
@@ -189,7 +190,7 @@ impl Score {
             Overlap::Tool => (shared, t),
             Overlap::Query => (shared, q),
             Overlap::Jaccard => (shared, q + t - shared),
-            Overlap::Overlap => (shared, q.min(t)),
+            Overlap::Smaller => (shared, q.min(t)),
             Overlap::Cosine => cosine_squared(query, tool),
         };
         Self { numerator, denominator: denominator.max(1), shared, is_squared: overlap == Overlap::Cosine }
