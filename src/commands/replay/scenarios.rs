@@ -53,7 +53,7 @@ impl Reaches {
     /// # Errors
     /// If the data file does not fit, or there is none with this id.
     pub fn choose(id: Option<&str>, data: &Data) -> Result<Self> {
-        let all = crate::replay::reach::reaches(&data)?;
+        let all = crate::replay::reach::reaches(data)?;
         let chosen = id.map_or(Some(all.len() - 1), |id| all.iter().position(|reach| reach.id == id));
         let Some(chosen) = chosen else {
             let ids = all.iter().map(|reach| reach.id.as_str()).collect::<Vec<_>>().join(", ");
