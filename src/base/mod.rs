@@ -3,6 +3,7 @@
 pub mod body_shape;
 pub mod bootstrap;
 pub mod damage;
+pub mod data;
 pub mod error;
 pub mod files;
 pub mod id;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
 use crate::base::visible::Shown as _;
@@ -14,7 +15,6 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::report::envelope;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
-use crate::rules::data::Data;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::showing::{Kept, Showing};
 use crate::facts::budget;
@@ -22,7 +23,6 @@ use crate::logs::endpoint::{Endpoints, Input};
 use crate::report::envelope;
 use crate::report::numbers::thousands;
 use crate::report::table::{Format, Table};
-use crate::rules::data::Data;
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;
 

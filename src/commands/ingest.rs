@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::commands::input::Input;
 use crate::commands::prune::prune;
@@ -14,7 +15,6 @@ use crate::mine::totals::{Totals, totals};
 use crate::report::envelope;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
-use crate::rules::data::Data;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

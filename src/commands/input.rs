@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
@@ -42,7 +43,6 @@ use crate::mine::in_progress::{Holds, InProgress};
 use crate::mine::overview::Overview;
 use crate::mine::quality;
 use crate::report::numbers;
-use crate::rules::data::Data;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::progress;

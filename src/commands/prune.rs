@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::commands::config::{config_path, load_config};
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
-use crate::rules::data::{Data, TelemetryRules};
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::context::Context;
+use crate::telemetry::TelemetryRules;
 use crate::telemetry::{Limits, Sifted, StoredFile, places, sift, stored_files};
 
 const DAY_MS: Millis = 86_400_000;
@@ -34,7 +35,7 @@ struct Pruned {
 /// # Errors
 /// Whatever the disk says; files done before stay done.
 pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
-    let rules = data.telemetry()?;
+    let rules = data.parsed::<TelemetryRules>("telemetry.toml")?;
     let limits = limits(&rules, context.now_ms);
     let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
     let mut pruned = Pruned::default();

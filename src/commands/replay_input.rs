@@ -76,7 +76,7 @@ impl ReplayInput {
             projects,
             context_tokens: contexts::tokens_entered(&history),
             plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
-            paper: input.data.paper_claim()?,
+            paper: crate::replay::savings::paper_claim(&input.data)?,
             history,
         })
     }

@@ -1,6 +1,8 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
 //! and what recorded responses add up to.
 
+pub mod published;
+
 pub mod change;
 pub mod edge_graph;
 pub mod fingerprint_tables;

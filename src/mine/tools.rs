@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use serde::Deserialize;
+
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
@@ -191,4 +193,12 @@ fn interpolated(sorted: &[u32], share: f64) -> u64 {
     let (low, high) = (at.floor() as usize, at.ceil() as usize);
     let (low, high) = (f64::from(sorted[low]), f64::from(sorted[high]));
     (low + (high - low) * at.fract()) as u64
+}
+
+/// How calls are turned into tokens where nothing better is known.
+#[derive(Deserialize, Debug, Clone, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ToolUseRules {
+    /// Bytes per token.
+    pub bytes_per_token: f64,
 }

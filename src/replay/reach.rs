@@ -1,5 +1,7 @@
 //! Who could change the answer of a tool before the model reads it, and which answers (`rules/reach.toml`).
 
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
 use serde::Deserialize;
 
 /// A place on the way from tools to the model.
@@ -47,4 +49,23 @@ impl Reach {
 
 fn matches(pattern: &str, tool: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == tool, |start| tool.starts_with(start))
+}
+
+/// Who could change what a model reads: by how much, the last one most.
+///
+/// # Errors
+/// If `reach.toml` does not fit, or names nobody.
+pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
+    let file = data.file("reach.toml")?;
+    let Reaches { reach } = file.parsed()?;
+    if reach.is_empty() {
+        return Err(Error::failed(format!("{} names no reach", file.place)));
+    }
+    Ok(reach)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reaches {
+    reach: Vec<Reach>,
 }

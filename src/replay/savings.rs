@@ -1,5 +1,7 @@
 //! What was saved, by whom: tallies by layer, the three figures made from them, and the figures to read them against.
 
+use crate::base::data::Data;
+use crate::base::error::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::base::layer::LayerId;
@@ -174,4 +176,18 @@ pub struct PaperClaim {
     pub hits: f64,
     /// Tokens saved, as a share of 1.
     pub saved: f64,
+}
+
+/// Published figures to print beside devboy's own.
+///
+/// # Errors
+/// If `claims.toml` does not fit.
+pub fn paper_claim(data: &Data) -> Result<PaperClaim> {
+    data.parsed::<Claims>("claims.toml").map(|claims| claims.paper_2)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    paper_2: PaperClaim,
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::base::data::{Data, PUBLISHED_ANNOTATIONS};
 use crate::base::error::Result;
-use crate::rules::data::{Data, PUBLISHED_ANNOTATIONS};
 use crate::settings::tool_model::ToolModel;
 
 /// All shipped annotations.

@@ -4,10 +4,13 @@
 //! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
 //! [`REGISTER`].
 
+pub mod precedence;
+pub mod proposal;
+
 pub mod report;
 
 pub mod annotations;
-pub mod data;
+pub mod families;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
@@ -26,6 +29,7 @@ mod tool_keys;
 use serde::de::DeserializeOwned;
 use toml_edit::Value;
 
+use crate::base::data::{Data, DataFile};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::names::Names;
@@ -33,7 +37,6 @@ use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::frames::fingerprint::Observed;
 use crate::frames::projection::MinedProjection;
 use crate::rules::annotations::Annotations;
-use crate::rules::data::{Data, DataFile};
 use crate::settings::current::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::whatif::calibration::outcome::FamilyRatio;
@@ -104,7 +107,7 @@ pub struct Facts<'a> {
     /// Shipped annotations.
     pub annotations: &'a Annotations,
     /// Shipped model families.
-    pub families: &'a [data::Family],
+    pub families: &'a [families::Family],
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
     /// The configuration as it is.

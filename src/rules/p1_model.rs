@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::stats::Share;
-use crate::rules::data::Family;
+use crate::rules::families::Family;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 

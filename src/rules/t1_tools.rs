@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml_edit::Value;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
@@ -13,7 +14,6 @@ use crate::base::significance::benjamini_hochberg;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::frames::projection::MinedProjection;
 use crate::rules::annotations::{Annotation, is_plain_name};
-use crate::rules::data::Data;
 use crate::rules::tool_keys::{classes, kib, link_list, link_words, rounded_down, strongest_lag};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};

@@ -20,5 +20,5 @@ pub use event::{CONTEXT_EVENT, ContextLine, PipelineEvent};
 pub use parse::{Counts, Vocabulary};
 pub use places::{Place, Surroundings, places};
 pub use read::{Listing, Request, Telemetry};
-pub use retention::{Limits, Sifted, StoredFile, sift, stored_files};
+pub use retention::{Limits, Sifted, StoredFile, TelemetryRules, sift, stored_files};
 pub use summary::{SessionSummary, SummaryLine};

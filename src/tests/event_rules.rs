@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 
 use toml_edit::Value;
 
+use crate::base::data::Data;
 use crate::base::key_path::KeyPath;
 use crate::base::names::{Names, Sym};
 use crate::base::stats::FollowUpCount;
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
 use crate::rules::{Facts, REGISTER, Sheet, Speaks, judge_all};
 use crate::settings::current::Current;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};

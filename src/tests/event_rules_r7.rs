@@ -1,8 +1,8 @@
 //! Rule R7 over hand-made sums: the published vectors, what a new block must repeat, and what was not judged.
 
 use super::event_rules::{Held, SHIPPED, changes, judged_when};
+use crate::base::data::Data;
 use crate::frames::fingerprint::{Observed, ToolCosts};
-use crate::rules::data::Data;
 use crate::rules::r7_speculation::{RULE, lines};
 use crate::rules::{Sheet, Speaks};
 use crate::settings::apply;

@@ -7,6 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::log_builder::cases;
+use crate::base::data::Data;
 use crate::base::key_path::KeyPath;
 use crate::planner::candidates::{Candidates, Declined, Options, Reason, Turn, candidates};
 use crate::planner::exact::{gap, optimum};
@@ -20,7 +21,6 @@ use crate::planner::score::{Cost, intent_boost};
 use crate::planner::texts::prefetch_hint;
 use crate::planner::value_models::{Layers, Level, Precedence, Severity, ValueModel, ValueModels};
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
 use crate::settings::SettingsFile;
 use crate::settings::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass, ToolModel, ValueClass};
 

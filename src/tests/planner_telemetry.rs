@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, Outcome, all_bytes};
 use super::script::{Script, path};
+use crate::base::data::Data;
 use crate::mine::declines::late_invoked;
 use crate::planner::selectivity::features::{Features, ListKind};
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::table::Link;
 use crate::planner::selectivity::{Numbers, SHEET};
-use crate::rules::data::Data;
 use crate::shell::arguments::Exit;
 use crate::telemetry::log::{Decline, Event, EventLog, Plan};
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::timeline_corpus::input;
-use crate::rules::data::Data;
+use crate::base::data::Data;
 use crate::whatif::calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::Sheet;

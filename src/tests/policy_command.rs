@@ -1390,7 +1390,7 @@ fn the_page_has_every_knob_with_its_default() {
     let home = home();
     for (policy, table) in &documented {
         let file = format!("policies/{}.toml", policy.replace('-', "_"));
-        let sheet: toml_edit::DocumentMut = crate::rules::data::Data::default().text(&file).unwrap().parse().unwrap();
+        let sheet: toml_edit::DocumentMut = crate::base::data::Data::default().text(&file).unwrap().parse().unwrap();
         let mut params = BTreeMap::new();
         collect(sheet["params"].as_table().unwrap(), "", &mut params);
         let (unset, set): (Vec<_>, Vec<_>) = table.iter().partition(|(_, default)| *default == "unset");

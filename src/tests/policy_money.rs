@@ -1,9 +1,9 @@
 //! Prices: golden vectors, every published row, and tables that cannot be.
 
 use super::timeline_builder::{NOON, Story};
+use crate::base::data::Data;
 use crate::base::names::Names;
 use crate::logs::trace::NO_TIME;
-use crate::rules::data::Data;
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::{PerToken, Prices, Rates, Tariff, unpriced_models};
 

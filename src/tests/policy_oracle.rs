@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::timeline_builder::{MODEL, Story};
+use crate::base::data::Data;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
-use crate::rules::data::Data;
 use crate::whatif::prompt_cache::params::{CacheSim, Class, HiddenForks, Layout, MinCacheable, Params, Switch, Ttl};
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;

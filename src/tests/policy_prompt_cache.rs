@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::timeline_builder::Story;
+use crate::base::data::Data;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::NO_TIME;
-use crate::rules::data::Data;
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::causes;

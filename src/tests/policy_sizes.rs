@@ -1,9 +1,9 @@
 //! Sizes: increments shared out exactly, whatever the log leaves out.
 
 use super::timeline_builder::Story;
+use crate::base::data::Data;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
-use crate::rules::data::Data;
 use crate::whatif::calibration;
 use crate::whatif::sim::contexts;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes, apportioned};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, all_bytes, session};
 use super::log_builder::*;
 use super::planted::{self, LINKS, PlantedSession, Random};
+use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::frames::lake::Lake;
@@ -20,7 +21,6 @@ use crate::logs::trace::FileTrace;
 use crate::logs::values::{Given, List, Values};
 use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::{Thresholds, mine};
-use crate::rules::data::Data;
 use crate::shell::arguments::Exit;
 
 fn thresholds() -> Thresholds {

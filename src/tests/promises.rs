@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::harness::Home;
+use crate::base::data::Data;
 use crate::commands::cli;
 use crate::logs::vocabulary::Vocabulary;
 use crate::rules::REGISTER;
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
 use crate::shell::arguments::Exit;
 
 fn root() -> &'static Path {
@@ -107,7 +107,7 @@ fn paths_are_printed_through_one_door() {
 fn shipped_data_files_parse_and_every_rule_has_its_sheet() {
     let data = Data::default();
     assert!(Vocabulary::shipped().known_types.contains("assistant"));
-    assert!(data.families().unwrap().len() > 10);
+    assert!(crate::rules::families::families(&data).unwrap().len() > 10);
     let annotations = Annotations::load(&data).unwrap();
     assert_eq!(
         annotations.of("WebSearch").unwrap().model.follow_up.iter().find(|l| l.tool == "WebFetch").unwrap().probability,

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::harness::{CallLines, Home};
 use super::replay::{EXTENDED, OPTIONS, Story, prose, reaches, stories};
+use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::replay::reach::{Reach, Reached};
 use crate::replay::savings::Tally;
 use crate::replay::tape::Response;
 use crate::replay::{Outcome, Scenario, Tape, What, published_claim, replay_each};
-use crate::rules::data::Data;
 use crate::shell::arguments::Exit;
 
 fn shipped(id: &str) -> Reach {
-    Data::default().reaches().unwrap().into_iter().find(|reach| reach.id == id).unwrap()
+    crate::replay::reach::reaches(&Data::default()).unwrap().into_iter().find(|reach| reach.id == id).unwrap()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn the_shipped_reaches_are_those_of_the_places_on_the_way() {
     for tool in ["Read", "Edit", "Write", "Glob"] {
         assert_eq!(of("hook", tool), Reached::Sees);
     }
-    let last = Data::default().reaches().unwrap().pop().unwrap();
+    let last = crate::replay::reach::reaches(&Data::default()).unwrap().pop().unwrap();
     assert_eq!(last.id, "gateway", "the widest stands last");
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::harness::{Home, session};
-use crate::rules::data::Data;
+use crate::base::data::Data;
 use crate::shell::arguments::Exit;
 
 fn home() -> Home {
@@ -123,7 +123,7 @@ fn sources(dir: &Path) -> Vec<(PathBuf, String)> {
 fn only_the_loader_has_data_files_compiled_in() {
     let src = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
     for (path, text) in sources(&src) {
-        let is_loader = path.ends_with("rules/data.rs") || path.starts_with(src.join("settings"));
+        let is_loader = path.ends_with("base/data.rs") || path.starts_with(src.join("settings"));
         let compiled = text.lines().any(|line| line.contains("include_str!") && line.contains("rules/"));
         // Elsewhere for tests alone.
         let for_tests = text.contains("#[cfg(test)]");

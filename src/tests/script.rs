@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::log_builder::*;
+use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::logs::assemble::assemble;
@@ -15,7 +16,6 @@ use crate::logs::values::{CallValues, Values};
 use crate::planner::contexts::Told;
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
 use crate::settings::SettingsFile;
 
 /// A session in the making: steps that come one after the other.

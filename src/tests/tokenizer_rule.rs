@@ -7,10 +7,10 @@ use serde_json::json;
 use super::event_rules::{Held, SHIPPED, changes};
 use super::harness::Home;
 use super::log_builder::Record;
+use crate::base::data::Data;
 use crate::base::names::Names;
 use crate::base::stats::ModelUse;
 use crate::frames::fingerprint::Observed;
-use crate::rules::data::Data;
 use crate::rules::{Facts, Speaks, judge_all};
 use crate::settings::apply;
 use crate::settings::finding::{Finding, Verdict};
@@ -48,7 +48,7 @@ fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding>
         projections: &[],
         calibration: rows,
         annotations: &SHIPPED,
-        families: &data.families().unwrap(),
+        families: &crate::rules::families::families(&data).unwrap(),
         observed: &Observed::default(),
         current: &Held::new(text),
     };

@@ -1,5 +1,9 @@
 //! Other ways to treat the context of a model, replayed over the requests of the logs: one folder for each policy.
 
+pub mod chosen;
+pub mod recorded;
+pub mod simulation;
+
 pub mod arg_check;
 pub mod calibration;
 pub mod catalog;

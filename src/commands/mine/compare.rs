@@ -10,10 +10,11 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::mine::edges::{ConcurrencyArg, sums};
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
-use crate::commands::mine::{logs, published};
+use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Turns};
 use crate::logs::trace::ResultKind;
 use crate::mine::change::{Change, Side, SizeSide};
+use crate::mine::published;
 use crate::mine::tables as mined;
 use crate::mine::{compare, tools};
 use crate::report::sharing::without_paths;
@@ -89,14 +90,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 let mut input = logs::read(input, window, 0, export, context)?;
                 input.expect_calls(&args.input)?;
                 logs::tell(&input, export, 0, context)?;
-                thresholds = Some(input.data.edges()?);
+                thresholds = Some(input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?);
                 of_logs(&mut input, concurrency, args, &context.pseudonyms)?
             }
         });
     }
     let thresholds = match thresholds {
         Some(thresholds) => thresholds,
-        None => crate::rules::data::Data::new(args.input.rules_dir.as_deref())?.edges()?,
+        None => crate::base::data::Data::new(args.input.rules_dir.as_deref())?.parsed("edges.toml")?,
     };
     let all = compare::changes(&read[0], &read[1], &thresholds);
     if all.is_empty() && !args.input.allow_empty {

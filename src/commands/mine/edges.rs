@@ -121,7 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if sums.ends.is_empty() && !args.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
-    let thresholds = input.data.edges()?;
+    let thresholds = input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?;
     // What is left out is tested all the same: the rate of false discoveries is that of all edges.
     let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
     let named = all.map(|edge| {

@@ -7,7 +7,6 @@ mod fingerprints;
 mod logs;
 mod patterns;
 pub mod projections;
-mod published;
 mod sessions;
 pub mod tools;
 

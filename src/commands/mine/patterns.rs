@@ -38,8 +38,8 @@ struct Counted {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = &args.export;
     let mut input = logs::read(&args.input, &args.window, 0, export, context)?;
-    let wanted = input.data.patterns()?;
-    let bytes_per_token = input.data.tool_use()?.bytes_per_token;
+    let wanted = input.data.parsed::<crate::mine::pattern::Patterns>("patterns.toml")?.pattern;
+    let bytes_per_token = input.data.parsed::<crate::mine::tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
     let words = &input.vocabulary;
     let question = format!(
         "patterns {wanted:?} {bytes_per_token} {:?} {:?} {:?}",

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
@@ -17,7 +18,6 @@ use crate::mine::projections::Thresholds;
 use crate::mine::projections::tables as shown;
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::rules::data::Data;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

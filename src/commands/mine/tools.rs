@@ -52,7 +52,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.layout == Layout::Published {
         return published(&mut input, &export, context);
     }
-    let bytes_per_token = input.data.tool_use()?.bytes_per_token;
+    let bytes_per_token = input.data.parsed::<tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
     let words = &input.vocabulary;
     let question = format!(
         "tools {bytes_per_token} {:?} {:?} {:?}",

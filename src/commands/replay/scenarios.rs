@@ -3,13 +3,13 @@
 
 use toml_edit::Value;
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, is_format, load_config, unknown_format, vocabularies, warn_unknown};
 use crate::commands::replay::Args;
 use crate::replay::reach::Reach;
-use crate::rules::data::Data;
 use crate::settings::{Settings, SettingsFile, what_if};
 use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
@@ -53,7 +53,7 @@ impl Reaches {
     /// # Errors
     /// If the data file does not fit, or there is none with this id.
     pub fn choose(id: Option<&str>, data: &Data) -> Result<Self> {
-        let all = data.reaches()?;
+        let all = crate::replay::reach::reaches(data)?;
         let chosen = id.map_or(Some(all.len() - 1), |id| all.iter().position(|reach| reach.id == id));
         let Some(chosen) = chosen else {
             let ids = all.iter().map(|reach| reach.id.as_str()).collect::<Vec<_>>().join(", ");

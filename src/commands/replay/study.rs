@@ -30,7 +30,7 @@ pub const EXTENDED: &str = "extended";
 pub fn reports(scenarios: &Scenarios, input: &mut Input, laid: &mut Option<ReplayInput>) -> Result<Vec<ReplayReport>> {
     let Scenarios { model, reaches, .. } = scenarios;
     let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
-    let paper = input.data.paper_claim()?;
+    let paper = crate::replay::savings::paper_claim(&input.data)?;
     let question = format!("replay {settings:?} {model:?} {paper:?} {reaches:?}");
     let mut reports: Vec<ReplayReport> = input.remember(&question, |input| {
         let laid = laid.insert(ReplayInput::new(model.as_deref(), input)?);

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
 use crate::base::stats::SessionUse;
@@ -32,13 +33,13 @@ use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::Numbers;
 use crate::replay::reach::Reach;
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
-use crate::rules::data::{Data, TelemetryRules};
 use crate::settings::entries::Inputs;
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
+use crate::telemetry::TelemetryRules;
 use crate::telemetry::log::EventLog;
 use crate::telemetry::{Listing, Request, Surroundings, Telemetry};
 
@@ -92,7 +93,7 @@ impl Responses {
             return Err(Error::usage("telemetry does not know projects").hint("--project works with logs only"));
         }
         let data = Data::new(wanted.input.rules_dir.as_deref())?;
-        let assumed = data.telemetry()?;
+        let assumed = data.parsed::<TelemetryRules>("telemetry.toml")?;
         let places = telemetry::places(&wanted.input.input_dir, &surroundings(wanted.settings, context));
         let listing = Listing::new(places, wanted.window.start);
         let request = Request {
@@ -147,7 +148,7 @@ impl Responses {
             log,
             observed: Observed::default(),
             words,
-            assumed: data.telemetry()?,
+            assumed: data.parsed::<TelemetryRules>("telemetry.toml")?,
             data,
             origin: Origin::Logs(Box::new(input)),
             window: wanted.window.clone(),

@@ -10,8 +10,6 @@ use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::mine::projections;
-use crate::commands::tune::precedence::Precedence;
-use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
@@ -26,6 +24,8 @@ use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::rules::annotations::Annotations;
+use crate::rules::precedence::Precedence;
+use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::report as findings;
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
 use crate::settings::{Effective, SettingsFile, classify_agent};
@@ -112,7 +112,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         projections: &mined.projections,
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
         annotations: &Annotations::load(&input.data)?,
-        families: &input.data.families()?,
+        families: &crate::rules::families::families(&input.data)?,
         observed: &Observed::default(),
         current: &view,
     };

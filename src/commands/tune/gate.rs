@@ -8,8 +8,8 @@ use toml_edit::Value;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::commands::responses::Responses;
-use crate::commands::tune::proposal::proposed;
 use crate::report::numbers::thousands;
+use crate::rules::proposal::proposed;
 use crate::settings::finding::{Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile, what_if};
 
@@ -45,7 +45,7 @@ impl Gate {
     ) -> Result<(Self, Vec<Finding>)> {
         let groups = groups(&findings);
         let settings = |members: &[usize]| what_if(file, &changes(&findings, members));
-        let reaches = responses.data.reaches()?;
+        let reaches = crate::replay::reach::reaches(&responses.data)?;
         let (Some(host), Some(all)) = (reaches.first(), reaches.last()) else {
             return Err(Error::failed("there is nobody who could change what a model reads"));
         };

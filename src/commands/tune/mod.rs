@@ -4,8 +4,6 @@ mod analyze;
 mod from_claude_logs;
 mod gate;
 pub mod history;
-pub mod precedence;
-pub mod proposal;
 mod realised;
 mod rules;
 mod show;

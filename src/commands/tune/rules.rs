@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::rules::data::Data;
 use crate::rules::documentation;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::report::envelope;
 use crate::report::table::{Format, Table};
-use crate::rules::data::Data;
 use crate::rules::report as findings;
 use crate::settings::{Effective, Origin, SettingsFile};
 use crate::shell::arguments::{Exit, OutputArgs};

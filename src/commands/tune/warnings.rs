@@ -3,12 +3,12 @@
 use serde_json::json;
 use toml_edit::Value;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::visible;
 use crate::planner::value_models::{Layers, Precedence, Severity};
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
 use crate::settings::SettingsFile;
 use crate::shell::context::Context;
 

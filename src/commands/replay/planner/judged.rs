@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::bootstrap::interval;
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::stats::Share;
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner, SELECTIVE};
-use crate::commands::tune::precedence::Precedence;
-use crate::commands::tune::proposal::{View, settle};
 use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::logs::history::Call;
 use crate::planner::bound::bound;
@@ -26,7 +25,8 @@ use crate::planner::walk;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
 use crate::report::numbers::thousands;
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
+use crate::rules::precedence::Precedence;
+use crate::rules::proposal::{View, settle};
 use crate::rules::{Facts, Sheet, Speaks, judge_all, r6_cost_models, r7_speculation};
 use crate::settings::finding::Verdict;
 use crate::settings::{Effective, Enrichment};

@@ -3,11 +3,10 @@
 
 use std::path::Path;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::replay::planner::Stage;
-use crate::commands::tune::precedence;
-use crate::commands::tune::proposal::{Proposal, View, settle};
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
 use crate::mine::projections;
@@ -20,7 +19,8 @@ use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::rules::annotations::Annotations;
-use crate::rules::data::Data;
+use crate::rules::precedence;
+use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::{Facts, Speaks, judge_all, t1_tools};
 use crate::settings::{Effective, SettingsFile};
 

@@ -6,16 +6,16 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::commands::input::{Input, missing};
-use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::World;
 use crate::logs::call_texts;
 use crate::shell::window;
 use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
 use crate::whatif::arg_check::tables as report;
 use crate::whatif::arg_check::{Checker, Params, Rules, tally};
 use crate::whatif::catalog::Source;
+use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::report::{Fidelity, PolicyReport};
+use crate::whatif::simulation::Simulation;
 
 /// Arguments are in no timeline and in no lake, so they take a second reading.
 const PIPED: &str = "standard input can be read only once, so its arguments are not checked: name a file or a folder";
@@ -30,7 +30,7 @@ pub fn put_off() -> PolicyReport {
 ///
 /// # Errors
 /// If a parameter makes no sense, or a schema is none.
-pub fn report(input: &Input, world: &World, sheets: &Sheets, tools: &Tools) -> Result<PolicyReport> {
+pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools) -> Result<PolicyReport> {
     let sheet = sheets.sheet(Policy::ArgCheck);
     let params: Params = sheet.params()?;
     params.check()?;

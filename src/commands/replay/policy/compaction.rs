@@ -6,9 +6,9 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::logs::trace::NO_TIME;
+use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::clearing::Micro;
 use crate::whatif::clearing::replayed::{clearings, replayed};
 use crate::whatif::compaction::after_size::after_sizes;

@@ -6,9 +6,9 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::logs::timeline::requests::ReferenceKind;
+use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
 use crate::whatif::history_trim::tables as report;
 use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet};

@@ -2,47 +2,44 @@
 
 mod arg_check;
 mod args;
-mod chosen;
 mod compaction;
 mod content;
 mod history_trim;
 mod pick_tools;
 mod pipeline;
 mod prompt_cache;
-mod recorded;
 mod requests;
 mod show;
 mod simulate;
 mod sweep;
 mod telemetry;
 mod tool_filter;
-mod world;
 
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, load_config, vocabularies};
 use crate::commands::input::Input;
-use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
 use crate::commands::replay::policy::pipeline::Replayed;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::{NO_USAGE, World};
 use crate::logs::timeline::requests::Timeline;
 use crate::mine::in_progress::Holds;
 use crate::report::numbers::counted as counted_noun;
-use crate::rules::data::Data;
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::whatif::chosen::{Policy, Row, Sheets};
 use crate::whatif::report::{Counted, Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::sim::cells::correct;
 use crate::whatif::sim::params::Setting;
 use crate::whatif::sim::sizes::Estimator;
+use crate::whatif::simulation::{NO_USAGE, Simulation};
 
 pub use args::PolicyArgs;
 
@@ -66,7 +63,7 @@ pub struct Flags<'a> {
 pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let name = flags.policy.policy.as_deref().unwrap_or("all");
     let data = Data::new(flags.input.rules_dir.as_deref())?;
-    let rows = chosen::rows(name, &flags.policy.compare, &data)?;
+    let rows = crate::whatif::chosen::rows(name, &flags.policy.compare, &data)?;
     check(flags, &rows)?;
     if flags.policy.from_telemetry {
         return telemetry::run(flags, &rows, context);
@@ -97,10 +94,10 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     }
     let replayed = settings.map(|settings| Replayed::new(&mut input, &timeline, &settings)).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
-    let world = World::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
-    let world = World { with_output: flags.policy.include_output.is_some(), ..world };
+    let world = Simulation::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
+    let world = Simulation { with_output: flags.policy.include_output.is_some(), ..world };
     let counted = counted(&world, input.sources.len() as u64);
-    let cache = world::oracle(&shipped)?;
+    let cache = crate::whatif::simulation::oracle(&shipped)?;
     let scene = input.pool.install(|| Scene::new(&world, &tools, &cache, replayed.as_ref()));
     if !flags.sweep.is_empty() {
         let mut swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows, &counted))?;
@@ -220,7 +217,7 @@ fn no_requests(timeline: &Timeline, input: &mut Input) -> Error {
 
 /// Whether blocks have to be counted: for their sizes, or to hold tokenizers against the bill.
 fn needs_tokens(flags: &Flags<'_>, rows: &[Row]) -> Result<bool> {
-    let estimator = flags.policy.estimator.as_deref().map(world::estimator_of).transpose()?;
+    let estimator = flags.policy.estimator.as_deref().map(crate::whatif::simulation::estimator_of).transpose()?;
     let by_vocabulary = matches!(estimator, Some(Estimator::Cl100k | Estimator::O200k));
     Ok(by_vocabulary || rows.iter().any(|row| row.is_named && row.stack.has(Policy::PromptCache)))
 }
@@ -228,7 +225,7 @@ fn needs_tokens(flags: &Flags<'_>, rows: &[Row]) -> Result<bool> {
 /// The sheets with everything that was set.
 fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
     let (mut sheets, asked) = (shipped.clone(), asked(rows));
-    for setting in flags.config.map_or_else(|| Ok(Vec::new()), |path| chosen::settings_of(path))? {
+    for setting in flags.config.map_or_else(|| Ok(Vec::new()), |path| crate::whatif::chosen::settings_of(path))? {
         sheets.set_from_file(&setting, &asked)?;
     }
     let mut settings = Vec::new();
@@ -255,7 +252,7 @@ fn asked(rows: &[Row]) -> Vec<Policy> {
     asked
 }
 
-fn counted(world: &World, files: u64) -> Counted {
+fn counted(world: &Simulation, files: u64) -> Counted {
     let timeline = &world.timeline;
     Counted {
         files,
@@ -274,7 +271,7 @@ fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Shee
         anchored_share: (world.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
         static_prefix_source: if world.is_billed { "usage: reads after breaks and of other sessions" } else { "none" }
             .into(),
-        ttl_source: world::oracle(sheets)?.params.ttl.to_string(),
+        ttl_source: crate::whatif::simulation::oracle(sheets)?.params.ttl.to_string(),
         ..report.fidelity
     };
     Ok(PolicyReport { input, fidelity, billed: scene.billed, ..report })

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
 use crate::whatif::calibration::calibrate;
+use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::prompt_cache;
 use crate::whatif::prompt_cache::Sheet;
 use crate::whatif::prompt_cache::tables as report;

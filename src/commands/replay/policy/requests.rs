@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
 use crate::commands::replay::policy::pick_tools;
 use crate::commands::replay::policy::simulate;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::settings::write_private_bytes;
+use crate::whatif::chosen::{Policy, Row, Sheets};
 use crate::whatif::pick_tools::outcome::Pick;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::report::PolicyReport;

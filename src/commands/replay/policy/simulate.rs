@@ -6,12 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
-use crate::commands::replay::policy::chosen::{Policy, Sheets, Stack};
 use crate::commands::replay::policy::pipeline::Replayed;
 use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::{World, oracle};
 use crate::commands::replay::policy::{compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 use crate::report::table::Table;
+use crate::whatif::chosen::{Policy, Sheets, Stack};
 use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
 use crate::whatif::report::{Accuracy, PolicyReport, formulas};
 use crate::whatif::sim::bill;
@@ -29,6 +28,7 @@ use crate::whatif::sim::figures::Bill;
 use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::view::Stage;
+use crate::whatif::simulation::{Simulation, oracle};
 
 const OUTPUT_NOTE: &str =
     "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
@@ -36,7 +36,7 @@ const OUTPUT_NOTE: &str =
 /// The log as simulated, under every cache that is needed, and what looks for breaks.
 pub struct Scene<'w> {
     /// The world.
-    pub world: &'w World,
+    pub world: &'w Simulation,
     /// What is known of the tools.
     pub tools: &'w Tools,
     /// What the layers of the pipeline sent, if a row asks for it.
@@ -59,7 +59,7 @@ pub struct Scene<'w> {
 
 impl<'w> Scene<'w> {
     /// Simulates the log itself. `shipped` is the cache with its default parameters.
-    pub fn new(world: &'w World, tools: &'w Tools, shipped: &'w CacheSim, replayed: Option<&'w Replayed>) -> Self {
+    pub fn new(world: &'w Simulation, tools: &'w Tools, shipped: &'w CacheSim, replayed: Option<&'w Replayed>) -> Self {
         let ground = Ground::new(&world.timeline, &world.sizes, shipped, &world.prices);
         let ground = ground.counting_answers(world.with_output);
         let (observed, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));

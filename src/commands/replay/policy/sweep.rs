@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::chosen::{Policy, Row, Sheets};
 use crate::commands::replay::policy::simulate;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::{Flags, asked, framed};
+use crate::whatif::chosen::{Policy, Row, Sheets};
 use crate::whatif::report::{Counted, PolicyReport};
 use crate::whatif::sim::params::Setting;
 

@@ -1,17 +1,18 @@
 //! Policies over telemetry: what can be said without text and usage is said, the rest is refused.
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::chosen::{Policy, Row, Sheets, Stack};
 use crate::commands::replay::policy::simulate;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::world::{World, oracle};
-use crate::commands::replay::policy::{Flags, counted, framed, recorded, settings, sheets, show};
+use crate::commands::replay::policy::{Flags, counted, framed, settings, sheets, show};
 use crate::commands::responses::{Responses, Wanted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::whatif::chosen::{Policy, Row, Sheets, Stack};
+use crate::whatif::recorded;
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
+use crate::whatif::simulation::{Simulation, oracle};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {
@@ -32,7 +33,7 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
     let shipped = Sheets::load(&responses.data)?;
     let sheets = sheets(flags, rows, &shipped)?;
     let tools = Tools::read(&flags.policy.tool_catalog, &responses.data)?;
-    let world = World::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
+    let world = Simulation::new(recorded::timeline(&responses.log), Some("o200k"), &responses.data, false, false)?;
     let cache = oracle(&shipped)?;
     let scene = Scene::new(&world, &tools, &cache, None);
     let mut reports = Vec::new();

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::commands::input::Input;
 use crate::commands::replay::policy::args::ProviderName;
-use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
-use crate::commands::replay::policy::world::World;
 use crate::logs::definitions;
 use crate::logs::definitions::Quote;
-use crate::rules::data::Data;
 use crate::whatif::arg_check::outcome::{Provider, ProviderSizes};
 use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::arg_check::tables::PROVIDER_TITLE;
 use crate::whatif::catalog::read::Spec;
 use crate::whatif::catalog::{Catalog, CatalogRules, Source, provider, seen};
+use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::sim::predictors::Predictions;
+use crate::whatif::simulation::Simulation;
 use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
 use crate::whatif::tool_filter::tables as report;
 use crate::whatif::tool_filter::{Filter, Inputs};
@@ -94,7 +94,7 @@ impl Tools {
     }
 
     /// What the policies about tools read.
-    pub fn inputs<'a>(&'a self, world: &'a World, predictions: Option<&'a Predictions>) -> Inputs<'a> {
+    pub fn inputs<'a>(&'a self, world: &'a Simulation, predictions: Option<&'a Predictions>) -> Inputs<'a> {
         Inputs {
             catalog: self.catalog.as_ref().map(|(catalog, source)| (catalog, *source)),
             shipped: &self.shipped,

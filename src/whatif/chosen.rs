@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::Deserialize;
 use toml_edit::{Document, DocumentMut, Item, Table, Value};
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::rules::data::Data;
 use crate::whatif::sim::params::{Setting, Sheet};
 
 /// A policy.

@@ -4,17 +4,12 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::id::Id;
 use crate::base::visible::Shown as _;
-use crate::frames::edge::EdgeThresholds;
-use crate::mine::pattern::{Pattern, Patterns};
-use crate::replay::reach::Reach;
-use crate::replay::savings::PaperClaim;
 
 /// The annotations that the published planner came with.
 pub const PUBLISHED_ANNOTATIONS: &str = "annotations/claude_code_published.toml";
@@ -186,69 +181,6 @@ impl Data {
     pub fn annotation_files() -> impl Iterator<Item = &'static str> {
         Self::names().filter(|name| name.starts_with("annotations/"))
     }
-
-    /// Published figures to print beside devboy's own.
-    ///
-    /// # Errors
-    /// If `claims.toml` does not fit.
-    pub fn paper_claim(&self) -> Result<PaperClaim> {
-        self.parsed::<Claims>("claims.toml").map(|claims| claims.paper_2)
-    }
-
-    /// Who could change what a model reads: by how much, the last one most.
-    ///
-    /// # Errors
-    /// If `reach.toml` does not fit, or names nobody.
-    pub fn reaches(&self) -> Result<Vec<Reach>> {
-        let file = self.file("reach.toml")?;
-        let Reaches { reach } = file.parsed()?;
-        if reach.is_empty() {
-            return Err(Error::failed(format!("{} names no reach", file.place)));
-        }
-        Ok(reach)
-    }
-
-    /// What is assumed about telemetry.
-    ///
-    /// # Errors
-    /// If `telemetry.toml` does not fit.
-    pub fn telemetry(&self) -> Result<TelemetryRules> {
-        self.parsed("telemetry.toml")
-    }
-
-    /// What makes an edge significant.
-    ///
-    /// # Errors
-    /// If `edges.toml` does not fit.
-    pub fn edges(&self) -> Result<EdgeThresholds> {
-        self.parsed("edges.toml")
-    }
-
-    /// How calls are turned into tokens where nothing better is known.
-    ///
-    /// # Errors
-    /// If `tool_use.toml` does not fit.
-    pub fn tool_use(&self) -> Result<ToolUseRules> {
-        self.parsed("tool_use.toml")
-    }
-
-    /// The patterns of Paper 3.
-    ///
-    /// # Errors
-    /// If `patterns.toml` does not fit.
-    pub fn patterns(&self) -> Result<Vec<Pattern>> {
-        self.parsed::<Patterns>("patterns.toml").map(|patterns| patterns.pattern)
-    }
-
-    /// The shipped model families.
-    ///
-    /// # Errors
-    /// If `models.toml` does not fit.
-    pub fn families(&self) -> Result<Vec<Family>> {
-        let file = self.file("models.toml")?;
-        let families = file.parsed::<Families>()?.model.into_iter();
-        Ok(families.map(|family| Family { place: file.place.clone(), ..family }).collect())
-    }
 }
 
 impl DataFile {
@@ -261,65 +193,4 @@ impl DataFile {
             Error::failed(format!("{}: {cause}", self.place)).hint("compare it with the file that devboy ships")
         })
     }
-}
-
-/// What is assumed about telemetry where it does not say.
-#[derive(Deserialize, Debug, Clone, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct TelemetryRules {
-    /// Days that raw events are kept.
-    pub events_days: u32,
-    /// Days that session summaries are kept.
-    pub summaries_days: u32,
-    /// Hours for which a file must not have been written to before it is pruned.
-    pub quiet_hours: u32,
-    /// Hours without an event after which a process id is another process.
-    pub recycled_gap_hours: u32,
-    /// Tokens of a call's name in a hint.
-    pub handle_tokens: u8,
-}
-
-/// How calls are turned into tokens where nothing better is known.
-#[derive(Deserialize, Debug, Clone, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct ToolUseRules {
-    /// Bytes per token.
-    pub bytes_per_token: f64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Claims {
-    paper_2: PaperClaim,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Reaches {
-    reach: Vec<Reach>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Families {
-    model: Vec<Family>,
-}
-
-/// A model family as a variant of the LLM profile axis.
-#[derive(Deserialize, Debug, Clone, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct Family {
-    /// Name of the variant, in the published spelling.
-    pub variant: String,
-    /// Tokenizer profile.
-    pub tokenizer: String,
-    /// See the published schema.
-    pub prefer_explicit_keys: bool,
-    /// Context window in tokens, where it is known.
-    pub context_window: Option<u32>,
-    /// See the published schema.
-    pub max_inline_nested: Option<u32>,
-    /// The file that lists it.
-    #[serde(skip)]
-    pub place: String,
 }

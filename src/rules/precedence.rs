@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::logs::trace::Millis;
 use crate::report::numbers::date;
-use crate::rules::data::Data;
 use crate::settings::{SettingsFile, journal_name, journal_path, read_journal};
 
 /// The data file.

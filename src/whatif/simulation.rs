@@ -1,11 +1,11 @@
 //! What every policy is replayed on: the requests of the input, their sizes, prices, and the numbers of the detectors.
 
+use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::chosen::{Policy, Sheets};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Usage;
 use crate::report::numbers::{counted, thousands};
-use crate::rules::data::Data;
+use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::prompt_cache::outcome::Bars;
 use crate::whatif::prompt_cache::params::{CacheSim, Params};
 use crate::whatif::prompt_cache::{Sheet as CacheSheet, unlisted};
@@ -22,7 +22,7 @@ pub const NO_USAGE: &str = "no_usage";
 const OUT_OF_RANGE: &str = "usage_out_of_range";
 
 /// The ground of all policies.
-pub struct World {
+pub struct Simulation {
     /// The requests.
     pub timeline: Timeline,
     /// Their sizes.
@@ -47,7 +47,7 @@ pub struct World {
     pub is_billed: bool,
 }
 
-impl World {
+impl Simulation {
     /// Lays the ground.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ const ESTIMATORS: [(&str, Estimator); 5] = [
     ("chars4", Estimator::Chars4),
 ];
 
-impl World {
+impl Simulation {
     /// The name of the estimator.
     pub fn estimator_name(&self) -> &'static str {
         ESTIMATORS.iter().find(|(_, known)| *known == self.estimator).map_or("", |(name, _)| name)

@@ -7,7 +7,7 @@ use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::{Shown as _, is_written_out};
-use crate::commands::tune::precedence::Precedence;
+use crate::rules::precedence::Precedence;
 use crate::settings::current::Current;
 use crate::settings::entries::JournalChange;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
