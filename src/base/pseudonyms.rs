@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 use crate::base::id::Id;
-use crate::base::seal::{Seal, kept_secret, random_secret};
+use crate::base::seal::{SECRET_BYTES, Seal, kept_secret, random_secret};
 
 /// Hex digits of a pseudonym: 48 bits, so that names of millions of servers stay different.
 const DIGITS: usize = 12;
@@ -38,7 +38,8 @@ pub struct Pseudonyms {
 
 #[derive(Debug)]
 struct Made {
-    seal: Seal,
+    /// None on a system without a source of chance: then all names are one, rather than such as can be guessed.
+    seal: Option<Seal>,
     /// Why they are others in the next run.
     passing: Option<String>,
 }
@@ -62,12 +63,12 @@ impl Pseudonyms {
                 Source::Random => Err("there is no place for a lake".to_owned()),
             };
             let (secret, passing) = match kept {
-                Ok(secret) => (secret, None),
-                Err(cause) => (random_secret().unwrap_or_default(), Some(cause)),
+                Ok(secret) => (Some(secret), None),
+                Err(cause) => (random_secret().ok(), Some(cause)),
             };
             // Another use of the same secret, so that no name is its own place in the lake.
-            let own = Sha256::new().chain_update(b"devboy names").chain_update(secret).finalize();
-            Made { seal: Seal::new(&own.into()), passing }
+            let own = |secret| Sha256::new().chain_update(b"devboy names").chain_update(secret).finalize();
+            Made { seal: secret.map(|secret: [u8; SECRET_BYTES]| Seal::new(&own(secret).into())), passing }
         })
     }
 
@@ -90,17 +91,17 @@ impl Pseudonyms {
 
     /// The pseudonym of what has an id: a session, a project, a content.
     pub fn id(&self, id: Id) -> Id {
-        self.made().seal.seal_id(id)
+        self.made().seal.as_ref().map_or(Id::NONE, |seal| seal.seal_id(id))
     }
 
     /// The pseudonym of what has a short id: a path.
     pub fn short(&self, id: u32) -> u32 {
-        self.made().seal.seal_u32(id)
+        self.made().seal.as_ref().map_or(0, |seal| seal.seal_u32(id))
     }
 
     /// Tells the pseudonyms of one secret from those of another, and gives nothing away.
     pub fn check(&self) -> String {
-        format!("{:016x}", self.made().seal.check())
+        format!("{:016x}", self.made().seal.as_ref().map_or(0, Seal::check))
     }
 
     fn digits(&self, name: &str) -> String {
