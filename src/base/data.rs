@@ -35,6 +35,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("projections.toml", include_str!("../../rules/projections.toml")),
     ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
     ("planner.toml", include_str!("../../rules/planner.toml")),
+    ("search.toml", include_str!("../../rules/search.toml")),
     ("selectivity.toml", include_str!("../../rules/selectivity.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),

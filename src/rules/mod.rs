@@ -23,6 +23,7 @@ mod r5_min_body;
 pub mod r6_cost_models;
 pub mod r7_speculation;
 mod recorded;
+pub mod search;
 pub mod t1_tools;
 mod tool_keys;
 

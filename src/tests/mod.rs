@@ -80,6 +80,7 @@ mod replay_reach;
 mod rules_dir;
 mod script;
 mod seal;
+mod search;
 mod selectivity;
 mod settings;
 mod settings_removal;
