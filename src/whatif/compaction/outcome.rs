@@ -260,9 +260,18 @@ pub struct ClearingCheck {
     pub only_predicted: u64,
     /// Calls that only the log clears.
     pub only_logged: u64,
+    /// Calls whose results had gone before without a record, by the rule, where a context shrank by as much.
+    pub unlogged: u64,
+    /// Calls that the log clears and that stand in no log: the clearing cannot be judged.
+    pub not_in_logs: u64,
 }
 
 impl ClearingCheck {
+    /// Whether the logs hold what was cleared.
+    pub fn is_judged(&self) -> bool {
+        self.not_in_logs == 0
+    }
+
     /// Whether the two sets are the same.
     pub fn is_equal(&self) -> bool {
         self.only_predicted == 0 && self.only_logged == 0
@@ -274,7 +283,9 @@ impl ClearingCheck {
 pub struct ClearingsReplayed {
     /// One by one, in the order of the timeline.
     pub checks: Vec<ClearingCheck>,
-    /// Those with equal sets.
+    /// Those that cannot be judged, because what they cleared stands in no log.
+    pub not_judged: u64,
+    /// Those with equal sets, of the others.
     pub equal: Share,
     /// Whether the bar is met; none without a clearing.
     pub is_met: Option<bool>,

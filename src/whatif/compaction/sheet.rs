@@ -44,6 +44,8 @@ pub struct Client {
     pub tail_keep_tokens: u64,
     /// Tokens of what stands for a cleared result.
     pub marker_tokens: u32,
+    /// Tools whose results are counted and cleared.
+    pub micro_tools: Vec<String>,
     /// Characters per token in the estimate of a result.
     pub chars_per_token: u32,
     /// Smallest result that is cleared, in bytes.
@@ -149,8 +151,14 @@ impl Client {
         self.reserve.iter().rev().find(fits).or(self.reserve.first()).map_or(0, |entry| entry.tokens)
     }
 
-    /// The client's estimate of a result's tokens.
+    /// The client's estimate of a result's tokens: a half is rounded up.
     pub fn estimate(&self, chars: u32) -> u64 {
-        u64::from(chars).div_ceil(u64::from(self.chars_per_token.max(1)))
+        let each = u64::from(self.chars_per_token.max(1));
+        (2 * u64::from(chars) + each) / (2 * each)
+    }
+
+    /// Whether the client clears results of that tool.
+    pub fn clears(&self, tool: &str) -> bool {
+        self.micro_tools.iter().any(|name| name == tool)
     }
 }

@@ -155,6 +155,8 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
         "#both",
         "#only rule",
         "#only log",
+        "#gone before",
+        "same set",
     ]);
     let some = |tokens: Option<u64>| tokens.map_or_else(none, thousands);
     for check in &found.checks {
@@ -167,6 +169,12 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
             thousands(check.both),
             thousands(check.only_predicted),
             thousands(check.only_logged),
+            thousands(check.unlogged),
+            match (check.is_judged(), check.is_equal()) {
+                (false, _) => "not judged: no log holds the results".to_owned(),
+                (true, true) => "yes".to_owned(),
+                (true, false) => "no".to_owned(),
+            },
         ]);
     }
     table
