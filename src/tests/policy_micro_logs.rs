@@ -119,7 +119,7 @@ proptest! {
 
     #[test]
     fn clearings_by_the_described_rule_are_found_with_their_very_sets(
-        calls in prop::collection::vec((0..TOOLS.len(), 1_usize..60_000), 40..90),
+        calls in prop::collection::vec((0..TOOLS.len(), 0_usize..60_000), 40..90),
         unwritten in 0_usize..4,
         compacted in 0_usize..5,
     ) {
@@ -148,7 +148,9 @@ fn results_of_other_tools_are_neither_counted_nor_cleared() {
     let calls: Vec<(usize, usize)> = (0..30).map(|number| (CLEARED + number % 3, 50_000)).collect();
     let (found, clearings) = session(&calls, 0, 0);
     assert_eq!((clearings, found.checks.len()), (0, 0));
-    let mixed: Vec<(usize, usize)> = (0..30).map(|number| (number % TOOLS.len(), 30_000)).collect();
+    // Every fourth one has no text at all: it goes along with those around it.
+    let chars = |number: usize| if number % 4 == 1 { 0 } else { 30_000 };
+    let mixed: Vec<(usize, usize)> = (0..30).map(|number| (number % TOOLS.len(), chars(number))).collect();
     let (found, _) = session(&mixed, 0, 0);
     assert!(found.equal.n > 0 && found.equal.k == found.equal.n);
 }

@@ -140,3 +140,81 @@ fn packed_rows_come_back_whole() {
     assert_eq!(back.names.texts(), file.names.texts());
     assert_eq!((file.rows.agents.len(), file.rows.stated_costs.len()), (1, 1));
 }
+
+#[test]
+fn a_member_of_a_team_is_known_by_its_name_there() {
+    let records = vec![user("p", "go").set("teamName", "t").set("agentName", "researcher"), says("m", "a")];
+    let timeline = one(linked(records));
+    assert_eq!(timeline.names.text(timeline.chains[0].agent_type), "researcher");
+    let titled = one(vec![says("m", "a").set("agentName", "title")]);
+    assert_eq!(titled.names.text(titled.chains[0].agent_type), "", "a title is no team");
+}
+
+#[test]
+fn attachments_are_counted_under_their_names() {
+    let attached = |name: &str, kind: &str| Record::new("attachment", name).set("attachment", json!({ "type": kind }));
+    let kinds = ["budget_usd", "diagnostics", "invoked_skills", "diagnostics", "of_tomorrow"];
+    let mut records: Vec<Record> = vec![user("p", "go")];
+    records.extend(kinds.iter().enumerate().map(|(at, kind)| attached(&format!("a{at}"), kind)));
+    records.push(says("m", "a"));
+    let timeline = one(linked(records));
+    let counted = |kind: &str| timeline.skipped.get(&format!("attachment:{kind}")).copied();
+    assert_eq!(
+        ["budget_usd", "diagnostics", "invoked_skills", "other"].map(counted),
+        [Some(1), Some(2), Some(1), Some(1)]
+    );
+    assert!(timeline.requests[0].marks.has(Marks::ATTACHED));
+}
+
+/// A second copy of a result, as newer clients write it for MCP tools: beside the message, and in the block.
+#[test]
+fn a_structured_copy_beside_a_result_is_not_counted_twice() {
+    let copy = json!({ "structuredContent": { "rows": vec!["x".repeat(500); 9] } });
+    let body = "x".repeat(4_000);
+    let plain = answers("c", body.as_str());
+    let block = json!({ "type": "tool_result", "tool_use_id": "c", "content": body.as_str(), "mcpMeta": copy.clone() });
+    let doubled = user("r-c", vec![block]).set("mcpMeta", copy.clone()).set("toolUseResult", copy);
+    let asked = || vec![user("p", "go"), asks("m", "c", "mcp__tracker__list")];
+    let read = |result: Record| {
+        let text = log(&[asked(), vec![result, says("n", "done")]].concat());
+        let told = Told::of(&[("f", &text)]);
+        let timeline = timeline_of(&[("f", &text)]);
+        let blocks: Vec<(u32, u32)> = timeline.blocks.iter().map(|block| (block.chars, block.bytes)).collect();
+        (told.call("c").chars, told.call("c").body, blocks)
+    };
+    assert_eq!(read(plain), read(doubled));
+}
+
+#[test]
+fn an_older_name_of_the_folder_of_subagents_changes_nothing() {
+    let read = |folder: &str| {
+        let home = Home::new();
+        let own = says("m", "found").agent("aa11").link("u", None).usage(900, 5);
+        home.write(".claude/projects/p/s-main.jsonl", log(&[user("p", "go"), says("n", "a").usage(700, 5)]));
+        home.write(
+            &format!(".claude/projects/p/{folder}/agent-aa11.jsonl"),
+            log(&[user("q", "go").agent("aa11"), own]),
+        );
+        home.write(&format!(".claude/projects/p/{folder}/agent-aa11.meta.json"), r#"{"agentType":"Explore"}"#);
+        let lines = home.path("requests.jsonl");
+        home.json(&["replay", "--policy", "prompt-cache", "--per-request", lines.to_str().expect("a plain path")]);
+        std::fs::read_to_string(lines).expect("it was written")
+    };
+    assert_eq!(read("s-main/subagents"), read("s-main/sub-agents"));
+    assert!(read("s-main/sub-agents").contains("Explore"));
+}
+
+#[test]
+fn the_clients_own_total_stands_beside_what_the_log_comes_to() {
+    let home = Home::new();
+    let usage = json!({ "input_tokens": 1_000, "output_tokens": 100, "cache_read_input_tokens": 0 });
+    let records = log(&[user("p", "go"), says("m", "a").message("usage", usage).message("model", "claude-haiku-4-5")]);
+    // $1 and $5 per million: a tenth of a cent and half of that; the client has a helper's call besides.
+    home.write(".claude/projects/p/s.jsonl", records + &cost_state("claude-haiku-4-5", 3_000, 0.002));
+    let text = home.run(&["replay", "--policy", "prompt-cache", "--explain"]).out;
+    let report = home.json(&["replay", "--policy", "prompt-cache"])["policies"][0].to_string();
+    assert!(report.contains("\"stated_nano_usd\":2000000"), "{report}");
+    assert!(report.contains("\"logged_tokens\":1100"), "{report}");
+    assert!(report.contains("\"stated_tokens\":3070"), "{report}");
+    assert!(text.contains("what the client says that sessions have cost"), "{text}");
+}

@@ -44,6 +44,8 @@ pub(super) struct Envelope<'a> {
     pub(super) session_kind: Option<RawStr<'a>>,
     /// Of an `agent-setting`: the agent that the main thread was started as.
     pub(super) agent_setting: Option<RawStr<'a>>,
+    pub(super) team: Option<RawStr<'a>>,
+    pub(super) agent_name: Option<RawStr<'a>>,
     /// The call that a progress record is about.
     pub(super) parent_call: Option<RawStr<'a>>,
     pub(super) tool_result: Option<&'a [u8]>,
@@ -89,6 +91,8 @@ impl<'a> Envelope<'a> {
                 b"gitBranch" => envelope.branch = text(cursor)?,
                 b"effort" => envelope.effort = text(cursor)?,
                 b"sessionKind" => envelope.session_kind = text(cursor)?,
+                b"teamName" => envelope.team = text(cursor)?,
+                b"agentName" => envelope.agent_name = text(cursor)?,
                 b"agentSetting" => envelope.agent_setting = text(cursor)?,
                 b"parentToolUseID" => envelope.parent_call = text(cursor)?,
                 b"toolUseResult" => envelope.tool_result = Some(span(cursor)?),

@@ -44,6 +44,8 @@ pub struct Reader<'g, 'v> {
     planning: Vec<bool>,
     /// The permission mode of the last prompt of each chain.
     modes: Vec<Id>,
+    /// Whether it is known of each chain by what name it works in a team.
+    in_team: Vec<bool>,
     /// The kind of agent that calls asked for, by `tool_use` id.
     asked_for: IdMap<Id, Vec<u8>>,
     branch: Memo<Id>,
@@ -94,6 +96,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             compacted: Vec::new(),
             planning: Vec::new(),
             modes: Vec::new(),
+            in_team: Vec::new(),
             asked_for: IdMap::default(),
             branch: Memo::default(),
             chains: ChainIndex::default(),
@@ -233,6 +236,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.compacted.resize(self.out.rows.chains.len(), None);
         self.planning.resize(self.out.rows.chains.len(), false);
         self.modes.resize(self.out.rows.chains.len(), Id::NONE);
+        self.in_team.resize(self.out.rows.chains.len(), false);
         place
     }
 
@@ -275,12 +279,24 @@ impl<'g, 'v> Reader<'g, 'v> {
         if envelope.summary {
             self.lone_summary(envelope, parent, chain);
         }
+        self.team_member(envelope, chain);
         let row = self.push(envelope, parent, chain, marks, RecordKind::Said);
         let kind = |block: &DraftBlock| self.kind_of(envelope, &draft, block);
         let kinds: Vec<BlockKind> = draft.blocks.iter().map(kind).collect();
         self.blocks(envelope, &draft, &kinds, row);
         self.draft = draft;
         row
+    }
+
+    /// Remembers by what name a session works in a team.
+    fn team_member(&mut self, envelope: &Envelope<'_>, chain: u32) {
+        let Some((_, name)) = envelope.team.zip(envelope.agent_name) else { return };
+        let ChainKey { session, agent, .. } = self.out.rows.chains[chain as usize];
+        if std::mem::replace(&mut self.in_team[chain as usize], true) {
+            return;
+        }
+        let kind = beside::word(&mut self.out.names, name);
+        self.out.rows.agents.push(AgentRow { session, agent, kind });
     }
 
     /// Remembers what kind of agent a call ran, if its result names one.
@@ -504,7 +520,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             return Some(self.user(&envelope, parent, None));
         }
         let rules = self.guide.rules;
-        let mut marks = Marks::default();
+        let mut marks = Marks::ATTACHED;
         if is(&rules.plan_attachments, kind) {
             marks.set(Marks::PLAN_MODE);
         }
@@ -514,7 +530,8 @@ impl<'g, 'v> Reader<'g, 'v> {
         if attachment.hook.is_some_and(|hook| is(&rules.resume_hooks, hook)) {
             marks.set(Marks::RESUME);
         }
-        self.skip("attachment", 1);
+        let known = rules.attachments.iter().find(|known| known.as_bytes() == kind.0);
+        self.skip(&format!("attachment:{}", known.map_or("other", String::as_str)), 1);
         self.note(envelope, parent, marks)
     }
 

@@ -147,6 +147,8 @@ impl Marks {
     pub const MODE_CHANGE: Self = Self(1 << 13);
     /// Another effort than before in this chain.
     pub const EFFORT_CHANGE: Self = Self(1 << 14);
+    /// The client put in text that no block shows: reminders, changed files, lists of tools.
+    pub const ATTACHED: Self = Self(1 << 15);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Self) -> bool {
@@ -481,7 +483,7 @@ pub struct Timeline {
     pub utterances: Vec<Utterance>,
     /// Those words.
     pub words: Vec<Word>,
-    /// What was left out, by reason. Records: `attachment` (reminders of the client), `no_message`, `duplicate_record`,
+    /// What was left out, by reason. Records: `attachment:TYPE` (reminders of the client), `no_message`, `duplicate_record`,
     /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
     /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),
     /// `compacted_before_sent`, `never_sent` (behind the last request). Blocks: `media_in_result`, `other_in_result`,

@@ -27,6 +27,8 @@ pub struct TimelineRules {
     pub plan_permission_mode: String,
     /// Attachments by which the client tells the model of other tools, agents, skills or servers.
     pub tool_attachments: Vec<String>,
+    /// Attachments that are counted under their names; all others are `other`.
+    pub attachments: Vec<String>,
     /// Keys of a call's input that name the kind of agent that it runs.
     pub agent_type_keys: Vec<String>,
     /// The value of `sessionKind` of sessions that run in the background.

@@ -81,7 +81,10 @@ impl<'a> Rule<'a> {
         let sizes: Vec<ResultSize> = results.iter().enumerate().map(size).collect();
         let chosen = plan(&sizes, self.params.target_tokens, self.params.min_saving_tokens);
         let freed = chosen.iter().map(|&place| sizes[place].tokens).sum();
-        (chosen.iter().map(|&place| results[place].0).collect(), freed)
+        // Results without any text go along with those around them.
+        let until = chosen.last().copied().unwrap_or(0);
+        let nothing = (0..until).filter(|&place| sizes[place].is_free && sizes[place].tokens == 0);
+        (chosen.iter().copied().chain(nothing).map(|place| results[place].0).collect(), freed)
     }
 
     /// Calls whose results went before a clearing without a record of it.

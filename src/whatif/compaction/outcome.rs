@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::base::forecast::Forecast;
 use crate::base::stats::Share;
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cost::Cost;
@@ -172,11 +173,15 @@ pub struct AfterSizes {
     /// Static prefix, summary, acknowledgement and reattached files of the parameters are within the tolerance, of all. The
     /// client keeps no message word for word.
     pub by_params: Share,
-    /// Carry (all but the static prefix) fitted on one half of the sessions: its median.
-    pub fitted_carry_tokens: Option<u64>,
-    /// What that carry predicts within the tolerance, of the other half.
-    pub by_fit: Share,
-    /// Whether the prediction by parameters meets the bar; none without a compaction.
+    /// What was known before the week of the compaction predicts within the tolerance, of all.
+    pub learned: Share,
+    /// Sizes within the interval of that prediction, of all.
+    pub in_interval: Share,
+    /// How often that interval promises to hold, in percent.
+    pub interval_percent: f64,
+    /// One by one, by time.
+    pub forecasts: Vec<Forecast>,
+    /// Whether the learned prediction meets the bar; none without a compaction.
     pub is_met: Option<bool>,
 }
 

@@ -252,7 +252,7 @@ fn sweep(rows: &[SweepRow]) -> Table {
 
 /// Whether a bar is met, if there is anything to judge.
 fn met(met: Option<bool>) -> String {
-    met.map_or("n/a", |met| if met { "yes" } else { "no" }).to_owned()
+    met.map_or("n/a", |met| if met { "yes" } else { "missed" }).to_owned()
 }
 
 fn checks(found: &Found<'_>) -> Table {
@@ -276,13 +276,19 @@ fn checks(found: &Found<'_>) -> Table {
     table.row([
         format!("size after within {} %, by the parameters", bars.tolerance),
         share(&after.by_params),
+        none(),
+        none(),
+    ]);
+    table.row([
+        "the same, by what was known before its week".into(),
+        share(&after.learned),
         least(bars.after_size),
         met(after.is_met),
     ]);
     table.row([
-        "the same, carry fitted on the other half of the sessions".into(),
-        share(&after.by_fit),
-        least(bars.after_size),
+        "size after within the interval of that".into(),
+        share(&after.in_interval),
+        format!("promised: {} %", after.interval_percent),
         none(),
     ]);
     table.row([
