@@ -14,7 +14,7 @@ pub mod families;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
-mod p4_tokenizer;
+pub(crate) mod p4_tokenizer;
 mod r1_dedup_enable;
 mod r2_template;
 mod r3_lru_size;

@@ -204,7 +204,7 @@ fn show(
 /// What was measured, and how far the estimators are from it.
 fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>) -> Result<()> {
     let form = args.report.form();
-    writeln!(context.out, "\n# what came in within a turn, against what was billed for it:")?;
+    writeln!(context.out, "\n# what came in within a turn without thinking, against what was billed for it:")?;
     calibration::families(&found.families).write(context.out, form, context.width)?;
     writeln!(context.out, "\n# estimates of the same, by increment, framing included:")?;
     calibration::drift(&found.drift).write(context.out, form, context.width)
