@@ -42,6 +42,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("reach.toml", include_str!("../../rules/reach.toml")),
     ("formats.toml", include_str!("../../rules/formats.toml")),
     ("endpoints.toml", include_str!("../../rules/endpoints.toml")),
+    ("fleet.toml", include_str!("../../rules/fleet.toml")),
     ("telemetry.toml", include_str!("../../rules/telemetry.toml")),
     ("timeline.toml", include_str!("../../rules/timeline.toml")),
     ("logs.toml", include_str!("../../rules/logs.toml")),

@@ -4,6 +4,7 @@ mod analyze;
 mod from_claude_logs;
 mod gate;
 pub mod history;
+mod lenders;
 mod realised;
 mod rules;
 mod search;
