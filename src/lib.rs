@@ -22,6 +22,9 @@ mod planner;
 mod replay;
 mod whatif;
 
+// The bill, and what stands out in it.
+mod cost;
+
 // From answers to changes.
 mod rules;
 

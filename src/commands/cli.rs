@@ -8,7 +8,7 @@ use clap::{ArgMatches, Parser, Subcommand};
 use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
-use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, replay, tune};
+use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, replay, report, tune};
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -18,11 +18,12 @@ use crate::shell::context::Context;
 #[command(name = "devboy", bin_name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Report(Box<report::Args>),
     Tune(tune::Args),
     Replay(Box<replay::Args>),
     Mine(mine::Args),
@@ -45,7 +46,8 @@ pub fn command() -> clap::Command {
 pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<'_>) -> Exit {
     let parsed = command().try_get_matches_from(arguments).and_then(|matches| {
         let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches)?;
-        Ok((cli.command, Kept::of(&matches), lake_of(&matches)))
+        let command = cli.command.unwrap_or_else(|| Command::Report(Box::default()));
+        Ok((command, Kept::of(&matches), lake_of(&matches)))
     });
     let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
     let (input, env, mut err) = (&mut *context.input, context.env.clone(), Visible(&mut *context.err));
@@ -122,6 +124,7 @@ impl Kept {
 
 fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     let outcome = match command {
+        Command::Report(args) => report::run(&args, context),
         Command::Tune(args) => tune::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),

@@ -19,6 +19,7 @@ pub mod mine;
 mod prune;
 pub mod reconcile;
 pub mod replay;
+pub mod report;
 pub mod responses;
 pub mod timeline;
 pub mod tune;

@@ -6,4 +6,5 @@ pub mod envelope;
 pub mod escape;
 pub mod listing;
 pub mod numbers;
+pub mod paragraph;
 pub mod table;

@@ -4,7 +4,7 @@ mod compare;
 mod emit;
 mod gate;
 pub mod planner;
-mod policy;
+pub mod policy;
 mod scenarios;
 mod study;
 

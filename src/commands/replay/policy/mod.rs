@@ -10,10 +10,10 @@ mod pipeline;
 mod prompt_cache;
 mod requests;
 mod show;
-mod simulate;
+pub mod simulate;
 mod sweep;
 mod telemetry;
-mod tool_filter;
+pub mod tool_filter;
 
 use std::path::{Path, PathBuf};
 

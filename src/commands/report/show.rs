@@ -1,0 +1,235 @@
+//! Shows the page in the form that was asked for.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::unpack::Packing;
+use crate::commands::input::Input;
+use crate::commands::report::Args;
+use crate::cost::findings::search::Finding;
+use crate::cost::findings::sheet::Sheet;
+use crate::cost::page::Page;
+use crate::cost::page::names::Names;
+use crate::cost::page::words::{Telling, Told, command};
+use crate::mine::quality;
+use crate::report::envelope;
+use crate::report::numbers::date;
+use crate::report::paragraph::paragraph;
+use crate::report::table::{Format, Table};
+use crate::shell::context::Context;
+
+/// Writes the page.
+pub fn show(
+    args: &Args,
+    page: &Page,
+    sheet: &Sheet,
+    is_cut: bool,
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let form = args.output.form();
+    let is_shared = args.redact || (form == Format::Md && !args.output.names);
+    let names = if is_shared { Names::letters(by_money(page)) } else { named(page, input) };
+    let since = is_cut.then(|| date(input.window.start));
+    let same_logs = if is_shared { String::new() } else { args.same_logs(since.as_deref()) };
+    let telling = Telling { page, names: &names, sheet, top: args.top(), same_logs: &same_logs, is_cut };
+    match form {
+        Format::Json => document(args, &telling, input, is_shared, context),
+        Format::Csv => table(&telling).write(context.out, form, context.width),
+        Format::Md => markdown(args, &telling, context),
+        Format::Table => words(args, &telling, input, context),
+    }
+}
+
+/// Projects, the most expensive first.
+fn by_money(page: &Page) -> Vec<&String> {
+    let mut projects: Vec<_> = page.spent.by_project.iter().collect();
+    projects.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
+    projects.into_iter().map(|(id, _)| id).collect()
+}
+
+/// Bytes of a log in which its working directory is looked for.
+const HEAD_BYTES: u64 = 1 << 18;
+
+/// Names of the projects as they are on disk: the working directory that a log of theirs names, else its folder.
+fn named(page: &Page, input: &Input) -> Names {
+    let folders = input.project_names();
+    let logs = input.project_logs();
+    let name = |(project, directory): (&String, &String)| {
+        let directory = Id::from_hex(directory)?;
+        let read = logs.get(&directory).and_then(|logs| {
+            logs.iter().find_map(|log| (log.packing == Packing::Plain).then(|| working_directory(&log.path)).flatten())
+        });
+        Some((project.clone(), read.or_else(|| folders.get(&directory).cloned())?))
+    };
+    Names::of_directories(&page.directories.iter().filter_map(name).collect::<BTreeMap<_, _>>())
+}
+
+/// The working directory of the first record that has one.
+fn working_directory(path: &std::path::Path) -> Option<String> {
+    let file = std::fs::File::open(path).ok()?;
+    let lines = BufReader::new(file.take(HEAD_BYTES)).lines();
+    lines.map_while(std::io::Result::ok).find_map(|line| {
+        let record: Value = serde_json::from_str(&line).ok()?;
+        record.get("cwd")?.as_str().filter(|cwd| !cwd.is_empty()).map(str::to_owned)
+    })
+}
+
+/// Columns of the labels in front of what was spent.
+const LABEL: usize = 10;
+
+fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    let width = context.width;
+    let damaged = quality::of(&input.sources);
+    if !damaged.is_empty() && !args.output.quiet {
+        writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
+    }
+    let out = &mut *context.out;
+    writeln!(out, "{}", telling.headline())?;
+    for (label, line) in telling.spent() {
+        write!(out, "{}", paragraph(&format!("  {label:LABEL$}"), &line, width))?;
+    }
+    let told: Vec<Told> = telling.findings().map(|finding| telling.told(finding)).collect();
+    writeln!(out, "\nWhat to change, most valuable first")?;
+    if told.is_empty() {
+        write!(out, "{}", paragraph("  ", &telling.nothing_found(), width))?;
+    }
+    for (number, told) in (1..).zip(&told) {
+        write!(out, "{}", paragraph(&format!("{number}. "), &told.what, width))?;
+        write!(out, "{}", paragraph("   ", &told.holds, width))?;
+        write!(out, "{}", paragraph("   → ", &format!("{}. See: {}", told.advice, told.command), width))?;
+    }
+    if let Some(line) = telling.not_worth() {
+        write!(out, "\n{}", paragraph("Not worth it  ", &line, width))?;
+    }
+    for line in footer(args, telling) {
+        write!(out, "{}", paragraph("", &line, width))?;
+    }
+    Ok(())
+}
+
+/// What is to be kept in mind.
+fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let shown = telling.findings().count();
+    let hidden = telling.page.findings.len() - shown;
+    if hidden > 0 {
+        lines.push(format!("{hidden} more with --all."));
+    }
+    if shown > 1 {
+        lines.push("Findings overlap: their savings do not add up.".to_owned());
+    }
+    if shown > 0 && !telling.same_logs.is_empty() {
+        lines.push(format!("The commands look at the same logs with {}", telling.same_logs));
+    }
+    if args.explain {
+        lines.extend(telling.explained());
+    }
+    lines
+}
+
+fn markdown(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Result<()> {
+    let form = Format::Md;
+    let out = &mut *context.out;
+    writeln!(out, "## devboy report\n\n{}\n", form.sentence(&telling.headline()))?;
+    for (label, line) in telling.spent() {
+        writeln!(out, "- {label}: {}", form.sentence(&line))?;
+    }
+    writeln!(out, "\n### What to change, most valuable first\n")?;
+    let told: Vec<Told> = telling.findings().map(|finding| telling.told(finding)).collect();
+    if told.is_empty() {
+        writeln!(out, "{}", form.sentence(&telling.nothing_found()))?;
+    }
+    for (number, told) in (1..).zip(&told) {
+        writeln!(out, "{number}. {}", form.sentence(&told.what))?;
+        writeln!(out, "   - {}", form.sentence(&told.holds))?;
+        writeln!(out, "   - {}. See: `{}`", form.sentence(&told.advice), told.command)?;
+    }
+    if let Some(line) = telling.not_worth() {
+        writeln!(out, "\nNot worth it: {}", form.sentence(&line))?;
+    }
+    for line in footer(args, telling) {
+        writeln!(out, "\n{}", form.sentence(&line))?;
+    }
+    Ok(())
+}
+
+/// The findings as rows.
+fn table(telling: &Telling<'_>) -> Table {
+    let mut table =
+        Table::new(&["finding", "what", "#count", "#saved usd", "#lower", "#upper", "basis", "where", "do", "command"]);
+    for finding in telling.findings() {
+        let told = telling.told(finding);
+        let money = [finding.saved_usd, finding.lower_usd, finding.upper_usd].map(|usd| format!("{usd:.2}"));
+        let [saved, lower, upper] = money;
+        let basis = serde_json::to_value(finding.basis).ok().and_then(|basis| basis.as_str().map(str::to_owned));
+        let basis = basis.unwrap_or_default();
+        let count = finding.count.to_string();
+        table.row([
+            finding.id.clone(),
+            told.what,
+            count,
+            saved,
+            lower,
+            upper,
+            basis,
+            told.holds,
+            told.advice,
+            told.command,
+        ]);
+    }
+    table
+}
+
+fn document(
+    args: &Args,
+    telling: &Telling<'_>,
+    input: &Input,
+    is_shared: bool,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let page = telling.page;
+    let mut spent = json!(page.spent);
+    let by_project = page.spent.by_project.iter().map(|(id, amount)| (telling.names.project(id), json!(amount)));
+    // Two directories may have one name on a page.
+    let mut named: BTreeMap<String, Value> = BTreeMap::new();
+    for (name, amount) in by_project {
+        let sum = named.entry(name).or_insert_with(|| json!({ "nano_usd": 0, "unpriced_tokens": 0 }));
+        for field in ["nano_usd", "unpriced_tokens"] {
+            sum[field] = json!(sum[field].as_u64().unwrap_or_default() + amount[field].as_u64().unwrap_or_default());
+        }
+    }
+    spent["by_project"] = json!(named);
+    let finding = |finding: &Finding| {
+        let told = telling.told(finding);
+        let mut row = json!(finding);
+        if let Some(row) = row.as_object_mut() {
+            ["scope", "mostly", "except", "by_project"].iter().for_each(|field| _ = row.remove(*field));
+        }
+        row["where"] = json!(told.holds);
+        row["advice"] = json!(told.advice);
+        row["command"] = json!(told.command);
+        row
+    };
+    let mut fields = json!({
+        "window": input.window_json(),
+        "inputs": input.json(),
+        "data_quality": quality::json(&quality::of(&input.sources)),
+        "spent": spent,
+        "findings": telling.findings().map(finding).collect::<Vec<Value>>(),
+        "not_worth": page.not_worth.iter().map(|loser| json!({
+            "name": loser.name, "change": loser.change, "command": command(&loser.evidence),
+        })).collect::<Vec<Value>>(),
+        "simulation_off_bill": page.off_bill,
+        "same_logs": telling.same_logs,
+    });
+    if is_shared {
+        crate::report::sharing::hide_places(&mut fields);
+    }
+    let document = envelope::envelope("report", args.output.stamp(context), fields);
+    envelope::write(context.out, &document)
+}
