@@ -8,7 +8,9 @@ use clap::{ArgMatches, Parser, Subcommand};
 use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
-use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, replay, report, tune};
+use crate::commands::{
+    annotate, completions, decode, doctor, encode, ingest, man, mine, planner, replay, report, tune, what_if,
+};
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -25,7 +27,9 @@ pub struct Cli {
 enum Command {
     Report(Box<report::Args>),
     Tune(tune::Args),
+    WhatIf(Box<what_if::Args>),
     Replay(Box<replay::Args>),
+    Planner(Box<planner::Args>),
     Mine(mine::Args),
     Annotate(annotate::Args),
     Encode(encode::Args),
@@ -39,7 +43,7 @@ enum Command {
 
 /// The command line as clap knows it, for completions and the manual page.
 pub fn command() -> clap::Command {
-    <Cli as clap::CommandFactory>::command()
+    <Cli as clap::CommandFactory>::command().mut_subcommand("replay", replay::hide_old_spellings)
 }
 
 /// Runs one command line. Everything it prints goes through `context`.
@@ -126,7 +130,9 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     let outcome = match command {
         Command::Report(args) => report::run(&args, context),
         Command::Tune(args) => tune::run(&args, context),
+        Command::WhatIf(args) => what_if::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
+        Command::Planner(args) => planner::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),
         Command::Annotate(args) => annotate::run(&args, context),
         Command::Encode(args) => encode::run(&args, context),

@@ -75,8 +75,14 @@ pub fn page(input: &mut Input) -> Result<Page> {
             .with_max_len(1)
             .map(|(policy, set)| replay(&scene, &sheets, policy, set))
             .collect::<Result<_>>()?;
-        let evidence =
-            Evidence { world: &world, ground: &scene.ground, apart: &scene.apart, replays: &replays, sheet: &sheet };
+        let evidence = Evidence {
+            world: &world,
+            ground: &scene.ground,
+            billed_usd: scene.billed.cost.nano_usd as f64 / 1e9,
+            apart: &scene.apart,
+            replays: &replays,
+            sheet: &sheet,
+        };
         Ok(Page::of(&evidence, scene.accuracy.cost_error, directories))
     })
 }

@@ -51,6 +51,7 @@ fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap
         count,
         breaks: None,
         unless: miss.unless.clone(),
+        is_actionable: miss.is_habit,
         sides,
     })
 }

@@ -25,6 +25,8 @@ pub struct Evidence<'e> {
     pub world: &'e Simulation,
     /// The requests under the cache as it was.
     pub ground: &'e Ground<'e>,
+    /// Dollars of all input.
+    pub billed_usd: f64,
     /// How far the simulated log is from the bill, by session and model.
     pub apart: &'e BTreeMap<(u32, Sym), Apart>,
     /// Settings that were replayed.
@@ -55,7 +57,7 @@ pub enum Basis {
 
 /// Something that may be a finding.
 pub struct Case {
-    /// Which; of cases with one id the one that saves most is told.
+    /// Which; of cases with one id, the strictest first, one is told.
     pub id: String,
     /// What happens, in plain words.
     pub what: String,
@@ -73,6 +75,8 @@ pub struct Case {
     pub breaks: Option<String>,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
+    /// Whether something follows from it.
+    pub is_actionable: bool,
     /// The log, and the log without it, by session and model.
     pub sides: BTreeMap<(u32, Sym), Sides>,
 }

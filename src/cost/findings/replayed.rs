@@ -37,6 +37,7 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         count,
         breaks: breaks(replay),
         unless: None,
+        is_actionable: true,
         sides: outcome.by_session.clone(),
     })
 }

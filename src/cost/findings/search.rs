@@ -4,7 +4,7 @@
 //! All of these looks are corrected together, so that of those that are told few are chance. What nowhere holds is not
 //! told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub struct Finding {
     pub count: u64,
     /// What it breaks.
     pub breaks: Option<String>,
+    /// Whether something follows from it.
+    pub is_actionable: bool,
     /// Dollars of the input where it holds.
     pub before_usd: f64,
     /// Dollars that are saved there.
@@ -85,20 +87,26 @@ pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut looks: Vec<Option<Look>> = cases.par_iter().map(|case| look(evidence, case)).collect();
     let all = looks.iter_mut().flatten().flat_map(|look| std::iter::once(&mut look.whole).chain(&mut look.parts));
     correct(all, &evidence.world.cells);
-    let mut best: BTreeMap<&str, (&Case, Finding)> = BTreeMap::new();
-    for (case, look) in cases.iter().zip(&looks) {
-        let Some(finding) = look.as_ref().and_then(|look| finding(evidence, case, look)) else { continue };
-        let held = best.get(case.id.as_str()).map_or(f64::MIN, |(_, held)| held.saved_usd);
-        if finding.saved_usd > held {
-            best.insert(&case.id, (case, finding));
-        }
-    }
-    let told: BTreeSet<&str> = best.keys().copied().collect();
-    let beside = |case: &Case| case.unless.as_deref().is_none_or(|other| !told.contains(other));
-    let kept = best.into_values().filter(|(case, _)| beside(case));
-    let mut findings: Vec<Finding> = kept.map(|(_, finding)| finding).collect();
-    findings.sort_by(|a, b| b.saved_usd.total_cmp(&a.saved_usd).then_with(|| a.id.cmp(&b.id)));
+    let found = cases.iter().zip(&looks).filter_map(|(case, look)| finding(evidence, case, look.as_ref()?));
+    let mut by_id: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
+    found.for_each(|finding| by_id.entry(finding.id.clone()).or_default().push(finding));
+    let beside: BTreeMap<&str, &str> =
+        cases.iter().filter_map(|case| Some((case.id.as_str(), case.unless.as_deref()?))).collect();
+    let is_told = |id: &str| beside.get(id).is_none_or(|other| !by_id.contains_key(*other));
+    let told = by_id.iter().filter(|(id, _)| is_told(id));
+    let mut findings: Vec<Finding> =
+        told.filter_map(|(_, values)| mildest(values, evidence.sheet.mildest_share)).collect();
+    findings.sort_by(|a, b| {
+        let value = b.saved_usd.total_cmp(&a.saved_usd);
+        b.is_actionable.cmp(&a.is_actionable).then(value).then_with(|| a.id.cmp(&b.id))
+    });
     findings
+}
+
+/// Of one setting with several values, the strictest first: the mildest that saves nearly as much as the best.
+fn mildest(values: &[Finding], share: f64) -> Option<Finding> {
+    let most = values.iter().map(|value| value.saved_usd).fold(0.0, f64::max);
+    values.iter().rev().find(|value| value.saved_usd >= share * most).cloned()
 }
 
 /// What the simulation is off, by session and model, and the least difference that counts. What the bill shows has neither.
@@ -125,7 +133,7 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
     let (scope, cell) = scope(evidence, case, look)?;
     let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
     let saved_usd = dollars(cell.change);
-    let is_told = cell.in_money && saved_usd >= evidence.sheet.usd_min;
+    let is_told = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
     let saved_in = |part: &Cell| -part.change * part.before.nano_usd as f64 / 1e9;
     let clear = |by: &str, verdict| {
         let by = by.to_owned();
@@ -151,6 +159,7 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
         basis: case.basis,
         count: case.count,
         breaks: case.breaks.clone(),
+        is_actionable: case.is_actionable,
         before_usd: cell.before.nano_usd as f64 / 1e9,
         saved_usd,
         lower_usd: dollars(cell.upper.unwrap_or_default()),

@@ -20,8 +20,10 @@ pub struct Sheet {
     pub month_days_min: i64,
     /// Days of a month.
     pub days_per_month: f64,
-    /// Least dollars of a finding.
-    pub usd_min: f64,
+    /// Least share of the input that a finding saves.
+    pub share_min: f64,
+    /// Share of the most that can be saved at which a milder value is told.
+    pub mildest_share: f64,
     /// Settings that are replayed.
     pub replayed: Vec<Replayed>,
     /// Cache misses.
@@ -77,11 +79,18 @@ pub struct Miss {
     pub cause: Cause,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
+    /// Whether somebody can do something about it.
+    #[serde(default = "yes")]
+    pub is_habit: bool,
     /// What happens.
     pub what: String,
     /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Something that people try.

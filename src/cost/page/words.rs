@@ -215,7 +215,7 @@ impl Telling<'_> {
             Scope::Everywhere if finding.mostly.is_empty() => format!("over {sessions}{except}"),
             Scope::Everywhere => {
                 let one = |part: &Part| {
-                    format!("{} {}", percent(part.share), words(&part.by, &self.part(&part.by, &part.name)))
+                    format!("{} {}", whole_percent(part.share), words(&part.by, &self.part(&part.by, &part.name)))
                 };
                 let most: Vec<String> = finding.mostly.iter().map(one).collect();
                 format!("over {sessions}, {}{except}", most.join(", "))
@@ -258,6 +258,11 @@ impl Telling<'_> {
             counted(spent.sessions, "session")
         )
     }
+}
+
+/// "62 %"
+fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 fn counted_days(days: i64) -> String {

@@ -1,4 +1,4 @@
-//! `devboy replay --policy`: what another context policy would have saved, cost and broken.
+//! `devboy what-if POLICY` (and `replay --policy`): what another context policy would have saved, cost and broken.
 
 mod arg_check;
 mod args;
@@ -45,6 +45,8 @@ pub use args::PolicyArgs;
 
 /// The flags of `devboy replay` that a policy looks at.
 pub struct Flags<'a> {
+    /// Which policy, several joined by `+`, or `all`.
+    pub name: &'a str,
     /// Its own.
     pub policy: &'a PolicyArgs,
     /// A file of parameters.
@@ -61,9 +63,8 @@ pub struct Flags<'a> {
 
 /// Reads, simulates the log, simulates the policies, shows.
 pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
-    let name = flags.policy.policy.as_deref().unwrap_or("all");
     let data = Data::new(flags.input.rules_dir.as_deref())?;
-    let rows = crate::whatif::chosen::rows(name, &flags.policy.compare, &data)?;
+    let rows = crate::whatif::chosen::rows(flags.name, &flags.policy.compare, &data)?;
     check(flags, &rows)?;
     if flags.policy.from_telemetry {
         return telemetry::run(flags, &rows, context);
