@@ -1,5 +1,6 @@
 //! `devboy` and `devboy report`: one page of what was spent, what stops the waste, and what does not pay.
 
+mod file;
 mod look;
 mod show;
 
@@ -27,7 +28,10 @@ pub struct Args {
     /// How the figures come about.
     #[arg(long)]
     explain: bool,
-    /// Letters instead of names of projects: for a page that is shared. Markdown has them anyway (see --names).
+    /// Write the page to a file for a browser as well: one file with plots, without scripts, that fetches nothing.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Letters instead of names of projects and MCP servers: for a page that is shared. Markdown has them anyway (see --names).
     #[arg(long, conflicts_with = "names")]
     redact: bool,
     #[command(flatten)]
@@ -47,8 +51,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if page.spent.requests == 0 && !args.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
+    let told = show::told(args, &page, &input, is_cut);
+    if let Some(path) = &args.html {
+        file::write(path, &told.telling(args, &page, &sheet, is_cut), &mut input, told.is_shared, context)?;
+    }
     input.tell(&args.output, context)?;
-    show::show(args, &page, &sheet, is_cut, &input, context)?;
+    show::show(args, &told.telling(args, &page, &sheet, is_cut), &input, context)?;
     Ok(Exit::Done)
 }
 

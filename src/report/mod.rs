@@ -4,6 +4,7 @@ pub mod sharing;
 
 pub mod envelope;
 pub mod escape;
+pub mod html;
 pub mod listing;
 pub mod numbers;
 pub mod paragraph;

@@ -77,6 +77,7 @@ mod replay;
 mod replay_command;
 mod replay_lines;
 mod replay_reach;
+mod report_page;
 mod rules_dir;
 mod script;
 mod seal;

@@ -13,7 +13,7 @@ use crate::commands::report::Args;
 use crate::cost::findings::search::Finding;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::page::Page;
-use crate::cost::page::names::Names;
+use crate::cost::page::names;
 use crate::cost::page::words::{Telling, Told, command};
 use crate::mine::quality;
 use crate::report::envelope;
@@ -22,26 +22,38 @@ use crate::report::paragraph::paragraph;
 use crate::report::table::{Format, Table};
 use crate::shell::context::Context;
 
-/// Writes the page.
-pub fn show(
-    args: &Args,
-    page: &Page,
-    sheet: &Sheet,
-    is_cut: bool,
-    input: &Input,
-    context: &mut Context<'_>,
-) -> Result<()> {
-    let form = args.output.form();
-    let is_shared = args.redact || (form == Format::Md && !args.output.names);
-    let names = if is_shared { Names::letters(by_money(page)) } else { named(page, input) };
+/// Under which names the page is told.
+pub struct Names {
+    projects: names::Names,
+    same_logs: String,
+    /// Whether nobody is named.
+    pub is_shared: bool,
+}
+
+/// Names for a page: letters if it is shared.
+pub fn told(args: &Args, page: &Page, input: &Input, is_cut: bool) -> Names {
+    let is_shared = args.redact || (args.output.form() == Format::Md && !args.output.names);
+    let projects = if is_shared { names::Names::letters(by_money(page)) } else { named(page, input) };
     let since = is_cut.then(|| date(input.window.start));
     let same_logs = if is_shared { String::new() } else { args.same_logs(since.as_deref()) };
-    let telling = Telling { page, names: &names, sheet, top: args.top(), same_logs: &same_logs, is_cut };
+    Names { projects, same_logs, is_shared }
+}
+
+impl Names {
+    /// The page under these names.
+    pub fn telling<'p>(&'p self, args: &Args, page: &'p Page, sheet: &'p Sheet, is_cut: bool) -> Telling<'p> {
+        Telling { page, names: &self.projects, sheet, top: args.top(), same_logs: &self.same_logs, is_cut }
+    }
+}
+
+/// Writes the page.
+pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    let form = args.output.form();
     match form {
-        Format::Json => document(args, &telling, input, is_shared, context),
-        Format::Csv => table(&telling).write(context.out, form, context.width),
-        Format::Md => markdown(args, &telling, context),
-        Format::Table => words(args, &telling, input, context),
+        Format::Json => document(args, telling, input, context),
+        Format::Csv => table(telling).write(context.out, form, context.width),
+        Format::Md => markdown(args, telling, context),
+        Format::Table => words(args, telling, input, context),
     }
 }
 
@@ -56,7 +68,7 @@ fn by_money(page: &Page) -> Vec<&String> {
 const HEAD_BYTES: u64 = 1 << 18;
 
 /// Names of the projects as they are on disk: the working directory that a log of theirs names, else its folder.
-fn named(page: &Page, input: &Input) -> Names {
+fn named(page: &Page, input: &Input) -> names::Names {
     let folders = input.project_names();
     let logs = input.project_logs();
     let name = |(project, directory): (&String, &String)| {
@@ -66,7 +78,7 @@ fn named(page: &Page, input: &Input) -> Names {
         });
         Some((project.clone(), read.or_else(|| folders.get(&directory).cloned())?))
     };
-    Names::of_directories(&page.directories.iter().filter_map(name).collect::<BTreeMap<_, _>>())
+    names::Names::of_directories(&page.directories.iter().filter_map(name).collect::<BTreeMap<_, _>>())
 }
 
 /// The working directory of the first record that has one.
@@ -185,13 +197,7 @@ fn table(telling: &Telling<'_>) -> Table {
     table
 }
 
-fn document(
-    args: &Args,
-    telling: &Telling<'_>,
-    input: &Input,
-    is_shared: bool,
-    context: &mut Context<'_>,
-) -> Result<()> {
+fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
     let page = telling.page;
     let mut spent = json!(page.spent);
     let by_project = page.spent.by_project.iter().map(|(id, amount)| (telling.names.project(id), json!(amount)));
@@ -227,7 +233,7 @@ fn document(
         "simulation_off_bill": page.off_bill,
         "same_logs": telling.same_logs,
     });
-    if is_shared {
+    if args.redact {
         crate::report::sharing::hide_places(&mut fields);
     }
     let document = envelope::envelope("report", args.output.stamp(context), fields);

@@ -12,6 +12,12 @@ pub struct Sheet {
     pub findings_max: usize,
     /// Most names of a line.
     pub names_max: usize,
+    /// Sessions whose context is drawn.
+    pub sessions_drawn: usize,
+    /// Most points of a line.
+    pub points_drawn: usize,
+    /// Most follow-ups that are drawn.
+    pub follow_ups_drawn: usize,
     /// Days of a page, if nothing else is asked for.
     pub days: u32,
     /// Share of a finding that one place must have to be named.

@@ -1,6 +1,8 @@
 //! The first page: what was spent, what stops the waste, what does not pay.
 
+pub mod html;
 pub mod names;
+pub mod plots;
 pub mod spent;
 pub mod words;
 
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::findings::Evidence;
 use crate::cost::findings::search::{Finding, findings};
 use crate::cost::findings::tried::{Loser, losers};
+use crate::cost::page::plots::Plots;
 use crate::cost::page::spent::Spent;
 
 /// All that the page says, without any name of a person's: projects are pseudonyms.
@@ -24,6 +27,8 @@ pub struct Page {
     pub not_worth: Vec<Loser>,
     /// Simulated cost of the log over its bill, less one: what replays are off.
     pub off_bill: f64,
+    /// Figures of the plots.
+    pub plots: Plots,
     /// Directory of each project; pseudonyms of both.
     pub directories: BTreeMap<String, String>,
 }
@@ -36,6 +41,7 @@ impl Page {
             findings: findings(evidence),
             not_worth: losers(evidence),
             off_bill,
+            plots: Plots::of(evidence),
             directories,
         }
     }
