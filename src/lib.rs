@@ -22,6 +22,9 @@ mod planner;
 mod replay;
 mod whatif;
 
+// What the bill is made of.
+mod cost;
+
 // From answers to changes.
 mod rules;
 

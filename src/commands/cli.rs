@@ -8,7 +8,7 @@ use clap::{ArgMatches, Parser, Subcommand};
 use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
-use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, replay, tune};
+use crate::commands::{annotate, completions, cost, decode, doctor, encode, ingest, man, mine, replay, tune};
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -24,6 +24,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Tune(tune::Args),
+    Cost(cost::Args),
     Replay(Box<replay::Args>),
     Mine(mine::Args),
     Annotate(annotate::Args),
@@ -114,7 +115,9 @@ impl Kept {
         let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
         match (command, form.and_then(OsStr::to_str)) {
             ("encode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
-            (_, Some("md")) if !names => Self::Shared { has_pseudonyms: command == "mine" },
+            (_, Some("md")) if !names => {
+                Self::Shared { has_pseudonyms: ["mine", "cost", "session"].contains(&command) }
+            }
             _ => Self::Text,
         }
     }
@@ -123,6 +126,7 @@ impl Kept {
 fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     let outcome = match command {
         Command::Tune(args) => tune::run(&args, context),
+        Command::Cost(args) => cost::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),
         Command::Annotate(args) => annotate::run(&args, context),

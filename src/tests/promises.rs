@@ -49,7 +49,7 @@ fn polars_arrow_and_parquet_are_named_in_frames_only() {
 }
 
 /// The rooms in the order in which data flows.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 14] = [
     "base",
     "logs",
     "facts",
@@ -61,6 +61,7 @@ const ROOMS: [&str; 13] = [
     "replay",
     "planner",
     "whatif",
+    "cost",
     "rules",
     "shell",
 ];
