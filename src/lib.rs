@@ -22,7 +22,7 @@ mod planner;
 mod replay;
 mod whatif;
 
-// The bill, and what stands out in it.
+// The bill: what it is made of, and what stands out in it.
 mod cost;
 
 // From answers to changes.

@@ -9,7 +9,7 @@ use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
 use crate::commands::{
-    annotate, completions, decode, doctor, encode, ingest, man, mine, planner, replay, report, tune, what_if,
+    annotate, completions, cost, decode, doctor, encode, ingest, man, mine, planner, replay, report, tune, what_if,
 };
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
@@ -26,6 +26,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Report(Box<report::Args>),
+    Cost(cost::Args),
     Tune(tune::Args),
     WhatIf(Box<what_if::Args>),
     Replay(Box<replay::Args>),
@@ -120,7 +121,9 @@ impl Kept {
         let names = matches.try_get_one::<bool>("names").ok().flatten().is_some_and(|names| *names);
         match (command, form.and_then(OsStr::to_str)) {
             ("encode" | "completions" | "man", _) | (_, Some("parquet")) => Self::Data,
-            (_, Some("md")) if !names => Self::Shared { has_pseudonyms: command == "mine" },
+            (_, Some("md")) if !names => {
+                Self::Shared { has_pseudonyms: ["mine", "cost", "session"].contains(&command) }
+            }
             _ => Self::Text,
         }
     }
@@ -130,6 +133,7 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     let outcome = match command {
         Command::Report(args) => report::run(&args, context),
         Command::Tune(args) => tune::run(&args, context),
+        Command::Cost(args) => cost::run(&args, context),
         Command::WhatIf(args) => what_if::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
         Command::Planner(args) => planner::run(&args, context),

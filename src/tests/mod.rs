@@ -4,6 +4,7 @@ mod analyze;
 mod annotate;
 mod body_shapes;
 mod budget;
+mod cost_attribution;
 mod encode_deep;
 mod encode_json;
 mod encode_text;
