@@ -399,17 +399,6 @@ impl Input {
         known
     }
 
-    /// The logs on disk of each project directory, by its pseudonym, the newest first.
-    pub fn project_logs(&self) -> IdMap<Id, Vec<&LogFile>> {
-        let mut logs: IdMap<Id, Vec<&LogFile>> = IdMap::default();
-        for file in &self.listing.files {
-            let directory = Id::pseudonym(slug(&directory_of(file, &self.listing)).as_bytes());
-            logs.entry(directory).or_default().push(file);
-        }
-        logs.values_mut().for_each(|logs| logs.sort_by_key(|log| std::cmp::Reverse(log.modified_ns)));
-        logs
-    }
-
     /// What happened in the logs within the window, whatever copies they hold.
     pub fn history(&mut self) -> History {
         self.corpus();

@@ -51,12 +51,15 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if page.spent.requests == 0 && !args.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
-    let told = show::told(args, &page, &input, is_cut);
+    let follow_ups = if args.html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
+    let tools = file::tools(&page, &follow_ups);
+    let told = show::told(args, &page, &tools, &input, is_cut);
+    let telling = told.telling(args, &page, &sheet, is_cut);
     if let Some(path) = &args.html {
-        file::write(path, &told.telling(args, &page, &sheet, is_cut), &mut input, told.is_shared, context)?;
+        file::write(path, &telling, &follow_ups, &|tool| told.tool(tool))?;
     }
     input.tell(&args.output, context)?;
-    show::show(args, &told.telling(args, &page, &sheet, is_cut), &input, context)?;
+    show::show(args, &telling, &input, context)?;
     Ok(Exit::Done)
 }
 

@@ -9,6 +9,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, pr
 use crate::base::error::Result;
 use crate::base::visible::visible;
 use crate::report::escape;
+use crate::report::numbers::counted;
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -87,6 +88,18 @@ impl Table {
                 None => self.write_plain(out),
             },
         }
+    }
+
+    /// The first so many rows, and how many there are besides. Files of data have all of them.
+    pub fn write_top(&self, out: &mut dyn Write, format: Format, width: Option<u16>, top: usize) -> Result<()> {
+        if self.rows.len() <= top || format == Format::Csv {
+            return self.write(out, format, width);
+        }
+        let rows = self.rows[..top].to_vec();
+        let cut = Self { headers: self.headers.clone(), numeric: self.numeric.clone(), rows };
+        cut.write(out, format, width)?;
+        let gap = if format == Format::Md { "\n" } else { "" };
+        Ok(writeln!(out, "{gap}{} with --all", counted((self.rows.len() - top) as u64, "more row"))?)
     }
 
     /// Without a terminal a row is a line: columns stand under each other, two blanks apart, and nothing is broken.

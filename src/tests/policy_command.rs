@@ -1413,8 +1413,7 @@ fn quoted_answers_are_what_is_printed() {
     let mut seen = 0;
     for page in [include_str!("../../docs/policies.md"), include_str!("../../README.md")] {
         for block in page.split("```").skip(1).step_by(2) {
-            let Some((command, shown)) =
-                block.split_once("$ devboy replay --policy ").and_then(|(_, it)| it.split_once('\n'))
+            let Some((command, shown)) = block.split_once("$ devboy what-if ").and_then(|(_, it)| it.split_once('\n'))
             else {
                 continue;
             };

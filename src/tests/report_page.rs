@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
 use super::log_builder::{Record, assistant, cases, user};
-use crate::cost::page::names::Names;
 use crate::report::paragraph::paragraph;
 use crate::shell::arguments::Exit;
 
 const OPUS: &str = "claude-opus-4-5-20251101";
 const SONNET: &str = "claude-sonnet-4-5-20250929";
-/// Half of the dollars per token that Opus charges for reading less than writing for five minutes: 6.25 − 0.50 per million.
+/// Dollars that a token costs more to write for five minutes than to read.
 const OPUS_LOST_PER_TOKEN: f64 = (6.25 - 0.5) / 1e6;
+const SONNET_LOST_PER_TOKEN: f64 = (3.75 - 0.3) / 1e6;
 
 /// One session of a log: requests, each with what was billed.
 struct Told {
@@ -42,8 +42,18 @@ impl Told {
 
     /// A person writes and the model answers; what was read, written for five minutes, and answered.
     fn ask(&mut self, model: &str, read: u64, write: u64, output: u64) -> &mut Self {
+        self.ask_about("go on, please, with the secretprompt", model, (read, write, output))
+    }
+
+    /// The same with a text that is as long as what is written.
+    fn ask_at_length(&mut self, model: &str, read: u64, write: u64) -> &mut Self {
+        let text: String = (0..write * 3 / 12).map(|word| format!("word {word:06} ")).collect();
+        self.ask_about(&text, model, (read, write, 500))
+    }
+
+    fn ask_about(&mut self, text: &str, model: &str, (read, write, output): (u64, u64, u64)) -> &mut Self {
         self.number += 1;
-        self.push("human", user("", "go on, please, with the secretprompt"));
+        self.push("human", user("", text));
         let usage = json!({
             "input_tokens": 5, "output_tokens": output,
             "cache_read_input_tokens": read, "cache_creation_input_tokens": write,
@@ -75,9 +85,9 @@ fn home_with_swaps(sessions: u32) -> Home {
         let mut told = Told::new(&format!("s-{number}"), project, number * 43_200);
         told.ask(OPUS, 0, 40_000, 500).ask(OPUS, 40_000, 1_000, 500);
         if number % 2 == 0 {
-            told.ask(SONNET, 0, 42_000, 500).ask(OPUS, 0, 43_000, 500);
+            told.ask(SONNET, 0, 42_000, 500).ask(SONNET, 42_000, 500, 500).ask(OPUS, 0, 43_500, 500);
         }
-        told.ask(OPUS, if number % 2 == 0 { 43_000 } else { 41_000 }, 1_000, 500);
+        told.ask(OPUS, if number % 2 == 0 { 43_500 } else { 41_000 }, 1_000, 500);
         place(&home, &told);
     }
     home
@@ -109,17 +119,16 @@ fn an_empty_home_is_an_error_that_lists_the_places() {
     assert!(outcome.err.contains("--input-dir"), "what to do: {}", outcome.err);
 }
 
-/// Five sessions lose 42,000 tokens when Opus comes back after Sonnet, and as many when Sonnet comes.
+/// Six sessions lose 41,000 tokens when Sonnet comes and 42,500 when Opus comes back; what is lost is written again.
 #[test]
 fn model_swaps_that_were_planted_are_found_where_they_are_with_their_price() {
     let home = home_with_swaps(12);
     let report = report(&home, &[]);
     let found = finding(&report, "miss_model_swap").unwrap_or_else(|| panic!("{report:#}"));
     assert_eq!(found["count"], 12, "two in each of six sessions");
-    // Sonnet 4.5: 3.75 − 0.30 per million.
-    let expected = 6.0 * (41_000.0 * OPUS_LOST_PER_TOKEN + 41_000.0 * (3.75 - 0.3) / 1e6);
+    let expected = 6.0 * (41_000.0 * SONNET_LOST_PER_TOKEN + 42_500.0 * OPUS_LOST_PER_TOKEN);
     let saved = found["saved_usd"].as_f64().unwrap();
-    assert!((saved - expected).abs() < 0.02 * expected, "{saved} for {expected}");
+    assert!((saved - expected).abs() < 1e-6, "{saved} for {expected}");
     assert!(found["where"].as_str().unwrap().contains("lantern"), "{found:#}");
     assert!(found["advice"].as_str().unwrap().contains("habit: choose the model at the start"), "{found:#}");
     assert!(found["lower_usd"].as_f64().unwrap() > 0.0);
@@ -129,10 +138,10 @@ fn model_swaps_that_were_planted_are_found_where_they_are_with_their_price() {
 #[test]
 fn findings_are_what_their_commands_print() {
     let home = home_with_swaps(12);
-    for number in 0..8 {
-        let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", 500_000 + number * 43_200);
-        told.ask(OPUS, 0, 90_000, 800);
-        (0..30).for_each(|turn| _ = told.ask(OPUS, 90_000 + turn * 9_000, 9_000, 800));
+    for number in 0..6 {
+        let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", 600_000 + number * 43_200);
+        told.ask(OPUS, 0, 20_000, 800);
+        (0..30).for_each(|turn| _ = told.ask_at_length(OPUS, 20_000 + turn * 9_000, 9_000));
         place(&home, &told);
     }
     let report = report(&home, &[]);
@@ -140,9 +149,15 @@ fn findings_are_what_their_commands_print() {
     for finding in report["findings"].as_array().unwrap() {
         let command = finding["command"].as_str().unwrap().strip_prefix("devboy ").unwrap();
         let arguments: Vec<&str> = command.split(' ').collect();
-        let policy = home.json(&arguments)["policies"][0].clone();
+        let printed = home.json(&arguments);
+        let policy = printed["policies"][0].clone();
         let (printed, told) = match finding["basis"].as_str().unwrap() {
             "replayed" => (-policy["delta"]["usd"].as_f64().unwrap(), finding["saved_usd"].as_f64().unwrap()),
+            "shared" => {
+                let rows = printed["rows"].as_array().unwrap();
+                let row = rows.iter().find(|row| row["outcome"] == "(calls that failed)").unwrap();
+                (row["nano_usd"].as_f64().unwrap() / 1e9, finding["saved_usd"].as_f64().unwrap())
+            }
             _ => {
                 let cause = finding["id"].as_str().unwrap().strip_prefix("miss_").unwrap();
                 let sum = &policy["details"]["prompt-cache"]["prompt_cache"]["causes"][cause];
@@ -165,7 +180,7 @@ fn a_few_sessions_have_no_findings() {
         assert_eq!(report["findings"], json!([]), "an interval over {sessions} sessions says nothing");
     }
     let out = home_with_swaps(1).run(&[]).out;
-    assert!(out.contains("nothing that holds beyond chance: 1 session"), "{out}");
+    assert!(out.contains("nothing that holds beyond chance: too few sessions (1)"), "{out}");
 }
 
 #[test]
@@ -262,7 +277,7 @@ fn a_redacted_page_names_nobody_and_the_lake_holds_no_name() {
 fn the_file_for_a_browser_runs_nothing_and_fetches_nothing() {
     let home = Home::new();
     for number in 0..8 {
-        let mut told = Told::new(&format!("s-{number}"), "/home/<script>alert(1)</script>\"'&", number * 43_200);
+        let mut told = Told::new(&format!("s-{number}"), "/home/<script>alert(1)\"'&", number * 43_200);
         told.ask(OPUS, 0, 40_000, 500).ask(SONNET, 0, 42_000, 500).ask(OPUS, 0, 43_000, 500);
         place(&home, &told);
     }
@@ -271,9 +286,8 @@ fn the_file_for_a_browser_runs_nothing_and_fetches_nothing() {
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     let html = std::fs::read_to_string(&file).unwrap();
     assert!(html.contains("content=\"default-src &#39;none&#39;; style-src &#39;unsafe-inline&#39;"), "{html}");
-    for word in ["<script", "http:", "https:", "url(", "@import", " src=", " href=", " on"] {
-        let at = html.find(word).filter(|_| word != " on");
-        assert_eq!(at, None, "{word}: {}", &html[at.unwrap_or_default()..][..80]);
+    for word in ["<script", "http", "url(", "@import", " src=", " href="] {
+        assert!(!html.contains(word), "{word}: {html}");
     }
     assert!(html.len() < 1_000_000);
     assert!(html.contains("&lt;script&gt;"), "the name is there, as text");
@@ -283,14 +297,14 @@ fn the_file_for_a_browser_runs_nothing_and_fetches_nothing() {
 
 /// Every element that is opened is closed in its order.
 fn assert_closed(html: &str) {
-    let mut open: Vec<&str> = Vec::new();
+    let mut open: Vec<String> = Vec::new();
     let without_style = html.split("<style>").next().unwrap().to_owned() + html.split("</style>").nth(1).unwrap();
     for tag in without_style.split('<').skip(1) {
         let name = tag.split([' ', '>']).next().unwrap();
         match name.strip_prefix('/') {
-            Some(name) => assert_eq!(open.pop(), Some(name).map(|name| &*Box::leak(name.to_owned().into_boxed_str()))),
+            Some(name) => assert_eq!(open.pop().as_deref(), Some(name)),
             None if ["!DOCTYPE", "meta"].contains(&name) => {}
-            None => open.push(Box::leak(name.to_owned().into_boxed_str())),
+            None => open.push(name.to_owned()),
         }
     }
     assert!(open.is_empty(), "{open:?}");
@@ -369,7 +383,7 @@ proptest! {
         for &(project, model, read, write, output, wait) in &requests {
             let told = sessions.entry(project).or_insert_with(|| Told::new(&format!("s-{project}"), &format!("/p/{project}"), 10));
             let (name, rates) = models[model];
-            told.ask(name, read, write, output).second += wait * 40_000;
+            told.ask(name, read, write, output).second += wait * 4_000;
             whole += 5 * rates[0] + write * rates[1] + read * rates[2] + output * rates[3];
             unpriced += if model == 2 { 5 + write + read + output } else { 0 };
         }
@@ -380,21 +394,6 @@ proptest! {
         for by in ["by_project", "by_model", "by_day"] {
             let sum: u64 = spent[by].as_object().unwrap().values().map(|row| row["nano_usd"].as_u64().unwrap()).sum();
             prop_assert_eq!(sum, whole, "{}", by);
-        }
-    }
-
-    /// Names differ wherever paths do, and end as the path does.
-    #[test]
-    fn names_of_projects_tell_them_apart(paths in prop::collection::btree_set("(/[ab]{1,2}){1,4}", 1..12)) {
-        let directories: BTreeMap<String, String> = paths.iter().map(|path| (format!("id {path}"), path.clone())).collect();
-        let names = Names::of_directories(&directories);
-        let mut seen: BTreeMap<String, &String> = BTreeMap::new();
-        for (id, path) in &directories {
-            let name = names.project(id);
-            prop_assert!(path.ends_with(name.trim_start_matches('…')), "{name} of {path}");
-            if let Some(other) = seen.insert(name.clone(), path) {
-                prop_assert!(false, "{} is both {} and {}", name, other, path);
-            }
         }
     }
 

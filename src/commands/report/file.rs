@@ -5,42 +5,48 @@ use std::path::Path;
 use crate::base::error::Result;
 use crate::commands::input::Input;
 use crate::commands::mine::edges;
+use crate::commands::report::show::tool_label;
+use crate::cost::findings::sheet::Sheet;
+use crate::cost::groups::Label;
+use crate::cost::page::Page;
 use crate::cost::page::html::{FollowUp, html};
+use crate::cost::page::plots::ToolCost;
 use crate::cost::page::words::Telling;
-use crate::frames::edge::{Concurrency, EdgeThresholds, Turns};
+use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
 use crate::mine::edges as mined;
 use crate::settings::write_private;
-use crate::shell::context::Context;
 
-/// Writes it, for the user alone to read until they send it.
+/// Writes it, for the user alone to read until they send it. `shown` names a tool.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(
-    path: &Path,
-    telling: &Telling<'_>,
-    input: &mut Input,
-    is_shared: bool,
-    context: &Context<'_>,
-) -> Result<()> {
-    let shown = |tool: &str| if is_shared { context.pseudonyms.tool(tool) } else { tool.to_owned() };
-    let follow_ups = follow_ups(input, telling.sheet.follow_ups_drawn, &shown)?;
-    write_private(path, &html(telling, &[], &follow_ups))
+pub fn write(path: &Path, telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> Result<()> {
+    let costs = telling.page.plots.tools.iter().map(|cost| ToolCost { tool: shown(&cost.tool), ..cost.clone() });
+    let follow_ups = follow_ups.iter().map(|edge| FollowUp {
+        from: shown(&edge.from),
+        to: shown(&edge.to),
+        count: edge.sum.count,
+        percent: 100.0 * edge.confidence.value(),
+    });
+    write_private(path, &html(telling, &costs.collect::<Vec<_>>(), &follow_ups.collect::<Vec<_>>()))
+}
+
+/// The tools that the file names, those that cost most first.
+pub fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<Label> {
+    let costs = page.plots.tools.iter().map(|cost| &cost.tool);
+    costs.chain(follow_ups.iter().flat_map(|edge| [&edge.from, &edge.to])).map(|tool| tool_label(tool)).collect()
 }
 
 /// What the next step does after a tool, where that is more than chance; the most frequent first.
-fn follow_ups(input: &mut Input, most: usize, shown: &dyn Fn(&str) -> String) -> Result<Vec<FollowUp>> {
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn follow_ups(input: &mut Input, sheet: &Sheet) -> Result<Vec<Edge>> {
     let sums = edges::sums(input, Concurrency::Message, &[1], false, Turns::All)?;
     let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
     let mut edges = mined::edges(&sums, &thresholds);
     edges.retain(|edge| edge.significant);
     edges.sort_by(|a, b| b.sum.count.cmp(&a.sum.count).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to))));
-    edges.truncate(most);
-    let one = |edge: &crate::frames::edge::Edge| FollowUp {
-        from: shown(&edge.from),
-        to: shown(&edge.to),
-        count: edge.sum.count,
-        percent: 100.0 * edge.confidence.value(),
-    };
-    Ok(edges.iter().map(one).collect())
+    edges.truncate(sheet.follow_ups_drawn);
+    Ok(edges)
 }

@@ -1,11 +1,8 @@
 //! Reads what the page is made of, and makes it.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 
 use crate::base::error::Result;
-use crate::base::id::{Id, IdMap};
 use crate::commands::input::Input;
 use crate::commands::replay::policy::simulate;
 use crate::commands::replay::policy::simulate::Scene;
@@ -64,7 +61,6 @@ pub fn page(input: &mut Input) -> Result<Page> {
     let sheets = Sheets::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
     let world = Simulation::new(timeline, None, &input.data, false, true)?;
-    let directories = directories(input, &world);
     let cache = oracle(&sheets)?;
     input.pool.install(|| {
         let scene = Scene::new(&world, &tools, &cache, None);
@@ -83,7 +79,7 @@ pub fn page(input: &mut Input) -> Result<Page> {
             replays: &replays,
             sheet: &sheet,
         };
-        Ok(Page::of(&evidence, scene.accuracy.cost_error, directories))
+        Ok(Page::of(&evidence, scene.accuracy.cost_error))
     })
 }
 
@@ -94,14 +90,4 @@ fn replay(scene: &Scene<'_>, sheets: &Sheets, policy: &str, set: &[String]) -> R
     let row = Row { name: policy.to_owned(), stack, settings, is_named: false };
     let report = simulate::report(scene, &sheets.with(&row)?, &row.stack, false)?;
     Ok(Replay { policy: row.stack.0[0].name(), set: set.to_vec(), report })
-}
-
-/// The directory of logs of each project: both as pseudonyms.
-fn directories(input: &mut Input, world: &Simulation) -> BTreeMap<String, String> {
-    let history = input.history();
-    let found = input.projects(&history);
-    let known: IdMap<Id, Id> = history.sessions.iter().zip(found).map(|(session, found)| (session.id, found)).collect();
-    let sessions = world.timeline.sessions.iter();
-    let pairs = sessions.filter_map(|session| Some((session.project.to_string(), known.get(&session.id)?.to_string())));
-    pairs.collect()
 }

@@ -1,17 +1,17 @@
 //! Shows the page in the form that was asked for.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
 
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::base::unpack::Packing;
 use crate::commands::input::Input;
 use crate::commands::report::Args;
+use crate::commands::shown_names::ShownNames;
 use crate::cost::findings::search::Finding;
 use crate::cost::findings::sheet::Sheet;
+use crate::cost::groups::Label;
 use crate::cost::page::Page;
 use crate::cost::page::names;
 use crate::cost::page::words::{Telling, Told, command};
@@ -25,18 +25,23 @@ use crate::shell::context::Context;
 /// Under which names the page is told.
 pub struct Names {
     projects: names::Names,
+    shown: ShownNames,
     same_logs: String,
-    /// Whether nobody is named.
-    pub is_shared: bool,
 }
 
-/// Names for a page: letters if it is shared.
-pub fn told(args: &Args, page: &Page, input: &Input, is_cut: bool) -> Names {
+/// Names for a page: letters if it is shared. `tools` are those that it will name.
+pub fn told(args: &Args, page: &Page, tools: &[Label], input: &Input, is_cut: bool) -> Names {
     let is_shared = args.redact || (args.output.form() == Format::Md && !args.output.names);
-    let projects = if is_shared { names::Names::letters(by_money(page)) } else { named(page, input) };
+    let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
+    let sessions = page.plots.sessions.iter().map(|trace| (&trace.session, Label::Session as fn(Id) -> Label));
+    let label = |(id, label): (&String, fn(Id) -> Label)| Some((id.clone(), label(Id::from_hex(id)?)));
+    let ids: Vec<(String, Label)> = projects.chain(sessions).filter_map(label).collect();
+    let labels: Vec<Label> = ids.iter().map(|(_, label)| label).chain(tools).cloned().collect();
+    let shown = if is_shared { ShownNames::letters(labels.iter()) } else { ShownNames::real(labels.iter(), input) };
+    let named = ids.into_iter().map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
     let same_logs = if is_shared { String::new() } else { args.same_logs(since.as_deref()) };
-    Names { projects, same_logs, is_shared }
+    Names { projects: names::Names(named.collect()), shown, same_logs }
 }
 
 impl Names {
@@ -44,6 +49,16 @@ impl Names {
     pub fn telling<'p>(&'p self, args: &Args, page: &'p Page, sheet: &'p Sheet, is_cut: bool) -> Telling<'p> {
         Telling { page, names: &self.projects, sheet, top: args.top(), same_logs: &self.same_logs, is_cut }
     }
+
+    /// The name of a tool, if it is one of those that were to be named.
+    pub fn tool(&self, tool: &str) -> String {
+        self.shown.short(&tool_label(tool))
+    }
+}
+
+/// A tool, or a word for what is none.
+pub fn tool_label(tool: &str) -> Label {
+    if tool.starts_with('(') { Label::Word(tool.to_owned()) } else { Label::Tool(tool.to_owned()) }
 }
 
 /// Writes the page.
@@ -64,33 +79,6 @@ fn by_money(page: &Page) -> Vec<&String> {
     projects.into_iter().map(|(id, _)| id).collect()
 }
 
-/// Bytes of a log in which its working directory is looked for.
-const HEAD_BYTES: u64 = 1 << 18;
-
-/// Names of the projects as they are on disk: the working directory that a log of theirs names, else its folder.
-fn named(page: &Page, input: &Input) -> names::Names {
-    let folders = input.project_names();
-    let logs = input.project_logs();
-    let name = |(project, directory): (&String, &String)| {
-        let directory = Id::from_hex(directory)?;
-        let read = logs.get(&directory).and_then(|logs| {
-            logs.iter().find_map(|log| (log.packing == Packing::Plain).then(|| working_directory(&log.path)).flatten())
-        });
-        Some((project.clone(), read.or_else(|| folders.get(&directory).cloned())?))
-    };
-    names::Names::of_directories(&page.directories.iter().filter_map(name).collect::<BTreeMap<_, _>>())
-}
-
-/// The working directory of the first record that has one.
-fn working_directory(path: &std::path::Path) -> Option<String> {
-    let file = std::fs::File::open(path).ok()?;
-    let lines = BufReader::new(file.take(HEAD_BYTES)).lines();
-    lines.map_while(std::io::Result::ok).find_map(|line| {
-        let record: Value = serde_json::from_str(&line).ok()?;
-        record.get("cwd")?.as_str().filter(|cwd| !cwd.is_empty()).map(str::to_owned)
-    })
-}
-
 /// Columns of the labels in front of what was spent.
 const LABEL: usize = 10;
 
@@ -101,7 +89,7 @@ fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Contex
         writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     let out = &mut *context.out;
-    writeln!(out, "{}", telling.headline())?;
+    write!(out, "{}", paragraph("", &telling.headline(), width))?;
     for (label, line) in telling.spent() {
         write!(out, "{}", paragraph(&format!("  {label:LABEL$}"), &line, width))?;
     }

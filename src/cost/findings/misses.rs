@@ -56,19 +56,11 @@ fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap
     })
 }
 
-fn less(cost: Cost, lost: Cost) -> Cost {
+/// A cost without a part of it.
+pub fn less(cost: Cost, lost: Cost) -> Cost {
     Cost {
         nano_usd: cost.nano_usd.saturating_sub(lost.nano_usd),
         units: cost.units.saturating_sub(lost.units),
         unpriced_tokens: cost.unpriced_tokens,
-    }
-}
-
-impl Evidence<'_> {
-    /// Session and model of a request.
-    fn key(&self, index: u32) -> (u32, Sym) {
-        let timeline = &self.world.timeline;
-        let request = &timeline.requests[index as usize];
-        (timeline.chains[request.chain as usize].session, request.model)
     }
 }

@@ -1,6 +1,7 @@
 //! What a person can change to spend less, each with its effect on these very logs. One file for each way to look.
 
 pub mod misses;
+pub mod parts;
 pub mod replayed;
 pub mod search;
 pub mod sheet;
@@ -9,6 +10,7 @@ pub mod tried;
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
+use crate::cost::bill::Bill;
 use crate::cost::findings::sheet::Sheet;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::distance_rows::Apart;
@@ -17,7 +19,7 @@ use crate::whatif::sim::simulate::Ground;
 use crate::whatif::simulation::Simulation;
 
 /// Every way to look. A new one is one line here.
-const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] = &[replayed::cases, misses::cases];
+const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] = &[replayed::cases, misses::cases, parts::cases];
 
 /// What is looked at.
 pub struct Evidence<'e> {
@@ -51,8 +53,24 @@ pub struct Replay {
 pub enum Basis {
     /// The requests were sent again under another setting.
     Replayed,
-    /// It is what the bill shows: the most that can be saved.
+    /// It is what the bill of the input shows: the most that can be saved.
     Billed,
+    /// It is a share of the whole bill, input and output: the most that can be saved.
+    Shared,
+}
+
+impl<'e> Evidence<'e> {
+    /// The bill to be shared out.
+    pub fn bill(&self) -> Bill<'e> {
+        Bill::new(self.world, self.ground.oracle.cache.class_unknown)
+    }
+
+    /// Session and model of a request.
+    fn key(&self, index: u32) -> (u32, Sym) {
+        let timeline = &self.world.timeline;
+        let request = &timeline.requests[index as usize];
+        (timeline.chains[request.chain as usize].session, request.model)
+    }
 }
 
 /// Something that may be a finding.

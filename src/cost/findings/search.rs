@@ -115,7 +115,7 @@ type Margin = (BTreeMap<(u32, Sym), Apart>, f64);
 fn margin(evidence: &Evidence<'_>, case: &Case) -> Margin {
     match case.basis {
         Basis::Replayed => (evidence.apart.clone(), evidence.world.winner_percent_min / 100.0),
-        Basis::Billed => (BTreeMap::new(), 0.0),
+        Basis::Billed | Basis::Shared => (BTreeMap::new(), 0.0),
     }
 }
 

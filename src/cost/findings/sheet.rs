@@ -16,6 +16,8 @@ pub struct Sheet {
     pub sessions_drawn: usize,
     /// Most points of a line.
     pub points_drawn: usize,
+    /// Most tools whose cost is drawn.
+    pub tools_drawn: usize,
     /// Most follow-ups that are drawn.
     pub follow_ups_drawn: usize,
     /// Days of a page, if nothing else is asked for.
@@ -34,6 +36,8 @@ pub struct Sheet {
     pub replayed: Vec<Replayed>,
     /// Cache misses.
     pub miss: Vec<Miss>,
+    /// What parts of contexts cost.
+    pub part: Vec<Part>,
     /// What may not pay.
     pub tried: Vec<Tried>,
 }
@@ -97,6 +101,29 @@ pub struct Miss {
 
 fn yes() -> bool {
     true
+}
+
+/// Parts of contexts that need not be there.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Name of the finding.
+    pub id: String,
+    /// Which parts.
+    pub of: PartOf,
+    /// What happens.
+    pub what: String,
+    /// What to do.
+    #[serde(rename = "do")]
+    pub advice: String,
+}
+
+/// Which parts of contexts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartOf {
+    /// Calls that failed, with their results.
+    FailedCalls,
 }
 
 /// Something that people try.

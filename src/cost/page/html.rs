@@ -1,5 +1,6 @@
 //! The page as one file of HTML: the same words, and under them the plots with their figures.
 
+use crate::cost::page::plots::{ToolCost, Trace};
 use crate::cost::page::words::{Telling, usd};
 use crate::report::html::Html;
 use crate::report::html::chart::{self, Columns, Curve, Link};
@@ -15,18 +16,6 @@ pub struct FollowUp {
     pub count: u64,
     /// In how many of a hundred cases.
     pub percent: f64,
-}
-
-/// Money of a tool: when it came in, each time it was sent again, and what was paid again.
-pub struct ToolCost {
-    /// Its name.
-    pub tool: String,
-    /// Dollars when it came in.
-    pub first: f64,
-    /// Dollars of sending it again.
-    pub carried: f64,
-    /// Dollars of writing it again after a cache miss.
-    pub again: f64,
 }
 
 /// Most columns, series and rows of a plot; the rest is one of its own.
@@ -137,7 +126,8 @@ fn traces(html: &mut Html, telling: &Telling<'_>) {
     }
     html.leaf("h2", &[], "Contexts of the most expensive sessions");
     for (number, trace) in (1..).zip(sessions) {
-        let name = format!("{number}. {}, {}: {}", telling.names.project(&trace.project), trace.day, usd(trace.usd));
+        let (session, project) = (telling.names.session(&trace.session), telling.names.project(&trace.project));
+        let name = format!("{number}. {session} in {project}, {}: {}", trace.day, usd(trace.usd));
         let marks = trace.marks.iter().map(|(at, tokens, what)| {
             let color = if what == "compaction" { "var(--good)" } else { "var(--bad)" };
             (*at, *tokens as f64, color, format!("{what} after {at:.0} min, {} tokens", thousands(*tokens)))
@@ -158,10 +148,11 @@ fn traces(html: &mut Html, telling: &Telling<'_>) {
             );
         });
     }
-    let row = |(number, trace): (usize, &crate::cost::page::plots::Trace)| {
+    let row = |(number, trace): (usize, &Trace)| {
         let most = trace.points.iter().map(|point| point.1).max().unwrap_or_default();
         vec![
             number.to_string(),
+            telling.names.session(&trace.session),
             telling.names.project(&trace.project),
             trace.day.clone(),
             usd(trace.usd),

@@ -6,8 +6,6 @@ pub mod plots;
 pub mod spent;
 pub mod words;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::cost::findings::Evidence;
@@ -29,20 +27,17 @@ pub struct Page {
     pub off_bill: f64,
     /// Figures of the plots.
     pub plots: Plots,
-    /// Directory of each project; pseudonyms of both.
-    pub directories: BTreeMap<String, String>,
 }
 
 impl Page {
     /// Makes the page. `off_bill`: what the simulated log costs more than the bill, as a share.
-    pub fn of(evidence: &Evidence<'_>, off_bill: f64, directories: BTreeMap<String, String>) -> Self {
+    pub fn of(evidence: &Evidence<'_>, off_bill: f64) -> Self {
         Self {
             spent: Spent::of(evidence.ground),
             findings: findings(evidence),
             not_worth: losers(evidence),
             off_bill,
             plots: Plots::of(evidence),
-            directories,
         }
     }
 }

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::attribution::Attribution;
 use crate::cost::findings::Evidence;
+use crate::cost::groups::{By, Label};
 use crate::cost::page::spent::costs;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::prompt_cache::causes;
+use crate::whatif::sim::cost::Cost;
 
 /// The figures.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
@@ -18,6 +21,21 @@ pub struct Plots {
     pub curves: Vec<Curve>,
     /// The most expensive sessions.
     pub sessions: Vec<Trace>,
+    /// The most expensive tools.
+    pub tools: Vec<ToolCost>,
+}
+
+/// Money of a tool's calls and results, in all contexts that had them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ToolCost {
+    /// Its name; in brackets what is no tool.
+    pub tool: String,
+    /// Dollars when it came in.
+    pub first: f64,
+    /// Dollars of sending it again.
+    pub carried: f64,
+    /// Dollars of paying for it once more after a cache miss.
+    pub again: f64,
 }
 
 /// One setting over its values.
@@ -60,8 +78,26 @@ impl Plots {
             .map(|(cause, sum)| (cause.word().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
             .collect();
         causes.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
-        Self { causes, curves: curves(evidence), sessions: traces(evidence) }
+        Self { causes, curves: curves(evidence), sessions: traces(evidence), tools: tools(evidence) }
     }
+}
+
+fn tools(evidence: &Evidence<'_>) -> Vec<ToolCost> {
+    let bill = evidence.bill();
+    let found = Attribution::new(&bill, &[By::Tool]);
+    let dollars = |cost: &Cost| cost.nano_usd as f64 / 1e9;
+    let named = found.rows.iter().filter_map(|row| match row.labels.first()? {
+        Label::Word(name) | Label::Tool(name) => Some((name, &row.entry)),
+        _ => None,
+    });
+    let told = named.filter(|(_, entry)| entry.cost().nano_usd > 0).take(evidence.sheet.tools_drawn);
+    told.map(|(tool, entry)| ToolCost {
+        tool: tool.clone(),
+        first: dollars(&entry.first),
+        carried: dollars(&entry.carried),
+        again: dollars(&entry.again),
+    })
+    .collect()
 }
 
 fn curves(evidence: &Evidence<'_>) -> Vec<Curve> {

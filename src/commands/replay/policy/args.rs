@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use crate::whatif::report::Detail;
+
 /// How a policy is set.
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Policy")]
@@ -43,6 +45,12 @@ pub struct PolicyArgs {
     /// Other policies for the same table.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub compare: Vec<String>,
+    /// Most rows of a table.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+    /// All rows.
+    #[arg(long, conflicts_with = "top")]
+    pub all: bool,
     /// Every formula with your numbers in it.
     #[arg(long)]
     pub explain: bool,
@@ -56,6 +64,13 @@ pub struct PolicyArgs {
     /// Print figures of the cache under the metric names of an agent runtime, as JSON.
     #[arg(long, value_name = "NAME", value_parser = ["agent-runtime"])]
     pub alias: Option<String>,
+}
+
+impl PolicyArgs {
+    /// How much of a report is told.
+    pub fn detail(&self) -> Detail {
+        Detail { explain: self.explain, rows: if self.all { usize::MAX } else { self.top } }
+    }
 }
 
 /// Providers by the shape of their tool definitions.

@@ -28,8 +28,9 @@ use crate::commands::replay::policy::pipeline::Replayed;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::NO_TIME;
 use crate::mine::in_progress::Holds;
-use crate::report::numbers::counted as counted_noun;
+use crate::report::numbers::{counted as counted_noun, date};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -255,8 +256,10 @@ fn asked(rows: &[Row]) -> Vec<Policy> {
 
 fn counted(world: &Simulation, files: u64) -> Counted {
     let timeline = &world.timeline;
+    let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
     Counted {
         files,
+        days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
         sessions: timeline.sessions.len() as u64,
         requests: timeline.requests.len() as u64,
         skipped: timeline.skipped.clone(),
