@@ -134,17 +134,29 @@ fn model_swaps_that_were_planted_are_found_where_they_are_with_their_price() {
     assert!(found["lower_usd"].as_f64().unwrap() > 0.0);
 }
 
+/// Six sessions whose contexts grow to half a million tokens.
+fn home_with_large_contexts() -> Home {
+    let home = Home::new();
+    for number in 0..6 {
+        let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", number * 43_200);
+        told.ask(OPUS, 0, 20_000, 800);
+        (0..40).for_each(|turn| _ = told.ask_at_length(OPUS, 20_000 + turn * 12_000, 12_000));
+        place(&home, &told);
+    }
+    home
+}
+
 /// Every finding names a command; what that prints as data is what the page says.
 #[test]
 fn findings_are_what_their_commands_print() {
-    let home = home_with_swaps(12);
-    for number in 0..6 {
-        let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", 600_000 + number * 43_200);
-        told.ask(OPUS, 0, 20_000, 800);
-        (0..30).for_each(|turn| _ = told.ask_at_length(OPUS, 20_000 + turn * 9_000, 9_000));
-        place(&home, &told);
+    for (home, id) in [(home_with_swaps(12), "miss_model_swap"), (home_with_large_contexts(), "context_growth")] {
+        let report = report(&home, &[]);
+        assert!(finding(&report, id).is_some(), "{id}: {report:#}");
+        assert_printed(&home, &report);
     }
-    let report = report(&home, &[]);
+}
+
+fn assert_printed(home: &Home, report: &Value) {
     let mut seen = 0;
     for finding in report["findings"].as_array().unwrap() {
         let command = finding["command"].as_str().unwrap().strip_prefix("devboy ").unwrap();
@@ -169,8 +181,25 @@ fn findings_are_what_their_commands_print() {
         assert!(!is_whole || (printed - told).abs() < 1e-6, "{printed} is not {told}: {finding:#}");
         seen += usize::from(is_whole);
     }
-    assert!(seen >= 2, "{report:#}");
-    assert!(finding(&report, "context_growth").is_some(), "{report:#}");
+    assert!(seen > 0, "{report:#}");
+}
+
+/// Where only a part is clear, the figures are of that part: the count as well.
+#[test]
+fn a_finding_of_a_part_counts_what_is_in_the_part() {
+    let home = home_with_swaps(12);
+    for number in 0..6 {
+        let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", 600_000 + number * 43_200);
+        told.ask(OPUS, 0, 20_000, 800);
+        (0..30).for_each(|turn| _ = told.ask(OPUS, 20_000 + turn * 9_000, 9_000, 500));
+        place(&home, &told);
+    }
+    let report = report(&home, &[]);
+    let found = finding(&report, "miss_model_swap").unwrap_or_else(|| panic!("{report:#}"));
+    assert!(found["where"].as_str().unwrap().contains(&format!("only with {SONNET}")), "{found:#}");
+    let saved = found["saved_usd"].as_f64().unwrap();
+    assert!((saved - 6.0 * 41_000.0 * SONNET_LOST_PER_TOKEN).abs() < 1e-6, "{found:#}");
+    assert_eq!(found["count"], 6, "the other six are with Opus: {found:#}");
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::cost::findings::sheet::Miss;
 use crate::cost::findings::{Basis, Case, Evidence};
-use crate::report::numbers::thousands;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::sim::bill;
@@ -34,21 +33,20 @@ fn billed(evidence: &Evidence<'_>) -> BTreeMap<(u32, Sym), Sides> {
 
 fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap<(u32, Sym), Sides>) -> Option<Case> {
     let of_cause = || losses.iter().filter(|loss| loss.cause == miss.cause);
-    let count = of_cause().count() as u64;
+    let counts = evidence.counts(of_cause().map(|loss| loss.request));
     let mut sides = billed.clone();
     for loss in of_cause() {
         let cost = &mut sides.get_mut(&evidence.key(loss.request))?.policy.cost;
         *cost = less(*cost, loss.cost_lost);
     }
-    let what = miss.what.replace("{count}", &thousands(count));
-    (count > 0).then(|| Case {
+    (!counts.is_empty()).then(|| Case {
         id: format!("miss_{}", miss.cause.word()),
-        what,
+        what: miss.what.clone(),
         advice: miss.advice.clone(),
         advice_in: BTreeMap::new(),
         evidence: ["what-if", "prompt-cache"].map(str::to_owned).to_vec(),
         basis: Basis::Billed,
-        count,
+        counts,
         breaks: None,
         unless: miss.unless.clone(),
         is_actionable: miss.is_habit,

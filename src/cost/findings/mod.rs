@@ -65,6 +65,13 @@ impl<'e> Evidence<'e> {
         Bill::new(self.world, self.ground.oracle.cache.class_unknown)
     }
 
+    /// How many of these requests each session and model has.
+    fn counts(&self, requests: impl Iterator<Item = u32>) -> BTreeMap<(u32, Sym), u64> {
+        let mut counts = BTreeMap::new();
+        requests.for_each(|request| *counts.entry(self.key(request)).or_default() += 1);
+        counts
+    }
+
     /// Session and model of a request.
     fn key(&self, index: u32) -> (u32, Sym) {
         let timeline = &self.world.timeline;
@@ -77,7 +84,7 @@ impl<'e> Evidence<'e> {
 pub struct Case {
     /// Which; of cases with one id, the strictest first, one is told.
     pub id: String,
-    /// What happens, in plain words.
+    /// What happens, in plain words; `{count}` stands for how often.
     pub what: String,
     /// What to do about it.
     pub advice: String,
@@ -87,8 +94,8 @@ pub struct Case {
     pub evidence: Vec<String>,
     /// On what it rests.
     pub basis: Basis,
-    /// How often it happened.
-    pub count: u64,
+    /// How often it happened, by session and model.
+    pub counts: BTreeMap<(u32, Sym), u64>,
     /// What it breaks.
     pub breaks: Option<String>,
     /// Not told beside the finding of this name.

@@ -8,10 +8,10 @@ use crate::base::names::Sym;
 use crate::cost::findings::misses::less;
 use crate::cost::findings::sheet::{Part, PartOf};
 use crate::cost::findings::{Basis, Case, Evidence};
+use crate::cost::groups::requests_of_blocks;
 use crate::cost::shares;
 use crate::cost::shares::Thing;
-use crate::logs::timeline::requests::Timeline;
-use crate::report::numbers::thousands;
+use crate::logs::timeline::requests::{NONE, Timeline};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::figures::{Bill, Sides};
 
@@ -22,20 +22,23 @@ pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
 
 fn case(evidence: &Evidence<'_>, part: &Part) -> Option<Case> {
     let timeline = &evidence.world.timeline;
-    let count = match part.of {
-        PartOf::FailedCalls => timeline.calls.iter().filter(|call| call.is_error).count() as u64,
-    };
+    let requests = requests_of_blocks(timeline);
+    let calls = timeline.calls.iter().filter(|call| match part.of {
+        PartOf::FailedCalls => call.is_error,
+    });
+    let counts =
+        evidence.counts(calls.filter_map(|call| requests.get(call.asked as usize).copied()).filter(|at| *at != NONE));
     let command = match part.of {
         PartOf::FailedCalls => ["cost", "--by", "outcome"],
     };
-    (count > 0).then(|| Case {
+    (!counts.is_empty()).then(|| Case {
         id: part.id.clone(),
-        what: part.what.replace("{count}", &thousands(count)),
+        what: part.what.clone(),
         advice: part.advice.clone(),
         advice_in: BTreeMap::new(),
         evidence: command.map(str::to_owned).to_vec(),
         basis: Basis::Shared,
-        count,
+        counts,
         breaks: None,
         unless: None,
         is_actionable: true,

@@ -1,7 +1,11 @@
 //! Settings of the client, replayed: what other values would have cost.
 
+use std::collections::BTreeMap;
+
+use crate::base::names::Sym;
 use crate::cost::findings::sheet::{Counts, Replayed};
 use crate::cost::findings::{Basis, Case, Evidence, Replay};
+use crate::logs::timeline::requests::Request;
 use crate::report::numbers::thousands;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
@@ -21,9 +25,8 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
     let replay =
         evidence.replays.iter().find(|replay| replay.policy == setting.policy && replay.set == [set.as_str()])?;
     let outcome = replay.report.outcome.as_ref().filter(|_| replay.report.not_estimated.is_none())?;
-    let count = count(evidence, setting.counts, value);
     let shown = value.parse().map_or_else(|_| value.to_owned(), thousands);
-    let put = |words: &str, value: &str| words.replace("{value}", value).replace("{count}", &thousands(count));
+    let put = |words: &str, value: &str| words.replace("{value}", value);
     Some(Case {
         id: setting.id.clone(),
         what: put(&setting.what, &shown),
@@ -34,7 +37,7 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
             .collect(),
         evidence: ["what-if", &setting.policy, "--set", &set].map(str::to_owned).to_vec(),
         basis: Basis::Replayed,
-        count,
+        counts: counts(evidence, setting.counts, value),
         breaks: breaks(replay),
         unless: None,
         is_actionable: true,
@@ -42,19 +45,22 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
     })
 }
 
-fn count(evidence: &Evidence<'_>, counts: Counts, value: &str) -> u64 {
-    let requests = &evidence.world.timeline.requests;
-    let count = match counts {
+fn counts(evidence: &Evidence<'_>, counts: Counts, value: &str) -> BTreeMap<(u32, Sym), u64> {
+    let requests = (0..).zip(&evidence.world.timeline.requests);
+    let of = |is_one: &dyn Fn(&Request) -> bool| {
+        evidence.counts(requests.clone().filter(|(_, request)| is_one(request)).map(|(index, _)| index))
+    };
+    match counts {
         Counts::ContextsAbove => {
             let most: u64 = value.parse().unwrap_or(u64::MAX);
-            requests.iter().filter(|request| request.context() > most).count()
+            of(&|request| request.context() > most)
         }
-        Counts::HourWrites => requests.iter().filter(|request| request.usage.cache_creation_1h > 0).count(),
+        Counts::HourWrites => of(&|request| request.usage.cache_creation_1h > 0),
         Counts::CacheExpired => {
-            causes::losses(evidence.ground).iter().filter(|loss| loss.cause == Cause::TtlExpiry).count()
+            let losses = causes::losses(evidence.ground);
+            evidence.counts(losses.iter().filter(|loss| loss.cause == Cause::TtlExpiry).map(|loss| loss.request))
         }
-    };
-    count as u64
+    }
 }
 
 /// What would have been missed: edits of text that was gone, and mentions of it.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
 use crate::cost::findings::{Basis, Case, Evidence, cases};
+use crate::report::numbers::thousands;
 use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cells::{Cell, cells, correct, whole, within};
 use crate::whatif::sim::distance_rows::Apart;
@@ -28,7 +29,7 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// On what it rests.
     pub basis: Basis,
-    /// How often it happened.
+    /// How often it happened where it holds.
     pub count: u64,
     /// What it breaks.
     pub breaks: Option<String>,
@@ -130,7 +131,8 @@ fn look(evidence: &Evidence<'_>, case: &Case) -> Option<Look> {
 const KINDS: [&str; 3] = ["project", "model", "context"];
 
 fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding> {
-    let (scope, cell) = scope(evidence, case, look)?;
+    let (scope, cell, inside) = scope(evidence, case, look)?;
+    let count = inside.iter().filter_map(|key| case.counts.get(key)).sum();
     let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
     let saved_usd = dollars(cell.change);
     let is_told = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
@@ -153,11 +155,11 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
     };
     is_told.then(|| Finding {
         id: case.id.clone(),
-        what: case.what.clone(),
+        what: case.what.replace("{count}", &thousands(count)),
         advice: advice.clone(),
         evidence: case.evidence.clone(),
         basis: case.basis,
-        count: case.count,
+        count,
         breaks: case.breaks.clone(),
         is_actionable: case.is_actionable,
         before_usd: cell.before.nano_usd as f64 / 1e9,
@@ -172,10 +174,13 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
     })
 }
 
+/// Sessions and models in which a case holds.
+type Inside = Vec<(u32, Sym)>;
+
 /// Where a case holds: everywhere, else in the parts of the first kind of which some are clear. None where it holds nowhere.
-fn scope(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<(Scope, Cell)> {
+fn scope(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<(Scope, Cell, Inside)> {
     if look.whole.verdict == Verdict::Cheaper {
-        return Some((Scope::Everywhere, look.whole.clone()));
+        return Some((Scope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect()));
     }
     KINDS.iter().find_map(|by| {
         let clear = look.parts.iter().filter(|part| part.by == *by && part.verdict == Verdict::Cheaper);
@@ -184,6 +189,6 @@ fn scope(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<(Scope, Ce
         let sides = within(&evidence.world.timeline, &case.sides, rules, (by, &names));
         let (apart, least) = margin(evidence, case);
         let cell = whole(&sides, &apart, rules, least).filter(|_| !names.is_empty())?;
-        Some((Scope::Parts((*by).to_owned(), names), cell))
+        Some((Scope::Parts((*by).to_owned(), names), cell, sides.into_keys().collect()))
     })
 }

@@ -114,7 +114,9 @@ fn days(html: &mut Html, telling: &Telling<'_>) {
     most.sort_by(|a, b| sum(b).total_cmp(&sum(a)).then(a.cmp(b)));
     most.truncate(ROWS);
     let row = |day: &usize| {
-        std::iter::once(names[*day].clone()).chain(values[*day].iter().map(|value| usd(*value))).collect()
+        std::iter::once(names[*day].clone())
+            .chain(values[*day].iter().map(|value| if *value > 0.0 { usd(*value) } else { String::new() }))
+            .collect()
     };
     html.table(&header, &most.iter().map(row).collect::<Vec<_>>());
 }
@@ -184,7 +186,7 @@ fn causes(html: &mut Html, telling: &Telling<'_>) {
     html.leaf("h2", &[], "Money lost to cache misses, by what came before them");
     let bars: Vec<_> = causes.iter().map(|(cause, _, money)| (plain(cause), vec![*money], usd(*money))).collect();
     html.element("figure", &[], |html| {
-        chart::bars(html, &["lost".to_owned()], &bars);
+        chart::bars(html, &["lost".to_owned()], &bars, usd);
         html.leaf(
             "figcaption",
             &[],
@@ -217,7 +219,7 @@ fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
         .map(|tool| (tool.tool.clone(), vec![tool.first, tool.carried, tool.again], usd(all(tool))))
         .collect();
     html.element("figure", &[], |html| {
-        chart::bars(html, &parts, &bars);
+        chart::bars(html, &parts, &bars, usd);
         html.leaf(
             "figcaption",
             &[],

@@ -176,8 +176,7 @@ impl Telling<'_> {
         };
         let basis = match finding.basis {
             Basis::Replayed => "replayed",
-            Basis::Billed => "billed",
-            Basis::Shared => "the bill, shared out",
+            Basis::Billed | Basis::Shared => "on the bill",
         };
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let whole = if finding.basis == Basis::Shared { "" } else { " input" };
@@ -242,7 +241,7 @@ impl Telling<'_> {
                  off the bill, and a finding has to be beyond it.",
                 percent(self.page.off_bill.abs())
             ),
-            "billed: what the bill shows that the cause cost; nobody can save more than that.".to_owned(),
+            "on the bill: what the bill shows that the cause cost; nobody can save more than that.".to_owned(),
             "[…]: 95 % interval over sessions (bootstrap), after correction for all findings, projects, models and sizes that \
              were looked at (Benjamini and Hochberg, 5 %)."
                 .to_owned(),

@@ -117,23 +117,25 @@ pub fn key(html: &mut Html, names: &[String]) {
 }
 
 /// Bars, each of parts, with what is written behind it.
-pub fn bars(html: &mut Html, parts: &[String], rows: &[(String, Vec<f64>, String)]) {
+pub fn bars(html: &mut Html, parts: &[String], rows: &[(String, Vec<f64>, String)], write: fn(f64) -> String) {
     let most = rows.iter().map(|(_, values, _)| values.iter().sum::<f64>()).fold(0.0, f64::max);
     if parts.len() > 1 {
         key(html, parts);
     }
     html.element("div", &[("class", "bars")], |html| {
         for (name, values, written) in rows {
-            html.leaf("span", &[], name);
-            html.element("span", &[("class", "bar")], |html| {
-                for (part, value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
-                    let style = format!("width:{:.2}%;background:{}", 100.0 * share(*value, most), color(part));
-                    let of = parts.get(part).map(|part| format!("{part}: ")).unwrap_or_default();
-                    let title = format!("{name}, {of}{written}");
-                    html.leaf("span", &[("style", &style), ("title", &title)], "");
-                }
+            html.element("div", &[("class", "row")], |html| {
+                html.leaf("span", &[("class", "name")], name);
+                html.element("span", &[("class", "bar")], |html| {
+                    for (part, value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+                        let style = format!("width:{:.2}%;background:{}", 100.0 * share(*value, most), color(part));
+                        let of = parts.get(part).map(|part| format!("{part}: ")).unwrap_or_default();
+                        let title = format!("{name}, {of}{}", write(*value));
+                        html.leaf("span", &[("style", &style), ("title", &title)], "");
+                    }
+                });
+                html.leaf("span", &[("class", "v")], written);
             });
-            html.leaf("span", &[("class", "v")], written);
         }
     });
 }
