@@ -23,6 +23,9 @@ mod planner;
 mod replay;
 mod whatif;
 
+// The bill: what it is made of, and what stands out in it.
+mod cost;
+
 // From answers to changes.
 mod rules;
 

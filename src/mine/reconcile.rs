@@ -84,7 +84,7 @@ const HISTORY: &str = "ingest, each once";
 const TOOLS: &str = "mine tools";
 const SESSIONS: &str = "mine sessions";
 const REPLAY: &str = "replay";
-const POLICIES: &str = "replay --policy";
+const POLICIES: &str = "what-if";
 
 /// All sums.
 pub fn reconcile(books: &Books<'_>) -> Vec<Sum> {

@@ -62,6 +62,7 @@ const ROOMS: [&str; 14] = [
     "replay",
     "planner",
     "whatif",
+    "cost",
     "rules",
     "shell",
 ];

@@ -1,7 +1,7 @@
 //! `devboy mine`: the aggregates themselves, in every form in which somebody may want them.
 
 mod compare;
-mod edges;
+pub mod edges;
 pub mod export;
 mod fingerprints;
 mod logs;

@@ -138,7 +138,7 @@ pub struct IdleReads {
 }
 
 /// Why a prefix was lost, in the order in which causes are looked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Cause {
     /// The context was compacted.
     #[serde(rename = "compaction")]

@@ -22,6 +22,15 @@ pub use text::{
     sessions, sweep, write,
 };
 
+/// How much of a report is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail {
+    /// Whether formulas and causes are told.
+    pub explain: bool,
+    /// Most rows of a table for people.
+    pub rows: usize,
+}
+
 /// The estimator of sizes that telemetry recorded: there is no usage then.
 pub const TELEMETRY: &str = "telemetry";
 
@@ -94,6 +103,8 @@ pub struct Counted {
     pub sessions: u64,
     /// Requests.
     pub requests: u64,
+    /// First and last day of a request, in local time; none without a time.
+    pub days: Option<(String, String)>,
     /// What was left out, by reason.
     pub skipped: BTreeMap<String, u64>,
 }

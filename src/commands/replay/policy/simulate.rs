@@ -54,7 +54,7 @@ pub struct Scene<'w> {
     /// Where it is off.
     pub distance: Distance,
     /// The same by session and model.
-    apart: BTreeMap<(u32, Sym), Apart>,
+    pub apart: BTreeMap<(u32, Sym), Apart>,
 }
 
 impl<'w> Scene<'w> {
