@@ -60,6 +60,12 @@ const SHIPPED: &[(&str, &str)] = &[
     ("policies/sizes.toml", include_str!("../../rules/policies/sizes.toml")),
     ("policies/stop_words.toml", include_str!("../../rules/policies/stop_words.toml")),
     ("policies/tool_filter.toml", include_str!("../../rules/policies/tool_filter.toml")),
+    ("levers/cache.toml", include_str!("../../rules/levers/cache.toml")),
+    ("levers/compaction.toml", include_str!("../../rules/levers/compaction.toml")),
+    ("levers/tools.toml", include_str!("../../rules/levers/tools.toml")),
+    ("levers/results.toml", include_str!("../../rules/levers/results.toml")),
+    ("levers/models.toml", include_str!("../../rules/levers/models.toml")),
+    ("levers/prompt.toml", include_str!("../../rules/levers/prompt.toml")),
     ("annotations/claude_code.toml", include_str!("../../rules/annotations/claude_code.toml")),
     ("annotations/gitlab.toml", include_str!("../../rules/annotations/gitlab.toml")),
     ("annotations/github.toml", include_str!("../../rules/annotations/github.toml")),
@@ -180,6 +186,11 @@ impl Data {
     /// The names of all annotation files.
     pub fn annotation_files() -> impl Iterator<Item = &'static str> {
         Self::names().filter(|name| name.starts_with("annotations/"))
+    }
+
+    /// The names of all files of levers.
+    pub fn lever_files() -> impl Iterator<Item = &'static str> {
+        Self::names().filter(|name| name.starts_with("levers/"))
     }
 }
 

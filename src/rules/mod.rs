@@ -11,6 +11,7 @@ pub mod report;
 
 pub mod annotations;
 pub mod families;
+mod levers;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
@@ -175,5 +176,6 @@ pub fn documentation(data: &Data) -> Result<String> {
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
+    out += &levers::documentation(data)?;
     Ok(out)
 }

@@ -25,6 +25,7 @@ fn reader_of(file: &str) -> Vec<&'static str> {
         "p1_model.toml" | "p2_agent.toml" | "p3_data.toml" | "p4_tokenizer.toml" | "t1_tools.toml" => tune(),
         "precedence.toml" | "models.toml" | "mined_projections.toml" => tune(),
         name if name.starts_with("annotations/") => tune(),
+        name if name.starts_with("levers/") => vec!["tune", "rules"],
         "r1_dedup_enable.toml" | "r2_template.toml" | "r3_lru_size.toml" | "r4_recursion_depth.toml" => analyze(),
         "r5_min_body.toml" | "r6_cost_models.toml" | "r7_speculation.toml" | "telemetry.toml" => analyze(),
         "edges.toml" => vec!["mine", "edges"],
