@@ -10,6 +10,7 @@ pub mod proposal;
 pub mod report;
 
 pub mod annotations;
+pub mod claude;
 pub mod families;
 mod levers;
 mod p1_model;
@@ -135,7 +136,12 @@ pub struct Sheet(DataFile);
 impl Sheet {
     /// The sheet of a rule.
     pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
-        data.file(&format!("{}.toml", rule.file)).map(Self)
+        Self::named(rule.file, data)
+    }
+
+    /// The sheet of this name.
+    pub fn named(file: &str, data: &Data) -> Result<Self> {
+        data.file(&format!("{file}.toml")).map(Self)
     }
 
     /// The numbers, typed.
@@ -173,6 +179,11 @@ pub fn documentation(data: &Data) -> Result<String> {
     );
     for rule in REGISTER {
         let Sheet(DataFile { place, text }) = Sheet::of(rule, data)?;
+        out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
+        out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
+    }
+    for rule in claude::REGISTER {
+        let Sheet(DataFile { place, text }) = Sheet::named(rule.file, data)?;
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }

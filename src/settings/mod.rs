@@ -22,7 +22,7 @@ mod lists;
 mod outline;
 mod pins;
 pub mod resolve;
-mod reversal;
+pub mod reversal;
 mod schema;
 pub mod sections;
 mod spell;
