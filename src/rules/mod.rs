@@ -10,7 +10,9 @@ pub mod proposal;
 pub mod report;
 
 pub mod annotations;
+pub mod claude;
 pub mod families;
+mod levers;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
@@ -135,7 +137,12 @@ pub struct Sheet(DataFile);
 impl Sheet {
     /// The sheet of a rule.
     pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
-        data.file(&format!("{}.toml", rule.file)).map(Self)
+        Self::named(rule.file, data)
+    }
+
+    /// The sheet of this name.
+    pub fn named(file: &str, data: &Data) -> Result<Self> {
+        data.file(&format!("{file}.toml")).map(Self)
     }
 
     /// The numbers, typed.
@@ -176,5 +183,11 @@ pub fn documentation(data: &Data) -> Result<String> {
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
+    for rule in claude::REGISTER {
+        let Sheet(DataFile { place, text }) = Sheet::named(rule.file, data)?;
+        out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
+        out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
+    }
+    out += &levers::documentation(data)?;
     Ok(out)
 }

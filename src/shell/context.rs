@@ -1,5 +1,6 @@
 //! The world around a command, handed in from outside: streams, environment, clock. Tests hand in their own.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::discover::Places;
 use crate::logs::trace::Millis;
 use crate::report::table::Color;
+use crate::settings::claude::layers::ClaudePlaces;
 
 /// What a command may touch.
 pub struct Context<'io> {
@@ -43,6 +45,15 @@ impl Context<'_> {
     }
 }
 
+/// Where an organisation sets what Claude Code does on its machines.
+const MANAGED_SETTINGS: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode/managed-settings.json"
+} else if cfg!(windows) {
+    r"C:\Program Files\ClaudeCode\managed-settings.json"
+} else {
+    "/etc/claude-code/managed-settings.json"
+};
+
 /// The environment variables that devboy reads.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
@@ -57,6 +68,12 @@ pub struct Env {
     /// `DEVBOY_TEAM_SECRET`, or the first line of the file that `DEVBOY_TEAM_SECRET_FILE` names: people who share it have
     /// the same pseudonyms.
     pub team_secret: Option<Vec<u8>>,
+    /// The current directory.
+    pub current_dir: Option<PathBuf>,
+    /// Where an organisation sets what Claude Code does on its machines.
+    pub managed_settings: Option<PathBuf>,
+    /// Names of the variables that are set and not empty; what they hold is not kept.
+    pub variables: BTreeSet<String>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
     /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
@@ -81,6 +98,12 @@ impl Env {
             team_secret: text("DEVBOY_TEAM_SECRET")
                 .map(OsString::into_encoded_bytes)
                 .or_else(|| first_line(&path("DEVBOY_TEAM_SECRET_FILE")?)),
+            current_dir: std::env::current_dir().ok(),
+            managed_settings: Some(PathBuf::from(MANAGED_SETTINGS)),
+            variables: std::env::vars_os()
+                .filter(|(_, value)| !value.is_empty())
+                .filter_map(|(name, _)| name.into_string().ok())
+                .collect(),
             no_color: text("NO_COLOR").is_some(),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }
@@ -90,6 +113,18 @@ impl Env {
     pub fn lake_dir(&self) -> Option<PathBuf> {
         let cache = self.xdg_cache_home.clone().or_else(|| Some(self.places.home.as_ref()?.join(".cache")))?;
         Some(cache.join("devboy").join("lake"))
+    }
+
+    /// Where files of Claude Code's settings are.
+    pub fn claude_places(&self) -> ClaudePlaces {
+        let named = self.places.claude_config_dir.as_deref().and_then(|list| list.split(',').next());
+        let named = named.map(str::trim).filter(|name| !name.is_empty()).map(PathBuf::from);
+        ClaudePlaces {
+            home: named.or_else(|| Some(self.places.home.as_ref()?.join(".claude"))),
+            project: self.current_dir.clone(),
+            managed: self.managed_settings.clone(),
+            variables: self.variables.clone(),
+        }
     }
 
     /// The configuration file: `DEVBOY_CONFIG`, else `~/.config/devboy/pipeline_config.toml`.

@@ -23,6 +23,8 @@ pub const NOW_MS: i64 = 1_793_491_200_000;
 pub struct Home {
     dir: tempfile::TempDir,
     team_secret: Option<Vec<u8>>,
+    /// Names of variables that are set.
+    pub variables: std::sync::Mutex<Vec<String>>,
 }
 
 /// What a command printed and how it ended.
@@ -34,7 +36,8 @@ pub struct Outcome {
 
 impl Home {
     pub fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), team_secret: Some(SECRET.to_vec()) }
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, team_secret: Some(SECRET.to_vec()), variables: Default::default() }
     }
 
     /// A home of somebody who shares this secret with others, or none.
@@ -109,6 +112,9 @@ impl Home {
             env: Env {
                 places: Places { home: Some(home.clone()), ..Places::default() },
                 xdg_cache_home: Some(home.join("cache")),
+                current_dir: Some(home.join("work")),
+                managed_settings: Some(home.join("managed/managed-settings.json")),
+                variables: self.variables.lock().unwrap().iter().cloned().collect(),
                 team_secret: self.team_secret.clone(),
                 ..Env::default()
             },

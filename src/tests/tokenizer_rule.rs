@@ -59,7 +59,7 @@ fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding>
 fn proposed(findings: &[Finding]) -> BTreeMap<String, String> {
     let spelled = |finding: &Finding| match &finding.verdict {
         Verdict::Propose(delta) => Some((delta.key.to_string(), delta.to.to_string().trim().to_owned())),
-        Verdict::Hold(_) | Verdict::Skip(_) => None,
+        Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
     };
     findings.iter().filter_map(spelled).collect()
 }
@@ -76,6 +76,7 @@ fn reason(row: FamilyRatio, text: &str) -> String {
         Verdict::Propose(delta) => panic!("proposes {} = {}", delta.key, delta.to),
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
+        Verdict::Hint(words) => format!("hint {words}"),
     }
 }
 

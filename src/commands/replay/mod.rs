@@ -7,6 +7,7 @@ pub mod planner;
 pub mod policy;
 pub mod scenarios;
 mod study;
+mod worth;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::replay::scenarios::Scenarios;
+use crate::commands::replay::worth::Worth;
 use crate::commands::replay_input::ReplayInput;
 use crate::mine::in_progress::Holds;
 use crate::mine::quality;
@@ -120,13 +122,19 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return planner::run(args, context);
     }
     if let Some(name) = &args.policy {
-        let Args { setting, config, sweep, input, window, output, .. } = args;
-        let config = config.as_ref();
-        return policy::run(&policy::Flags { name, policy: setting, config, sweep, input, window, output }, context);
+        let Args { setting, config, sweep, input, window, output, reach, .. } = args;
+        let (config, reach) = (config.as_ref(), reach.as_deref());
+        return policy::run(
+            &policy::Flags { name, policy: setting, config, reach, sweep, input, window, output },
+            context,
+        );
     }
     let scenarios = Scenarios::load(args, context)?;
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read(&args.input, window, scenarios.tier(), &args.output, context)?;
+    // What a place is worth in money is asked of the requests, too.
+    let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
+    let read = if asks_worth { Input::read_for_timeline } else { Input::read };
+    let mut input = read(&args.input, window, scenarios.tier(), &args.output, context)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;
     if scenarios.is_sweep() {
@@ -146,14 +154,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let report = &reports[0];
     let gate = gate::Gate::of(args, report, &context.pseudonyms)?;
-    show(args, report, gate.as_ref(), &input, context)?;
+    let worth = match asks_worth {
+        true => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &mut input)?,
+        false => None,
+    };
+    show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| gate.conclude(&args.output, context))
 }
 
 fn show(
     args: &Args,
     report: &report::ReplayReport,
-    gate: Option<&gate::Gate>,
+    (gate, worth): (Option<&gate::Gate>, Option<&Worth>),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
@@ -168,6 +180,9 @@ fn show(
             if let Some(gate) = gate {
                 fields["gate"] = gate.json();
             }
+            if let Some(worth) = worth {
+                fields["worth"] = worth.json();
+            }
             let document = envelope::envelope("replay", args.output.stamp(context), fields);
             envelope::write(context.out, &document)
         }
@@ -178,6 +193,9 @@ fn show(
             }
             if let Some(gate) = gate {
                 gate.write(context.out, form, context.width)?;
+            }
+            if let Some(worth) = worth {
+                writeln!(context.out, "{}\n", worth.words())?;
             }
             if form == Format::Md && !args.output.names {
                 return report::write(context.out, &without_projects(report, &context.pseudonyms), form, context.width);

@@ -57,6 +57,13 @@ pub struct Args {
     report: OutputArgs,
 }
 
+impl Args {
+    /// What recorded telemetry says, without R7.
+    pub fn of_telemetry(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
+        Self { from_claude_logs: false, auto_enrichment: false, write, input, window, report }
+    }
+}
+
 /// Everything that is shown and written.
 struct Analysis<'a> {
     file: &'a SettingsFile,

@@ -67,6 +67,13 @@ pub struct Args {
     report: OutputArgs,
 }
 
+impl Args {
+    /// What logs say, without value models and without measuring tokenizers.
+    pub fn plain(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
+        Self { tools: false, calibrate: false, write, input, window, report }
+    }
+}
+
 /// Everything the rules read, mined.
 #[derive(Serialize, Deserialize)]
 struct Mined {

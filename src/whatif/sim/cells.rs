@@ -215,19 +215,22 @@ pub fn correct<'c>(cells: impl Iterator<Item = &'c mut Cell>, rules: &CellRules)
 }
 
 /// Cost of one session: the log, the policy.
-type Pair = (f64, f64);
+pub type Pair = (f64, f64);
 
 /// What samples of sessions say about a change of cost.
-struct Drawn {
-    lower: f64,
-    upper: f64,
+pub struct Drawn {
+    /// Lower end of the 95 % interval of the change.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
     /// Standard error.
     error: f64,
     freedom: f64,
 }
 
 impl Drawn {
-    fn new(pairs: &[Pair], resampling: &Resampling) -> Option<Self> {
+    /// Draws; none with fewer than two sessions.
+    pub fn new(pairs: &[Pair], resampling: &Resampling) -> Option<Self> {
         let mut state = resampling.seed;
         let samples = (0..resampling.samples).filter_map(|_| sample(pairs, &mut state));
         let mut changes: Vec<f64> = samples.collect();

@@ -6,7 +6,7 @@ mod compaction;
 mod content;
 mod history_trim;
 mod pick_tools;
-mod pipeline;
+pub mod pipeline;
 mod prompt_cache;
 mod requests;
 mod show;
@@ -27,6 +27,7 @@ use crate::commands::input::Input;
 use crate::commands::replay::policy::pipeline::Replayed;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::replay::scenarios::Reaches;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::NO_TIME;
 use crate::mine::in_progress::Holds;
@@ -52,6 +53,8 @@ pub struct Flags<'a> {
     pub policy: &'a PolicyArgs,
     /// A file of parameters.
     pub config: Option<&'a PathBuf>,
+    /// Who runs the pipeline; none: whoever can change everything.
+    pub reach: Option<&'a str>,
     /// `KEY=A,B,…`
     pub sweep: &'a [String],
     /// Which logs.
@@ -78,6 +81,8 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = Input::read_for_timeline(flags.input, window, tier, flags.output, context)?;
     input.expect_records(flags.input)?;
     input.report_holds(Holds::FirstChunks)?;
+    let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
+    let reach = reach.map(|reaches| reaches.chosen().clone());
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
@@ -94,7 +99,8 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(path) = &flags.policy.per_request {
         check_output(path, &input)?;
     }
-    let replayed = settings.map(|settings| Replayed::new(&mut input, &timeline, &settings)).transpose()?;
+    let replayed =
+        settings.map(|settings| Replayed::new(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
     let world = Simulation::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
     let world = Simulation { with_output: flags.policy.include_output.is_some(), ..world };
@@ -153,6 +159,10 @@ fn check(flags: &Flags<'_>, rows: &[Row]) -> Result<()> {
     if let Some((flag, _)) = about_tools.iter().find(|(_, is_given)| *is_given && !asks) {
         return Err(Error::usage(format!("{flag} says something about tools, which no policy here looks at"))
             .hint("add tool-filter, pick-tools or arg-check, or leave it out"));
+    }
+    if flags.reach.is_some() && !rows.iter().any(|row| row.stack.has(Policy::Pipeline)) {
+        return Err(Error::usage("--reach says who runs the pipeline, which no policy here looks at")
+            .hint("add pipeline, or leave it out"));
     }
     let policy = flags.policy;
     let of_logs = [
