@@ -23,6 +23,9 @@ pub struct Args {
     /// Replay once for each value; several keys make a grid: `--sweep compaction.window=150000,200000`.
     #[arg(long, value_name = "KEY=A,B,…")]
     sweep: Vec<String>,
+    /// Of `pipeline`: who runs it, host, hook or gateway (the default).
+    #[arg(long, value_name = "NAME")]
+    reach: Option<String>,
     #[command(flatten)]
     setting: PolicyArgs,
     #[command(flatten)]
@@ -35,7 +38,7 @@ pub struct Args {
 
 /// Reads, simulates, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let Args { policy, config, sweep, setting, input, window, output } = args;
-    let config = config.as_ref();
-    policy::run(&policy::Flags { name: policy, policy: setting, config, sweep, input, window, output }, context)
+    let Args { policy, config, sweep, reach, setting, input, window, output } = args;
+    let (config, reach) = (config.as_ref(), reach.as_deref());
+    policy::run(&policy::Flags { name: policy, policy: setting, config, reach, sweep, input, window, output }, context)
 }

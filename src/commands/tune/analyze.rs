@@ -60,7 +60,15 @@ pub struct Args {
 impl Args {
     /// What recorded telemetry says, without R7.
     pub fn of_telemetry(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
-        Self { from_claude_logs: false, auto_enrichment: false, write, input, window, report }
+        Self {
+            from_claude_logs: false,
+            auto_enrichment: false,
+            others: TeamArgs::default(),
+            write,
+            input,
+            window,
+            report,
+        }
     }
 }
 

@@ -70,7 +70,7 @@ pub struct Args {
 impl Args {
     /// What logs say, without value models and without measuring tokenizers.
     pub fn plain(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
-        Self { tools: false, calibrate: false, write, input, window, report }
+        Self { tools: false, calibrate: false, others: TeamArgs::default(), write, input, window, report }
     }
 }
 
