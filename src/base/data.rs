@@ -28,6 +28,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("r5_min_body.toml", include_str!("../../rules/r5_min_body.toml")),
     ("r6_cost_models.toml", include_str!("../../rules/r6_cost_models.toml")),
     ("r7_speculation.toml", include_str!("../../rules/r7_speculation.toml")),
+    ("backtest.toml", include_str!("../../rules/backtest.toml")),
     ("edges.toml", include_str!("../../rules/edges.toml")),
     ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
     ("patterns.toml", include_str!("../../rules/patterns.toml")),

@@ -19,6 +19,7 @@ mod quotes;
 mod recorded;
 pub mod runs;
 mod scenario;
+pub mod shares;
 mod stack;
 pub mod tape;
 

@@ -1,6 +1,7 @@
 //! `devboy tune`: propose, show and explain `pipeline_config.toml`.
 
 mod analyze;
+mod backtest;
 mod from_claude_logs;
 mod gate;
 pub mod history;
@@ -26,6 +27,7 @@ pub struct Args {
 enum Command {
     Analyze(analyze::Args),
     FromClaudeLogs(from_claude_logs::Args),
+    Backtest(backtest::Args),
     Show(show::Args),
     History(history::Args),
     Undo(undo::Args),
@@ -37,6 +39,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     match &args.command {
         Command::Analyze(args) => analyze::run(args, context),
         Command::FromClaudeLogs(args) => from_claude_logs::run(args, context),
+        Command::Backtest(args) => backtest::run(args, context),
         Command::Show(args) => show::run(args, context),
         Command::History(args) => realised::history(args, context),
         Command::Undo(args) => undo::run(args, context),
