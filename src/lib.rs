@@ -17,6 +17,7 @@ mod report;
 mod settings;
 
 // The questions.
+mod fleet;
 mod mine;
 mod planner;
 mod replay;

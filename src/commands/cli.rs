@@ -8,7 +8,7 @@ use clap::{ArgMatches, Parser, Subcommand};
 use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
-use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, replay, tune};
+use crate::commands::{annotate, completions, decode, doctor, encode, ingest, man, mine, pool, replay, share, tune};
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -26,6 +26,8 @@ enum Command {
     Tune(tune::Args),
     Replay(Box<replay::Args>),
     Mine(mine::Args),
+    Share(share::Args),
+    Pool(pool::Args),
     Annotate(annotate::Args),
     Encode(encode::Args),
     Decode(decode::Args),
@@ -125,6 +127,8 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
         Command::Tune(args) => tune::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),
+        Command::Share(args) => share::run(&args, context),
+        Command::Pool(args) => pool::run(&args, context),
         Command::Annotate(args) => annotate::run(&args, context),
         Command::Encode(args) => encode::run(&args, context),
         Command::Decode(args) => decode::run(&args, context),

@@ -577,6 +577,7 @@ fn unplaced(call: &Canonical) -> Call {
         handle: asked.handle,
         showing: asked.showing,
         lines: asked.lines,
+        says_nothing: false,
     }
 }
 

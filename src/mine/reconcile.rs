@@ -188,7 +188,7 @@ fn responses(books: &Books<'_>) -> Vec<Sum> {
         (HISTORY, history.len() as u64),
         &[
             (-open, "calls that nothing answered"),
-            (-empty, "empty answers"),
+            (-empty, "answers without any content"),
             (-images, "answers of images or references only"),
         ],
         (REPLAY, texts as u64),

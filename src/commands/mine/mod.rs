@@ -2,7 +2,7 @@
 
 mod compare;
 mod edges;
-mod export;
+pub mod export;
 mod fingerprints;
 mod logs;
 mod patterns;

@@ -5,7 +5,7 @@ mod emit;
 mod gate;
 pub mod planner;
 mod policy;
-mod scenarios;
+pub mod scenarios;
 mod study;
 
 use std::path::PathBuf;

@@ -5,8 +5,10 @@ mod backtest;
 mod from_claude_logs;
 mod gate;
 pub mod history;
+mod lenders;
 mod realised;
 mod rules;
+mod search;
 mod show;
 mod undo;
 mod warnings;
@@ -28,6 +30,7 @@ enum Command {
     Analyze(analyze::Args),
     FromClaudeLogs(from_claude_logs::Args),
     Backtest(backtest::Args),
+    Search(search::Args),
     Show(show::Args),
     History(history::Args),
     Undo(undo::Args),
@@ -40,6 +43,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Command::Analyze(args) => analyze::run(args, context),
         Command::FromClaudeLogs(args) => from_claude_logs::run(args, context),
         Command::Backtest(args) => backtest::run(args, context),
+        Command::Search(args) => search::run(args, context),
         Command::Show(args) => show::run(args, context),
         Command::History(args) => realised::history(args, context),
         Command::Undo(args) => undo::run(args, context),

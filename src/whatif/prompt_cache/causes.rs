@@ -81,15 +81,23 @@ pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
         sum.events += 1;
         sum.tokens_lost += lost;
         sum.tokens_again += rewritten + uncached;
-        sum.cost_lost += premium(ground, request, rewritten, uncached, ground.priors[index as usize].class);
+        let class = ground.priors[index as usize].class;
+        sum.cost_again += again(ground, request, rewritten, uncached, class);
+        sum.cost_lost += premium(ground, request, rewritten, uncached, class);
     });
     sums
+}
+
+/// What tokens cost that are written again or billed in full.
+fn again(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
+    let rates = ground.tariff.rates(request.model, request.start, request.context());
+    rates.cost(&Spent { uncached, ..written(written_again, class) })
 }
 
 /// What tokens cost more when they are written again or billed in full than when they are read.
 pub fn premium(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
     let rates = ground.tariff.rates(request.model, request.start, request.context());
-    let again = rates.cost(&Spent { uncached, ..written(written_again, class) });
+    let again = again(ground, request, written_again, uncached, class);
     let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
     Cost {
         nano_usd: again.nano_usd.saturating_sub(read.nano_usd),

@@ -5,6 +5,8 @@ pub mod causes;
 pub mod keep_alive;
 pub mod outcome;
 pub mod params;
+pub mod reference;
+pub mod stated;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +21,9 @@ use crate::logs::trace::{Millis, Place};
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache::keep_alive as hot_cache;
 use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
-use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, IdleReads, PromptCache, Verdict};
+use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, Cause, IdleReads, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
+use crate::whatif::prompt_cache::reference::Study;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::money;
@@ -42,6 +45,8 @@ pub struct Sheet {
     pub bars: Bars,
     /// What is fitted on half of the sessions.
     pub fit: Fit,
+    /// What a published study found.
+    pub reference: Study,
     /// The router's settings.
     pub router: HotCacheRules,
     /// What counts as a write to a workspace.
@@ -96,6 +101,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let simulated = ground.baseline();
     let (simulated_cost, baseline_cost) = Run::costs(&simulated, &baseline);
     let (billed, uncached) = bill::with_and_without_cache(ground);
+    let causes = causes::attribute(&observed);
     let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
     let (slack_s_fitted, fitted) = fitted(&observed, &sheet.fit);
     PromptCache {
@@ -114,7 +120,15 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
         arms,
         idle_reads: idle_reads(ground, prices, &sheet.compare.keepalive_s),
-        causes: causes::attribute(&observed),
+        reference: reference::own(
+            &observed,
+            &baseline,
+            &causes.get(&Cause::TtlExpiry).copied().unwrap_or_default(),
+            &billed,
+            &sheet.reference,
+        ),
+        causes,
+        stated: stated::stated(ground),
         hot_cache: hot_cache::run(ground, &sheet.router),
         threshold: threshold_model::run(ground),
         workspace: ground
@@ -134,15 +148,14 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
 /// The slack under which the sessions that are not held out are predicted best, and the run under it.
 fn fitted(observed: &Ground<'_>, fit: &Fit) -> (u32, Blind) {
     let oracle = observed.oracle;
-    let under = |slack_s: u32| {
-        let run = Blind::new(&observed.under(&oracle.with(Params { slack_s, ..oracle.params })));
-        let error = bill::compare(observed, &run, |request| !is_held_out(observed, request)).read_error;
-        (error, slack_s, run)
-    };
+    let under = |slack_s: u32| oracle.with(Params { slack_s, ..oracle.params });
+    let error = |slack_s: u32| bill::read_error(&observed.under(&under(slack_s)), |at| !is_held_out(observed, at));
     let slacks = if fit.slack_s.is_empty() { &[oracle.params.slack_s][..] } else { &fit.slack_s };
-    let runs: Vec<(u64, u32, Blind)> = slacks.par_iter().map(|&slack_s| under(slack_s)).collect();
-    let best = runs.into_iter().min_by_key(|(error, ..)| *error).expect("at least one slack is tried");
-    (best.1, best.2)
+    // Of each run only its error is kept: all of them at once would fill the memory.
+    let errors: Vec<u64> = slacks.par_iter().map(|&slack_s| error(slack_s)).collect();
+    let best =
+        slacks.iter().zip(errors).min_by_key(|(_, error)| *error).map_or(oracle.params.slack_s, |(&best, _)| best);
+    (best, Blind::new(&observed.under(&under(best))))
 }
 
 /// Half of the sessions, by the parity of their ids: nothing is fitted on them.

@@ -126,6 +126,10 @@ pub struct Accuracy {
     pub cost_error: f64,
     /// Largest distance of the cost from the bill that is no miss, either way.
     pub cost_bar: f64,
+    /// The same of the reads, one by one.
+    pub read_bar: f64,
+    /// The same of the reads in sum.
+    pub bias_bar: f64,
 }
 
 impl Accuracy {

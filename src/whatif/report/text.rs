@@ -406,10 +406,13 @@ fn basis_of(report: &PolicyReport) -> String {
     let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
     let error = report.accuracy.map(|accuracy| {
         format!(
-            "; the simulated log is {} % off the bill (reads: error {:.2} %, bias {} %)",
+            "; the simulated log is {} % off the bill{} (reads: error {:.2} %{}, bias {} %{})",
             figure(100.0 * accuracy.cost_error, 1),
+            beside(accuracy.cost_error, accuracy.cost_bar),
             100.0 * accuracy.wape_read,
-            figure(100.0 * accuracy.bias, 2)
+            beside(accuracy.wape_read, accuracy.read_bar),
+            figure(100.0 * accuracy.bias, 2),
+            beside(accuracy.bias, accuracy.bias_bar)
         )
     });
     let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses)).unwrap_or_default();
@@ -420,6 +423,11 @@ fn basis_of(report: &PolicyReport) -> String {
         sizes.unwrap_or_default(),
         error.unwrap_or_default()
     )
+}
+
+/// What stands beside a figure that does not reach its bar.
+fn beside(share: f64, bar: f64) -> String {
+    if share.abs() <= bar { String::new() } else { format!(", missed: the bar is {} %", 100.0 * bar) }
 }
 
 /// At which rates the cache was missed for no reason that the log has.
@@ -436,7 +444,7 @@ fn lost(losses: &[Losses]) -> Option<String> {
             100.0 * losses.upper
         )
     };
-    let rates: Vec<String> = losses.iter().map(rate).collect();
+    let rates: Vec<String> = losses.iter().filter(|losses| losses.occasion.is_none()).map(rate).collect();
     (!rates.is_empty()).then(|| format!("; prefixes lost for no reason in the log: {}", rates.join(", ")))
 }
 
