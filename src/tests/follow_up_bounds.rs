@@ -74,7 +74,6 @@ fn held(low: f64, high: f64) -> (u32, u32, u32) {
 #[test]
 fn bounds_hold_on_later_sessions_where_calls_of_a_session_hang_together() {
     let (bounds, wilsons, worlds) = held(0.1, 0.9);
-    println!("of {worlds} worlds {bounds} above the bound, {wilsons} above Wilson's");
     assert!(f64::from(bounds) >= 0.955 * f64::from(worlds), "{bounds} of {worlds}");
     assert!(f64::from(wilsons) < 0.92 * f64::from(worlds), "{wilsons}: the world is too easy to tell them apart");
 }

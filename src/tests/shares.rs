@@ -49,7 +49,7 @@ proptest! {
 
 #[test]
 fn the_same_saving_at_five_endpoints_is_a_fifth_at_each() {
-    let (alone, last, whole) = covering(&vec![vec![true, true]; 5], &[30.0, 70.0]);
+    let (alone, last, whole) = covering(&std::array::from_fn::<_, 5, _>(|_| vec![true, true]), &[30.0, 70.0]);
     for share in shares(&alone, &last, &whole) {
         assert!((total(&share) - 20.0).abs() < 1e-9, "{share:?}");
     }
@@ -69,7 +69,7 @@ fn the_interval_of_a_sum_knows_sessions_that_add_nothing() {
     let resampling = Resampling { seed: 7, samples: 1000 };
     let (low, high) = sum_interval(&[100.0], 50, &resampling).unwrap();
     assert!(low == 0.0 && high >= 200.0, "one session of fifty may not come again, or three times: {low} to {high}");
-    let (low, high) = sum_interval(&vec![2.0; 50], 50, &resampling).unwrap();
+    let (low, high) = sum_interval(&[2.0; 50], 50, &resampling).unwrap();
     assert_eq!((low, high), (100.0, 100.0));
     assert_eq!(sum_interval(&[], 0, &resampling), None);
 }

@@ -113,7 +113,6 @@ fn shuffled_messages_leave_about_alpha_significant() {
         }
     }
     let share = below as f64 / f64::from(all);
-    println!("{below} of {all} at p <= 0.05, {significant} significant, {lifted} with a lift above 1.5");
     assert!(all > 500 && lifted > 100, "the contexts differ: {lifted} of {all}");
     assert!((0.02..=0.07).contains(&share), "{below} of {all}");
     assert!(significant <= 12, "{significant} of {all} called significant");
