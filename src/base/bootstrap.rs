@@ -17,6 +17,9 @@ pub struct Resampling {
 /// Successes and trials of one session.
 pub type Tally = (u64, u64);
 
+/// What a 95 % interval leaves out on either side.
+pub const TAIL: f64 = 0.025;
+
 /// Both ends of the 95 % interval of the share of successes; none without trials. Sessions without trials do not count:
 /// they say nothing about the share.
 pub fn interval(sessions: &[Tally], resampling: &Resampling) -> Option<(f64, f64)> {
@@ -31,9 +34,9 @@ pub fn interval(sessions: &[Tally], resampling: &Resampling) -> Option<(f64, f64
     Some((end(0.025), end(0.975)))
 }
 
-/// Both ends of the 95 % interval of a sum over `sessions` sessions, of which those that are not among `values` add
-/// nothing; none without sessions.
-pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling) -> Option<(f64, f64)> {
+/// The interval of a sum over `sessions` sessions, of which those that are not among `values` add nothing, that leaves
+/// `tail` (a share, below a half) out on either side; none without sessions.
+pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling, tail: f64) -> Option<(f64, f64)> {
     if sessions == 0 || resampling.samples == 0 {
         return None;
     }
@@ -43,7 +46,7 @@ pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling) ->
     let mut sums: Vec<f64> = (0..resampling.samples).map(sum).collect();
     sums.sort_by(f64::total_cmp);
     let end = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile).round() as usize];
-    Some((end(0.025), end(0.975)))
+    Some((end(tail), end(1.0 - tail)))
 }
 
 /// The share in as many sessions, drawn with replacement.
@@ -55,19 +58,6 @@ fn share(sessions: &[Tally], state: &mut u64) -> f64 {
         trials += session_trials;
     }
     successes as f64 / trials as f64
-}
-
-/// The interval of a sum over sessions that leaves `tail` (a share, below a half) out on either side; none without sessions.
-pub fn sum_interval(values: &[f64], resampling: &Resampling, tail: f64) -> Option<(f64, f64)> {
-    if values.is_empty() || resampling.samples == 0 {
-        return None;
-    }
-    let mut state = resampling.seed;
-    let mut draw = || (0..values.len()).map(|_| values[below(values.len(), &mut state)]).sum::<f64>();
-    let mut sums: Vec<f64> = (0..resampling.samples).map(|_| draw()).collect();
-    sums.sort_by(f64::total_cmp);
-    let end = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile).round() as usize];
-    Some((end(tail), end(1.0 - tail)))
 }
 
 /// A number below `end`, which is at least 1: the high half of a product, with a bias far below anything that counts here.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::body_shape::BodyShape;
 use crate::base::names::Sym;
-use crate::base::stats::{FollowUpCount, ToolStats};
+use crate::base::shuffled::Chance;
+use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::fleet::limits::Limits;
 use crate::fleet::measure::{
     BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, OTHER, REPEATS, SHAPE, STEPS, SUPPORT, TOOL,
@@ -305,9 +306,15 @@ impl Table {
     /// Own counts of a tool, taken out of the list.
     fn of(from: &str, names: &[String], follow_ups: &mut Vec<FollowUpCount>, own: u64) -> Self {
         let is_here = |edge: &FollowUpCount| names[edge.from.0 as usize] == from;
-        let steps = follow_ups.first().map_or(own, |edge| edge.steps) as f64;
+        let trials: BTreeMap<u32, u64> = follow_ups.iter().map(|edge| (edge.from.0, edge.trials)).collect();
+        let steps = trials.into_values().sum::<u64>().max(own) as f64;
+        let mut arrivals: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        for edge in follow_ups.iter() {
+            *arrivals.entry((edge.to.0, edge.lag)).or_default() += edge.support as f64;
+        }
         let edge = |edge: &FollowUpCount| {
-            let cell = Cell { support: edge.support as f64, arrivals: edge.arrivals as f64, sessions: edge.sessions };
+            let arrivals = arrivals[&(edge.to.0, edge.lag)];
+            let cell = Cell { support: edge.support as f64, arrivals, sessions: edge.sessions };
             ((names[edge.to.0 as usize].clone(), edge.lag), cell)
         };
         let edges = follow_ups.iter().filter(|edge| is_here(edge)).map(edge).collect();
@@ -344,10 +351,19 @@ impl Table {
             if support > 0 {
                 let to = symbol(names, &to);
                 let sessions = cell.sessions;
-                follow_ups.push(FollowUpCount { from, to, lag, support, sessions, trials, arrivals, steps });
+                let Share { lower, upper, .. } = Share::new(support, trials);
+                let chance = of_mixing(trials as f64, arrivals as f64, steps as f64);
+                follow_ups.push(FollowUpCount { from, to, lag, support, sessions, trials, lower, upper, chance });
             }
         }
     }
+}
+
+/// How often a step meets another if it does not matter what came before (hypergeometric): lent counts have no order.
+fn of_mixing(trials: f64, arrivals: f64, steps: f64) -> Chance {
+    let share = arrivals / steps.max(1.0);
+    let left = (steps - trials).max(0.0) / (steps - 1.0).max(1.0);
+    Chance { expected: trials * share, variance: trials * share * (1.0 - share) * left }
 }
 
 fn symbol(names: &mut Vec<String>, name: &str) -> Sym {

@@ -103,7 +103,7 @@ fn the_interval_of_a_sum_leaves_out_what_it_says() {
     let mut outside = 0;
     for _ in 0..400 {
         let values: Vec<f64> = (0..40).map(|_| draw()).collect();
-        let (lower, upper) = sum_interval(&values, &resampling, 0.05).unwrap();
+        let (lower, upper) = sum_interval(&values, values.len(), &resampling, 0.05).unwrap();
         outside += usize::from(lower > 0.0 || upper < 0.0);
     }
     // 10 % of 400, with room for the percentile bootstrap of 40 values being a little narrow.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::base::bootstrap::{Resampling, sum_interval};
+use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
 use crate::replay::shares::{BySession, shares, total};
 
 fn by_session(effects: &[f64]) -> BySession {
@@ -67,9 +67,9 @@ fn of_two_changes_the_share_is_the_shapley_value_and_apart_from_them_a_third_kee
 #[test]
 fn the_interval_of_a_sum_knows_sessions_that_add_nothing() {
     let resampling = Resampling { seed: 7, samples: 1000 };
-    let (low, high) = sum_interval(&[100.0], 50, &resampling).unwrap();
+    let (low, high) = sum_interval(&[100.0], 50, &resampling, TAIL).unwrap();
     assert!(low == 0.0 && high >= 200.0, "one session of fifty may not come again, or three times: {low} to {high}");
-    let (low, high) = sum_interval(&[2.0; 50], 50, &resampling).unwrap();
+    let (low, high) = sum_interval(&[2.0; 50], 50, &resampling, TAIL).unwrap();
     assert_eq!((low, high), (100.0, 100.0));
-    assert_eq!(sum_interval(&[], 0, &resampling), None);
+    assert_eq!(sum_interval(&[], 0, &resampling, TAIL), None);
 }

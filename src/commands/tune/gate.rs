@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use toml_edit::Value;
 
-use crate::base::bootstrap::sum_interval;
+use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::commands::responses::Responses;
@@ -108,7 +108,7 @@ impl Gate {
                     tokens: total(&effect[0]),
                     host: total(&effect[1]),
                     baseline,
-                    tokens_95: sum_interval(&values, sessions, &resampling),
+                    tokens_95: sum_interval(&values, sessions, &resampling, TAIL),
                     alone: alone[group].as_ref().map_or(0.0, |alone| total(&alone[0])),
                 }
             });

@@ -168,7 +168,8 @@ impl Ground<'_> {
 
     fn judged(&self, more: &[i64]) -> Judged {
         let values: Vec<f64> = more.iter().map(|&tokens| tokens as f64).collect();
-        let (lower, upper) = sum_interval(&values, &self.sheet.resampling, self.sheet.tail()).unwrap_or_default();
+        let (lower, upper) =
+            sum_interval(&values, values.len(), &self.sheet.resampling, self.sheet.tail()).unwrap_or_default();
         Judged { tokens: more.iter().sum(), lower, upper }
     }
 

@@ -149,6 +149,6 @@ impl Walk<'_> {
     fn is_steady(&self, more: &[i64]) -> bool {
         let values: Vec<f64> = more.iter().map(|&tokens| tokens as f64).collect();
         let share = self.ground.sheet.false_step_percent / 100.0 / 2.0;
-        sum_interval(&values, &self.ground.sheet.resampling, share).is_some_and(|(lower, _)| lower > 0.0)
+        sum_interval(&values, values.len(), &self.ground.sheet.resampling, share).is_some_and(|(lower, _)| lower > 0.0)
     }
 }
