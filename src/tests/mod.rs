@@ -15,6 +15,7 @@ mod event_rules_r7;
 mod extreme_numbers;
 mod file_names;
 mod fingerprints;
+mod forecasts;
 mod format_page;
 mod harness;
 mod hint_texts;
