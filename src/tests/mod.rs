@@ -23,6 +23,7 @@ mod fleet;
 mod fleet_hostile;
 mod fleet_tune;
 mod follow_up_bounds;
+mod forecasts;
 mod format_page;
 mod harness;
 mod hint_texts;

@@ -208,7 +208,7 @@ fn a_prompt_sent_while_the_model_worked_is_one() {
     assert_eq!(inputs[2], [BlockKind::Injected]);
     assert_eq!(inputs[3], []);
     assert!(timeline.requests[1].marks.has(Marks::HUMAN) && !timeline.requests[2].marks.has(Marks::HUMAN));
-    assert_eq!(timeline.skipped["attachment"], 1);
+    assert_eq!(timeline.skipped["attachment:task_reminder"], 1);
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn marks_say_what_happened_since_the_request_before() {
     let marks: Vec<u32> = timeline.requests.iter().map(|request| request.marks.0).collect();
     let of = |marks: &[Marks]| marks.iter().fold(0, |bits, mark| bits | mark.0);
     assert_eq!(marks[1], of(&[Marks::SKILL, Marks::META, Marks::MODEL_CHANGE]));
-    assert_eq!(marks[2], of(&[Marks::PLAN_MODE]));
+    assert_eq!(marks[2], of(&[Marks::PLAN_MODE, Marks::ATTACHED]));
     let left = [Marks::HUMAN, Marks::INTERRUPT, Marks::RESUME, Marks::MODEL_CHANGE, Marks::VERSION_CHANGE];
     assert_eq!(marks[3], of(&left));
     assert_eq!(marks[4], of(&[Marks::WORKSPACE_EDIT]));

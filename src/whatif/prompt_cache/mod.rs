@@ -6,12 +6,12 @@ pub mod keep_alive;
 pub mod outcome;
 pub mod params;
 pub mod reference;
+pub mod slack;
 pub mod stated;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -24,6 +24,7 @@ use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
 use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, Cause, IdleReads, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
 use crate::whatif::prompt_cache::reference::Study;
+use crate::whatif::prompt_cache::slack::Tried;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::money;
@@ -68,11 +69,15 @@ pub struct Compare {
 }
 
 /// What is fitted on half of the sessions, and tried on the other.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
     /// Slacks in seconds; the first wins ties.
     pub slack_s: Vec<u32>,
+    /// How often the interval of a week's prediction promises to hold, in percent.
+    pub interval_percent: f64,
+    /// How far off a week may be before enough weeks were seen, in percent.
+    pub unknown_percent: f64,
 }
 
 impl Sheet {
@@ -103,7 +108,10 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let (billed, uncached) = bill::with_and_without_cache(ground);
     let causes = causes::attribute(&observed);
     let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
-    let (slack_s_fitted, fitted) = fitted(&observed, &sheet.fit);
+    let tried = Tried::new(&observed, &sheet.fit, |request| is_held_out(ground, request));
+    let slack_s_fitted = tried.best();
+    let best = observed.oracle.with(Params { slack_s: slack_s_fitted, ..observed.oracle.params });
+    let fitted = Blind::new(&observed.under(&best));
     PromptCache {
         bars: sheet.bars,
         billed,
@@ -114,6 +122,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         against_bill: all,
         against_bill_main: bill::compare(&observed, &predicted, is_main),
         slack_s_fitted,
+        weeks: tried.forecasts(sheet.fit.interval_percent / 100.0, sheet.fit.unknown_percent / 100.0),
         against_bill_held_out: bill::compare(&observed, &fitted, |request| {
             is_main(request) && is_held_out(ground, request)
         }),
@@ -143,19 +152,6 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         without_usage: baseline.without_usage,
         compactions: ground.timeline.boundaries.len() as u64,
     }
-}
-
-/// The slack under which the sessions that are not held out are predicted best, and the run under it.
-fn fitted(observed: &Ground<'_>, fit: &Fit) -> (u32, Blind) {
-    let oracle = observed.oracle;
-    let under = |slack_s: u32| oracle.with(Params { slack_s, ..oracle.params });
-    let error = |slack_s: u32| bill::read_error(&observed.under(&under(slack_s)), |at| !is_held_out(observed, at));
-    let slacks = if fit.slack_s.is_empty() { &[oracle.params.slack_s][..] } else { &fit.slack_s };
-    // Of each run only its error is kept: all of them at once would fill the memory.
-    let errors: Vec<u64> = slacks.par_iter().map(|&slack_s| error(slack_s)).collect();
-    let best =
-        slacks.iter().zip(errors).min_by_key(|(_, error)| *error).map_or(oracle.params.slack_s, |(&best, _)| best);
-    (best, Blind::new(&observed.under(&under(best))))
 }
 
 /// Half of the sessions, by the parity of their ids: nothing is fitted on them.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::forecast::Forecast;
 use crate::base::id::Id;
 use crate::whatif::prompt_cache::reference::Own;
 use crate::whatif::prompt_cache::stated::Stated;
@@ -348,6 +349,8 @@ pub struct PromptCache {
     pub against_bill_main: AgainstBill,
     /// Slack of lifetimes in seconds that did best on one half of the sessions, all chains.
     pub slack_s_fitted: u32,
+    /// Tokens read week by week, each predicted by what was known before.
+    pub weeks: Vec<Forecast>,
     /// Main threads of the other half, predicted with that slack.
     pub against_bill_held_out: AgainstBill,
     /// Lifetimes, layouts, keep-alive.

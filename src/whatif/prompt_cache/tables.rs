@@ -297,7 +297,16 @@ fn accuracy(found: &PromptCache) -> Table {
     });
     let slack = [none(), none(), format!("fitted: {} s", found.slack_s_fitted)];
     table.row(["slack of lifetimes".to_owned(), String::new()].into_iter().chain(slack));
+    let held = found.weeks.iter().filter(|week| week.holds()).count() as u64;
+    let weeks = Count { k: held, n: found.weeks.len() as u64 };
+    let weeks = [of_weeks(weeks), none(), none()];
     table
+        .row(["weeks whose reads lay in the interval known before".to_owned(), String::new()].into_iter().chain(weeks));
+    table
+}
+
+fn of_weeks(weeks: Count) -> String {
+    format!("{} of {}", thousands(weeks.k), thousands(weeks.n))
 }
 
 /// A figure, with the word for it where it does not reach its bar.
