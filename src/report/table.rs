@@ -102,7 +102,8 @@ impl Table {
         Ok(writeln!(out, "{gap}{} with --all", counted((self.rows.len() - top) as u64, "more row"))?)
     }
 
-    /// Without a terminal a row is a line: columns stand under each other, two blanks apart, and nothing is broken.
+    /// Without a terminal a row is a line: columns stand under each other, two blanks apart, and nothing is broken. A blank
+    /// begins it, so that no name from outside is taken for a line of a diff.
     fn write_plain(&self, out: &mut dyn Write) -> Result<()> {
         let length = |text: &String| text.chars().count();
         let widths: Vec<usize> = (0..self.headers.len())
@@ -117,7 +118,7 @@ impl Table {
                 if *numeric { gap + text } else { text.clone() + &gap }
             };
             let cells: Vec<String> = row.iter().zip(&widths).zip(&self.numeric).map(cell).collect();
-            writeln!(out, "{}", cells.join("  ").trim_end())?;
+            writeln!(out, " {}", cells.join("  ").trim_end())?;
         }
         Ok(())
     }

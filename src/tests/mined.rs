@@ -311,7 +311,7 @@ fn run(home: &Home, command: &[&str], more: &[&str]) -> String {
 #[test]
 fn tables_fit_100_columns() {
     for command in COMMANDS {
-        let out = run(&home(), command, &[]);
+        let out = home().out_at_width(command, 100);
         assert!(out.lines().count() > 3, "{command:?}: {out}");
         assert!(out.lines().all(|line| line.chars().count() <= 100), "{command:?}\n{out}");
     }

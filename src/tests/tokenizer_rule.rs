@@ -300,7 +300,7 @@ fn the_command_measures_writes_and_is_quiet_the_second_time() {
         "{}",
         first.out
     );
-    assert!(first.out.contains("\nchars/4 ") && first.out.contains("bytes/token"), "{}", first.out);
+    assert!(first.out.contains("\n chars/4 ") && first.out.contains("bytes/token"), "{}", first.out);
     let text = std::fs::read_to_string(home.config()).unwrap();
     let tree: toml_edit::DocumentMut = text.parse().unwrap();
     assert_eq!(tree["profiles"]["llm"]["active"].as_str(), Some("claude-opus-4.6"), "P1 spoke too");

@@ -271,7 +271,8 @@ fn heat(html: &mut Html, telling: &Telling<'_>) {
     }
     projects.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
     projects.truncate(ROWS);
-    let columns: Vec<String> = findings.iter().map(|finding| plain(&finding.id)).collect();
+    let title = |words: &str| words.split(':').next().unwrap_or_default().to_owned();
+    let columns: Vec<String> = findings.iter().map(|finding| title(&finding.what)).collect();
     let of =
         |id: &str| findings.iter().map(|finding| finding.by_project.get(id).copied().unwrap_or_default()).collect();
     let rows: Vec<_> = projects.iter().map(|(id, _)| (telling.names.project(id), of(id))).collect();
