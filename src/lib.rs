@@ -17,10 +17,14 @@ mod report;
 mod settings;
 
 // The questions.
+mod fleet;
 mod mine;
 mod planner;
 mod replay;
 mod whatif;
+
+// The bill: what it is made of, and what stands out in it.
+mod cost;
 
 // From answers to changes.
 mod rules;

@@ -5,14 +5,16 @@ use std::ops::Range;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::logs::timeline::requests::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
+use crate::logs::timeline::requests::{
+    BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
+};
 use crate::logs::timeline::rows::{
-    Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan, TimelineRows,
+    AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan, TimelineRows,
 };
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
-const EDITION: u8 = 2;
+const EDITION: u8 = 3;
 
 /// The column in which these bytes stand.
 pub const COLUMN: &str = "packed";
@@ -145,6 +147,8 @@ impl Packer {
         let TimelineRows {
             chains,
             sessions,
+            agents,
+            stated_costs,
             records,
             blocks,
             cleared,
@@ -158,6 +162,7 @@ impl Packer {
         lengths.iter().for_each(|&length| self.number(length as u64));
         let lengths = [references.len(), sources.len(), utterances.len(), words.len(), skipped.len()];
         lengths.iter().for_each(|&length| self.number(length as u64));
+        [agents.len(), stated_costs.len()].iter().for_each(|&length| self.number(length as u64));
         self.column(chains, |to, row| {
             to.id(row.session);
             to.id(row.agent);
@@ -168,6 +173,18 @@ impl Packer {
             to.id(row.session);
             to.id(row.project);
             to.time(&mut time, row.ts_first);
+            to.number(row.is_background);
+        });
+        self.column(agents, |to, row| {
+            to.id(row.session);
+            to.id(row.agent);
+            to.number(row.kind.0);
+        });
+        self.column(stated_costs, |to, row| {
+            to.id(row.session);
+            to.number(row.model.0);
+            to.usage(&row.usage);
+            to.number(row.nanodollars);
         });
         self.records(records);
         self.blocks(blocks);
@@ -232,7 +249,14 @@ impl Packer {
         self.number(2 + u8::from(answer.is_request));
         self.id(answer.message);
         self.number(answer.model.0);
-        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = answer.usage;
+        self.usage(&answer.usage);
+        let Setting { effort, speed, branch, miss_reason } = answer.setting;
+        [effort, speed, miss_reason].into_iter().for_each(|word| self.number(word.0));
+        self.id(branch);
+    }
+
+    fn usage(&mut self, usage: &Usage) {
+        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = *usage;
         for tokens in [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h] {
             self.number(tokens);
         }
@@ -356,6 +380,7 @@ impl Unpacker<'_> {
         for length in &mut lengths {
             *length = self.count(1)?;
         }
+        let (agents, stated_costs) = (self.count(1)?, self.count(1)?);
         let [chains, sessions, records, blocks, cleared, references, sources, utterances, words, skipped] = lengths;
         let chains = self.column(chains, |from| {
             let (session, agent) = (from.id()?, from.id()?);
@@ -363,7 +388,14 @@ impl Unpacker<'_> {
         })?;
         let mut time = 0;
         let sessions = self.column(sessions, |from| {
-            Some(SessionSpan { session: from.id()?, project: from.id()?, ts_first: from.time(&mut time)? })
+            let (session, project, ts_first) = (from.id()?, from.id()?, from.time(&mut time)?);
+            Some(SessionSpan { session, project, ts_first, is_background: from.flag()? })
+        })?;
+        let agents =
+            self.column(agents, |from| Some(AgentRow { session: from.id()?, agent: from.id()?, kind: from.sym()? }))?;
+        let stated_costs = self.column(stated_costs, |from| {
+            let (session, model) = (from.id()?, from.sym()?);
+            Some(StatedCost { session, model, usage: from.usage()?, nanodollars: from.number()? })
         })?;
         let records = self.records(records, chains.len(), blocks, cleared)?;
         let blocks = self.blocks(blocks)?;
@@ -378,6 +410,8 @@ impl Unpacker<'_> {
         Some(TimelineRows {
             chains,
             sessions,
+            agents,
+            stated_costs,
             records,
             blocks,
             cleared,
@@ -427,15 +461,10 @@ impl Unpacker<'_> {
             1 => RecordKind::Noted,
             kind @ (2 | 3) => {
                 let (message, model) = (self.id()?, self.sym()?);
-                let usage = Usage {
-                    input: self.number()?,
-                    output: self.number()?,
-                    cache_creation: self.number()?,
-                    cache_read: self.number()?,
-                    cache_creation_5m: self.number()?,
-                    cache_creation_1h: self.number()?,
-                };
-                RecordKind::ToolResult(Answer { message, model, usage, is_request: kind == 3 })
+                let usage = self.usage()?;
+                let (effort, speed, miss_reason) = (self.sym()?, self.sym()?, self.sym()?);
+                let setting = Setting { effort, speed, miss_reason, branch: self.id()? };
+                RecordKind::ToolResult(Answer { message, model, usage, setting, is_request: kind == 3 })
             }
             4 => {
                 let trigger = Trigger::from_number(self.small()?)?;
@@ -448,6 +477,17 @@ impl Unpacker<'_> {
                 RecordKind::Cleared { pre_tokens, tokens_saved, calls: start..*calls }
             }
             _ => return None,
+        })
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        Some(Usage {
+            input: self.number()?,
+            output: self.number()?,
+            cache_creation: self.number()?,
+            cache_read: self.number()?,
+            cache_creation_5m: self.number()?,
+            cache_creation_1h: self.number()?,
         })
     }
 

@@ -23,6 +23,7 @@ pub mod leaves;
 pub mod listed;
 pub mod memo;
 pub mod message;
+pub mod named;
 pub mod path;
 pub mod quoted;
 pub mod read;

@@ -16,7 +16,7 @@ mod levers;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
-mod p4_tokenizer;
+pub(crate) mod p4_tokenizer;
 mod r1_dedup_enable;
 mod r2_template;
 mod r3_lru_size;
@@ -25,6 +25,7 @@ mod r5_min_body;
 pub mod r6_cost_models;
 pub mod r7_speculation;
 mod recorded;
+pub mod search;
 pub mod t1_tools;
 mod tool_keys;
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
+use crate::base::files;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::discover::Places;
 use crate::logs::trace::Millis;
@@ -64,7 +65,8 @@ pub struct Env {
     pub devboy_config: Option<PathBuf>,
     /// `DEVBOY_TELEMETRY_DIR`: where the live pipeline records.
     pub telemetry_dir: Option<PathBuf>,
-    /// `DEVBOY_TEAM_SECRET`: people who share it have the same pseudonyms.
+    /// `DEVBOY_TEAM_SECRET`, or the first line of the file that `DEVBOY_TEAM_SECRET_FILE` names: people who share it have
+    /// the same pseudonyms.
     pub team_secret: Option<Vec<u8>>,
     /// The current directory.
     pub current_dir: Option<PathBuf>,
@@ -93,7 +95,9 @@ impl Env {
             xdg_cache_home: path("XDG_CACHE_HOME"),
             devboy_config: path("DEVBOY_CONFIG"),
             telemetry_dir: path("DEVBOY_TELEMETRY_DIR"),
-            team_secret: text("DEVBOY_TEAM_SECRET").map(OsString::into_encoded_bytes),
+            team_secret: text("DEVBOY_TEAM_SECRET")
+                .map(OsString::into_encoded_bytes)
+                .or_else(|| first_line(&path("DEVBOY_TEAM_SECRET_FILE")?)),
             current_dir: std::env::current_dir().ok(),
             managed_settings: Some(PathBuf::from(MANAGED_SETTINGS)),
             variables: std::env::vars_os()
@@ -128,4 +132,10 @@ impl Env {
         let home = || Some(self.places.home.as_ref()?.join(".config").join("devboy").join("pipeline_config.toml"));
         self.devboy_config.clone().or_else(home)
     }
+}
+
+/// The first line of a file; none if there is none, or nothing in it.
+fn first_line(path: &std::path::Path) -> Option<Vec<u8>> {
+    let text = files::read_to_string(path).ok()?;
+    text.lines().next().map(str::trim).filter(|line| !line.is_empty()).map(|line| line.as_bytes().to_vec())
 }

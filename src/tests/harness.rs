@@ -86,9 +86,14 @@ impl Home {
 
     /// What a command prints on a terminal of so many columns.
     pub fn out_at_width(&self, arguments: &[&str], width: u16) -> String {
-        let mut out = Vec::new();
-        self.run_in(arguments, b"", Some(width), &mut out, &mut Vec::new());
-        String::from_utf8(out).unwrap()
+        self.run_at_width(arguments, width).out
+    }
+
+    /// Runs a command on a terminal of so many columns.
+    pub fn run_at_width(&self, arguments: &[&str], width: u16) -> Outcome {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let exit = self.run_in(arguments, b"", Some(width), &mut out, &mut err);
+        Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
     }
 
     fn run_in(

@@ -6,8 +6,10 @@ mod claude_settings;
 mod from_claude_logs;
 mod gate;
 pub mod history;
+mod lenders;
 mod realised;
 mod rules;
+mod search;
 mod show;
 mod undo;
 mod warnings;
@@ -36,6 +38,7 @@ enum Command {
     Analyze(analyze::Args),
     ClaudeSettings(claude_settings::Args),
     FromClaudeLogs(from_claude_logs::Args),
+    Search(search::Args),
     Show(show::Args),
     History(history::Args),
     Undo(undo::Args),
@@ -49,6 +52,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Command::Analyze(args) => analyze::run(args, context),
         Command::ClaudeSettings(args) => claude_settings::run(args, context),
         Command::FromClaudeLogs(args) => from_claude_logs::run(args, context),
+        Command::Search(args) => search::run(args, context),
         Command::Show(args) => show::run(args, context),
         Command::History(args) => realised::history(args, context),
         Command::Undo(args) => undo::run(args, context),

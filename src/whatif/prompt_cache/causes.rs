@@ -67,29 +67,70 @@ pub fn occasions(ground: &Ground<'_>) -> Vec<Cause> {
     occasions
 }
 
-/// All breaks by cause.
-pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
-    let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
+/// A break: a request that lost what had been cached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// Index into [`crate::logs::timeline::requests::Timeline::requests`].
+    pub request: u32,
+    /// Why.
+    pub cause: Cause,
+    /// Tokens that had been cached and were not read.
+    pub tokens_lost: u64,
+    /// Of these, tokens that were written again or billed in full.
+    pub tokens_again: u64,
+    /// What these cost.
+    pub cost_again: Cost,
+    /// What that cost more than reading them.
+    pub cost_lost: Cost,
+}
+
+/// All breaks, in the order of the requests.
+pub fn losses(ground: &Ground<'_>) -> Vec<Loss> {
+    let mut losses = Vec::new();
     for_pairs(ground, |before, index| {
         let Some(cause) = of(ground, before, index) else { return };
         let request = &ground.timeline.requests[index as usize];
         let cached = before.usage.cache_read + before.usage.cache_creation;
-        let lost = cached.saturating_sub(request.usage.cache_read);
-        let rewritten = lost.min(request.usage.cache_creation);
-        let uncached = (lost - rewritten).min(request.usage.input);
-        let sum = sums.entry(cause).or_default();
-        sum.events += 1;
-        sum.tokens_lost += lost;
-        sum.tokens_again += rewritten + uncached;
-        sum.cost_lost += premium(ground, request, rewritten, uncached, ground.priors[index as usize].class);
+        let tokens_lost = cached.saturating_sub(request.usage.cache_read);
+        let rewritten = tokens_lost.min(request.usage.cache_creation);
+        let uncached = (tokens_lost - rewritten).min(request.usage.input);
+        let class = ground.priors[index as usize].class;
+        losses.push(Loss {
+            request: index,
+            cause,
+            tokens_lost,
+            tokens_again: rewritten + uncached,
+            cost_again: again(ground, request, rewritten, uncached, class),
+            cost_lost: premium(ground, request, rewritten, uncached, class),
+        });
     });
+    losses
+}
+
+/// All breaks by cause.
+pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
+    let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
+    for loss in losses(ground) {
+        let sum = sums.entry(loss.cause).or_default();
+        sum.events += 1;
+        sum.tokens_lost += loss.tokens_lost;
+        sum.tokens_again += loss.tokens_again;
+        sum.cost_again += loss.cost_again;
+        sum.cost_lost += loss.cost_lost;
+    }
     sums
+}
+
+/// What tokens cost that are written again or billed in full.
+fn again(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
+    let rates = ground.tariff.rates(request.model, request.start, request.context());
+    rates.cost(&Spent { uncached, ..written(written_again, class) })
 }
 
 /// What tokens cost more when they are written again or billed in full than when they are read.
 pub fn premium(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
     let rates = ground.tariff.rates(request.model, request.start, request.context());
-    let again = rates.cost(&Spent { uncached, ..written(written_again, class) });
+    let again = again(ground, request, written_again, uncached, class);
     let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
     Cost {
         nano_usd: again.nano_usd.saturating_sub(read.nano_usd),

@@ -1,4 +1,4 @@
-//! `devboy replay --policy`: what another context policy would have saved, cost and broken.
+//! `devboy what-if POLICY` (and `replay --policy`): what another context policy would have saved, cost and broken.
 
 mod arg_check;
 mod args;
@@ -10,10 +10,10 @@ pub mod pipeline;
 mod prompt_cache;
 mod requests;
 mod show;
-mod simulate;
+pub mod simulate;
 mod sweep;
 mod telemetry;
-mod tool_filter;
+pub mod tool_filter;
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,9 @@ use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::scenarios::Reaches;
 use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::NO_TIME;
 use crate::mine::in_progress::Holds;
-use crate::report::numbers::counted as counted_noun;
+use crate::report::numbers::{counted as counted_noun, date};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -46,6 +47,8 @@ pub use args::PolicyArgs;
 
 /// The flags of `devboy replay` that a policy looks at.
 pub struct Flags<'a> {
+    /// Which policy, several joined by `+`, or `all`.
+    pub name: &'a str,
     /// Its own.
     pub policy: &'a PolicyArgs,
     /// A file of parameters.
@@ -64,9 +67,8 @@ pub struct Flags<'a> {
 
 /// Reads, simulates the log, simulates the policies, shows.
 pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
-    let name = flags.policy.policy.as_deref().unwrap_or("all");
     let data = Data::new(flags.input.rules_dir.as_deref())?;
-    let rows = crate::whatif::chosen::rows(name, &flags.policy.compare, &data)?;
+    let rows = crate::whatif::chosen::rows(flags.name, &flags.policy.compare, &data)?;
     check(flags, &rows)?;
     if flags.policy.from_telemetry {
         return telemetry::run(flags, &rows, context);
@@ -264,8 +266,10 @@ fn asked(rows: &[Row]) -> Vec<Policy> {
 
 fn counted(world: &Simulation, files: u64) -> Counted {
     let timeline = &world.timeline;
+    let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
     Counted {
         files,
+        days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
         sessions: timeline.sessions.len() as u64,
         requests: timeline.requests.len() as u64,
         skipped: timeline.skipped.clone(),

@@ -1,0 +1,155 @@
+//! The names under which projects, branches, servers and sessions are shown: to their owner as people write them, in what is
+//! shared by letters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::unpack::Packing;
+use crate::base::visible::visible;
+use crate::commands::input::Input;
+use crate::commands::lake_sync::directory_of;
+use crate::cost::groups::Label;
+use crate::logs::discover::LogFile;
+use crate::logs::named::look_up;
+
+/// Bytes at the start of a log that are searched for the directory and the session: they stand in its first records, behind
+/// at most one long prompt or a few pasted images.
+const HEAD_BYTES: u64 = 1 << 20;
+/// Characters of a session's id that tell the sessions of one person apart.
+const ID_CHARS: usize = 8;
+/// Letters of the alphabet.
+const LETTERS: usize = 26;
+
+/// Names by label.
+pub struct ShownNames {
+    names: BTreeMap<Label, String>,
+    is_redacted: bool,
+}
+
+impl ShownNames {
+    /// Names for these labels, as the logs have them.
+    pub fn real<'l>(labels: impl Iterator<Item = &'l Label>, input: &Input) -> Self {
+        let labels: BTreeSet<&Label> = labels.collect();
+        let wanted = labels.iter().filter_map(|label| match label {
+            Label::Project(id) | Label::Session(id) => Some(*id).filter(|id| id.is_some()),
+            Label::Word(_) | Label::Tool(_) | Label::Server(_) => None,
+        });
+        let texts = input.texts(wanted.collect());
+        let projects = labels.iter().filter_map(|label| match label {
+            Label::Project(id) => texts.get(id).map(|path| (*id, path.as_str())),
+            _ => None,
+        });
+        let projects = short_paths(&projects.collect());
+        let name = |label: &Label| match label {
+            Label::Project(id) => projects.get(id).cloned().unwrap_or_else(|| gone(*id)),
+            Label::Session(id) => texts.get(id).map_or_else(|| gone(*id), |text| visible(text).into_owned()),
+            Label::Word(text) | Label::Tool(text) | Label::Server(text) => text.clone(),
+        };
+        let names = labels.into_iter().map(|label| (label.clone(), name(label))).collect();
+        Self { names, is_redacted: false }
+    }
+
+    /// Letters for these labels, in their order: who is shown the page learns nobody's name.
+    pub fn letters<'l>(labels: impl Iterator<Item = &'l Label>) -> Self {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut names: BTreeMap<Label, String> = BTreeMap::new();
+        let mut servers: BTreeMap<String, String> = BTreeMap::new();
+        for label in labels {
+            if names.contains_key(label) {
+                continue;
+            }
+            let mut next = |what: &'static str| {
+                let count = counts.entry(what).or_default();
+                *count += 1;
+                letter(*count - 1)
+            };
+            let name = match label {
+                Label::Project(_) => format!("project {}", next("project")),
+                Label::Session(_) => format!("session {}", next("session")),
+                Label::Word(text) => text.clone(),
+                Label::Server(server) => {
+                    servers.entry(server.clone()).or_insert_with(|| format!("server {}", next("server"))).clone()
+                }
+                Label::Tool(tool) => match tool.strip_prefix("mcp__") {
+                    None => tool.clone(),
+                    Some(rest) => {
+                        let (server, verb) = rest.rsplit_once("__").unwrap_or((rest, ""));
+                        let own =
+                            servers.entry(server.to_owned()).or_insert_with(|| format!("server {}", next("server")));
+                        format!("{own}: {verb}")
+                    }
+                },
+            };
+            names.insert(label.clone(), name);
+        }
+        Self { names, is_redacted: true }
+    }
+
+    /// The name of a label, short enough for a table.
+    pub fn short(&self, label: &Label) -> String {
+        let name = self.full(label);
+        let is_id = matches!(label, Label::Session(_)) && !self.is_redacted && !name.starts_with('(');
+        if is_id { name.chars().take(ID_CHARS).collect() } else { name }
+    }
+
+    /// The name of a label.
+    pub fn full(&self, label: &Label) -> String {
+        self.names.get(label).cloned().unwrap_or_default()
+    }
+}
+
+/// What stands for a name that no log on disk has any more.
+fn gone(id: Id) -> String {
+    if id.is_some() { format!("(deleted, {})", &id.to_string()[..ID_CHARS]) } else { "(not in the log)".to_owned() }
+}
+
+/// A, B, … Z, AA, AB, …
+fn letter(index: usize) -> String {
+    let last = char::from(b'A' + (index % LETTERS) as u8);
+    if index < LETTERS { last.to_string() } else { letter(index / LETTERS - 1) + &last.to_string() }
+}
+
+/// Directories by their last parts: as many as tell them apart.
+fn short_paths(paths: &BTreeMap<Id, &str>) -> BTreeMap<Id, String> {
+    let parts = |path: &str| -> Vec<String> {
+        path.split(['/', '\\']).filter(|part| !part.is_empty()).map(|part| visible(part).into_owned()).collect()
+    };
+    let all: BTreeMap<Id, Vec<String>> = paths.iter().map(|(&id, path)| (id, parts(path))).collect();
+    let tail = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
+    let name = |id: &Id, parts: &Vec<String>| {
+        let is_alone = |&count: &usize| {
+            !all.iter().any(|(other, theirs)| other != id && tail(theirs, count) == tail(parts, count))
+        };
+        let count = (1..parts.len()).find(is_alone).unwrap_or(parts.len());
+        if count < parts.len() { format!("…/{}", tail(parts, count)) } else { format!("/{}", tail(parts, count)) }
+    };
+    all.iter().map(|(id, parts)| (*id, name(id, parts))).collect()
+}
+
+impl Input {
+    /// The texts behind pseudonyms of directories and sessions, as far as the logs on disk have them.
+    fn texts(&self, mut wanted: IdSet<Id>) -> IdMap<Id, String> {
+        let mut found = IdMap::default();
+        let mut files: Vec<&LogFile> = Vec::new();
+        let mut rest: Vec<&LogFile> = Vec::new();
+        let mut directories: BTreeSet<String> = BTreeSet::new();
+        for file in &self.listing.files {
+            if let Some((stem, _)) = Packing::split_name(&file.path) {
+                let id = Id::pseudonym(stem);
+                if wanted.remove(&id) {
+                    found.insert(id, String::from_utf8_lossy(stem).into_owned());
+                }
+            }
+            // One log of each project first: mostly that is enough.
+            let is_first = directories.insert(directory_of(file, &self.listing));
+            if is_first { files.push(file) } else { rest.push(file) }
+        }
+        for file in files.into_iter().chain(rest) {
+            if wanted.is_empty() {
+                break;
+            }
+            look_up(&file.path, file.packing, HEAD_BYTES, &mut wanted, &mut found);
+        }
+        found
+    }
+}

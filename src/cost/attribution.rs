@@ -1,0 +1,149 @@
+//! The bill by any keys: what came in first, what it cost to carry, and what was paid for again.
+//!
+//! For whoever builds on it: [`Attribution::new`] with the keys wanted, for instance `&[By::Tool]` for first and carried
+//! costs by tool, or `&[By::Project]`, `&[By::Model]`, `&[By::Day]` for the bill by these. Sums are exact: the rows of every
+//! grouping add up to [`Bill::total`] in tokens and in nano-dollars.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use rayon::prelude::*;
+
+use crate::cost::bill::Bill;
+use crate::cost::groups;
+use crate::cost::groups::{By, Label, Things};
+use crate::cost::shares;
+use crate::cost::shares::{Share, Thing, When};
+use crate::logs::timeline::requests::{BlockKind, NONE};
+use crate::whatif::sim::cost::{Cost, Spent};
+
+/// What a group of things cost.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Entry {
+    /// Tool calls that were made.
+    pub calls: u64,
+    /// All tokens, by how they were billed.
+    pub spent: Spent,
+    /// When it came in, or was written by the model.
+    pub first: Cost,
+    /// Each time it was sent again.
+    pub carried: Cost,
+    /// Written or billed in full once more, since the cache had lost it.
+    pub again: Cost,
+}
+
+impl Entry {
+    /// All of it.
+    pub fn cost(&self) -> Cost {
+        self.first + self.carried + self.again
+    }
+
+    fn add(&mut self, share: &Share) {
+        self.spent += share.spent;
+        match share.when {
+            When::First => self.first += share.cost,
+            When::Carried => self.carried += share.cost,
+            When::Again => self.again += share.cost,
+        }
+    }
+}
+
+impl AddAssign for Entry {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.spent += other.spent;
+        self.first += other.first;
+        self.carried += other.carried;
+        self.again += other.again;
+    }
+}
+
+/// A row of a cost table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Its names, in the order of the keys.
+    pub labels: Vec<Label>,
+    /// What it cost.
+    pub entry: Entry,
+}
+
+/// A bill by some keys.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attribution {
+    /// The keys.
+    pub keys: Vec<By>,
+    /// The most expensive first; equal ones by name.
+    pub rows: Vec<Row>,
+    /// The whole bill.
+    pub total: Entry,
+}
+
+/// Sums by group of requests and group of things.
+type Sums = BTreeMap<(u32, u32), Entry>;
+
+impl Attribution {
+    /// Shares out a bill by one key or several.
+    pub fn new(bill: &Bill<'_>, keys: &[By]) -> Self {
+        let (of_things, of_requests): (Vec<By>, Vec<By>) = keys.iter().partition(|key| key.is_of_things());
+        let things = Things::new(bill.timeline, &of_things);
+        let requests = groups::requests(bill.timeline, &of_requests);
+        let group = |request: u32| requests.group(request as usize);
+        let mut sums = sums(bill, &things, &group);
+        count_calls(bill, &things, &group, &mut sums);
+        let names = |(request, thing): (u32, u32)| {
+            let (mut of_request, mut of_thing) =
+                (requests.labels[request as usize].iter(), things.labels(thing).iter());
+            let next = |key: &By| if key.is_of_things() { of_thing.next() } else { of_request.next() };
+            keys.iter().filter_map(next).cloned().collect()
+        };
+        let mut total = Entry::default();
+        sums.values().for_each(|entry| total += *entry);
+        let mut rows: Vec<Row> = sums.into_iter().map(|(at, entry)| Row { labels: names(at), entry }).collect();
+        let weight = |entry: &Entry| (entry.cost().nano_usd, entry.cost().units);
+        rows.sort_by(|a, b| weight(&b.entry).cmp(&weight(&a.entry)).then_with(|| a.labels.cmp(&b.labels)));
+        Self { keys: keys.to_vec(), rows, total }
+    }
+}
+
+/// All shares, chain by chain.
+fn sums(bill: &Bill<'_>, things: &Things, group: &(impl Fn(u32) -> u32 + Sync)) -> Sums {
+    let chains = 0..bill.timeline.chains.len() as u32;
+    let of_chain = |chain: u32| {
+        let mut sums = Sums::new();
+        // Requests of one group mostly follow each other.
+        let mut page: Vec<Entry> = vec![Entry::default(); things.count()];
+        let mut open: Option<u32> = None;
+        shares::of_chain(bill, chain, &mut |share| {
+            let at = group(share.request);
+            if open != Some(at) {
+                close(&mut sums, open.replace(at), &mut page);
+            }
+            page[things.group(share.thing) as usize].add(share);
+        });
+        close(&mut sums, open, &mut page);
+        sums
+    };
+    let all = chains.into_par_iter().map(of_chain);
+    all.reduce(Sums::new, |mut all, part| {
+        part.into_iter().for_each(|(at, entry)| *all.entry(at).or_default() += entry);
+        all
+    })
+}
+
+/// Books the sums of one group of requests.
+fn close(sums: &mut Sums, group: Option<u32>, page: &mut [Entry]) {
+    let Some(group) = group else { return };
+    for (thing, entry) in page.iter_mut().enumerate().filter(|(_, entry)| **entry != Entry::default()) {
+        *sums.entry((group, thing as u32)).or_default() += std::mem::take(entry);
+    }
+}
+
+/// Counts tool calls where they were asked for.
+fn count_calls(bill: &Bill<'_>, things: &Things, group: &impl Fn(u32) -> u32, sums: &mut Sums) {
+    let requests = groups::requests_of_blocks(bill.timeline);
+    for call in &bill.timeline.calls {
+        let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
+        debug_assert_eq!(bill.timeline.blocks[call.asked as usize].kind, BlockKind::ToolUsage);
+        sums.entry((group(request), things.group(Thing::Block(call.asked)))).or_default().calls += 1;
+    }
+}

@@ -1,0 +1,72 @@
+//! The bill of a timeline at list prices, request by request, as its usage says: input and output, nothing estimated.
+
+use crate::base::names::Sym;
+use crate::logs::timeline::requests::{Request, Timeline};
+use crate::logs::trace::Millis;
+use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::bill::spent;
+use crate::whatif::sim::cost::{Cost, Spent, Total};
+use crate::whatif::sim::money::{Rates, Tariff};
+use crate::whatif::sim::sizes::Sizes;
+use crate::whatif::simulation::Simulation;
+
+/// What every request was billed.
+pub struct Bill<'a> {
+    /// The requests.
+    pub timeline: &'a Timeline,
+    /// Tokens of their blocks.
+    pub sizes: &'a Sizes,
+    tariff: Tariff<'a>,
+    unknown: Class,
+}
+
+/// The bill of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Charge {
+    /// Its tokens, by how they are billed.
+    pub spent: Spent,
+    /// What they cost.
+    pub cost: Cost,
+    rates: Rates,
+}
+
+impl Charge {
+    /// What some of the request's tokens cost. Parts of the tokens have parts of the cost: nothing is rounded, and what has
+    /// no price as a whole has none in part.
+    pub fn part(&self, spent: &Spent) -> Cost {
+        let cost = self.rates.cost(spent);
+        if self.cost.unpriced_tokens > 0 { cost.unpriced(spent) } else { cost }
+    }
+}
+
+impl<'a> Bill<'a> {
+    /// The bill of a simulation's log. `unknown` is the lifetime of writes whose usage does not say it
+    /// (`class_unknown` of `rules/policies/prompt_cache.toml`).
+    pub fn new(world: &'a Simulation, unknown: Class) -> Self {
+        Self::of(&world.timeline, &world.sizes, Tariff::new(&world.prices, &world.timeline.names), unknown)
+    }
+
+    /// The same of its parts.
+    pub fn of(timeline: &'a Timeline, sizes: &'a Sizes, tariff: Tariff<'a>, unknown: Class) -> Self {
+        Self { timeline, sizes, tariff, unknown }
+    }
+
+    /// What a request was billed; nothing where the log has no usage.
+    pub fn charge(&self, request: &Request) -> Charge {
+        let spent = Spent { output: request.usage.output, ..spent(request, self.unknown) };
+        let rates = self.rates(request.model, request.start, spent.prompt());
+        Charge { spent, cost: rates.cost(&spent), rates }
+    }
+
+    /// Prices of a model at a time, for prompts of so many tokens.
+    fn rates(&self, model: Sym, at: Millis, prompt: u64) -> Rates {
+        self.tariff.rates(model, at, prompt)
+    }
+
+    /// The whole bill: requests with usage, their tokens, their cost at list prices.
+    pub fn total(&self) -> Total {
+        let charges = self.timeline.requests.iter().map(|request| self.charge(request));
+        let billed = charges.filter(|charge| charge.spent != Spent::default());
+        billed.map(|charge| Total { requests: 1, spent: charge.spent, cost: charge.cost }).sum()
+    }
+}

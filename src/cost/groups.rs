@@ -1,0 +1,334 @@
+//! What a bill can be shared out by: things in contexts (tools, servers, …) and requests (days, models, projects, …).
+
+use std::collections::{HashMap, HashSet};
+
+use clap::ValueEnum;
+
+use crate::base::id::Id;
+use crate::base::names::{Names, Sym};
+use crate::cost::shares::Thing;
+use crate::logs::timeline::requests::{Block, BlockKind, NONE, Request, Timeline, ToolCall};
+use crate::logs::trace::{NO_TIME, Place};
+
+/// A key of a cost table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum)]
+pub enum By {
+    /// The tool that was called.
+    Tool,
+    /// The MCP server of the tool.
+    Server,
+    /// What the context is made of: prompts, tool calls, results, thinking, …
+    Content,
+    /// How calls ended: those that failed, those that were made once more right after, all others.
+    Outcome,
+    /// The directory that a session began in.
+    Project,
+    /// The session.
+    Session,
+    /// The day of the request, in local time.
+    Day,
+    /// Its week, by its Monday.
+    Week,
+    /// Its month.
+    Month,
+    /// The model.
+    Model,
+    /// The client version.
+    Version,
+    /// Main thread or subagent.
+    Source,
+}
+
+impl By {
+    /// The name of the key on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Server => "server",
+            Self::Content => "content",
+            Self::Outcome => "outcome",
+            Self::Project => "project",
+            Self::Session => "session",
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Model => "model",
+            Self::Version => "version",
+            Self::Source => "source",
+        }
+    }
+
+    /// Whether it tells things in one context apart; else it tells requests apart.
+    pub fn is_of_things(self) -> bool {
+        matches!(self, Self::Tool | Self::Server | Self::Content | Self::Outcome)
+    }
+}
+
+/// The name of a group. What is the user's own is an id here; names for it are found where it is printed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Label {
+    /// A name that says nothing about the user: a model, a day, a word of devboy.
+    Word(String),
+    /// A tool.
+    Tool(String),
+    /// An MCP server.
+    Server(String),
+    /// Pseudonym of a project.
+    Project(Id),
+    /// Pseudonym of a session.
+    Session(Id),
+}
+
+/// Which group each of many things is in.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    /// The names of each group, one for each key.
+    pub labels: Vec<Vec<Label>>,
+    of: Vec<u32>,
+}
+
+impl Partition {
+    /// One group without a name.
+    pub fn whole(count: usize) -> Self {
+        Self { labels: vec![Vec::new()], of: vec![0; count] }
+    }
+
+    /// The group of the thing with this index.
+    pub fn group(&self, index: usize) -> u32 {
+        self.of[index]
+    }
+
+    /// The groups by one key more.
+    #[must_use]
+    pub fn and(self, names: Vec<Label>, of: &[u32]) -> Self {
+        let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut labels: Vec<Vec<Label>> = Vec::new();
+        let both = self.of.iter().zip(of).map(|(&group, &name)| {
+            *known.entry((group, name)).or_insert_with(|| {
+                let mut label = self.labels[group as usize].clone();
+                label.push(names[name as usize].clone());
+                labels.push(label);
+                labels.len() as u32 - 1
+            })
+        });
+        let of = both.collect();
+        Self { labels, of }
+    }
+}
+
+/// Numbers for labels.
+#[derive(Default)]
+struct Numbers {
+    known: HashMap<Label, u32>,
+    labels: Vec<Label>,
+}
+
+impl Numbers {
+    fn of(&mut self, label: Label) -> u32 {
+        if let Some(&number) = self.known.get(&label) {
+            return number;
+        }
+        let number = self.labels.len() as u32;
+        self.known.insert(label.clone(), number);
+        self.labels.push(label);
+        number
+    }
+}
+
+/// Requests of a timeline by some keys, in the order of [`Timeline::requests`].
+pub fn requests(timeline: &Timeline, keys: &[By]) -> Partition {
+    keys.iter().fold(Partition::whole(timeline.requests.len()), |groups, &key| {
+        let mut numbers = Numbers::default();
+        let mut dates = Dates::default();
+        let of: Vec<u32> = timeline
+            .requests
+            .iter()
+            .map(|request| numbers.of(request_label(timeline, request, key, &mut dates)))
+            .collect();
+        groups.and(numbers.labels, &of)
+    })
+}
+
+fn request_label(timeline: &Timeline, request: &Request, key: By, dates: &mut Dates) -> Label {
+    let word = |text: &str| Label::Word(if text.is_empty() { "(not in the log)".to_owned() } else { text.to_owned() });
+    let chain = &timeline.chains[request.chain as usize];
+    let session = &timeline.sessions[chain.session as usize];
+    match key {
+        By::Project => Label::Project(session.project),
+        By::Session => Label::Session(session.id),
+        By::Model => word(timeline.names.text(request.model)),
+        By::Version => word(timeline.names.text(request.version)),
+        By::Day | By::Week | By::Month => word(dates.of(request.start, key)),
+        _ => word(if chain.place == Place::Main { "main thread" } else { "subagents" }),
+    }
+}
+
+/// Dates of times that mostly come in order: the zone is asked once a day.
+#[derive(Default)]
+struct Dates {
+    /// First and last-plus-one millisecond, and the name.
+    last: Option<(i64, i64, String)>,
+}
+
+impl Dates {
+    fn of(&mut self, ms: i64, key: By) -> &str {
+        if ms == NO_TIME {
+            return "";
+        }
+        if !self.last.as_ref().is_some_and(|(from, to, _)| (*from..*to).contains(&ms)) {
+            self.last = date(ms, key);
+        }
+        self.last.as_ref().map_or("", |(.., name)| name)
+    }
+}
+
+/// The local day that a time lies in, with the name of its day, week or month.
+fn date(ms: i64, key: By) -> Option<(i64, i64, String)> {
+    let at = jiff::Timestamp::from_millisecond(ms).ok()?.to_zoned(jiff::tz::TimeZone::system());
+    let day = at.date();
+    let start = at.start_of_day().ok()?;
+    let end = start.tomorrow().ok()?;
+    let name = match key {
+        By::Month => at.strftime("%Y-%m").to_string(),
+        By::Week => {
+            let back = i64::from(day.weekday().to_monday_zero_offset());
+            day.checked_sub(jiff::Span::new().try_days(back).ok()?).ok()?.to_string()
+        }
+        _ => day.to_string(),
+    };
+    Some((start.timestamp().as_millisecond(), end.timestamp().as_millisecond(), name))
+}
+
+/// Things of a timeline's contexts by some keys.
+pub struct Things {
+    groups: Partition,
+    blocks: usize,
+}
+
+/// Calls that failed.
+pub const FAILED: &str = "(calls that failed)";
+/// Calls that were made once more in the request after, and worked.
+pub const AGAIN: &str = "(the same tool again, right after it failed)";
+
+/// Things that are no block, in the order in which they stand behind the blocks.
+const OTHERS: [Thing; 3] = [Thing::Prefix, Thing::Unlogged, Thing::Answer];
+
+impl Things {
+    /// Groups them.
+    pub fn new(timeline: &Timeline, keys: &[By]) -> Self {
+        let blocks = timeline.blocks.len();
+        let groups = keys.iter().fold(Partition::whole(blocks + OTHERS.len()), |groups, &key| {
+            let mut numbers = Numbers::default();
+            let of_calls = call_labels(timeline, key);
+            let label = |block: &Block| match of_calls.get(block.call as usize) {
+                Some(label) => label.clone(),
+                None => Label::Word(content(block, key).to_owned()),
+            };
+            let others = OTHERS.map(|thing| Label::Word(other(thing).to_owned()));
+            let of: Vec<u32> = timeline.blocks.iter().map(label).chain(others).map(|label| numbers.of(label)).collect();
+            groups.and(numbers.labels, &of)
+        });
+        Self { groups, blocks }
+    }
+
+    /// The group of a thing.
+    pub fn group(&self, thing: Thing) -> u32 {
+        let index = match thing {
+            Thing::Block(block) => block as usize,
+            other => self.blocks + OTHERS.iter().position(|known| *known == other).unwrap_or_default(),
+        };
+        self.groups.group(index)
+    }
+
+    /// The names of a group, one for each key.
+    pub fn labels(&self, group: u32) -> &[Label] {
+        &self.groups.labels[group as usize]
+    }
+
+    /// How many groups there are.
+    pub fn count(&self) -> usize {
+        self.groups.labels.len()
+    }
+}
+
+/// The names of calls under a key, in the order of [`Timeline::calls`]; none where blocks tell all.
+fn call_labels(timeline: &Timeline, key: By) -> Vec<Label> {
+    match key {
+        By::Outcome => outcomes(timeline),
+        By::Tool | By::Server => {
+            timeline.calls.iter().map(|call| tool_label(&timeline.names, call.tool, key)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn tool_label(names: &Names, tool: Sym, key: By) -> Label {
+    let name = names.text(tool);
+    match (key, name.strip_prefix("mcp__")) {
+        (By::Tool, _) => Label::Tool(name.to_owned()),
+        (_, None) => Label::Word("(built-in tools)".to_owned()),
+        (_, Some(rest)) => Label::Server(rest.rsplit_once("__").map_or(rest, |(server, _)| server).to_owned()),
+    }
+}
+
+/// How calls ended. A call is made once more if the request before asked for the same tool, and file if it names one, and
+/// that failed.
+fn outcomes(timeline: &Timeline) -> Vec<Label> {
+    let requests = requests_of_blocks(timeline);
+    let asked = |call: &ToolCall| requests.get(call.asked as usize).copied().unwrap_or(NONE);
+    let failed: HashSet<(u32, Sym, Id)> = timeline
+        .calls
+        .iter()
+        .filter(|call| call.is_error && asked(call) != NONE)
+        .map(|call| (asked(call), call.tool, call.path))
+        .collect();
+    let chain = |request: u32| timeline.requests.get(request as usize).map(|request| request.chain);
+    let label = |call: &ToolCall| {
+        let request = asked(call);
+        let before = request.checked_sub(1).filter(|&before| request != NONE && chain(before) == chain(request));
+        let again = before.is_some_and(|before| failed.contains(&(before, call.tool, call.path)));
+        Label::Word(
+            match (call.is_error, again) {
+                (true, _) => FAILED,
+                (false, true) => AGAIN,
+                (false, false) => "(other calls)",
+            }
+            .to_owned(),
+        )
+    };
+    timeline.calls.iter().map(label).collect()
+}
+
+/// What a block is, in words of a report; results and calls are told apart only where nothing tells their tools.
+fn content(block: &Block, key: By) -> &'static str {
+    match block.kind {
+        BlockKind::Human => "(prompts)",
+        BlockKind::Injected => "(reminders, skills, output of commands)",
+        BlockKind::Summary => "(summaries of compactions)",
+        BlockKind::Text => "(text of the model)",
+        BlockKind::Thinking => "(thinking)",
+        BlockKind::ToolUsage if key == By::Content => "(tool calls)",
+        BlockKind::ToolResult if key == By::Content => "(tool results)",
+        BlockKind::ToolUsage | BlockKind::ToolResult => "(results without a call)",
+        BlockKind::Media => "(images and documents)",
+    }
+}
+
+fn other(thing: Thing) -> &'static str {
+    match thing {
+        Thing::Prefix => "(system prompt and tool definitions)",
+        Thing::Answer => "(answers that the log does not have)",
+        Thing::Unlogged | Thing::Block(_) => "(text that the log does not have)",
+    }
+}
+
+/// By block: the request that it belongs to.
+pub fn requests_of_blocks(timeline: &Timeline) -> Vec<u32> {
+    let mut of = vec![NONE; timeline.blocks.len()];
+    for (index, request) in timeline.requests.iter().enumerate() {
+        for block in request.inputs.start..request.outputs.end {
+            of[block as usize] = index as u32;
+        }
+    }
+    of
+}

@@ -1,0 +1,219 @@
+//! The bill of one request, shared out over what its context and its answer are made of.
+//!
+//! A prompt is billed from the front: what is read from the cache comes first, then what is written for an hour, then for
+//! five minutes, then what is not cached. Every item of a context takes the tokens that stand at its place, so the parts
+//! add up to the bill to the token, and to the nano-dollar.
+
+use std::ops::Range;
+
+use crate::cost::bill::{Bill, Charge};
+use crate::logs::timeline::requests::{BlockKind, NONE, Request};
+use crate::whatif::sim::contexts;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::sizes::apportioned;
+use crate::whatif::sim::view::{Item, Key};
+
+/// A thing that takes part in a bill.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Thing {
+    /// What stands before all messages: the system prompt and the definitions of tools.
+    Prefix,
+    /// What came into a context beside its blocks, and no log has: reminders, attachments, hidden text.
+    Unlogged,
+    /// Tokens of an answer of which the log has no block.
+    Answer,
+    /// A block of [`crate::logs::timeline::requests::Timeline::blocks`].
+    Block(u32),
+}
+
+/// Why a thing is paid for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum When {
+    /// It came in, or was written by the model.
+    First,
+    /// It was sent again.
+    Carried,
+    /// It had been sent before, and was written or billed in full once more: the cache had lost it.
+    Again,
+}
+
+/// Part of the bill of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Index into [`crate::logs::timeline::requests::Timeline::requests`].
+    pub request: u32,
+    /// What is paid for.
+    pub thing: Thing,
+    /// Why.
+    pub when: When,
+    /// Tokens.
+    pub spent: Spent,
+    /// What they cost.
+    pub cost: Cost,
+}
+
+/// Shares out the bills of a chain's requests, in order.
+pub fn of_chain(bill: &Bill<'_>, chain: u32, each: &mut impl FnMut(&Share)) {
+    Walk::new(bill, chain).all(each);
+}
+
+struct Walk<'b, 'a> {
+    bill: &'b Bill<'a>,
+    chain: u32,
+    /// The blocks of the chain, which stand together.
+    blocks: Range<u32>,
+    /// By such a block: whether its first cost has been paid, and whether it has been sent.
+    paid: Vec<bool>,
+    sent: Vec<bool>,
+    /// Whether the prefix has been sent by this chain, or by the one that it was forked off.
+    prefix_sent: bool,
+    items: Vec<Item>,
+}
+
+impl<'b, 'a> Walk<'b, 'a> {
+    fn new(bill: &'b Bill<'a>, chain: u32) -> Self {
+        let requests = bill.timeline.requests_of(chain);
+        let start = requests.first().map_or(0, |request| request.inputs.start);
+        let end = requests.last().map_or(start, |request| request.outputs.end);
+        let segments = &bill.timeline.chains[chain as usize].segments;
+        let forked = bill.timeline.segments.get(segments.start as usize).is_some_and(|first| first.after != NONE);
+        let count = (end - start) as usize;
+        Self {
+            bill,
+            chain,
+            blocks: start..end,
+            paid: vec![false; count],
+            sent: vec![false; count],
+            prefix_sent: forked,
+            items: Vec::new(),
+        }
+    }
+
+    fn all(mut self, each: &mut impl FnMut(&Share)) {
+        let Bill { timeline, sizes, .. } = *self.bill;
+        for index in timeline.chains[self.chain as usize].requests.clone() {
+            contexts::step(timeline, sizes, index, &mut self.items);
+            let request = &timeline.requests[index as usize];
+            let charge = self.bill.charge(request);
+            if charge.spent.prompt() > 0 {
+                self.prompt(index, &charge, each);
+            }
+            if charge.spent.output > 0 {
+                self.answer(index, request, &charge, each);
+            }
+        }
+    }
+
+    /// Shares out a prompt by place.
+    fn prompt(&mut self, request: u32, charge: &Charge, each: &mut impl FnMut(&Share)) {
+        let prefix = self.bill.sizes.prefix[self.chain as usize];
+        let held = prefix + self.items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
+        let mut till = Till { request, charge, rest: Spent { output: 0, ..charge.spent }, each };
+        // Sizes that were not measured need not add up to the bill; their proportions are used.
+        let scaled = (held != till.rest.prompt()).then(|| {
+            let items = self.items.iter().map(|item| item.tokens.into());
+            let weights: Vec<u64> = std::iter::once(prefix).chain(items).collect();
+            apportioned(till.rest.prompt(), &weights)
+        });
+        let size = |place: usize, tokens: u64| scaled.as_ref().map_or(tokens, |scaled| scaled[place]);
+        till.pay(Thing::Prefix, size(0, prefix), (self.prefix_sent, self.prefix_sent));
+        self.prefix_sent = true;
+        for (place, item) in self.items.iter().enumerate() {
+            let (thing, known) = match item.key {
+                Key::Residual(brought) => (Thing::Unlogged, (brought != request, brought != request)),
+                Key::Block(block) if self.blocks.contains(&block) => {
+                    let own = (block - self.blocks.start) as usize;
+                    let paid = std::mem::replace(&mut self.paid[own], true);
+                    (Thing::Block(block), (paid, std::mem::replace(&mut self.sent[own], true)))
+                }
+                // Of the chain that this one was forked off.
+                Key::Block(block) => (Thing::Block(block), (true, true)),
+                Key::Made(_) => (Thing::Unlogged, (true, true)),
+            };
+            till.pay(thing, size(place + 1, item.tokens.into()), known);
+        }
+        // Nothing has a size: it came without a block.
+        let rest = till.rest.prompt();
+        till.pay(Thing::Unlogged, rest, (false, false));
+    }
+
+    /// Shares out an answer over its blocks by their sizes. What usage says beyond them was thought: the log mostly leaves
+    /// the text of thinking out.
+    fn answer(&mut self, index: u32, request: &Request, charge: &Charge, each: &mut impl FnMut(&Share)) {
+        let Bill { timeline, sizes, .. } = *self.bill;
+        let output = charge.spent.output;
+        let mut weights: Vec<u64> = request.outputs.clone().map(|block| sizes.tokens[block as usize].into()).collect();
+        let thinking = |&at: &usize| timeline.blocks[request.outputs.start as usize + at].kind == BlockKind::Thinking;
+        let thoughts: Vec<usize> = (0..weights.len()).filter(thinking).collect();
+        let held: u64 = weights.iter().sum();
+        let hidden = output.saturating_sub(held);
+        let shares = thoughts.len() as u64;
+        for (at, &thought) in thoughts.iter().enumerate() {
+            weights[thought] += hidden / shares + u64::from((at as u64) < hidden % shares);
+        }
+        let mut parts = apportioned(output, &weights);
+        let given: u64 = parts.iter().sum();
+        let mut pay = |thing: Thing, output: u64| {
+            let spent = Spent { output, ..Spent::default() };
+            let cost = charge.part(&spent);
+            each(&Share { request: index, thing, when: When::First, spent, cost });
+        };
+        // Blocks without any size: the first of them stands for all.
+        if let Some(first) = parts.first_mut() {
+            *first += output - given;
+        } else {
+            pay(Thing::Answer, output);
+        }
+        for (block, tokens) in request.outputs.clone().zip(parts) {
+            if tokens > 0 {
+                pay(Thing::Block(block), tokens);
+                self.paid[(block - self.blocks.start) as usize] = true;
+            }
+        }
+    }
+}
+
+/// The prompt of one request while it is paid for.
+struct Till<'c, E> {
+    request: u32,
+    charge: &'c Charge,
+    /// Tokens that nobody has taken yet.
+    rest: Spent,
+    each: &'c mut E,
+}
+
+impl<E: FnMut(&Share)> Till<'_, E> {
+    /// The next tokens are this thing; whether its first cost was paid before, and whether it was sent.
+    fn pay(&mut self, thing: Thing, tokens: u64, known: (bool, bool)) {
+        let spent = take(&mut self.rest, tokens);
+        for (when, spent) in split(spent, known) {
+            (self.each)(&Share { request: self.request, thing, when, spent, cost: self.charge.part(&spent) });
+        }
+    }
+}
+
+/// Takes tokens from the front of what is left of a prompt.
+fn take(rest: &mut Spent, tokens: u64) -> Spent {
+    let mut left = tokens;
+    let mut next = |tokens: &mut u64| {
+        let taken = left.min(*tokens);
+        left -= taken;
+        *tokens -= taken;
+        taken
+    };
+    let (read, write_1h) = (next(&mut rest.read), next(&mut rest.write_1h));
+    let (write_5m, uncached) = (next(&mut rest.write_5m), next(&mut rest.uncached));
+    Spent { read, write_5m, write_1h, uncached, output: 0 }
+}
+
+/// Tokens of a thing by why they are paid for; `paid` and `sent` say what was known of it before.
+fn split(spent: Spent, (paid, sent): (bool, bool)) -> impl Iterator<Item = (When, Spent)> {
+    let read = Spent { read: spent.read, ..Spent::default() };
+    let rest = Spent { read: 0, ..spent };
+    let parts = match (paid, sent) {
+        (false, _) => [(When::First, spent), (When::First, Spent::default())],
+        (true, false) => [(When::Carried, spent), (When::Carried, Spent::default())],
+        (true, true) => [(When::Carried, read), (When::Again, rest)],
+    };
+    parts.into_iter().filter(|(_, spent)| *spent != Spent::default())
+}

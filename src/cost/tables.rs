@@ -1,0 +1,107 @@
+//! A shared-out bill as tables and as JSON.
+
+use serde_json::{Value, json};
+
+use crate::base::listing::{Columns, Listing};
+use crate::cost::attribution::{Attribution, Entry, Row};
+use crate::cost::groups::Label;
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::Table;
+use crate::whatif::sim::cost::Cost;
+
+/// "$1,234.56"; small amounts with as many decimals as they need; none where nothing has a price.
+pub fn dollars(cost: &Cost) -> String {
+    let Some(usd) = cost.usd() else { return "no price".to_owned() };
+    let cents = (usd * 100.0).round();
+    if usd > 0.0 && cents < 100.0 {
+        return format!("${usd:.4}");
+    }
+    format!("${}.{:02}", thousands((cents / 100.0) as u64), cents as u64 % 100)
+}
+
+/// Share of a bill in money; of one without prices in input-equivalent tokens.
+pub fn share(part: &Cost, whole: &Cost) -> Option<f64> {
+    let (part, whole) = if whole.nano_usd > 0 { (part.nano_usd, whole.nano_usd) } else { (part.units, whole.units) };
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// The most expensive rows, and what is left in one.
+pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String) -> Table {
+    let has_calls = found.rows.iter().any(|row| row.entry.calls > 0) && found.keys.iter().any(|key| key.is_of_things());
+    let has_unpriced = found.total.cost().unpriced_tokens > 0;
+    let mut headers: Vec<&str> = found.keys.iter().map(|key| key.name()).collect();
+    headers.extend(["#first", "#carried", "#again", "#all", "#share"]);
+    headers.extend(if has_calls { &["#calls", "#per call"][..] } else { &[] });
+    headers.extend(has_unpriced.then_some("#tokens without a price"));
+    let mut table = Table::new(&headers);
+    let mut line = |names: Vec<String>, entry: &Entry| {
+        let cost = entry.cost();
+        let share = share(&cost, &found.total.cost()).map_or_else(|| "–".to_owned(), percent);
+        let money = [&entry.first, &entry.carried, &entry.again, &cost].map(dollars);
+        let calls = [thousands(entry.calls), per_call(entry).map_or_else(String::new, |usd| format!("${usd:.4}"))];
+        let calls = calls.map(|cell| if entry.calls > 0 { cell } else { String::new() });
+        let unpriced = thousands(cost.unpriced_tokens);
+        let cells = names.into_iter().chain(money).chain([share]);
+        table.row(cells.chain(calls.into_iter().filter(|_| has_calls)).chain(has_unpriced.then_some(unpriced)));
+    };
+    for row in found.rows.iter().take(top) {
+        line(row.labels.iter().map(name).collect(), &row.entry);
+    }
+    if let Some(rest) = rest(found, top) {
+        let count = (found.rows.len() - top) as u64;
+        let mut names = vec![String::new(); found.keys.len()];
+        if let Some(first) = names.first_mut() {
+            *first = format!("({})", counted(count, "more row"));
+        }
+        line(names, &rest);
+    }
+    table
+}
+
+/// What the rows behind the first so many add up to.
+pub fn rest(found: &Attribution, top: usize) -> Option<Entry> {
+    let rest = found.rows.get(top..).filter(|rest| !rest.is_empty())?;
+    let mut sum = Entry::default();
+    rest.iter().for_each(|row| sum += row.entry);
+    Some(sum)
+}
+
+/// Dollars per call; none where nothing was called or nothing has a price.
+pub fn per_call(entry: &Entry) -> Option<f64> {
+    entry.cost().usd().filter(|_| entry.calls > 0).map(|usd| usd / entry.calls as f64)
+}
+
+/// All rows with all columns.
+pub fn listing(found: &Attribution, name: &dyn Fn(&Label) -> String) -> Listing {
+    let nano = |cost: Cost| i64::try_from(cost.nano_usd).ok();
+    let mut columns = Columns::of(&found.rows);
+    for (index, key) in found.keys.iter().enumerate() {
+        columns = columns.text(key.name(), |row: &Row| row.labels.get(index).map(name).unwrap_or_default());
+    }
+    columns
+        .count("calls", |row| row.entry.calls)
+        .whole("first_nano_usd", |row| nano(row.entry.first))
+        .whole("carried_nano_usd", |row| nano(row.entry.carried))
+        .whole("again_nano_usd", |row| nano(row.entry.again))
+        .whole("nano_usd", |row| nano(row.entry.cost()))
+        .real("share", |row| share(&row.entry.cost(), &found.total.cost()))
+        .count("read_tokens", |row| row.entry.spent.read)
+        .count("written_5m_tokens", |row| row.entry.spent.write_5m)
+        .count("written_1h_tokens", |row| row.entry.spent.write_1h)
+        .count("uncached_tokens", |row| row.entry.spent.uncached)
+        .count("output_tokens", |row| row.entry.spent.output)
+        .count("unpriced_tokens", |row| row.entry.cost().unpriced_tokens)
+        .finish()
+}
+
+/// What a group cost, for JSON.
+pub fn json(entry: &Entry) -> Value {
+    json!({
+        "calls": entry.calls,
+        "first": entry.first,
+        "carried": entry.carried,
+        "again": entry.again,
+        "cost": entry.cost(),
+        "tokens": entry.spent,
+    })
+}
