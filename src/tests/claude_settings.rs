@@ -422,6 +422,27 @@ fn tune_alone_does_what_concerns_this_machine() {
     assert_eq!(fs::read_to_string(home.path(".claude/settings.json")).unwrap(), "{,}");
 }
 
+#[test]
+fn what_a_hook_could_save_is_told_in_money_and_too_little_does_not_pay() {
+    let worth = |home: &Home, reach: &str| home.json(&["replay", "--reach", reach])["worth"].clone();
+    // Every turn shows the same text again; a hook has no say over readings.
+    for (tool, pays) in [("Bash", true), ("Read", false)] {
+        let home = Home::new();
+        told(&home, &Kind { tool, result: 20_000, sessions: 4, ..Kind::default() });
+        let found = worth(&home, "hook");
+        assert_eq!(found["is_worth_it"], pays, "{found:#}");
+        let out = home.run(&["replay", "--reach", "hook"]).out;
+        assert_eq!(out.contains("less than 2 % of the bill, so it does not pay to build one"), !pays, "{out}");
+        let saved = |found: &Value| found["saved_of_bill"]["published"].as_f64().unwrap();
+        assert_eq!(saved(&worth(&home, "host")), 0.0);
+        assert!(saved(&worth(&home, "gateway")) > 0.02 && (pays || saved(&found) == 0.0), "{found:#}");
+    }
+    let home = Home::new();
+    told(&home, &Kind { sessions: 2, ..Kind::default() });
+    let refused = home.run(&["replay", "--policy", "compaction", "--reach", "hook"]);
+    assert_eq!(refused.exit, Exit::Usage, "a flag of which nothing would come: {}", refused.err);
+}
+
 /// Everything that the page of facts about Claude Code names as something that can be set.
 const NAMED: &[&str] = &[
     "promptCacheTtl",
