@@ -31,6 +31,21 @@ pub fn interval(sessions: &[Tally], resampling: &Resampling) -> Option<(f64, f64
     Some((end(0.025), end(0.975)))
 }
 
+/// Both ends of the 95 % interval of a sum over `sessions` sessions, of which those that are not among `values` add
+/// nothing; none without sessions.
+pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling) -> Option<(f64, f64)> {
+    if sessions == 0 || resampling.samples == 0 {
+        return None;
+    }
+    let sessions = sessions.max(values.len());
+    let mut state = resampling.seed;
+    let sum = |_| (0..sessions).filter_map(|_| values.get(below(sessions, &mut state))).sum::<f64>();
+    let mut sums: Vec<f64> = (0..resampling.samples).map(sum).collect();
+    sums.sort_by(f64::total_cmp);
+    let end = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile).round() as usize];
+    Some((end(0.025), end(0.975)))
+}
+
 /// The share in as many sessions, drawn with replacement.
 fn share(sessions: &[Tally], state: &mut u64) -> f64 {
     let (mut successes, mut trials) = (0, 0);

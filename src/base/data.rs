@@ -38,6 +38,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("s7_subagent_model.toml", include_str!("../../rules/s7_subagent_model.toml")),
     ("s8_retention.toml", include_str!("../../rules/s8_retention.toml")),
     ("history.toml", include_str!("../../rules/history.toml")),
+    ("backtest.toml", include_str!("../../rules/backtest.toml")),
     ("edges.toml", include_str!("../../rules/edges.toml")),
     ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
     ("patterns.toml", include_str!("../../rules/patterns.toml")),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::base::significance::Table;
+use crate::base::shuffled::Chance;
 
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct ToolStats {
 
 /// How often one tool followed another at one lag. The unit is the *step*, an API message with its calls: parallel calls
 /// of one step are concurrent and no sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FollowUpCount {
     /// Tool of the earlier step.
     pub from: Sym,
@@ -56,17 +56,23 @@ pub struct FollowUpCount {
     pub sessions: u64,
     /// All steps with `from`, whatever followed.
     pub trials: u64,
-    /// All steps, of whatever tools, that had a step with `to` at this lag.
-    pub arrivals: u64,
-    /// All steps.
-    pub steps: u64,
+    /// What the share will not fall below in as many later steps, 0 … 1.
+    pub lower: f64,
+    /// What it will not rise above.
+    pub upper: f64,
+    /// Its count if the steps of each context came in another order.
+    pub chance: Chance,
 }
 
 impl FollowUpCount {
-    /// Probability that `to` comes so often after `from` if it does not matter what came before (Fisher's exact test,
-    /// one-sided, over steps).
+    /// Probability that another order of the same steps has `to` after `from` so often.
     pub fn p_of_chance(&self) -> f64 {
-        Table { both: self.support, row: self.trials, column: self.arrivals, total: self.steps }.p_greater()
+        self.chance.p_at_least(self.support)
+    }
+
+    /// The share with its bounds.
+    pub fn share(&self) -> Share {
+        Share { k: self.support, n: self.trials, lower: self.lower, upper: self.upper }
     }
 }
 
@@ -127,10 +133,15 @@ impl Share {
     }
 }
 
-/// Both ends of the interval; `k` may be an expected number.
+/// Both ends of the 95 % interval; `k` may be an expected number.
 pub fn wilson(k: f64, n: f64) -> (f64, f64) {
-    let (p, z2) = (k / n, Z * Z);
+    wilson_at(k, n, Z)
+}
+
+/// Both ends of the interval that is `z` standard errors wide on either side; `n` above 0.
+pub fn wilson_at(k: f64, n: f64, z: f64) -> (f64, f64) {
+    let (p, z2) = (k / n, z * z);
     let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
-    let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+    let half = z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
     ((centre - half).max(0.0), (centre + half).min(1.0))
 }

@@ -8,7 +8,7 @@ use polars::prelude::*;
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
-use crate::base::stats::{FollowUpCount, ToolStats};
+use crate::base::stats::ToolStats;
 use crate::frames::collected::{Collected, fault};
 use crate::logs::history::History;
 use crate::logs::trace::{ResultKind, Status};
@@ -30,8 +30,6 @@ impl CallFrame {
         let frame = df!(
             "tool" => of(|call| call.tool.0),
             "session" => calls.iter().map(|call| session(call.chain)).collect::<Vec<u32>>(),
-            "partition" => of(|call| call.partition),
-            "step" => calls.iter().map(|call| u64::from(call.chain) << 32 | u64::from(call.step)).collect::<Vec<u64>>(),
             "status" => of(|call| call.status as u32),
             "ran" => calls.iter().map(|call| call.ran()).collect::<Vec<bool>>(),
             "is_empty" => calls.iter().map(|call| call.is_empty()).collect::<Vec<bool>>(),
@@ -119,75 +117,4 @@ impl CallFrame {
         }
         Ok(out)
     }
-
-    /// Follow-ups at the given lags, counted over steps; sorted by tools and lag.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
-    pub fn follow_ups(&self, lags: &[u32]) -> Result<Vec<FollowUpCount>> {
-        let keys = [col("step"), col("partition"), col("tool"), col("session")];
-        let steps = self.calls.clone().select(keys).unique_generic(None, UniqueKeepStrategy::Any);
-        let steps = steps.collect().map_err(fault)?.lazy();
-        let trials = self.trials(&steps)?;
-        let all_steps = steps.clone().select([col("step").n_unique().cast(DataType::UInt64).alias("steps")]);
-        let all_steps = Collected(&all_steps.collect().map_err(fault)?).numbers("steps")?.first().copied();
-        let all_steps = all_steps.unwrap_or_default();
-        let later = steps.clone().select([col("step"), col("partition").alias("then"), col("tool").alias("to")]);
-        let mut out = Vec::new();
-        for &lag in lags {
-            let pairs = steps
-                .clone()
-                .with_column((col("step") + lit(u64::from(lag))).alias("next"))
-                .join(later.clone(), [col("next")], [col("step")], JoinArgs::new(JoinType::Inner))
-                .filter(col("partition").eq(col("then")))
-                .collect()
-                .map_err(fault)?
-                .lazy();
-            let arrivals = arrivals(&pairs)?;
-            let pairs = pairs
-                .group_by([col("tool"), col("to")])
-                .agg([
-                    len().cast(DataType::UInt64).alias("support"),
-                    col("session").n_unique().cast(DataType::UInt64).alias("sessions"),
-                ])
-                .collect()
-                .map_err(fault)?;
-            let columns = Collected(&pairs);
-            for row in 0..pairs.height() {
-                let from = Sym(columns.number("tool", row)? as u32);
-                let to = Sym(columns.number("to", row)? as u32);
-                out.push(FollowUpCount {
-                    from,
-                    to,
-                    lag,
-                    support: columns.number("support", row)?,
-                    sessions: columns.number("sessions", row)?,
-                    trials: trials.get(&from).copied().unwrap_or_default(),
-                    arrivals: arrivals.get(&to).copied().unwrap_or_default(),
-                    steps: all_steps,
-                });
-            }
-        }
-        out.sort_by_key(|edge| (edge.from, edge.to, edge.lag));
-        Ok(out)
-    }
-
-    fn trials(&self, steps: &LazyFrame) -> Result<BTreeMap<Sym, u64>> {
-        let counted = steps.clone().group_by([col("tool")]).agg([len().cast(DataType::UInt64).alias("steps")]);
-        let counted = counted.collect().map_err(fault)?;
-        let columns = Collected(&counted);
-        (0..counted.height())
-            .map(|row| Ok((Sym(columns.number("tool", row)? as u32), columns.number("steps", row)?)))
-            .collect()
-    }
-}
-
-/// Distinct earlier steps of the pairs, by the tool that followed.
-fn arrivals(pairs: &LazyFrame) -> Result<BTreeMap<Sym, u64>> {
-    let distinct = col("next").n_unique().cast(DataType::UInt64).alias("steps");
-    let counted = pairs.clone().group_by([col("to")]).agg([distinct]).collect().map_err(fault)?;
-    let columns = Collected(&counted);
-    (0..counted.height())
-        .map(|row| Ok((Sym(columns.number("to", row)? as u32), columns.number("steps", row)?)))
-        .collect()
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
+use crate::base::shuffled::Chance;
 use crate::base::stats::Share;
 use crate::logs::trace::Millis;
 
@@ -69,7 +70,7 @@ pub struct Activity {
 }
 
 /// The pairs of one tool and another at one lag.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EdgeSum {
     /// The earlier tool.
     pub from: Sym,
@@ -89,6 +90,8 @@ pub struct EdgeSum {
     pub gap_ms_p50: Option<i64>,
     /// 90th percentile of the same.
     pub gap_ms_p90: Option<i64>,
+    /// Its count if the messages of each context came in another order; none for "at any time".
+    pub chance: Option<Chance>,
 }
 
 /// How often a tool opens and closes contexts.
@@ -107,7 +110,7 @@ pub struct EndSum {
 }
 
 /// All that edges are made from.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct EdgeSums {
     /// Names of the tools, by symbol.
     pub names: Vec<String>,
@@ -138,7 +141,7 @@ pub struct Edge {
     pub lift: Option<f64>,
     /// How one-sided the order is, -1 … 1 (Heuristics Miner; Weijters et al. 2006).
     pub dependency: f64,
-    /// Probability of so many pairs if tools followed each other independently (Fisher's exact test, one-sided).
+    /// Probability that another order of the same messages has so many pairs.
     pub p: Option<f64>,
     /// The same after Benjamini–Hochberg over all edges tested.
     pub q: Option<f64>,

@@ -164,6 +164,7 @@ fn edges(pairs: LazyFrame, sums: &[Expr], lag: Option<u32>) -> Result<Vec<EdgeSu
         sessions: sessions[row],
         gap_ms_p50: p50[row],
         gap_ms_p90: p90[row],
+        chance: None,
     };
     Ok((0..found.height()).map(row).collect())
 }

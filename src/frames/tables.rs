@@ -23,7 +23,7 @@ pub const SCHEMA_VERSION: u32 = 4;
 pub const TABLES: [&str; 5] = ["chains", "calls", "messages", "marks", "sessions"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 2), ("messages", 1), ("marks", 1), ("sessions", 1)];
+pub const VERSIONS: [(&str, u32); 5] = [("chains", 1), ("calls", 3), ("messages", 1), ("marks", 2), ("sessions", 1)];
 
 /// Rows of several files, each with the number of its source.
 pub type Tagged<'a> = [(u32, &'a Rows)];
@@ -132,6 +132,8 @@ fn call_columns(files: &Tagged<'_>, names: &Names) -> Vec<Column> {
         ("handle_o200k", u8s(each(files, of, move |row| asked(row).handle.tokens[0])), false),
         ("handle_cl100k", u8s(each(files, of, move |row| asked(row).handle.tokens[1])), false),
         ("showing", u8s(each(files, of, move |row| asked(row).showing as u8)), false),
+        ("first_line", u32s(each(files, of, move |row| asked(row).lines[0])), false),
+        ("line_count", u32s(each(files, of, move |row| asked(row).lines[1])), false),
         ("answered_record", optional_u32s(each(files, of, |row| row.answered.map(|half| half.record))), true),
         ("answered_block", u32s(each(files, of, move |row| answered(row).block)), false),
         ("answered_ts", i64s(each(files, of, move |row| answered(row).ts)), false),
@@ -156,6 +158,7 @@ const NEVER_ASKED: ToolUse = ToolUse {
     path: Id::NONE,
     handle: Handle { short: 0, bytes: 0, tokens: [0; 2] },
     showing: Showing::Lines,
+    lines: [0; 2],
 };
 const NEVER_ANSWERED: ToolResult = ToolResult {
     record: 0,
@@ -203,6 +206,7 @@ fn mark_columns(files: &Tagged<'_>) -> Vec<Column> {
         ("id", ids(each(files, of, |row| row.id)), false),
         ("other", ids(each(files, of, |row| row.other)), false),
         ("chain", u32s(each(files, of, |row| row.chain)), false),
+        ("ts", i64s(each(files, of, |row| row.ts)), false),
     ]
 }
 
@@ -243,6 +247,7 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
     let (short, handle_bytes) = (columns.u32("handle_short")?, columns.u8("handle_bytes")?);
     let (o200k, cl100k) = (columns.u8("handle_o200k")?, columns.u8("handle_cl100k")?);
     let showing = columns.u8("showing")?;
+    let (first_line, line_count) = (columns.u32("first_line")?, columns.u32("line_count")?);
     let (answered_record, answered_block) = (columns.u32("answered_record")?, columns.u32("answered_block")?);
     let (answered_ts, chars, bytes) = (columns.i64("answered_ts")?, columns.u32("chars")?, columns.u32("bytes")?);
     let body = columns.ids("body")?;
@@ -268,6 +273,7 @@ fn read_calls(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Iterator
                 tokens: [o200k.value(row), cl100k.value(row)],
             },
             showing: Showing::from_number(showing.value(row)),
+            lines: [first_line.value(row), line_count.value(row)],
         }),
         answered: answered_record.is_valid(row).then(|| ToolResult {
             record: answered_record.value(row),
@@ -314,13 +320,14 @@ fn read_messages(columns: &Columns<'_>, names: &mut Names) -> Outcome<impl Itera
 fn read_marks(columns: &Columns<'_>) -> Outcome<impl Iterator<Item = MarkRow>> {
     let (record, id, other) = (columns.u32("record")?, columns.ids("id")?, columns.ids("other")?);
     let kind = checked("kind", &columns.u8("kind")?, MarkKind::from_number)?;
-    let chain = columns.u32("chain")?;
+    let (chain, ts) = (columns.u32("chain")?, columns.i64("ts")?);
     Ok(kind.into_iter().enumerate().map(move |(row, kind)| MarkRow {
         record: record.value(row),
         kind,
         id: id.at(row),
         other: other.at(row),
         chain: chain.value(row),
+        ts: ts.value(row),
     }))
 }
 

@@ -4,6 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
 
+/// How a read stands to the earlier reads of the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reread {
+    /// The same bytes were shown before.
+    Same,
+    /// Other bytes, of lines that overlap.
+    Overlapping,
+    /// Other bytes, of other lines, or of lines that nobody can tell.
+    Other,
+}
+
 /// What one call was like, in its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
@@ -31,8 +42,9 @@ pub struct ToolCall {
     pub repeat: bool,
     /// Whether it read a file that it names.
     pub reads: bool,
-    /// Whether the same tool read the same file before in the context, and no editing tool changed it since.
-    pub reread: bool,
+    /// How it stands to earlier reads of the same file by the same tool in the context, with no edit of it since; none for
+    /// a first read.
+    pub reread: Option<Reread>,
     /// Length of the answer in code points.
     pub chars: u32,
     /// The same in bytes.
@@ -82,8 +94,12 @@ pub struct ToolUsage {
     pub repeats: u64,
     /// Reads of a named file.
     pub reads: u64,
-    /// Of these, again without a change between.
-    pub rereads: u64,
+    /// Of these, again without a change between: bytes that were shown before.
+    pub rereads_same: u64,
+    /// Other bytes, of lines that overlap with lines read before.
+    pub rereads_overlapping: u64,
+    /// Other bytes, of other lines.
+    pub rereads_other: u64,
     /// Median, 90th and 99th percentile of the answers in code points (lower element).
     pub chars: [u64; 3],
     /// The same in bytes.
@@ -149,7 +165,7 @@ pub struct SessionSummary {
     pub subagents: u64,
     /// Compactions.
     pub compactions: u64,
-    /// Stretches of the main thread between prompts of a person, as far as they have calls.
+    /// Stretches of the main thread between prompts of a person, whether tools were called in them or not.
     pub turns: u64,
     /// API messages.
     pub messages: u64,

@@ -4,14 +4,14 @@ use polars::prelude::*;
 
 use crate::base::error::Result;
 use crate::frames::collected::{Collected, fault};
-use crate::frames::tool_use::{ToolCall, ToolUsage};
+use crate::frames::tool_use::{Reread, ToolCall, ToolUsage};
 
 /// Names of the quantiles in the queries.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
 /// A column that says yes or no.
 type Flag = (&'static str, fn(&ToolCall) -> bool);
 /// All of them.
-const FLAGS: [Flag; 11] = [
+const FLAGS: [Flag; 13] = [
     ("ran", |call| call.ran),
     ("sized", |call| call.sized),
     ("failed", |call| call.failed),
@@ -22,7 +22,9 @@ const FLAGS: [Flag; 11] = [
     ("repeatable", |call| call.repeatable),
     ("repeat", |call| call.repeat),
     ("reads", |call| call.reads),
-    ("reread", |call| call.reread),
+    ("reread_same", |call| call.reread == Some(Reread::Same)),
+    ("reread_overlapping", |call| call.reread == Some(Reread::Overlapping)),
+    ("reread_other", |call| call.reread == Some(Reread::Other)),
 ];
 
 /// One row per call.
@@ -107,7 +109,9 @@ fn read(columns: &Collected<'_>, row: usize) -> Result<ToolUsage> {
         repeatable: number("repeatable")?,
         repeats: number("repeat")?,
         reads: number("reads")?,
-        rereads: number("reread")?,
+        rereads_same: number("reread_same")?,
+        rereads_overlapping: number("reread_overlapping")?,
+        rereads_other: number("reread_other")?,
         chars: quantiles("chars")?,
         bytes: quantiles("bytes")?,
         timed: number("timed")?,

@@ -440,6 +440,25 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
         history.chains[chain as usize].compactions.push(partition);
     }
     history.evictions = evictions(files, history);
+    history.prompts = distinct_prompts(files);
+}
+
+/// What people wrote on main threads, each once, by session and time.
+fn distinct_prompts(files: &[File<'_>]) -> Vec<(u32, Millis)> {
+    let mut known: BTreeMap<Id, (u32, Millis)> = BTreeMap::new();
+    for file in files {
+        for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Prompt) {
+            if let Some(session) = file.chains[mark.chain as usize].filter(|_| file.place(mark.chain) == Place::Main) {
+                // A copy under another session is the same prompt: the first in the order of sessions has it.
+                let here = (session, mark.ts);
+                let first = known.entry(identity(file.rows, mark)).or_insert(here);
+                *first = here.min(*first);
+            }
+        }
+    }
+    let mut prompts: Vec<(u32, Millis)> = known.into_values().collect();
+    prompts.sort_unstable();
+    prompts
 }
 
 /// Where a compaction counts.
@@ -557,6 +576,7 @@ fn unplaced(call: &Canonical) -> Call {
         path: asked.path,
         handle: asked.handle,
         showing: asked.showing,
+        lines: asked.lines,
         says_nothing: false,
     }
 }

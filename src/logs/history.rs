@@ -51,6 +51,8 @@ pub struct Call {
     pub handle: Handle,
     /// How the result shows the text of files, as far as the input tells.
     pub showing: Showing,
+    /// The lines that it asks for: the first one, and how many; 0 where the input does not say.
+    pub lines: [u32; 2],
     /// Whether its text is one by which the tool says that there was nothing ([`History::find_empty_answers`]).
     pub says_nothing: bool,
 }
@@ -167,6 +169,8 @@ pub struct History {
     pub messages: Vec<Message>,
     /// Evictions, in order.
     pub evictions: Vec<Eviction>,
+    /// What people wrote, each once: the session (an index into [`History::sessions`]) and the time; in order.
+    pub prompts: Vec<(u32, Millis)>,
     /// What was merged.
     pub merged: Merged,
 }
@@ -222,6 +226,7 @@ impl History {
             eviction.call = place[eviction.call];
         }
         self.messages.retain(|message| is_within(window, message.ts));
+        self.prompts.retain(|(_, ts)| is_within(window, *ts));
         self.drop_empty();
         self
     }
@@ -257,13 +262,16 @@ impl History {
             let (first, last) = spans[session as usize].get_or_insert((ts, ts));
             (*first, *last) = ((*first).min(ts), (*last).max(ts));
         }
-        let place = places(&spans.iter().map(Option::is_some).collect::<Vec<bool>>());
+        let kept: Vec<bool> = spans.iter().map(Option::is_some).collect();
+        let place = places(&kept);
         let sessions = std::mem::take(&mut self.sessions).into_iter().zip(spans);
         let spanned = sessions.filter_map(|(session, span)| Some((session, span?)));
         self.sessions =
             spanned.map(|(session, (ts_first, ts_last))| Session { ts_first, ts_last, ..session }).collect();
         self.chains.iter_mut().for_each(|chain| chain.session = place[chain.session as usize] as u32);
         self.messages.iter_mut().for_each(|message| message.session = place[message.session as usize] as u32);
+        self.prompts.retain(|(session, _)| kept[*session as usize]);
+        self.prompts.iter_mut().for_each(|(session, _)| *session = place[*session as usize] as u32);
     }
 }
 

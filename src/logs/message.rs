@@ -58,6 +58,8 @@ pub struct Ask {
     pub handle: Handle,
     /// How its result shows the text of files.
     pub showing: Showing,
+    /// First line and number of lines that it asks for; 0 where the input does not say.
+    pub lines: [u32; 2],
 }
 
 /// What the `message` of the record at hand contributes.
@@ -271,7 +273,8 @@ impl<'v> Draft<'v> {
             study.quote(call, &text);
         }
         self.values.input(self.asked.len(), input);
-        self.asked.push(Ask { call, tool, input_bytes: saturate(input.len() as u64), endpoint, path, handle, showing });
+        let (input_bytes, lines) = (saturate(input.len() as u64), fields.lines);
+        self.asked.push(Ask { call, tool, input_bytes, endpoint, path, handle, showing, lines });
     }
 
     fn draft_answered(&mut self, id: Option<RawStr<'_>>, failed: bool, kind: ResultKind) {
@@ -437,6 +440,8 @@ pub struct InputFields<'a> {
     output_mode: Option<RawStr<'a>>,
     /// By rank: `file_path`, `path`, `notebook_path`.
     paths: [Option<RawStr<'a>>; 3],
+    /// `offset` and `limit`.
+    lines: [u32; 2],
 }
 
 impl<'a> InputFields<'a> {
@@ -457,6 +462,14 @@ impl<'a> InputFields<'a> {
         let mut first = true;
         while let Some(key) = cursor.next_key(&mut first)? {
             let field = match key.0 {
+                b"offset" => {
+                    self.lines[0] = whole(&mut cursor)?;
+                    continue;
+                }
+                b"limit" => {
+                    self.lines[1] = whole(&mut cursor)?;
+                    continue;
+                }
                 b"command" => &mut self.command,
                 b"url" => &mut self.url,
                 b"output_mode" => &mut self.output_mode,
@@ -481,6 +494,13 @@ impl<'a> InputFields<'a> {
     pub fn path(&self) -> Option<RawStr<'a>> {
         self.paths.into_iter().flatten().find(|path| !path.0.is_empty())
     }
+}
+
+/// A whole number, also one in quotes; 0 for anything else.
+fn whole(cursor: &mut Cursor<'_>) -> Outcome<u32> {
+    let number = span(cursor)?;
+    let digits = number.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(number);
+    Ok(std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or_default())
 }
 
 /// A string as text.

@@ -233,7 +233,8 @@ impl<'v> Extractor<'v> {
         }
         let chain = self.chain_of(envelope);
         let id = envelope.uuid.map(id_of).unwrap_or_default();
-        self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Prompt, id, other: Id::NONE, chain });
+        let ts = envelope.timestamp.and_then(|text| parse_millis(text.0)).unwrap_or(NO_TIME);
+        self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Prompt, id, other: Id::NONE, chain, ts });
     }
 
     fn assistant_rows(&mut self, chain: u32, record: u32, ts: Millis, envelope: &Envelope<'_>, progress: bool) {
@@ -255,7 +256,7 @@ impl<'v> Extractor<'v> {
         });
         let mut blocks = Vec::with_capacity(self.draft.asked.len());
         for ask in std::mem::take(&mut self.draft.asked) {
-            let Ask { call, tool, input_bytes, endpoint, path, handle, showing } = ask;
+            let Ask { call, tool, input_bytes, endpoint, path, handle, showing, lines } = ask;
             if !tool.starts_with("mcp__") {
                 self.draft.builtin_calls.insert(call);
             }
@@ -264,8 +265,20 @@ impl<'v> Extractor<'v> {
             let tool = self.trace.names.intern(&tool);
             let endpoint = self.trace.names.intern(&endpoint);
             let path = path.map_or(Id::NONE, |path| path_id(&path, envelope));
-            let asked =
-                ToolUse { record, block, message, tool, chain, ts, input_bytes, endpoint, path, handle, showing };
+            let asked = ToolUse {
+                record,
+                block,
+                message,
+                tool,
+                chain,
+                ts,
+                input_bytes,
+                endpoint,
+                path,
+                handle,
+                showing,
+                lines,
+            };
             self.trace.rows.calls.push(CallRow { call, asked: Some(asked), answered: None, progress });
             blocks.push(block);
         }
@@ -303,6 +316,7 @@ impl<'v> Extractor<'v> {
                     id: uuid,
                     other: Id::NONE,
                     chain,
+                    ts: NO_TIME,
                 });
             }
             Some(b"microcompact_boundary") => {
@@ -314,6 +328,7 @@ impl<'v> Extractor<'v> {
                         id: call,
                         other: uuid,
                         chain,
+                        ts: NO_TIME,
                     });
                 }
             }
@@ -379,10 +394,10 @@ impl<'v> Extractor<'v> {
         let id = envelope.uuid.map(id_of).unwrap_or_default();
         let other = envelope.parent.map(id_of).unwrap_or_default();
         if envelope.summary {
-            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Summary, id, other, chain });
+            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Summary, id, other, chain, ts: NO_TIME });
         }
         if linked {
-            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Link, id, other, chain });
+            self.trace.rows.marks.push(MarkRow { record, kind: MarkKind::Link, id, other, chain, ts: NO_TIME });
         }
     }
 }

@@ -140,6 +140,8 @@ pub struct ToolUse {
     pub handle: Handle,
     /// How its result shows the text of files, as far as the input tells.
     pub showing: Showing,
+    /// The lines that it asks for: the first one (`offset`), and how many (`limit`); 0 where the input does not say.
+    pub lines: [u32; 2],
 }
 
 /// The name of a call in telemetry and in hints.
@@ -284,6 +286,8 @@ pub struct MarkRow {
     pub other: Id,
     /// Index into [`FileTrace::chains`].
     pub chain: u32,
+    /// When a person wrote; [`NO_TIME`] of all other marks.
+    pub ts: Millis,
 }
 
 /// What one file says about one session.

@@ -6,13 +6,14 @@ use std::ops::Range;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::base::significance::{Table, benjamini_hochberg};
+use crate::base::significance::benjamini_hochberg;
 use crate::base::stats::Share;
 use crate::frames::edge::{Activity, Edge, EdgeSum, EdgeSums, EdgeThresholds, Turns};
 use crate::frames::edges::EdgeFrame;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, ToolUse, is_within};
+use crate::mine::shuffled;
 
 fn known(time: Millis) -> Option<Millis> {
     (time != NO_TIME).then_some(time)
@@ -90,8 +91,10 @@ pub fn sums(activities: &[Activity], names: &Names, lags: &[u32], eventually: bo
         return Ok(out);
     }
     let frame = EdgeFrame::new(activities)?;
+    let chances = shuffled::of_activities(activities, lags, turns);
     for &lag in lags {
-        out.edges.extend(frame.follows(lag, turns)?);
+        let pairs = frame.follows(lag, turns)?.into_iter();
+        out.edges.extend(pairs.map(|sum| EdgeSum { chance: chances.get(&(sum.from, sum.to, lag)).copied(), ..sum }));
     }
     if eventually {
         out.edges.extend(frame.eventually()?);
@@ -145,7 +148,6 @@ fn edge(sum: &EdgeSum, at: &Margins, calls: Option<&u64>, names: &[String]) -> E
     // "At any time" has no fixed number of chances, so nothing can be held against chance.
     let lagged = sum.lag.is_some();
     let confidence = Share::new(sum.count, if lagged { row } else { calls.copied().unwrap_or(sum.count) });
-    let table = Table { both: sum.count, row, column, total: at.total };
     Edge {
         sum: *sum,
         from: name(sum.from),
@@ -154,7 +156,7 @@ fn edge(sum: &EdgeSum, at: &Margins, calls: Option<&u64>, names: &[String]) -> E
         confidence,
         lift: lagged.then(|| confidence.value() / by_chance),
         dependency: dependency(sum, back),
-        p: lagged.then(|| table.p_greater()),
+        p: sum.chance.map(|chance| chance.p_at_least(sum.count)),
         q: None,
         significant: false,
     }

@@ -11,7 +11,8 @@ use crate::base::names::Sym;
 use crate::base::stats::SessionUse;
 use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
-use crate::mine::follow_ups::follow_ups;
+use crate::mine::follow_ups::FollowUps;
+use crate::mine::follow_ups::bounds;
 use crate::mine::quantile::{ValueCount, quantile, value_counts};
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::telemetry::log::{Event, EventLog};
@@ -31,8 +32,8 @@ pub struct Guide<'a> {
     pub is_pseudonym: &'a (dyn Fn(&str) -> bool + Sync),
     /// The agent variant of a session.
     pub classify: &'a (dyn Fn(&SessionUse) -> &'static str + Sync),
-    /// Lags at which follow-ups are counted.
-    pub lags: &'a [u32],
+    /// How follow-ups are counted and bounded; none if nobody asks for them.
+    pub follow_ups: Option<&'a bounds::Numbers>,
 }
 
 impl Guide<'_> {
@@ -58,8 +59,12 @@ pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
         value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
     };
     let counts = || rayon::join(of_tools, of_repeats);
+    let follow_ups = || {
+        let rows = |numbers: &bounds::Numbers| FollowUps::of_events(log, &numbers.links.lags).rows(numbers);
+        guide.follow_ups.map(rows).unwrap_or_default()
+    };
     let ((found, follow_ups), (bytes, distances)) =
-        rayon::join(|| rayon::join(|| sums(log, &distances), || follow_ups(log, guide.lags)), counts);
+        rayon::join(|| rayon::join(|| sums(log, &distances), follow_ups), counts);
     let (sums, spans) = found?;
     let (profile, tools) = rayon::join(|| profile(log, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
     Ok(Observed {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::names::Names;
-use crate::frames::tool_use::ToolCall;
+use crate::frames::tool_use::{Reread, ToolCall};
 use crate::logs::history::{Call, History};
 use crate::mine::pattern::{Pattern, PatternCount, PatternKind};
 
@@ -67,7 +67,7 @@ impl<'a> Search<'a> {
             _ if !self.from[tool] => false,
             PatternKind::Calls => true,
             PatternKind::Polls => self.is_unchanged_poll(calls, at),
-            PatternKind::Rereads => use_of.reread,
+            PatternKind::Rereads => matches!(use_of.reread, Some(Reread::Same | Reread::Overlapping)),
             PatternKind::EmptyRun => use_of.empty_run > 1,
             PatternKind::Large => use_of.bytes >= self.pattern.bytes_min,
         }

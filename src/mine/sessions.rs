@@ -21,6 +21,8 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
             ..SessionSummary::default()
         })
         .collect();
+    // Turns with a call.
+    let mut worked_in = vec![0; rows.len()];
     for chain in &history.chains {
         let row = &mut rows[chain.session as usize];
         let calls = &history.calls[chain.calls.clone()];
@@ -31,8 +33,16 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
         row.read_calls += calls.iter().filter(|call| read_class.contains(names.text(call.tool))).count() as u64;
         row.response_bytes += calls.iter().map(|call| u64::from(call.bytes)).sum::<u64>();
         if chain.place == Place::Main {
-            row.turns += calls.iter().map(|call| call.turn).collect::<BTreeSet<u32>>().len() as u64;
+            worked_in[chain.session as usize] +=
+                calls.iter().map(|call| call.turn).collect::<BTreeSet<u32>>().len() as u64;
         }
+    }
+    for (session, _) in &history.prompts {
+        rows[*session as usize].turns += 1;
+    }
+    // What was done before the first prompt that is known makes a turn of its own.
+    for (row, worked_in) in rows.iter_mut().zip(worked_in) {
+        row.turns = row.turns.max(worked_in);
     }
     let mut models: Vec<BTreeMap<Sym, u64>> = vec![BTreeMap::new(); rows.len()];
     for message in history.messages.iter().filter(|message| message.billed) {

@@ -64,6 +64,7 @@ pub fn edges(rows: &[Edge]) -> Listing {
         .real("confidence_upper", |row| Some(row.confidence.upper))
         .real("lift", |row| row.lift)
         .real("dependency", |row| Some(row.dependency))
+        .real("expected", |row| row.sum.chance.map(|chance| chance.expected))
         .real("p", |row| row.p)
         .real("q", |row| row.q)
         .flag("significant", |row| row.significant)
@@ -82,7 +83,7 @@ pub fn edges_published(rows: &[Edge]) -> Listing {
         .finish()
 }
 
-/// The first rows of edges for people; `*` at the lift marks what is more than chance.
+/// The first rows of edges for people; `*` at the lift marks what is more than another order of the messages would show.
 pub fn edges_overview(rows: &[Edge], top: usize) -> Table {
     let mut table =
         Table::new(&["from", "to", "#lag", "#count", "#sess.", "#% of from (95 %)", "#lift", "#dep.", "#gap"]);
@@ -153,7 +154,9 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .count("repeats", |row| row.repeats)
         .real("dup_rate", |row| known(repeats(row), repeats(row).value()))
         .count("reads", |row| row.reads)
-        .count("rereads", |row| row.rereads)
+        .count("rereads_same", |row| row.rereads_same)
+        .count("rereads_overlapping", |row| row.rereads_overlapping)
+        .count("rereads_other", |row| row.rereads_other)
         .count("response_tokens", |row| row.response_tokens)
         .count("responses_counted", |row| row.counted)
         .real("response_tokens_share", |row| Some(row.response_tokens as f64 / all_tokens.max(1) as f64))

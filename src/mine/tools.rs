@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::frames::tool_use::{ToolCall, ToolUsage, ToolUsages, Volume};
+use crate::frames::tool_use::{Reread, ToolCall, ToolUsage, ToolUsages, Volume};
 use crate::frames::tools::ToolFrame;
 use crate::logs::corpus::Corpus;
 use crate::logs::history::{Call, History};
@@ -39,9 +39,40 @@ pub fn server(tool: &str) -> Option<&str> {
 struct Seen {
     context: Option<(u32, u32)>,
     bodies: IdSet<Id>,
-    read: BTreeSet<(Id, Sym)>,
+    /// Reads of each file by each tool since it was changed last.
+    read: BTreeMap<(Id, Sym), Vec<Shown>>,
     /// Calls with empty answers in a row, by tool.
     empty: BTreeMap<Sym, Vec<usize>>,
+}
+
+/// What a read showed.
+struct Shown {
+    body: Id,
+    lines: Range<u32>,
+}
+
+impl Shown {
+    fn of(call: &Call) -> Self {
+        let [first, count] = call.lines;
+        let first = first.max(1);
+        // Without a limit the file is read to its end, as far as anyone can tell.
+        let end = if count == 0 { u32::MAX } else { first.saturating_add(count) };
+        Self { body: call.body, lines: first..end }
+    }
+}
+
+/// How a read stands to those before it.
+fn reread(now: &Shown, before: &[Shown]) -> Option<Reread> {
+    let overlaps = |before: &Shown| before.lines.start < now.lines.end && now.lines.start < before.lines.end;
+    if before.is_empty() {
+        None
+    } else if before.iter().any(|before| before.body == now.body) {
+        Some(Reread::Same)
+    } else if before.iter().any(overlaps) {
+        Some(Reread::Overlapping)
+    } else {
+        Some(Reread::Other)
+    }
 }
 
 /// Every call of a history, in its order; and the servers, by number.
@@ -62,10 +93,15 @@ pub fn calls(history: &History, names: &Names, guide: &Guide<'_>) -> (Vec<ToolCa
         row.repeat = row.repeatable && !seen.bodies.insert(call.body);
         let file = call.path.is_some() && call.status == Status::Ok;
         row.reads = file && reading[tool];
-        row.reread = row.reads && !seen.read.insert((call.path, call.tool));
+        if row.reads {
+            let before = seen.read.entry((call.path, call.tool)).or_default();
+            let now = Shown::of(call);
+            row.reread = reread(&now, before);
+            before.push(now);
+        }
         if file && changing[tool] {
             let of_file = (call.path, Sym(0))..=(call.path, Sym(u32::MAX));
-            let stale: Vec<(Id, Sym)> = seen.read.range(of_file).copied().collect();
+            let stale: Vec<(Id, Sym)> = seen.read.range(of_file).map(|(key, _)| *key).collect();
             for read in &stale {
                 seen.read.remove(read);
             }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::mine::runnable::Runnable;
 use crate::planner::numbers::Numbers;
 use crate::planner::request::{Argument, Projected, Request};
 use crate::planner::score::{Cost, worth};
@@ -23,6 +24,8 @@ pub struct Turn<'a> {
     pub intents: &'a BTreeSet<String>,
     /// Arguments that each tool was seen to take. A tool that is not listed may take any; none at all checks nothing.
     pub arguments_seen: Option<&'a BTreeMap<String, BTreeSet<String>>>,
+    /// Which calls can run with one argument.
+    pub runnable: &'a Runnable,
 }
 
 /// How candidates are weighed.
@@ -82,6 +85,8 @@ pub enum Reason {
     NoArgument,
     /// The tool was never seen to take the argument.
     UnknownArgument,
+    /// The tool requires another argument, which nothing supplies.
+    MissingArgument,
 }
 
 /// A call that is not made ahead.
@@ -147,6 +152,9 @@ impl Finding<'_> {
         }
         for projected in projected {
             let of_link = objection(projected.probability.unwrap_or(link.probability));
+            // What cannot run is no decline, however improbable it is.
+            let lacks = !self.turn.runnable.can_run(&link.tool, &projected.argument.name);
+            let of_link = if lacks { Some(Reason::MissingArgument) } else { of_link };
             match of_link.or_else(|| self.objection(&link.tool, &projected.argument)) {
                 Some(reason) => self.decline(link, projected.argument, reason),
                 None => self.offer(link, model, projected),

@@ -149,13 +149,8 @@ impl<'m> Resolve<'_, 'm> {
 
     fn link(&self, from: &str, follow_up: &'m FollowUp) -> Link<'m> {
         let numbers = &self.numbers.projection;
-        let pair = numbers.pairs.iter().find(|pair| pair.from == from && pair.to == follow_up.tool);
-        let named = follow_up.projection_arg.as_deref();
-        // The built-in extractor of a pair decides alone.
-        let argument = match (pair, &follow_up.projection) {
-            (Some(pair), _) => named.or(Some(&pair.argument)),
-            (None, projection) => named.filter(|_| projection.is_some()),
-        };
+        let pair = numbers.pair(from, &follow_up.tool);
+        let argument = numbers.argument(from, follow_up);
         let wanted = |list: &str| match (pair, &follow_up.projection) {
             (Some(pair), _) => is_of(pair.extractor, list),
             (None, projection) => projection.as_ref().is_some_and(|projection| is_under(projection, list)),

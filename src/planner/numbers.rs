@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::base::bootstrap::Resampling;
 use crate::base::error::{Error, Result};
+use crate::settings::tool_model::FollowUp;
 use crate::settings::tool_model::ValueClass;
 
 #[cfg(test)]
@@ -119,6 +120,22 @@ pub struct ProjectionNumbers {
     pub search_arguments_max: usize,
     /// Pairs of tools with a built-in extractor.
     pub pairs: Vec<Pair>,
+}
+
+impl ProjectionNumbers {
+    /// The built-in extractor between two tools, if there is one.
+    pub fn pair(&self, from: &str, to: &str) -> Option<&Pair> {
+        self.pairs.iter().find(|pair| pair.from == from && pair.to == to)
+    }
+
+    /// The argument that a link fills; none if it has no projection. The built-in extractor of a pair decides alone.
+    pub fn argument<'l>(&'l self, from: &str, link: &'l FollowUp) -> Option<&'l str> {
+        let named = link.projection_arg.as_deref();
+        match self.pair(from, &link.tool) {
+            Some(pair) => named.or(Some(&pair.argument)),
+            None => named.filter(|_| link.projection.is_some()),
+        }
+    }
 }
 
 /// `[[projection.pairs]]`

@@ -151,10 +151,10 @@ fn outcomes(
     outcomes
 }
 
-/// Whether a call is what a link with this value would have called ahead. A call that did not run asked for nothing.
+/// Whether a call is what a link with this value would have called ahead. A call that failed would have failed ahead as well.
 pub(super) fn came(told: Told<'_>, link: &Link<'_>, value: u64, call: usize) -> Outcome {
     let row = &told.history.calls[call];
-    if row.tool != link.to || !row.ran() {
+    if row.tool != link.to || row.status != Status::Ok {
         return Outcome::None;
     }
     if told.values.input(call).is_some_and(|input| input.value == link.sole_input(value)) {

@@ -90,11 +90,13 @@ pub enum DeclineReason {
     NotSpeculatable,
     /// The tool was never seen to take the argument.
     UnknownArgument,
+    /// The tool requires another argument, which nothing supplies.
+    MissingArgument,
 }
 
 impl DeclineReason {
     /// All reasons, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Budget,
         Self::LowProbability,
         Self::Preempted,
@@ -103,6 +105,7 @@ impl DeclineReason {
         Self::NoArgument,
         Self::NotSpeculatable,
         Self::UnknownArgument,
+        Self::MissingArgument,
     ];
 
     /// The name in reports.
@@ -116,6 +119,7 @@ impl DeclineReason {
             Self::NoArgument => "no_argument",
             Self::NotSpeculatable => "not_speculatable",
             Self::UnknownArgument => "unknown_argument",
+            Self::MissingArgument => "missing_argument",
         }
     }
 
@@ -131,7 +135,11 @@ impl DeclineReason {
             Self::LowProbability => Some(Decline::LowProbability),
             Self::Preempted => Some(Decline::Preempted),
             Self::PrereqMissing => Some(Decline::PrereqMissing),
-            Self::AlreadyRead | Self::NoArgument | Self::NotSpeculatable | Self::UnknownArgument => None,
+            Self::AlreadyRead
+            | Self::NoArgument
+            | Self::NotSpeculatable
+            | Self::UnknownArgument
+            | Self::MissingArgument => None,
         }
     }
 }

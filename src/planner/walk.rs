@@ -9,6 +9,7 @@ use crate::base::names::Sym;
 use crate::logs::history::Call;
 use crate::logs::trace::{NO_TIME, ResultKind, Status};
 use crate::logs::values::List;
+use crate::mine::runnable::Runnable;
 use crate::planner::candidates;
 use crate::planner::candidates::{Candidates, Reason, Turn, candidates};
 use crate::planner::contexts::{Context, Told, window};
@@ -68,6 +69,8 @@ pub struct Policy<'a> {
     pub latencies: &'a Latencies,
     /// Arguments that each tool was seen to take.
     pub arguments_seen: &'a BTreeMap<String, BTreeSet<String>>,
+    /// Which calls can run with one argument.
+    pub runnable: &'a Runnable,
     /// What the prompts name, where they were read.
     pub intents: Option<&'a Intents>,
     /// Values of other sessions to put in place of the planned ones.
@@ -333,6 +336,7 @@ impl<'a> Walk<'a> {
             asked: &BTreeSet::new(),
             intents,
             arguments_seen: Some(self.policy.arguments_seen),
+            runnable: self.policy.runnable,
         };
         let options = candidates::Options { probability_min, bytes_per_token: self.bytes_per_token() };
         let found = candidates(self.policy.models, &turn, &options, numbers, &project);
@@ -567,6 +571,7 @@ fn held(reason: Reason) -> DeclineReason {
         Reason::NotSpeculatable => DeclineReason::NotSpeculatable,
         Reason::NoArgument => DeclineReason::NoArgument,
         Reason::UnknownArgument => DeclineReason::UnknownArgument,
+        Reason::MissingArgument => DeclineReason::MissingArgument,
     }
 }
 

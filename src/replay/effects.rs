@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use crate::replay::dedup_only::DedupOnlyReplay;
 use crate::replay::scenario::Scenario;
+use crate::replay::shares::BySession;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 
@@ -28,14 +29,14 @@ pub struct Present {
     pub saved: f64,
 }
 
-/// What is saved now, and how much more each change would save; none where a change does not concern a replay. The pieces are made, replayed and dropped one by one, on
+/// What is saved now, and how much more each change would save, by session; none where a change does not concern a replay. The pieces are made, replayed and dropped one by one, on
 /// all threads; sums are added up in their order, so that they are the same for any number of threads.
 pub fn effects<'t>(
     pieces: usize,
     piece: &(dyn Fn(usize) -> Piece<'t> + Sync),
     now: &Scenario,
     changes: &[Scenario],
-) -> (Present, Vec<Option<f64>>) {
+) -> (Present, Vec<Option<BySession>>) {
     // Different rules may come to the same: it is replayed once.
     let mut distinct: Vec<&Scenario> = Vec::new();
     let mut place = Vec::with_capacity(changes.len());
@@ -47,20 +48,22 @@ pub fn effects<'t>(
         }
     }
     let scopes: Vec<Scope> = distinct.iter().map(|change| Scope::of(now, change)).collect();
-    let parts: Vec<(Present, Vec<f64>)> =
+    let parts: Vec<(Present, Vec<BySession>)> =
         (0..pieces).into_par_iter().map(|index| of_piece(&piece(index), now, &distinct, &scopes)).collect();
     let mut present = Present::default();
-    let mut more = vec![0.0; distinct.len()];
+    let mut more = vec![BySession::new(); distinct.len()];
     for (part, effects) in parts {
         present.baseline += part.baseline;
         present.saved += part.saved;
-        more.iter_mut().zip(effects).for_each(|(sum, effect)| *sum += effect);
+        for (sum, effect) in more.iter_mut().zip(effects) {
+            effect.into_iter().for_each(|(session, tokens)| *sum.entry(session).or_default() += tokens);
+        }
     }
-    let effect = |(change, place): (&Scenario, usize)| (!now.is_same(change)).then(|| more[place]);
+    let effect = |(change, place): (&Scenario, usize)| (!now.is_same(change)).then(|| more[place].clone());
     (present, changes.iter().zip(place).map(effect).collect())
 }
 
-fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<f64>) {
+fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<BySession>) {
     let tape: &Tape = &piece.tape;
     let lane = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
     let run = |scenario: &Scenario, lane: Option<&DedupOnlyReplay<'_>>, stretch: &TokenSegment| match lane {
@@ -84,7 +87,11 @@ fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[
         let lane = lane_for(change);
         let ground = if lane.is_some() { &contexts } else { &sessions };
         let concerned = ground.iter().filter(|(stretch, _)| scope.concerns(stretch));
-        concerned.map(|(stretch, present)| run(change, lane, stretch).saved - present.saved).sum()
+        let mut effect = BySession::new();
+        for (stretch, present) in concerned {
+            *effect.entry(stretch.session).or_default() += run(change, lane, stretch).saved - present.saved;
+        }
+        effect
     });
     let whole = if lane.is_some() { &contexts } else { &sessions };
     let sum = |of: fn(&Present) -> f64| whole.iter().map(|(_, present)| of(present)).sum();

@@ -20,6 +20,7 @@ mod quotes;
 mod recorded;
 pub mod runs;
 mod scenario;
+pub mod shares;
 mod stack;
 pub mod tape;
 

@@ -11,6 +11,7 @@ pub mod report;
 
 pub mod annotations;
 pub mod claude;
+pub mod backtest_report;
 pub mod families;
 mod levers;
 mod p1_model;
@@ -26,12 +27,14 @@ pub mod r6_cost_models;
 pub mod r7_speculation;
 mod recorded;
 pub mod search;
+pub mod statistics;
 pub mod t1_tools;
-mod tool_keys;
+pub mod tool_keys;
 
 use serde::de::DeserializeOwned;
 use toml_edit::Value;
 
+use crate::base::backtest::Coverage;
 use crate::base::data::{Data, DataFile};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
@@ -39,6 +42,8 @@ use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::frames::fingerprint::Observed;
 use crate::frames::projection::MinedProjection;
+use crate::mine::runnable::Runnable;
+use crate::planner::numbers::ProjectionNumbers;
 use crate::rules::annotations::Annotations;
 use crate::settings::current::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
@@ -105,6 +110,12 @@ pub struct Facts<'a> {
     pub follow_ups: &'a [FollowUpCount],
     /// Values that pass from answers to arguments.
     pub projections: &'a [MinedProjection],
+    /// How the planner takes arguments out of answers.
+    pub projecting: &'a ProjectionNumbers,
+    /// Which calls can run with one argument.
+    pub runnable: &'a Runnable,
+    /// How well the statistics behind proposals held on sessions that came later, as far as that was looked at.
+    pub coverage: &'a [Coverage],
     /// Model families held against their bills; empty unless that was asked for.
     pub calibration: &'a [FamilyRatio],
     /// Shipped annotations.
@@ -118,6 +129,11 @@ pub struct Facts<'a> {
 }
 
 impl Facts<'_> {
+    /// Why nothing may be proposed from a statistic; none unless it surely broke its promise on later sessions.
+    pub fn broken(&self, statistic: &str) -> Option<String> {
+        self.coverage.iter().find(|coverage| coverage.statistic == statistic)?.broken()
+    }
+
     /// Proposes a value for a key, unless it holds already.
     pub fn wants(&self, key: KeyPath, to: Value) -> Verdict {
         let from = self.current.value(&key);

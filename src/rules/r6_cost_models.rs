@@ -11,7 +11,10 @@ use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
 use crate::rules::annotations::Annotation;
 use crate::rules::recorded::Recorded;
-use crate::rules::tool_keys::{classes, kib, line_each, link_list, link_words, rounded_down, strongest_lag};
+use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
+use crate::rules::tool_keys::{
+    classes, kib, kib_at_least, line_each, link_list, link_words, rounded_down, strongest_lag,
+};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
@@ -31,12 +34,12 @@ const DOCS: &str = r#"
 Per tool: the sizes of its responses in bytes, how often the planner's prediction was overrun, which tools came next,
 and how many of its prefetches were used.
 
-`typical_kb` is the median and `max_kb` the 99th percentile, 1 KiB is 1,024 bytes. Where too many predictions were
+`typical_kb` is the median and `max_kb` the 99th percentile, rounded up, 1 KiB is 1,024 bytes. Where too many predictions were
 overrun, `typical_kb` is the 85th percentile divided by the ratio that counts as an overrun: then 15 % are overrun.
 
 Links that stand in `follow_up` are held against "steps with A that had B at the lag, of all steps with A", at the lag
-where that is largest; the unit is the step, as in T1. A probability that lies outside the 95 % Wilson interval becomes
-its lower end. A link whose interval lies below the threshold is removed. Projections stay. New links are T1's job.
+where that is largest; the unit is the step and the bounds are made as in T1. A probability that lies outside of them
+becomes the lower one. A link whose interval lies below the threshold is removed. Projections stay. New links are T1's job.
 
 A tool whose prefetches are used too seldom is flagged: its `cost_model` and `follow_up` promise more than it keeps.
 
@@ -47,7 +50,7 @@ shipped annotation, because a block hides that.
 Each proposal is replayed over the same responses; one that loses tokens is held.
 
 ### When it stays quiet
-Too few responses; a value within some percent of the new one; a follow-up that was seen in too few sessions, or a tool
+Sizes or bounds that did not hold on later sessions, by devboy's own backtest, are held. Too few responses; a value within some percent of the new one; a follow-up that was seen in too few sessions, or a tool
 with too few steps (its links stay). Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for it: a
 block of its own would end that.
 
@@ -212,13 +215,16 @@ impl Judge<'_> {
             (bytes_p50 as f64, sizes("median", bytes_p50))
         };
         let largest = sizes("99th percentile", bytes_p99);
-        self.refresh(costs.child("typical_kb"), kib(typical), why);
-        self.refresh(costs.child("max_kb"), kib(bytes_p99 as f64), largest);
+        self.refresh(TYPICAL, costs.child("typical_kb"), kib(typical), why);
+        self.refresh(LARGEST, costs.child("max_kb"), kib_at_least(bytes_p99 as f64), largest);
     }
 
-    /// Proposes a size unless the one that holds is near enough.
-    fn refresh(&mut self, key: KeyPath, to: f64, evidence: Evidence) {
+    /// Proposes a size unless the one that holds is near enough, or such sizes did not hold on later sessions.
+    fn refresh(&mut self, statistic: &str, key: KeyPath, to: f64, evidence: Evidence) {
         let from = self.facts.current.value(&key);
+        if let Some(reason) = self.facts.broken(statistic) {
+            return self.conclude(Verdict::Hold(reason), evidence);
+        }
         let verdict = match from.as_ref().and_then(number) {
             Some(held) if self.thresholds.is_near(held, to) => {
                 Verdict::Skip(format!("`{key}` is {held}, near enough to {to} ({})", self.sheet.cite("drift_min")))
@@ -249,6 +255,9 @@ impl Judge<'_> {
                 return self.conclude(Verdict::Skip(reason), measured);
             }
         };
+        if let Some(reason) = self.facts.broken(FOLLOW_UPS).filter(|_| changed) {
+            return self.conclude(Verdict::Hold(reason), evidence);
+        }
         let to = line_each(links.tables.into_iter());
         if from.is_some() || !is_empty(&to) {
             self.conclude(Verdict::Propose(Delta { key: key.clone(), from, to }), evidence);

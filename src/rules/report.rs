@@ -117,10 +117,16 @@ fn effect_words(effect: &Effect) -> String {
         more if more > 0.0 => format!("saves {} tokens more ({:.2} % of {baseline})", count(more), share(more)),
         less => format!("saves {} tokens less ({:.2} % of {baseline})", count(less), share(less)),
     };
+    let ends = effect.tokens_95.filter(|_| effect.tokens.abs() >= 0.5);
+    let ends = ends.map_or_else(String::new, |(low, high)| format!(", 95 % {low:.0} to {high:.0} over sessions"));
+    let is_shared = (effect.alone - effect.tokens).abs() >= 0.5;
+    let alone =
+        if is_shared { format!("; its share with the others, alone {:.0}", effect.alone) } else { String::new() };
+    let bound = words(effect.tokens) + &ends + &alone;
     if (effect.host - effect.tokens).abs() < 0.5 {
-        return words(effect.tokens) + ", in an MCP host as in a gateway [replayed]";
+        return format!("{bound}; in an MCP host as in a gateway [replayed]");
     }
-    format!("in an MCP host {}; bound, in a gateway: {} [replayed]", words(effect.host), words(effect.tokens))
+    format!("in an MCP host {}; bound, in a gateway: {bound} [replayed]", words(effect.host))
 }
 
 /// "main threads 12.3 % cheaper (95 % interval 8.0 to 15.1 % over 14 later sessions), 9.1 % of their whole bill ($3.20); …"
@@ -198,7 +204,8 @@ fn finding_json(finding: &Finding) -> Value {
     };
     if let Some(effect) = &finding.effect {
         out["effect"] = json!({
-            "basis": "replayed", "tokens": effect.tokens, "host_tokens": effect.host, "baseline_tokens": effect.baseline
+            "basis": "replayed", "tokens": effect.tokens, "host_tokens": effect.host, "baseline_tokens": effect.baseline,
+            "tokens_95": effect.tokens_95.map(|(low, high)| [low, high]), "alone_tokens": effect.alone,
         });
     }
     if let Some(forecast) = &finding.forecast {

@@ -13,8 +13,10 @@ use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::frames::projection::MinedProjection;
+use crate::mine::follow_ups::bounds::LinkNumbers;
 use crate::rules::annotations::{Annotation, is_plain_name};
-use crate::rules::tool_keys::{classes, kib, link_list, link_words, rounded_down, strongest_lag};
+use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
+use crate::rules::tool_keys::{classes, kib, kib_at_least, link_list, link_words, rounded_down, strongest_lag};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
@@ -35,10 +37,16 @@ Per tool: the sizes of its answers in UTF-8 bytes, the time from call to answer,
 is the *step*, one API message with all its calls: calls of one message are concurrent and no sequence. A follow-up
 counts within the same chain (main thread or one subagent) and context partition, at lags 1 to 3.
 
-The probability of a link is the lower end of the 95 % Wilson interval of "steps with A that had B at the lag, of all
-steps with A", at the lag where it is largest. A link is kept only where B follows A more often than it follows anything
-else: Fisher's exact test over steps, with the false discovery rate of all pairs held by Benjamini–Hochberg. Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, 1 KiB is
-1,024 bytes. Latency includes waiting for a permission. An answer
+The probability of a link is a bound for what comes: "steps with A that had B at the lag, of all steps with A" does not
+fall below it in as many later steps, for 97.5 % of the links. Steps of one session hang together, so the bound is one
+over sessions (design effect); each of the three lags is a look of its own; newer sessions weigh more; and it is as wide
+as the past asks for: bounds that would have been written at each week are held against what came after
+(`devboy tune backtest`). A link is kept only where B follows A more often than it would if the steps of each context came
+in another order (exact mean and variance over all orders), with the false discovery rate of all pairs held by
+Benjamini–Hochberg; and only where its call can run: the projection must supply every argument that the tool's schema
+requires, or, without a schema, that all its calls had.
+
+Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, rounded up, 1 KiB is 1,024 bytes. Latency includes waiting for a permission. An answer
 of images or references only has no text size and is left out of the sizes.
 
 A link names its `projection` (what to take from the answer) and `projection_arg` where values were seen to pass from
@@ -52,7 +60,8 @@ from the shipped annotation of the tool (`rules/annotations/`) where there is on
 The planner weighs a prefetch by these numbers. Shipped ones describe somebody else's work.
 
 ### When it stays quiet
-A key that already stands in the file is never touched. A tool seen too rarely keeps its shipped annotation, and the
+Bounds or sizes that did not hold on later sessions are held, with the figure. A key that already stands in the file is
+never touched. A tool seen too rarely keeps its shipped annotation, and the
 evidence says so; without one it gets no block. A name that a model garbled gets none either.
 
 ### Example
@@ -76,12 +85,22 @@ struct Thresholds {
     lags: Vec<u32>,
 }
 
-/// The lags that the rule asks for.
+/// Which follow-ups become links.
 ///
 /// # Errors
 /// If its sheet does not fit.
-pub fn lags(data: &Data) -> Result<Vec<u32>> {
-    Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.lags)
+pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
+    let Thresholds { steps_min, sessions_min, probability_min, links_max, lags, .. } =
+        Sheet::of(&RULE, data)?.thresholds()?;
+    Ok(LinkNumbers { steps_min, sessions_min, probability_min, links_max, lags })
+}
+
+/// Answers of a tool before its sizes are taken.
+///
+/// # Errors
+/// If its sheet does not fit.
+pub fn calls_min(data: &Data) -> Result<u64> {
+    Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.calls_min)
 }
 
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
@@ -151,6 +170,14 @@ impl Judge<'_> {
         self.conclude(verdict, evidence);
     }
 
+    /// Proposes a value that stands on a statistic, unless that did not hold on later sessions.
+    fn propose_proven(&mut self, statistic: &str, field: &[&str], to: Value, evidence: Evidence) {
+        match self.facts.broken(statistic) {
+            Some(reason) => self.conclude(Verdict::Hold(reason), evidence),
+            None => self.propose(field, to, evidence),
+        }
+    }
+
     /// How often the tool was seen, whatever became of it.
     fn seen(&self) -> Evidence {
         let ToolStats { calls, sessions, ran, .. } = *self.stats;
@@ -201,8 +228,9 @@ impl Judge<'_> {
                 ..Evidence::default()
             };
             let (p50, p99) = (sizes("median", stats.bytes_p50), sizes("99th percentile", stats.bytes_p99));
-            self.propose(&["cost_model", "typical_kb"], kib(stats.bytes_p50 as f64).into(), p50);
-            self.propose(&["cost_model", "max_kb"], kib(stats.bytes_p99 as f64).into(), p99);
+            let (typical, largest) = (kib(stats.bytes_p50 as f64), kib_at_least(stats.bytes_p99 as f64));
+            self.propose_proven(TYPICAL, &["cost_model", "typical_kb"], typical.into(), p50);
+            self.propose_proven(LARGEST, &["cost_model", "max_kb"], largest.into(), p99);
         } else if let Some(annotation) = &shipped {
             let evidence = self.too_rare(annotation, "sizes", "calls_min");
             self.propose(
@@ -240,7 +268,8 @@ impl Judge<'_> {
         let steps = edges.first().map_or(0, |edge| edge.trials);
         if steps < self.thresholds.steps_min {
             if let Some(annotation) = self.annotation.clone() {
-                let strong = |link: &FollowUp| link.probability >= self.thresholds.probability_min;
+                let strong =
+                    |link: &FollowUp| link.probability >= self.thresholds.probability_min && self.can_run(link);
                 let links: Vec<FollowUp> =
                     annotation.model.follow_up.iter().filter(|link| strong(link)).cloned().collect();
                 if !links.is_empty() {
@@ -259,15 +288,15 @@ impl Judge<'_> {
         best.truncate(self.thresholds.links_max);
         if best.is_empty() {
             let cited = ["probability_min", "q_max"].map(|name| self.sheet.cite(name)).join(", ");
-            let reason = format!("no follow-up is certain enough ({cited})");
+            let reason = format!("no follow-up whose call could be made ahead is certain enough ({cited})");
             let evidence = Evidence { counts: format!("{steps} steps"), n: steps, ..Evidence::default() };
             return self.conclude(Verdict::Skip(reason), evidence);
         }
         let told = |(link, edge, share): &(FollowUp, &FollowUpCount, Share)| {
-            let base = 100.0 * edge.arrivals as f64 / edge.steps.max(1) as f64;
+            let base = 100.0 * edge.chance.expected / edge.trials.max(1) as f64;
             let words = link_words(&link.tool, share, &format!("lag {}", edge.lag));
             let projection = self.projection_words(link).map(|words| format!("\n  {words}")).unwrap_or_default();
-            format!("{words}; after any step {base:.1} %, q {}{projection}", in_short(self.chance(edge)))
+            format!("{words}; in any order {base:.1} %, q {}{projection}", in_short(self.chance(edge)))
         };
         let evidence = Evidence {
             counts: best.iter().map(told).collect::<Vec<_>>().join("\n"),
@@ -276,7 +305,7 @@ impl Judge<'_> {
             ..Evidence::default()
         };
         let links: Vec<FollowUp> = best.into_iter().map(|(link, _, _)| link).collect();
-        self.propose(&["follow_up"], link_list(&links), evidence);
+        self.propose_proven(FOLLOW_UPS, &["follow_up"], link_list(&links), evidence);
     }
 
     /// How likely an edge is chance; 1 where that was not asked.
@@ -293,10 +322,15 @@ impl Judge<'_> {
         let mined = self.mined(tool).and_then(|row| row.spelling.clone());
         let mined = mined.map(|link| (Some(link.projection), Some(link.projection_arg)));
         let (projection, projection_arg) = mined.or(shipped).unwrap_or_default();
-        wanted.then(|| {
-            let probability = rounded_down(share.lower);
-            (FollowUp { tool: tool.to_owned(), probability, projection, projection_arg }, edge, share)
-        })
+        let link =
+            FollowUp { tool: tool.to_owned(), probability: rounded_down(share.lower), projection, projection_arg };
+        (wanted && self.can_run(&link)).then_some((link, edge, share))
+    }
+
+    /// Whether a link supplies all that its call needs. Without a projection it supplies nothing.
+    fn can_run(&self, link: &FollowUp) -> bool {
+        let argument = self.facts.projecting.argument(self.name, link);
+        argument.is_some_and(|argument| self.facts.runnable.can_run(&link.tool, argument))
     }
 
     /// The mined projection onto a tool that names its argument best.

@@ -37,13 +37,23 @@ fn spelled<T: Serialize>(part: &T) -> Value {
 
 /// KiB with three significant digits.
 pub fn kib(bytes: f64) -> f64 {
+    in_kib(bytes, f64::round)
+}
+
+/// The same of a bound, never below it.
+pub fn kib_at_least(bytes: f64) -> f64 {
+    // A size of so many digits has no exact binary form: without the slack it would be rounded up though it just fits.
+    in_kib(bytes, |scaled| (scaled * (1.0 - 1e-12)).ceil())
+}
+
+fn in_kib(bytes: f64, whole: fn(f64) -> f64) -> f64 {
     let kib = bytes / 1024.0;
     if kib <= 0.0 {
         return 0.0;
     }
     let digits = (2.0 - kib.log10().floor()).clamp(0.0, 6.0);
     let scale = 10_f64.powf(digits);
-    (kib * scale).round() / scale
+    whole(kib * scale) / scale
 }
 
 /// A bound as a probability; rounded down, so that it stays a bound.
@@ -80,7 +90,7 @@ pub fn line_each(tables: impl Iterator<Item = InlineTable>) -> Value {
 
 /// Of the follow-ups of one pair of tools, the lag with the highest lower bound; the smaller lag on a tie.
 pub fn strongest_lag<'e>(edges: impl IntoIterator<Item = &'e FollowUpCount>) -> Option<(&'e FollowUpCount, Share)> {
-    let shares = edges.into_iter().map(|edge| (edge, Share::new(edge.support, edge.trials)));
+    let shares = edges.into_iter().map(|edge| (edge, edge.share()));
     shares.max_by(|(a, x), (b, y)| x.lower.total_cmp(&y.lower).then_with(|| b.lag.cmp(&a.lag)))
 }
 

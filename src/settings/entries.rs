@@ -110,7 +110,7 @@ pub struct JournalChange {
     /// The threshold, with its place.
     #[serde(default)]
     pub threshold: Option<String>,
-    /// What this change alone was expected to save more, if it was replayed.
+    /// Its share of what all changes of the entry were expected to save more, if it was replayed.
     #[serde(default)]
     pub effect: Option<ExpectedEffect>,
     /// What it was expected to change of the bill, and over which sessions, if it was simulated.

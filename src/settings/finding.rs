@@ -90,7 +90,8 @@ impl Finding {
     }
 }
 
-/// What a change would have done to the recorded responses, by replay.
+/// What a change would have done to the recorded responses, by replay: of a proposal its share of what all proposals do
+/// together, of anything else what it would do alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
     /// Tokens saved more, if everything could be changed: a bound. Negative if it loses.
@@ -99,4 +100,8 @@ pub struct Effect {
     pub host: f64,
     /// Of all tokens as they are.
     pub baseline: f64,
+    /// Both ends of the 95 % interval of `tokens` over sessions, if there are any.
+    pub tokens_95: Option<(f64, f64)>,
+    /// What it would do alone, where that is more or less than its share.
+    pub alone: f64,
 }

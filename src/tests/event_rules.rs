@@ -10,8 +10,11 @@ use toml_edit::Value;
 use crate::base::data::Data;
 use crate::base::key_path::KeyPath;
 use crate::base::names::{Names, Sym};
-use crate::base::stats::FollowUpCount;
+use crate::base::shuffled::Chance;
+use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
+use crate::mine::runnable::Runnable;
+use crate::planner::numbers::Numbers;
 use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, REGISTER, Sheet, Speaks, judge_all};
 use crate::settings::current::Current;
@@ -71,6 +74,9 @@ pub(super) fn judged_when(asked: &[Speaks], observed: &Observed, text: &str) -> 
         tools: &[],
         follow_ups: &[],
         projections: &[],
+        projecting: &Numbers::shipped().projection,
+        runnable: &Runnable::default(),
+        coverage: &[],
         calibration: &[],
         annotations: &SHIPPED,
         families: &[],
@@ -683,7 +689,8 @@ fn a_tool_whose_prefetches_go_unused_is_flagged() {
 const A: Sym = Sym(1);
 
 fn edge(to: u32, lag: u32, support: u64, trials: u64, sessions: u64) -> FollowUpCount {
-    FollowUpCount { from: A, to: Sym(to), lag, support, sessions, trials, arrivals: support, steps: trials }
+    let Share { lower, upper, .. } = Share::new(support, trials);
+    FollowUpCount { from: A, to: Sym(to), lag, support, sessions, trials, lower, upper, chance: Chance::default() }
 }
 
 /// What becomes of the link from A to B with some probability.

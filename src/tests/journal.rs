@@ -218,12 +218,12 @@ fn a_finding_brings_its_evidence_and_what_is_held_brings_nothing() {
     let evidence =
         Evidence { counts: "180 of 400 repeat".into(), n: 400, threshold: Some("t".into()), ..Evidence::default() };
     let mut finding = Finding::new("R1", "x", Verdict::Propose(delta), evidence.clone());
-    finding.effect = Some(Effect { tokens: 12.0, host: 3.0, baseline: 50.0 });
+    finding.effect = Some(Effect { tokens: 12.0, host: 3.0, baseline: 50.0, tokens_95: None, alone: 12.0 });
     let change = JournalChange::of(&finding).unwrap();
     assert_eq!((change.rule.as_str(), change.key.as_str(), change.n), ("R1", "dedup.lru_size", 400));
     assert_eq!((change.evidence.as_str(), change.threshold.as_deref()), ("180 of 400 repeat [measured]", Some("t")));
     assert_eq!(change.effect, Some(ExpectedEffect { tokens: 12.0, baseline: 50.0 }));
-    finding.effect = Some(Effect { tokens: f64::NAN, host: 0.0, baseline: 50.0 });
+    finding.effect = Some(Effect { tokens: f64::NAN, host: 0.0, baseline: 50.0, tokens_95: None, alone: 0.0 });
     assert_eq!(JournalChange::of(&finding).unwrap().effect, None, "JSON cannot hold it");
     assert_eq!(JournalChange::of(&Finding::new("R1", "x", Verdict::Hold("h".into()), evidence)), None);
 }

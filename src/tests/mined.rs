@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use crate::base::names::Sym;
+use crate::base::shuffled::Chance;
 use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::mine::edge_graph as graph;
 use crate::mine::edges;
@@ -222,9 +223,16 @@ fn sums_of(rows: &[(u32, u32, u64, u64)]) -> EdgeSums {
         sessions,
         gap_ms_p50: None,
         gap_ms_p90: None,
+        chance: Some(chance(from, to, count)),
     };
     let ends = (1..4).map(|tool| EndSum { tool: Sym(tool), calls: 0, starts: 0, ends: 0, sessions: 0 }).collect();
     EdgeSums { names, cases: 9, sessions: 9, edges: rows.iter().map(edge).collect(), ends }
+}
+
+/// A tool that follows itself does so far oftener than order explains, one that follows another far less.
+fn chance(from: u32, to: u32, count: u64) -> Chance {
+    let expected = if from == to { 0.1 * count as f64 } else { 3.0 * count as f64 };
+    Chance { expected, variance: expected }
 }
 
 /// A follows A 30 times and B 10; B follows A 4 times and B 56. Of 100 pairs 34 end in A.
@@ -488,7 +496,7 @@ fn rereads_repeats_and_empty_rows_are_counted_within_a_context() {
     let report = home.json(&["mine", "tools"]);
     let tool = |name: &str| report["tools"].as_array().unwrap().iter().find(|row| row["tool"] == name).unwrap().clone();
     let of = |name: &str, keys: &[&str]| keys.iter().map(|key| tool(name)[*key].as_i64().unwrap()).collect::<Vec<_>>();
-    assert_eq!(of("Read", &["calls", "reads", "rereads", "repeatable", "repeats"]), [4, 4, 1, 4, 1]);
+    assert_eq!(of("Read", &["calls", "reads", "rereads_same", "repeatable", "repeats"]), [4, 4, 1, 4, 1]);
     assert_eq!(of("Grep", &["calls", "empty", "empty_in_runs", "empty_run_max", "failed", "open"]), [6, 3, 2, 2, 1, 1]);
     assert_eq!(of("Read", &["response_tokens", "response_chars_p50"]), [1 + 1 + 2 + 2, 4]);
     let patterns = home.json(&["mine", "patterns"]);
@@ -500,6 +508,37 @@ fn rereads_repeats_and_empty_rows_are_counted_within_a_context() {
         .collect();
     assert_eq!((matches.len(), matches["file_rereads"], matches["failed_search_loops"]), (9, 1, 1));
     assert_eq!((matches["find_then_fix"], matches["bulk_listing"], matches["todo_chains"]), (0, 0, 0));
+}
+
+/// Of a second read counts whether its bytes were shown, else whether its lines were.
+#[test]
+fn rereads_are_of_three_classes() {
+    let read = |id: &str, lines: Value| {
+        let mut block = tool_use(id, "Read");
+        block["input"] = json!({ "file_path": "/a" });
+        block["input"].as_object_mut().unwrap().extend(lines.as_object().unwrap().clone());
+        assistant(&format!("m-{id}"), &[block])
+    };
+    let shown = [
+        ("c1", json!({ "offset": 1, "limit": 100 }), "first"),
+        ("c2", json!({ "offset": 101, "limit": 100 }), "second"), // the next lines
+        ("c3", json!({ "offset": "150", "limit": "10" }), "inside"), // lines of the second, numbers as texts
+        ("c4", json!({ "offset": 1, "limit": 100 }), "first"),    // again
+        ("c5", json!({}), "first and more"),                      // the whole file
+        ("c6", json!({ "offset": 900 }), "end"),                  // to the end, as the one before
+    ];
+    let records: Vec<Record> =
+        shown.iter().flat_map(|(id, lines, text)| [read(id, lines.clone()), answers(id, *text)]).collect();
+    let home = Home::new();
+    home.write(".claude/projects/-p/1.jsonl", log(&records));
+    let report = home.json(&["mine", "tools"]);
+    let row = &report["tools"][0];
+    let counts =
+        ["reads", "rereads_same", "rereads_overlapping", "rereads_other"].map(|key| row[key].as_i64().unwrap());
+    assert_eq!(counts, [6, 1, 3, 1]);
+    let patterns = home.json(&["mine", "patterns"]);
+    let row = patterns["patterns"].as_array().unwrap().iter().find(|row| row["pattern"] == "file_rereads").unwrap();
+    assert_eq!(row["matches"], 4, "other lines of a file are no habit of reading again");
 }
 
 /// F2: volumes of patterns are recomputed from the logs.
@@ -554,6 +593,24 @@ fn a_session_is_one_row_with_its_turns_and_tokens() {
     assert_eq!(found, [3, 2, 1, 0, 1, 2, 3, 16]);
     assert_eq!((row["output_tokens"].as_i64(), row["models"].as_str()), (Some(28), Some("claude-sonnet-5")));
     assert_eq!(row["session"].as_str().unwrap().len(), 16);
+}
+
+#[test]
+fn turns_count_whether_tools_were_called_or_not() {
+    let home = Home::new();
+    let records = [
+        user("p1", "what is this"),
+        assistant("m1", &[json!({ "type": "text", "text": "a question" })]),
+        user("p2", "look then"),
+        asks("m2", "c1", "Read"),
+        answers("c1", "abc"),
+        user("p3", "and what do you say"),
+        assistant("m3", &[json!({ "type": "text", "text": "nothing" })]),
+    ];
+    home.write(".claude/projects/-p/1.jsonl", log(&records));
+    // A copy of the session says nothing new.
+    home.write(".claude/projects/-p/2.jsonl", log(&records[..5]));
+    assert_eq!(home.json(&["mine", "sessions"])["sessions"][0]["turns"], 3);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::log_builder::cases;
 use crate::base::data::Data;
 use crate::base::key_path::KeyPath;
+use crate::mine::runnable::Runnable;
 use crate::planner::candidates::{Candidates, Declined, Options, Reason, Turn, candidates};
 use crate::planner::exact::{gap, optimum};
 use crate::planner::fail_fast::{Answer, FailFast, Verdict};
@@ -381,12 +382,13 @@ struct Moment {
     called: BTreeSet<String>,
     intents: BTreeSet<String>,
     arguments_seen: Option<BTreeMap<String, BTreeSet<String>>>,
+    runnable: Runnable,
 }
 
 impl Moment {
     fn turn<'a>(&'a self, tool: &'a str) -> Turn<'a> {
-        let Self { asked, intents, arguments_seen, .. } = self;
-        Turn { tool, asked, intents, arguments_seen: arguments_seen.as_ref() }
+        let Self { asked, intents, arguments_seen, runnable, .. } = self;
+        Turn { tool, asked, intents, arguments_seen: arguments_seen.as_ref(), runnable }
     }
 
     fn candidates(&self, models: &ValueModels, tool: &str, values: &[&str]) -> Candidates {

@@ -42,6 +42,16 @@ fn other_arguments_beside_the_projected_one_make_it_a_target_only() {
     assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::Target; 3]);
 }
 
+/// A call ahead would have failed as well.
+#[test]
+fn a_call_that_failed_is_no_hit() {
+    let failed = |script: Script| script.failing("Read", json!({ "file_path": path("src/a.rs") }));
+    let scene = Scene::of(&[failed(Script::new("s").grep(&["src/a.rs"]))]);
+    assert_eq!(outcomes(&reads(&scene)[0]), [Outcome::None; 3]);
+    let again = Scene::of(&[failed(Script::new("s").grep(&["src/a.rs"])).read("src/a.rs")]);
+    assert_eq!(outcomes(&reads(&again)[0]), [Outcome::Exact; 3], "made again, it came");
+}
+
 #[test]
 fn windows_are_counted_in_calls_and_in_steps() {
     let other = |n: u32| ("Bash", json!({ "command": format!("run {n}") }), "done");

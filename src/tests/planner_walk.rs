@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::script::{Scene, Script, path};
+use crate::mine::runnable::Runnable;
 use crate::planner::bound::bound;
 use crate::planner::contexts::{Split, Told};
 use crate::planner::control::Donors;
@@ -30,11 +31,18 @@ struct Replay<'a> {
     models: ValueModels,
     enrichment: Enrichment,
     control: bool,
+    runnable: Runnable,
 }
 
 impl<'a> Replay<'a> {
     fn of(scene: &'a Scene) -> Self {
-        Self { scene, models: scene.models(""), enrichment: enrichment(""), control: false }
+        Self {
+            scene,
+            models: scene.models(""),
+            enrichment: enrichment(""),
+            control: false,
+            runnable: Runnable::default(),
+        }
     }
 
     fn user(self, text: &str) -> Self {
@@ -57,6 +65,7 @@ impl<'a> Replay<'a> {
             enrichment: &self.enrichment,
             latencies: &Latencies::measure(told, &all),
             arguments_seen: &arguments_seen(told, &all),
+            runnable: &self.runnable,
             intents: None,
             control: self.control.then_some(&donors),
             numbers,

@@ -49,7 +49,7 @@ fn polars_arrow_and_parquet_are_named_in_frames_only() {
 }
 
 /// The rooms in the order in which data flows.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 15] = [
     "base",
     "logs",
     "facts",

@@ -28,6 +28,7 @@ use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
 use crate::replay::runs::Windows;
 use crate::replay::savings::Tally;
+use crate::replay::shares::total;
 use crate::replay::tape::{BodyAtHand, Endpoint, Response};
 use crate::replay::{
     Decision, Ledger, Options, Outcome, Piece, Scenario, SessionProfile, Tape, ToolKind, What, bounds, effects, replay,
@@ -714,7 +715,7 @@ proptest! {
         };
         prop_assert_eq!((present.baseline, present.saved), saved(&now));
         for ((scenario, more), key) in changed.iter().zip(more).zip(keys) {
-            prop_assert_eq!(present.saved + more.unwrap_or_default(), saved(scenario).1, "{:?}", key);
+            prop_assert_eq!(present.saved + more.as_ref().map_or(0.0, total), saved(scenario).1, "{:?}", key);
         }
     }
 }

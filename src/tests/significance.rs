@@ -66,3 +66,28 @@ fn benjamini_hochberg_gives_the_values_worked_out_by_hand() {
     }
     assert!(benjamini_hochberg(&[]).is_empty());
 }
+
+/// *Pass* and *fail* need the whole interval.
+#[test]
+fn a_target_inside_the_interval_is_open() {
+    use crate::base::verdict::{Target, Verdict};
+    let of = |ends, target| Verdict::of(ends, target).key();
+    assert_eq!(of((0.61, 0.9), Target::AtLeast(0.6)), "pass");
+    assert_eq!(of((0.59, 0.9), Target::AtLeast(0.6)), "open");
+    assert_eq!(of((0.1, 0.59), Target::AtLeast(0.6)), "fail");
+    assert_eq!(of((0.0, 0.1), Target::AtMost(0.1)), "pass");
+    assert_eq!(of((0.0, 0.2), Target::AtMost(0.1)), "open");
+    assert_eq!(of((0.11, 0.2), Target::AtMost(0.1)), "fail");
+}
+
+/// A bound in KiB holds what it was made of, and is no larger than three digits ask for.
+#[test]
+fn a_largest_size_is_rounded_up() {
+    use crate::rules::tool_keys::{kib, kib_at_least};
+    for bytes in (1..200_000_u32).step_by(37) {
+        let (written, nearest) = (kib_at_least(f64::from(bytes)), kib(f64::from(bytes)));
+        assert!(1024.0 * written >= f64::from(bytes) * (1.0 - 1e-9), "{bytes}: {written}");
+        assert!((written - nearest).abs() <= 0.0101 * nearest, "{bytes}: {written} and {nearest}");
+    }
+    assert_eq!((kib_at_least(1024.0), kib_at_least(1025.0), kib_at_least(0.0)), (1.0, 1.01, 0.0));
+}

@@ -143,6 +143,16 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !args.ends && export.form() == Form::Table && rows.len() > top && !export.quiet {
         writeln!(context.err, "# the first {top} of {} edges; --top 0 shows all", rows.len())?;
     }
+    if !args.ends && !export.quiet {
+        writeln!(
+            context.err,
+            "# * more often than in another order of the messages of each {} (q ≤ {} over all edges, {} pairs, {} sessions)",
+            if args.concurrency() == Concurrency::Flat { "file" } else { "context" },
+            thresholds.q_max,
+            thresholds.count_min,
+            thresholds.sessions_min
+        )?;
+    }
     let (mut fields, ends) = (logs::fields(&input, left_out), mined::ends(&ends));
     fields["concurrency"] = json!(args.concurrency().key());
     fields["lags"] = json!(lags);

@@ -44,7 +44,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     } else {
         Responses::from_logs(&wanted, context)?
     };
-    responses.observe(&context.pseudonyms, &[])?;
+    responses.observe(&context.pseudonyms, None)?;
     if responses.log.is_empty() && !args.input.allow_empty {
         return Err(responses.nothing_found());
     }

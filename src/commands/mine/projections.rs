@@ -12,6 +12,7 @@ use crate::commands::mine::logs;
 use crate::frames;
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::history::History;
+use crate::logs::values::CallValues;
 use crate::mine::in_progress::Holds;
 use crate::mine::projections;
 use crate::mine::projections::Thresholds;
@@ -86,14 +87,19 @@ fn mine(input: &mut Input) -> Result<Vec<MinedProjection>> {
     let mut history = input.history();
     let mut names = input.corpus().names.clone();
     input.rename_aliases(&mut history, &mut names);
-    of_history(input, &history, &names)
+    let values = input.values(&history);
+    of_history(input, &history, &values, &names)
 }
 
 /// Mines a history of the input; `names` are those of its tools.
-pub fn of_history(input: &mut Input, history: &History, names: &Names) -> Result<Vec<MinedProjection>> {
+pub fn of_history(
+    input: &Input,
+    history: &History,
+    values: &CallValues,
+    names: &Names,
+) -> Result<Vec<MinedProjection>> {
     let thresholds: Thresholds = input.data.parsed(SHEET)?;
-    let values = input.values(history);
-    Ok(projections::mine(history, &values, names, &thresholds))
+    Ok(projections::mine(history, values, names, &thresholds))
 }
 
 /// The rows to show, under the names to show, and how many are left out for being of too few sessions.

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::base::backtest::Coverage;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, is_pseudonym};
@@ -26,13 +27,18 @@ use crate::frames::fingerprint::Observed;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::declines::late_invoked;
+use crate::mine::follow_ups::FollowUps;
+use crate::mine::follow_ups::bounds;
 use crate::mine::in_progress::Holds;
 use crate::mine::observe::{Guide, observe};
+use crate::mine::sizes::Sizes;
 use crate::mine::uses::sessions_of_events;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::Numbers;
 use crate::replay::reach::Reach;
+use crate::replay::shares::BySession;
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
+use crate::rules::{statistics, t1_tools};
 use crate::settings::entries::Inputs;
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
 use crate::shell::arguments::{InputArgs, OutputArgs};
@@ -156,11 +162,11 @@ impl Responses {
         })
     }
 
-    /// Sums the responses up, with follow-ups at these lags.
+    /// Sums the responses up; with numbers also their follow-ups, and how well the statistics of value models held.
     ///
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
-    pub fn observe(&mut self, names: &Pseudonyms, lags: &[u32]) -> Result<()> {
+    pub fn observe(&mut self, names: &Pseudonyms, numbers: Option<&bounds::Numbers>) -> Result<Vec<Coverage>> {
         let is_recorded = matches!(self.origin, Origin::Telemetry(_));
         let guide = Guide {
             inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
@@ -168,15 +174,18 @@ impl Responses {
             is_pseudonym: &|name| is_recorded && is_pseudonym(name),
             sessions: &self.sessions,
             classify: &|session| class_of(session).variant(),
-            lags,
+            follow_ups: numbers,
         };
         self.observed = self.pool.install(|| observe(&self.log, &guide))?;
-        Ok(())
+        let Some(numbers) = numbers else { return Ok(Vec::new()) };
+        let calls_min = t1_tools::calls_min(&self.data)?;
+        let follow_ups = FollowUps::of_events(&self.log, &numbers.links.lags);
+        Ok(statistics::coverage(&follow_ups, &Sizes::of_events(&self.log), calls_min, numbers))
     }
 
-    /// What `reach` saves of the tokens now, and how much more each change of the configuration would save; none where a
+    /// What `reach` saves of the tokens now, and how much more each change of the configuration would save, by session; none where a
     /// change does not concern the pipeline.
-    pub fn effects(&self, reach: &Reach, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<f64>>) {
+    pub fn effects(&self, reach: &Reach, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<BySession>>) {
         let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
         let sessions = self.sessions.iter().map(profile).collect();
         let kind = |tool: &str| tool_kind(&self.words, tool);
@@ -193,6 +202,11 @@ impl Responses {
         };
         let changes: Vec<Scenario> = changes.iter().map(scenario).collect();
         self.pool.install(|| effects(pieces.len(), &piece, &scenario(now), &changes))
+    }
+
+    /// Sessions with responses.
+    pub fn session_count(&self) -> usize {
+        self.log.events.chunk_by(|a, b| a.session == b.session).count()
     }
 
     /// Stretches of sessions with enough responses each.

@@ -14,6 +14,8 @@ use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
 use crate::mine::fingerprint_tables as fingerprints;
+use crate::mine::runnable::Runnable;
+use crate::planner::numbers::Numbers;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
@@ -21,7 +23,7 @@ use crate::rules::annotations::Annotations;
 use crate::rules::precedence::Precedence;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::report as findings;
-use crate::rules::{Facts, Speaks, judge_all, r7_speculation, t1_tools};
+use crate::rules::{Facts, Speaks, judge_all, r7_speculation, statistics};
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -101,7 +103,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     } else {
         Responses::from_telemetry(&wanted, context)?
     };
-    responses.observe(&context.pseudonyms, &t1_tools::lags(&responses.data)?)?;
+    let coverage = responses.observe(&context.pseudonyms, Some(&statistics::numbers(&responses.data)?))?;
     if responses.log.is_empty() && !args.input.allow_empty {
         return Err(responses.nothing_found());
     }
@@ -115,6 +117,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         tools: &[],
         follow_ups: &[],
         projections: &[],
+        projecting: &responses.data.read("planner.toml", Numbers::parse)?.projection,
+        runnable: &Runnable::default(),
+        coverage: &coverage,
         calibration: &[],
         annotations: &Annotations::load(&responses.data)?,
         families: &[],

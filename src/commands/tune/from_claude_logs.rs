@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::base::backtest::Coverage;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
@@ -18,10 +19,15 @@ use crate::fleet::lend::Whose;
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
 use crate::frames::projection::MinedProjection;
+use crate::mine::follow_ups::FollowUps;
+use crate::mine::follow_ups::bounds;
 use crate::mine::in_progress::Holds;
 use crate::mine::overview::Overview;
 use crate::mine::quality;
+use crate::mine::runnable::Runnable;
+use crate::mine::sizes::Sizes;
 use crate::mine::uses;
+use crate::planner::numbers::Numbers;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
@@ -29,7 +35,7 @@ use crate::rules::annotations::Annotations;
 use crate::rules::precedence::Precedence;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::report as findings;
-use crate::rules::{Facts, Speaks, judge_all, t1_tools};
+use crate::rules::{Facts, Speaks, judge_all, statistics, t1_tools};
 use crate::settings::{Effective, SettingsFile, classify_agent};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -39,6 +45,8 @@ use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::calibration::tables as calibration;
 use crate::whatif::sim::sizes::SizeRules;
 
+/// The data file of the planner.
+const PLANNER: &str = "planner.toml";
 /// The data file of framing.
 const SIZES: &str = "policies/sizes.toml";
 
@@ -85,6 +93,8 @@ struct Mined {
     tools: Vec<ToolStats>,
     follow_ups: Vec<FollowUpCount>,
     projections: Vec<MinedProjection>,
+    runnable: Runnable,
+    coverage: Vec<Coverage>,
     /// Made anew whenever it is asked for: the lake keeps the timeline that it is made of.
     #[serde(skip)]
     calibration: Option<Calibration>,
@@ -103,11 +113,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     };
     input.expect_records(&args.input)?;
     input.report_holds(Holds::Calls)?;
-    let lags = if args.tools { t1_tools::lags(&input.data)? } else { Vec::new() };
+    let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
     let words = &input.vocabulary;
     let sheet = projections::about(&input.data, &input)?;
-    let question = format!("mined {lags:?} {:?} {sheet}", words.read_class_tools);
-    let mut mined = input.remember(&question, |input| mine(input, &lags))?;
+    let question = format!("mined {numbers:?} {:?} {sheet}", words.read_class_tools);
+    let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref()))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
         return Err(input.nothing_in_window("tool calls and no API messages"));
     }
@@ -127,6 +137,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         tools: &mined.tools,
         follow_ups: &mined.follow_ups,
         projections: &mined.projections,
+        projecting: &input.data.read(PLANNER, Numbers::parse)?.projection,
+        runnable: &mined.runnable,
+        coverage: &mined.coverage,
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
         annotations: &Annotations::load(&input.data)?,
         families: &crate::rules::families::families(&input.data)?,
@@ -149,24 +162,33 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     writing::conclude(&args.write, args.report.quiet, settled, context)
 }
 
-fn mine(input: &mut Input, lags: &[u32]) -> Result<Mined> {
+/// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
+fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>) -> Result<Mined> {
     let mut history = input.history();
     let mut names = input.corpus().names.clone();
     input.rename_aliases(&mut history, &mut names);
-    // Only links between tools ask for lags.
-    let projections = if lags.is_empty() { Vec::new() } else { projections::of_history(input, &history, &names)? };
-    let frame = CallFrame::new(&history)?;
-    let (stats, follow_ups) = input.pool.join(|| frame.tool_stats(), || frame.follow_ups(lags));
-    Ok(Mined {
+    let mut mined = Mined {
         overview: Overview::of(&history),
         models: uses::models(&history, &names),
         sessions: uses::sessions(&history, &names, &input.vocabulary.read_class_tools),
-        tools: stats?,
-        follow_ups: follow_ups?,
-        projections,
+        tools: CallFrame::new(&history)?.tool_stats()?,
+        follow_ups: Vec::new(),
+        projections: Vec::new(),
+        runnable: Runnable::default(),
+        coverage: Vec::new(),
         names: names.texts().to_vec(),
         calibration: None,
-    })
+    };
+    if let Some(numbers) = numbers {
+        let values = input.values(&history);
+        mined.projections = projections::of_history(input, &history, &values, &names)?;
+        mined.runnable = Runnable::shipped(&input.data)?.learned(&history, &values, &names, &[]);
+        let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
+        mined.follow_ups = follow_ups.rows(numbers);
+        let calls_min = t1_tools::calls_min(&input.data)?;
+        mined.coverage = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, numbers);
+    }
+    Ok(mined)
 }
 
 /// Tokenizers held against the bill, over all text of the logs.

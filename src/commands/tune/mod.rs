@@ -3,6 +3,7 @@
 mod all;
 mod analyze;
 mod claude_settings;
+mod backtest;
 mod from_claude_logs;
 mod gate;
 pub mod history;
@@ -38,6 +39,7 @@ enum Command {
     Analyze(analyze::Args),
     ClaudeSettings(claude_settings::Args),
     FromClaudeLogs(from_claude_logs::Args),
+    Backtest(backtest::Args),
     Search(search::Args),
     Show(show::Args),
     History(history::Args),
@@ -52,6 +54,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Command::Analyze(args) => analyze::run(args, context),
         Command::ClaudeSettings(args) => claude_settings::run(args, context),
         Command::FromClaudeLogs(args) => from_claude_logs::run(args, context),
+        Command::Backtest(args) => backtest::run(args, context),
         Command::Search(args) => search::run(args, context),
         Command::Show(args) => show::run(args, context),
         Command::History(args) => realised::history(args, context),

@@ -6,6 +6,7 @@ mod tables;
 mod words;
 
 use crate::base::stats::Share;
+use crate::base::verdict::{Target, Verdict};
 use crate::logs::trace::Millis;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::prefetches::{Bound, End, Tally};
@@ -88,59 +89,25 @@ pub struct Metric {
     pub target: Option<Target>,
 }
 
-/// What a share should reach.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
-    /// At least this.
-    AtLeast(f64),
-    /// At most this.
-    AtMost(f64),
-}
-
-/// How a metric stands to its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Reached.
-    Pass,
-    /// Missed.
-    Fail,
-    /// Nothing to judge, or no target.
-    NotApplicable,
-}
-
-impl Verdict {
-    /// In reports.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::NotApplicable => "n/a",
-        }
-    }
-}
-
 impl Metric {
-    /// Whether it reaches its target even at the worse end of its interval over sessions.
-    pub fn is_sure(&self) -> bool {
-        let (lower, upper) = self.sessions.unwrap_or((self.share.lower, self.share.upper));
-        self.verdict() == Verdict::Pass
-            && match self.target {
-                Some(Target::AtLeast(least)) => lower >= least,
-                Some(Target::AtMost(most)) => upper <= most,
-                None => false,
-            }
+    /// The wider of its intervals: over sessions, and as if all trials were independent. Either alone can be too sure, the
+    /// one where few sessions have any, the other where one session has most of them.
+    fn ends(&self) -> (f64, f64) {
+        let Share { lower, upper, .. } = self.share;
+        self.sessions.map_or((lower, upper), |(low, high)| (low.min(lower), high.max(upper)))
     }
 
-    /// Whether the share reaches its target, by its point value.
+    /// How it stands to its target.
     pub fn verdict(&self) -> Verdict {
+        let judged = self.target.filter(|_| self.share.n > 0);
+        judged.map_or(Verdict::NotApplicable, |target| Verdict::of(self.ends(), target))
+    }
+
+    /// Whether its point value reaches the target, however sure that is.
+    pub fn seems_reached(&self) -> bool {
         let value = self.share.value();
-        match self.target {
-            _ if self.share.n == 0 => Verdict::NotApplicable,
-            Some(Target::AtLeast(least)) if value >= least => Verdict::Pass,
-            Some(Target::AtMost(most)) if value <= most => Verdict::Pass,
-            Some(_) => Verdict::Fail,
-            None => Verdict::NotApplicable,
-        }
+        let is_reached = |target| Verdict::of((value, value), target) == Verdict::Pass;
+        self.share.n > 0 && self.target.is_some_and(is_reached)
     }
 }
 

@@ -4,10 +4,11 @@ use std::io::Write;
 
 use crate::base::error::Result;
 use crate::base::stats::Share;
+use crate::base::verdict::Target;
 use crate::planner::prefetches::{DeclineReason, End, Tally};
 use crate::planner::report::words::{answer, ends, net, seconds};
 use crate::planner::report::{
-    Arm, EdgeRow, Metric, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
+    Arm, EdgeRow, Metric, PlannerReport, SweepRow, by_tool, calls_added, calls_saved, effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
 use crate::report::numbers::thousands;

@@ -1,7 +1,8 @@
 //! The answer in plain words, before any table.
 
+use crate::base::verdict::Verdict;
 use crate::planner::prefetches::{Bound, End};
-use crate::planner::report::{Arm, HIT, Metric, Net, PlannerReport, Verdict};
+use crate::planner::report::{Arm, HIT, Metric, Net, PlannerReport};
 use crate::report::numbers::{counted, date, thousands};
 
 /// "Would prefetching have paid?": as configured, with any other planner, and what nobody could beat.
@@ -44,7 +45,11 @@ fn verdict(report: &PlannerReport) -> String {
     }
     for arm in &report.arms {
         let Some(metric) = reached(arm) else { continue };
-        let sure = if metric.is_sure() { "Yes" } else { "Perhaps, since the interval reaches below the target," };
+        let sure = if metric.verdict() == Verdict::Pass {
+            "Yes"
+        } else {
+            "Perhaps, since the interval reaches below the target,"
+        };
         said.push(format!(
             "{sure} with planner \"{}\": {} of what it fetches is asked for.",
             arm.name,
@@ -57,7 +62,7 @@ fn verdict(report: &PlannerReport) -> String {
 /// The hit rate of a planner that reaches the target and spares a call. No other window may stand in for it.
 fn reached(arm: &Arm) -> Option<&Metric> {
     let hit = arm.metrics.first().filter(|metric| metric.key == HIT)?;
-    (hit.verdict() == Verdict::Pass && arm.calls_saved() > 0).then_some(hit)
+    (hit.seems_reached() && arm.calls_saved() > 0).then_some(hit)
 }
 
 fn words(arm: &Arm) -> String {

@@ -6,6 +6,7 @@ use crate::base::bootstrap::interval;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::stats::Share;
+use crate::base::verdict::Target;
 use crate::commands::replay::planner::Stage;
 use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner, SELECTIVE};
 use crate::frames::fingerprint::{Observed, ToolCosts};
@@ -17,7 +18,7 @@ use crate::planner::latencies::Latencies;
 use crate::planner::opportunities::moments;
 use crate::planner::plan::Scoring;
 use crate::planner::prefetches::{PlannerLedger, Tally, Trace};
-use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, Target, by_tool};
+use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, by_tool};
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
 use crate::planner::value_models::ValueModels;
@@ -62,6 +63,7 @@ pub fn walk(
         enrichment,
         latencies: &trained.latencies,
         arguments_seen: &trained.arguments,
+        runnable: &stage.runnable,
         intents: stage.intents.as_ref(),
         control,
         numbers: &stage.numbers,
@@ -81,6 +83,7 @@ pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
         enrichment: &stage.settings.enrichment,
         latencies: &trained.latencies,
         arguments_seen: &trained.arguments,
+        runnable: &stage.runnable,
         intents: stage.intents.as_ref(),
         control: None,
         numbers: &stage.numbers,
@@ -256,6 +259,9 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         tools: &[],
         follow_ups: &[],
         projections: &[],
+        projecting: &stage.numbers.projection,
+        runnable: &stage.runnable,
+        coverage: &[],
         calibration: &[],
         annotations: &Annotations::load(data)?,
         families: &[],

@@ -3,25 +3,30 @@
 
 use std::path::Path;
 
+use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::commands::replay::planner::Stage;
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
+use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
 use crate::mine::projections::Thresholds;
+use crate::mine::sizes::Sizes;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::moments;
+use crate::planner::selectivity::backtest::backtest;
 use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::odds::{Named, Window, examples};
 use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::rules::precedence;
 use crate::rules::proposal::{Proposal, View, settle};
-use crate::rules::{Facts, Speaks, judge_all, t1_tools};
+use crate::rules::{Facts, Speaks, judge_all, statistics, t1_tools};
 use crate::settings::{Effective, SettingsFile};
 
 /// As Paper 3 and its host have it.
@@ -32,6 +37,9 @@ pub const CONFIGURED: &str = "configured";
 pub const MINED: &str = "mined";
 /// The same, one call at a time by what the answer looks like.
 pub const SELECTIVE: &str = "selective";
+
+/// Name of the statistic that the selective planner stands on.
+const SELECTIVE_TABLE: &str = "selective table";
 
 /// A planner and what it believes.
 pub struct Planner {
@@ -112,6 +120,30 @@ pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
     })
 }
 
+/// What of the prefetches of a table that was learned until each week came true after it.
+pub fn selective_coverage(stage: &Stage, data: &Data, numbers: &BacktestNumbers) -> Result<Coverage> {
+    let mut layers = layers(stage, &Annotations::load(data)?)?;
+    layers.user(&stage.file);
+    let models = layers.resolve(Precedence::ByField)?;
+    let selectivity = data.read(SHEET, SelectivityNumbers::parse)?;
+    let (told, Numbers { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
+    let known = KnownTools::new(&models, told, &stage.numbers);
+    let found = moments(told, &known, judge, &[]);
+    let examples = examples(&found, Window::Calls, &Named::new(told, &known), &known);
+    let mut order: Vec<usize> = (0..told.history.sessions.len()).collect();
+    order.sort_by_key(|&session| (told.history.sessions[session].ts_first, told.history.sessions[session].id));
+    let mut rank = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(place, &session)| rank[session] = place);
+    let starts: Vec<i64> = order.iter().map(|&session| told.history.sessions[session].ts_first).collect();
+    let judged = |cut: Cut| {
+        let is_known = |session: u32| rank[session as usize] < cut.known;
+        let found = backtest(&examples, &is_known, targets.hit_min, &selectivity, resampling);
+        found.judged.map_or((0, 0), |point| (point.exact.k, point.exact.n))
+    };
+    let promise = Promise::AtLeast(targets.hit_min);
+    Ok(Coverage::of((SELECTIVE_TABLE, "candidates"), promise, &cuts(&starts, numbers), numbers, &judged))
+}
+
 fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
     let mut layers = Layers::default();
     let tools = || stage.tools.texts().iter().map(String::as_str);
@@ -132,6 +164,10 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
     }
     let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
     let frame = CallFrame::new(&history)?;
+    let numbers = statistics::numbers(data)?;
+    let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
+    let calls_min = t1_tools::calls_min(data)?;
+    let coverage = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
     let effective = Effective::resolve(&empty)?;
     let view = View::new(&empty, &effective);
     let facts = Facts {
@@ -139,8 +175,11 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
         models: &[],
         sessions: &[],
         tools: &frame.tool_stats()?,
-        follow_ups: &frame.follow_ups(&t1_tools::lags(data)?)?,
+        follow_ups: &follow_ups.rows(&numbers),
         projections: &projections::mine(&history, &values, &stage.tools, &thresholds),
+        projecting: &stage.numbers.projection,
+        runnable: &stage.runnable,
+        coverage: &coverage,
         calibration: &[],
         annotations,
         families: &[],

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::{Error, Result};
 use crate::base::names::Names;
 use crate::base::visible::{Shown as _, visible};
@@ -23,6 +24,7 @@ use crate::logs::trace::Millis;
 use crate::logs::values::CallValues;
 use crate::mine::in_progress::Holds;
 use crate::mine::quality;
+use crate::mine::runnable::Runnable;
 use crate::planner::contexts::{Split, Told};
 use crate::planner::intents::Intents;
 use crate::planner::numbers::Numbers;
@@ -72,6 +74,8 @@ struct Stage {
     pub judged: Vec<bool>,
     /// What the prompts name, where they were read.
     pub intents: Option<Intents>,
+    /// Which calls can run with one argument, as the training sessions show.
+    pub runnable: Runnable,
 }
 
 impl Stage {
@@ -88,7 +92,8 @@ impl Stage {
         };
         let judged = split.trains.iter().map(|trains| !trains).collect();
         let settings = what_if(&file, &[])?;
-        Ok(Self { settings, file, numbers, history, values, tools, split, judged, intents: None })
+        let runnable = Runnable::shipped(&input.data)?.learned(&history, &values, &tools, &split.trains);
+        Ok(Self { settings, file, numbers, history, values, tools, split, judged, intents: None, runnable })
     }
 
     pub fn told(&self) -> Told<'_> {
@@ -164,6 +169,17 @@ pub fn shadow(
     planner.models.accept()?;
     input.pool.install(|| telemetry::add(&stage, &planner, laid, scenario, log));
     Ok(stage.split.judged())
+}
+
+/// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
+/// what came next.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<Coverage> {
+    let stage = Stage::new(file, input, None)?;
+    let data = input.data.clone();
+    input.pool.install(|| learned::selective_coverage(&stage, &data, numbers))
 }
 
 /// Tells which file holds, and what is odd about it and its value models.

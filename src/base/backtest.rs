@@ -1,0 +1,160 @@
+//! Any statistic as it would have been known until a week, held against what came after: the only proof that an interval
+//! covers. Sessions stand in the order of their start; a *cut* divides those that were known from those that came later.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::bootstrap::{Resampling, Tally, interval};
+use crate::base::stats::Share;
+use crate::base::verdict::{Target, Verdict};
+
+/// The part of `rules/backtest.toml` that says where to cut and when to believe.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BacktestNumbers {
+    /// Sessions that must be known.
+    pub known_min: usize,
+    /// Sessions that must come later.
+    pub later_min: usize,
+    /// Weeks that are looked at, the latest.
+    pub weeks_max: usize,
+    /// How far a coverage may be from its promise, as a share.
+    pub tolerance: f64,
+    /// How its interval is drawn.
+    pub resampling: Resampling,
+}
+
+/// A division of the sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Monday of the week whose sessions are the first of the later ones, in milliseconds since 1970.
+    pub week_ms: i64,
+    /// How many sessions were known.
+    pub known: usize,
+}
+
+const DAY_MS: i64 = 86_400_000;
+/// From a Monday to the day on which 1970 began.
+const FROM_MONDAY_MS: i64 = 3 * DAY_MS;
+
+/// The cuts between weeks. `starts` are the starts of all sessions, in order.
+pub fn cuts(starts: &[i64], numbers: &BacktestNumbers) -> Vec<Cut> {
+    let week = |start: i64| start.saturating_add(FROM_MONDAY_MS).div_euclid(7 * DAY_MS);
+    let between = (1..starts.len()).filter(|&known| week(starts[known]) != week(starts[known - 1]));
+    let enough = between.filter(|&known| known >= numbers.known_min && starts.len() - known >= numbers.later_min);
+    let cut = |known: usize| Cut { week_ms: 7 * DAY_MS * week(starts[known]) - FROM_MONDAY_MS, known };
+    let mut cuts: Vec<Cut> = enough.map(cut).collect();
+    cuts.split_off(cuts.len().saturating_sub(numbers.weeks_max))
+}
+
+/// What a statistic promises of what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Promise {
+    /// This share of it holds, or more.
+    AtLeast(f64),
+    /// Just this share of it holds.
+    About(f64),
+}
+
+impl Promise {
+    /// The share.
+    pub fn share(self) -> f64 {
+        match self {
+            Self::AtLeast(share) | Self::About(share) => share,
+        }
+    }
+}
+
+/// What was said in one week, and how much of it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Week {
+    /// As in [`Cut::week_ms`].
+    pub week_ms: i64,
+    /// What held.
+    pub held: u64,
+    /// All that could be judged.
+    pub judged: u64,
+}
+
+/// How much of what a statistic said held.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Its name.
+    pub statistic: String,
+    /// What is judged, in the plural.
+    pub unit: String,
+    /// What it promises.
+    pub promise: Promise,
+    /// How far it may be from that.
+    pub tolerance: f64,
+    /// The weeks with something to judge.
+    pub weeks: Vec<Week>,
+    /// Interval of the share that held, over weeks.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Coverage {
+    /// Runs a statistic: `judge` says for a cut how much it would have said and how much of that held.
+    pub fn of(
+        (statistic, unit): (&str, &str),
+        promise: Promise,
+        cuts: &[Cut],
+        numbers: &BacktestNumbers,
+        judge: &dyn Fn(Cut) -> Tally,
+    ) -> Self {
+        let week = |&cut: &Cut| {
+            let (held, judged) = judge(cut);
+            Week { week_ms: cut.week_ms, held, judged }
+        };
+        let weeks: Vec<Week> = cuts.iter().map(week).filter(|week| week.judged > 0).collect();
+        let tallies: Vec<Tally> = weeks.iter().map(|week| (week.held, week.judged)).collect();
+        Self {
+            statistic: statistic.to_owned(),
+            unit: unit.to_owned(),
+            promise,
+            tolerance: numbers.tolerance,
+            interval: interval(&tallies, &numbers.resampling),
+            weeks,
+        }
+    }
+
+    /// What held, of all weeks together.
+    pub fn share(&self) -> Share {
+        let sum = |of: fn(&Week) -> u64| self.weeks.iter().map(of).sum();
+        Share::new(sum(|week| week.held), sum(|week| week.judged))
+    }
+
+    /// Whether it keeps its promise, give or take the tolerance.
+    pub fn verdict(&self) -> Verdict {
+        let Some(ends) = self.interval else { return Verdict::NotApplicable };
+        let (promised, tolerance) = (self.promise.share(), self.tolerance);
+        let below = Verdict::of(ends, Target::AtLeast(promised - tolerance));
+        let above = match self.promise {
+            Promise::AtLeast(_) => Verdict::Pass,
+            Promise::About(_) => Verdict::of(ends, Target::AtMost(promised + tolerance)),
+        };
+        match (below, above) {
+            (Verdict::Fail, _) | (_, Verdict::Fail) => Verdict::Fail,
+            (Verdict::Pass, Verdict::Pass) => Verdict::Pass,
+            _ => Verdict::Open,
+        }
+    }
+
+    /// Why nothing may be proposed from it; none unless it surely breaks its promise.
+    pub fn broken(&self) -> Option<String> {
+        let share = self.share();
+        let percent = |share: f64| 100.0 * share;
+        (self.verdict() == Verdict::Fail).then(|| {
+            format!(
+                "{} do not hold on later sessions: {} of {} {} ({:.1} %) in {} weeks, {:.1} % promised \
+                 (`devboy tune backtest`)",
+                self.statistic,
+                share.k,
+                share.n,
+                self.unit,
+                percent(share.value()),
+                self.weeks.len(),
+                percent(self.promise.share()),
+            )
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Sizes of answers, session by session: how well quantiles of the past hold for what comes.
+
+use std::collections::BTreeMap;
+
+use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
+use crate::base::bootstrap::Tally;
+use crate::base::names::Sym;
+use crate::logs::history::History;
+use crate::logs::trace::{Millis, ResultKind};
+use crate::telemetry::log::EventLog;
+
+/// Bytes of the answers of one session, by tool.
+#[derive(Clone, Debug, Default)]
+struct SessionSizes {
+    start: Millis,
+    bytes: BTreeMap<Sym, Vec<u32>>,
+}
+
+/// Sizes of all sessions, in the order of their start.
+#[derive(Clone, Debug, Default)]
+pub struct Sizes(Vec<SessionSizes>);
+
+impl Sizes {
+    /// Of the answers with a text size in a history.
+    pub fn of_history(history: &History) -> Self {
+        let mut sessions: Vec<SessionSizes> = history
+            .sessions
+            .iter()
+            .map(|row| SessionSizes { start: row.ts_first, ..SessionSizes::default() })
+            .collect();
+        for call in history.calls.iter().filter(|call| call.ran() && call.kind != ResultKind::NonText) {
+            let session = &mut sessions[history.chains[call.chain as usize].session as usize];
+            session.bytes.entry(call.tool).or_default().push(call.bytes);
+        }
+        Self::in_order(sessions)
+    }
+
+    /// Of recorded responses.
+    pub fn of_events(log: &EventLog) -> Self {
+        let mut sessions = vec![SessionSizes { start: Millis::MAX, ..SessionSizes::default() }; log.sessions.len()];
+        for event in &log.events {
+            let session = &mut sessions[event.session as usize];
+            session.start = session.start.min(event.ts);
+            session.bytes.entry(event.tool).or_default().push(event.bytes);
+        }
+        Self::in_order(sessions)
+    }
+
+    fn in_order(mut sessions: Vec<SessionSizes>) -> Self {
+        sessions.retain(|session| !session.bytes.is_empty());
+        sessions.sort_by_key(|session| session.start);
+        Self(sessions)
+    }
+
+    /// How many later answers lay within what was written for their tools: `quantile` of the answers known, once there
+    /// were `calls_min` of them, as `written` in bytes.
+    pub fn coverage(
+        &self,
+        names: (&str, &str),
+        promise: Promise,
+        calls_min: u64,
+        written: &dyn Fn(u32) -> f64,
+        numbers: &BacktestNumbers,
+    ) -> Coverage {
+        let starts: Vec<Millis> = self.0.iter().map(|session| session.start).collect();
+        let judge = |cut: Cut| -> Tally {
+            let (known, later) = self.0.split_at(cut.known);
+            let mut tools: BTreeMap<Sym, Vec<u32>> = BTreeMap::new();
+            for (tool, bytes) in known.iter().flat_map(|session| &session.bytes) {
+                tools.entry(*tool).or_default().extend(bytes);
+            }
+            tools.retain(|_, bytes| bytes.len() as u64 >= calls_min);
+            let bounds: BTreeMap<Sym, f64> = tools
+                .into_iter()
+                .map(|(tool, mut bytes)| (tool, written(lower_quantile(&mut bytes, promise.share()))))
+                .collect();
+            let answers = later.iter().flat_map(|session| &session.bytes);
+            answers.fold((0, 0), |(held, judged), (tool, bytes)| match bounds.get(tool) {
+                None => (held, judged),
+                Some(bound) => {
+                    let within = bytes.iter().filter(|bytes| f64::from(**bytes) <= *bound).count() as u64;
+                    (held + within, judged + bytes.len() as u64)
+                }
+            })
+        };
+        Coverage::of(names, promise, &cuts(&starts, numbers), numbers, &judge)
+    }
+}
+
+/// The quantile as the statistics of tools have it: the lower of the two elements beside it.
+fn lower_quantile(bytes: &mut [u32], share: f64) -> u32 {
+    bytes.sort_unstable();
+    let at = (share * (bytes.len() - 1) as f64).floor() as usize;
+    bytes[at]
+}

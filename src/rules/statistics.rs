@@ -1,0 +1,57 @@
+//! The statistics that rules stand on: their numbers, and how well they held on sessions that came later.
+
+use serde::Deserialize;
+
+use crate::base::backtest::{BacktestNumbers, Coverage, Promise};
+use crate::base::bootstrap::Resampling;
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::mine::follow_ups::FollowUps;
+use crate::mine::follow_ups::bounds::{BoundNumbers, Numbers};
+use crate::mine::sizes::Sizes;
+use crate::rules::t1_tools;
+use crate::rules::tool_keys::{kib, kib_at_least};
+
+/// Name of the bounds of follow-up probabilities.
+pub const FOLLOW_UPS: &str = "follow-up bounds";
+/// Name of typical sizes.
+pub const TYPICAL: &str = "typical sizes";
+/// Name of largest sizes.
+pub const LARGEST: &str = "largest sizes";
+
+/// `rules/backtest.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BacktestSheet {
+    known_min: usize,
+    later_min: usize,
+    weeks_max: usize,
+    tolerance: f64,
+    resampling: Resampling,
+    follow_ups: BoundNumbers,
+}
+
+/// How follow-ups are bounded and judged.
+///
+/// # Errors
+/// If a sheet does not fit.
+pub fn numbers(data: &Data) -> Result<Numbers> {
+    let BacktestSheet { known_min, later_min, weeks_max, tolerance, resampling, follow_ups } =
+        data.parsed("backtest.toml")?;
+    let backtest = BacktestNumbers { known_min, later_min, weeks_max, tolerance, resampling };
+    Ok(Numbers { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
+}
+
+/// The statistics of value models, each as it was known and as it held.
+pub fn coverage(follow_ups: &FollowUps, sizes: &Sizes, calls_min: u64, numbers: &Numbers) -> Vec<Coverage> {
+    let answers = "answers";
+    let of_sizes = |name, promise, written: fn(f64) -> f64| {
+        let written = |bytes: u32| 1024.0 * written(bytes.into());
+        sizes.coverage((name, answers), promise, calls_min, &written, &numbers.backtest)
+    };
+    vec![
+        follow_ups.coverage(FOLLOW_UPS, numbers),
+        of_sizes(TYPICAL, Promise::About(0.5), kib),
+        of_sizes(LARGEST, Promise::AtLeast(0.99), kib_at_least),
+    ]
+}
