@@ -10,8 +10,8 @@ pub mod proposal;
 pub mod report;
 
 pub mod annotations;
-pub mod claude;
 pub mod backtest_report;
+pub mod claude;
 pub mod families;
 mod levers;
 mod p1_model;

@@ -2,8 +2,8 @@
 
 mod all;
 mod analyze;
-mod claude_settings;
 mod backtest;
+mod claude_settings;
 mod from_claude_logs;
 mod gate;
 pub mod history;
