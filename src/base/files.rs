@@ -319,6 +319,15 @@ fn exposed(_: &Metadata) -> Option<&'static str> {
     None
 }
 
+/// Where an organisation sets what Claude Code does on its machines.
+pub const MANAGED_SETTINGS: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode/managed-settings.json"
+} else if cfg!(windows) {
+    r"C:\Program Files\ClaudeCode\managed-settings.json"
+} else {
+    "/etc/claude-code/managed-settings.json"
+};
+
 /// When something about a file was changed last, in nanoseconds since 1970; 0 where the system does not say.
 #[cfg(unix)]
 pub fn changed_ns(meta: &Metadata) -> i64 {

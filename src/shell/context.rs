@@ -45,15 +45,6 @@ impl Context<'_> {
     }
 }
 
-/// Where an organisation sets what Claude Code does on its machines.
-const MANAGED_SETTINGS: &str = if cfg!(target_os = "macos") {
-    "/Library/Application Support/ClaudeCode/managed-settings.json"
-} else if cfg!(windows) {
-    r"C:\Program Files\ClaudeCode\managed-settings.json"
-} else {
-    "/etc/claude-code/managed-settings.json"
-};
-
 /// The environment variables that devboy reads.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
@@ -99,7 +90,7 @@ impl Env {
                 .map(OsString::into_encoded_bytes)
                 .or_else(|| first_line(&path("DEVBOY_TEAM_SECRET_FILE")?)),
             current_dir: std::env::current_dir().ok(),
-            managed_settings: Some(PathBuf::from(MANAGED_SETTINGS)),
+            managed_settings: Some(PathBuf::from(files::MANAGED_SETTINGS)),
             variables: std::env::vars_os()
                 .filter(|(_, value)| !value.is_empty())
                 .filter_map(|(name, _)| name.into_string().ok())
