@@ -8,7 +8,7 @@ use clap::{ArgMatches, Parser, Subcommand};
 use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
-use crate::commands::{annotate, completions, cost, decode, doctor, encode, ingest, man, mine, replay, tune};
+use crate::commands::{annotate, completions, cost, decode, doctor, encode, ingest, man, mine, replay, session, tune};
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -25,6 +25,7 @@ pub struct Cli {
 enum Command {
     Tune(tune::Args),
     Cost(cost::Args),
+    Session(session::Args),
     Replay(Box<replay::Args>),
     Mine(mine::Args),
     Annotate(annotate::Args),
@@ -126,6 +127,7 @@ impl Kept {
 fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     let outcome = match command {
         Command::Tune(args) => tune::run(&args, context),
+        Command::Session(args) => session::run(&args, context),
         Command::Cost(args) => cost::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),

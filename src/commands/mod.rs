@@ -7,6 +7,7 @@ pub mod replay_input;
 pub mod cli;
 
 pub mod annotate;
+pub mod books;
 pub mod completions;
 pub mod config;
 pub mod cost;
@@ -21,6 +22,7 @@ mod prune;
 pub mod reconcile;
 pub mod replay;
 pub mod responses;
+pub mod session;
 pub mod shown_names;
 pub mod timeline;
 pub mod tune;

@@ -3,5 +3,8 @@
 pub mod attribution;
 pub mod bill;
 pub mod groups;
+pub mod session;
+pub mod session_tables;
 pub mod shares;
+pub mod summary;
 pub mod tables;

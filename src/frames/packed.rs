@@ -12,7 +12,7 @@ use crate::logs::timeline::rows::{
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
-const EDITION: u8 = 2;
+const EDITION: u8 = 3;
 
 /// The column in which these bytes stand.
 pub const COLUMN: &str = "packed";
@@ -196,6 +196,7 @@ impl Packer {
         self.column(records, |to, row| to.number(row.chain));
         self.column(records, |to, row| to.time(&mut time, row.ts));
         self.column(records, |to, row| to.number(row.version.0));
+        self.column(records, |to, row| to.id(row.branch));
         self.column(records, |to, row| to.number(row.marks.0));
         self.column(records, |to, row| to.length(&row.blocks));
         for (index, row) in records.iter().enumerate() {
@@ -249,6 +250,7 @@ impl Packer {
         self.column(blocks, |to, row| to.id(row.call));
         self.column(blocks, |to, row| to.number(row.tool.0));
         self.column(blocks, |to, row| to.id(row.path));
+        self.column(blocks, |to, row| to.number(row.file_kind.0));
     }
 }
 
@@ -395,6 +397,7 @@ impl Unpacker<'_> {
         let mut time = 0;
         let times = self.column(count, |from| from.time(&mut time))?;
         let versions = self.column(count, Self::sym)?;
+        let branches = self.column(count, Self::id)?;
         let marks = self.column(count, Self::small)?;
         let blocks = self.ranges(count, blocks)?;
         let mut index = 0;
@@ -414,9 +417,9 @@ impl Unpacker<'_> {
         }
         let mut rows = Vec::with_capacity(count);
         let outer = ids.into_iter().zip(parents).zip(chain).zip(times);
-        let inner = versions.into_iter().zip(marks).zip(kinds).zip(blocks);
-        for ((((id, parent), chain), ts), (((version, marks), kind), blocks)) in outer.zip(inner) {
-            rows.push(RecordRow { id, parent, chain, ts, version, marks: Marks(marks), kind, blocks });
+        let inner = versions.into_iter().zip(branches).zip(marks).zip(kinds).zip(blocks);
+        for ((((id, parent), chain), ts), ((((version, branch), marks), kind), blocks)) in outer.zip(inner) {
+            rows.push(RecordRow { id, parent, chain, ts, version, branch, marks: Marks(marks), kind, blocks });
         }
         Some(rows)
     }
@@ -466,9 +469,10 @@ impl Unpacker<'_> {
         let calls = self.column(count, Self::id)?;
         let tools = self.column(count, Self::sym)?;
         let paths = self.column(count, Self::id)?;
+        let file_kinds = self.column(count, Self::sym)?;
         let outer = kinds.into_iter().zip(flags).zip(chars).zip(bytes).zip(tokens);
-        let inner = calls.into_iter().zip(tools).zip(paths);
-        let row = |(((((kind, flags), chars), bytes), tokens), ((call, tool), path))| BlockRow {
+        let inner = calls.into_iter().zip(tools).zip(paths).zip(file_kinds);
+        let row = |(((((kind, flags), chars), bytes), tokens), (((call, tool), path), file_kind))| BlockRow {
             kind,
             is_string: flags & 1 == 1,
             is_error: flags & 2 == 2,
@@ -479,6 +483,7 @@ impl Unpacker<'_> {
             call,
             tool,
             path,
+            file_kind,
         };
         Some(outer.zip(inner).map(row).collect())
     }

@@ -5,6 +5,7 @@ mod annotate;
 mod body_shapes;
 mod budget;
 mod cost_attribution;
+mod cost_command;
 mod encode_deep;
 mod encode_json;
 mod encode_text;

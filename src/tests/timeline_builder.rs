@@ -34,6 +34,7 @@ pub struct Story {
     lifetime: Lifetime,
     model: Sym,
     version: Sym,
+    branch: Id,
     /// First block of what came in since the last request.
     pending: u32,
     marks: Marks,
@@ -69,6 +70,7 @@ impl Story {
             lifetime: Lifetime::FiveMinutes,
             model,
             version,
+            branch: Id::NONE,
             pending: 0,
             marks: Marks::default(),
             cause: None,
@@ -126,6 +128,12 @@ impl Story {
     /// The client has another version from here on.
     pub fn version(&mut self, version: &str) -> &mut Self {
         self.version = self.timeline.names.intern(version);
+        self
+    }
+
+    /// Another branch is checked out from here on.
+    pub fn branch(&mut self, name: &str) -> &mut Self {
+        self.branch = Id::pseudonym(name.as_bytes());
         self
     }
 
@@ -276,6 +284,7 @@ impl Story {
             turn,
             model: self.model,
             version: self.version,
+            branch: self.branch,
             start: self.now,
             end: self.now + self.took,
             usage,
@@ -324,8 +333,9 @@ impl Story {
         let file = u8::from(is_markdown) * ToolCall::MARKDOWN + u8::from(is_workspace) * ToolCall::WORKSPACE;
         let path = if path.is_empty() { Id::NONE } else { Id::pseudonym(path.as_bytes()) };
         let tool = self.timeline.names.intern(tool);
+        let file_kind = self.timeline.names.intern(if path.is_some() { "other" } else { "" });
         let id = Id::of(format!("toolu {call}").as_bytes());
-        self.timeline.calls.push(ToolCall { id, tool, path, asked, answered: NONE, is_error: false, file });
+        self.timeline.calls.push(ToolCall { id, tool, path, asked, answered: NONE, is_error: false, file, file_kind });
         self.open.push(call);
         self
     }

@@ -104,6 +104,7 @@ impl Draft {
                 answered: NONE,
                 is_error: false,
                 file: 0,
+                file_kind: timeline.names.intern(""),
             });
             let block = Block {
                 kind: BlockKind::ToolUsage,
@@ -130,6 +131,7 @@ impl Draft {
             turn: 0,
             model: timeline.names.intern(""),
             version: timeline.names.intern(""),
+            branch: Id::NONE,
             start: first,
             end: last,
             // What a person asked is not recorded. A token stands for it where nothing else does: a request without any

@@ -122,6 +122,7 @@ impl Layout<'_> {
                 turn,
                 model: draft.model,
                 version: draft.version,
+                branch: draft.branch,
                 start: draft.start,
                 end: draft.end,
                 usage: draft.usage,
@@ -169,6 +170,7 @@ impl Layout<'_> {
                         answered: NONE,
                         is_error: false,
                         file: row.file,
+                        file_kind: file.symbols[row.file_kind.0 as usize],
                     });
                 } else if row.kind == BlockKind::ToolResult {
                     self.results.push((block, row.call, row.is_error));

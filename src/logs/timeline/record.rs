@@ -2,6 +2,7 @@
 
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
+use crate::base::names::Sym;
 use crate::logs::body::code_points;
 use crate::logs::memo::Memo;
 use crate::logs::message::{InputFields, id_of};
@@ -30,6 +31,7 @@ pub struct Reader<'g, 'v> {
     draft: Draft,
     session: Memo<Id>,
     project: Memo<Id>,
+    branch: Memo<Id>,
     /// By `uuid`: the nearest kept record at or above each record.
     above: IdMap<Id, Parent>,
     /// By `uuid` of inline side-chain records: the record that began the side chain.
@@ -80,6 +82,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             draft: Draft::default(),
             session: Memo::default(),
             project: Memo::default(),
+            branch: Memo::default(),
             above: IdMap::default(),
             roots: IdMap::default(),
             compacted: Vec::new(),
@@ -197,10 +200,12 @@ impl<'g, 'v> Reader<'g, 'v> {
     fn push(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32, marks: Marks, kind: RecordKind) -> u32 {
         let version = envelope.version.map(|text| String::from_utf8_lossy(text.0));
         let version = self.out.names.intern(version.as_deref().unwrap_or_default());
+        let branch = envelope.branch.filter(|branch| !branch.0.is_empty());
+        let branch = branch.map_or(Id::NONE, |branch| self.branch.get(branch.0, pseudonym_of_raw));
         let rows = &mut self.out.rows;
         let blocks = rows.blocks.len() as u32..rows.blocks.len() as u32;
         let (id, ts) = (envelope.uuid(), envelope.ts());
-        rows.records.push(RecordRow { id, parent, chain, ts, version, marks, kind, blocks });
+        rows.records.push(RecordRow { id, parent, chain, ts, version, branch, marks, kind, blocks });
         (rows.records.len() - 1) as u32
     }
 
@@ -330,6 +335,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
                 path: Id::NONE,
+                file_kind: Sym::default(),
             };
             if let Some(path) = path_of(envelope, block, bytes) {
                 self.name_file(&path, &mut made, row);
@@ -373,6 +379,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     fn name_file(&mut self, path: &[u8], block: &mut BlockRow, row: u32) {
         block.path = Id::pseudonym(path);
         let rules = self.guide.rules;
+        block.file_kind = self.out.names.intern(rules.file_kind(path));
         if rules.is_markdown(path) {
             block.file |= ToolCall::MARKDOWN;
         }
@@ -472,6 +479,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         let inner = Envelope {
             cwd: inner.cwd.or(envelope.cwd),
             version: inner.version.or(envelope.version),
+            branch: inner.branch.or(envelope.branch),
             timestamp: inner.timestamp.or(envelope.timestamp),
             parent: ParentField::Absent,
             sidechain: true,

@@ -103,6 +103,8 @@ pub struct ToolCall {
     pub is_error: bool,
     /// Bits: [`ToolCall::MARKDOWN`], [`ToolCall::WORKSPACE`].
     pub file: u8,
+    /// What the file is, by `file_kinds` of `rules/timeline.toml`; the empty name if the input names none.
+    pub file_kind: Sym,
 }
 
 impl ToolCall {
@@ -168,6 +170,8 @@ pub struct Request {
     pub model: Sym,
     /// Client version.
     pub version: Sym,
+    /// Pseudonym of the branch that was checked out, or none.
+    pub branch: Id,
     /// Time of the last user record before the answer, the best proxy for the start (policies.md F12).
     pub start: Millis,
     /// Time of the last record of the answer.

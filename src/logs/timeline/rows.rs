@@ -78,6 +78,8 @@ pub struct RecordRow {
     pub ts: Millis,
     /// Client version.
     pub version: Sym,
+    /// Pseudonym of the branch that was checked out, or none.
+    pub branch: Id,
     /// What it shows to have happened.
     pub marks: Marks,
     /// What it is.
@@ -109,6 +111,8 @@ pub struct BlockRow {
     pub tool: Sym,
     /// Pseudonym of the file that a call names.
     pub path: Id,
+    /// What that file is, by `file_kinds` of `rules/timeline.toml`; the empty name if it names none.
+    pub file_kind: Sym,
 }
 
 /// Something that the model wrote and that stood in its context before.

@@ -67,22 +67,48 @@ pub fn occasions(ground: &Ground<'_>) -> Vec<Cause> {
     occasions
 }
 
+/// A break of a cached prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Miss {
+    /// What stood in the log before it.
+    pub cause: Cause,
+    /// Tokens that had been cached and were not read.
+    pub tokens_lost: u64,
+    /// Of these, tokens that were written again or billed in full; the rest was dropped.
+    pub tokens_again: u64,
+    /// What that cost more than reading them.
+    pub cost: Cost,
+}
+
+/// The break at a request, if the bill shows one there.
+fn miss(ground: &Ground<'_>, before: &Request, index: u32) -> Option<Miss> {
+    let cause = of(ground, before, index)?;
+    let request = &ground.timeline.requests[index as usize];
+    let cached = before.usage.cache_read + before.usage.cache_creation;
+    let lost = cached.saturating_sub(request.usage.cache_read);
+    let rewritten = lost.min(request.usage.cache_creation);
+    let uncached = (lost - rewritten).min(request.usage.input);
+    let cost = premium(ground, request, rewritten, uncached, ground.priors[index as usize].class);
+    Some(Miss { cause, tokens_lost: lost, tokens_again: rewritten + uncached, cost })
+}
+
+/// All breaks, by request.
+pub fn misses(ground: &Ground<'_>) -> BTreeMap<u32, Miss> {
+    let mut misses = BTreeMap::new();
+    for_pairs(ground, |before, index| misses.extend(miss(ground, before, index).map(|miss| (index, miss))));
+    misses
+}
+
 /// All breaks by cause.
 pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
     let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
-    for_pairs(ground, |before, index| {
-        let Some(cause) = of(ground, before, index) else { return };
-        let request = &ground.timeline.requests[index as usize];
-        let cached = before.usage.cache_read + before.usage.cache_creation;
-        let lost = cached.saturating_sub(request.usage.cache_read);
-        let rewritten = lost.min(request.usage.cache_creation);
-        let uncached = (lost - rewritten).min(request.usage.input);
-        let sum = sums.entry(cause).or_default();
+    for miss in misses(ground).values() {
+        let sum = sums.entry(miss.cause).or_default();
         sum.events += 1;
-        sum.tokens_lost += lost;
-        sum.tokens_again += rewritten + uncached;
-        sum.cost_lost += premium(ground, request, rewritten, uncached, ground.priors[index as usize].class);
-    });
+        sum.tokens_lost += miss.tokens_lost;
+        sum.tokens_again += miss.tokens_again;
+        sum.cost_lost += miss.cost;
+    }
     sums
 }
 
