@@ -134,15 +134,13 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
 /// The slack under which the sessions that are not held out are predicted best, and the run under it.
 fn fitted(observed: &Ground<'_>, fit: &Fit) -> (u32, Blind) {
     let oracle = observed.oracle;
-    let under = |slack_s: u32| {
-        let run = Blind::new(&observed.under(&oracle.with(Params { slack_s, ..oracle.params })));
-        let error = bill::compare(observed, &run, |request| !is_held_out(observed, request)).read_error;
-        (error, slack_s, run)
-    };
+    let under = |slack_s: u32| oracle.with(Params { slack_s, ..oracle.params });
+    let error = |slack_s: u32| bill::read_error(&observed.under(&under(slack_s)), |at| !is_held_out(observed, at));
     let slacks = if fit.slack_s.is_empty() { &[oracle.params.slack_s][..] } else { &fit.slack_s };
-    let runs: Vec<(u64, u32, Blind)> = slacks.par_iter().map(|&slack_s| under(slack_s)).collect();
-    let best = runs.into_iter().min_by_key(|(error, ..)| *error).expect("at least one slack is tried");
-    (best.1, best.2)
+    // Of each run only its error is kept: all of them at once would fill the memory.
+    let errors: Vec<u64> = slacks.par_iter().map(|&slack_s| error(slack_s)).collect();
+    let best = slacks.iter().zip(errors).min_by_key(|(_, error)| *error).map_or(oracle.params.slack_s, |(&best, _)| best);
+    (best, Blind::new(&observed.under(&under(best))))
 }
 
 /// Half of the sessions, by the parity of their ids: nothing is fitted on them.

@@ -90,13 +90,23 @@ pub struct Blind {
 impl Blind {
     /// Simulates it; the parameters of the ground hold for all but that.
     pub fn new(ground: &Ground<'_>) -> Self {
-        let under = |unforeseen: Switch| {
-            let params = Params { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.params };
-            ground.under(&ground.oracle.with(params)).baseline()
-        };
-        let (reads, cost) = rayon::join(|| under(Switch::Off), || under(Switch::On));
+        let (reads, cost) = rayon::join(|| foretold(ground, Switch::Off), || foretold(ground, Switch::On));
         Self { reads, cost }
     }
+}
+
+/// The log as simulated by what can be known before each bill, with or without what is lost for no reason.
+fn foretold(ground: &Ground<'_>, unforeseen: Switch) -> Run {
+    let params = Params { hidden_forks: HiddenForks::Estimated, unforeseen, ..ground.oracle.params };
+    ground.under(&ground.oracle.with(params)).baseline()
+}
+
+/// How many tokens the simulated reads of the requests that `counts` picks are off, summed up.
+pub fn read_error(ground: &Ground<'_>, counts: impl Fn(&Request) -> bool) -> u64 {
+    let reads = foretold(ground, Switch::Off);
+    let billed = reads.requests.iter().map(|priced| (&ground.timeline.requests[priced.request as usize], priced));
+    let counted = billed.filter(|(request, _)| counts(request));
+    counted.map(|(request, priced)| request.usage.cache_read.abs_diff(priced.spent.read)).sum()
 }
 
 /// A read is close if the context is at least so many times what it is off (2 %, policies.md 2.3).
