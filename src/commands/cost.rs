@@ -11,7 +11,7 @@ use crate::cost::summary::Summary;
 use crate::cost::tables;
 use crate::mine::quality;
 use crate::report::table::Format;
-use crate::report::{envelope, listing};
+use crate::report::{envelope, listing, sharing};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -64,7 +64,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let top = if args.all { found.rows.len() } else { top };
     match form {
         Format::Json => {
-            let fields = json!({
+            let mut fields = json!({
                 "window": input.window_json(),
                 "inputs": input.json(),
                 "data_quality": quality::json(&quality::of(&input.sources)),
@@ -73,6 +73,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 "total": tables::json(&found.total),
                 "rows": listing::json(&tables::listing(&found, &full)),
             });
+            if is_redacted {
+                sharing::hide_places(&mut fields);
+            }
             let document = envelope::envelope("cost", args.output.stamp(context), fields);
             envelope::write(context.out, &document)?;
         }

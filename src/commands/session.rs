@@ -13,7 +13,7 @@ use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, date};
 use crate::report::table::Format;
-use crate::report::{envelope, listing};
+use crate::report::{envelope, listing, sharing};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::whatif::sim::simulate::Ground;
@@ -67,7 +67,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Format::Csv => listing::table(&tables::listing(&found)).write(context.out, Format::Csv, None)?,
         Format::Json => {
             let [session, project] = head.each_ref().map(|label| names.full(label));
-            let fields = json!({
+            let mut fields = json!({
                 "window": books.input.window_json(),
                 "inputs": books.input.json(),
                 "session": session,
@@ -78,6 +78,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 "requests": listing::json(&tables::listing(&found)),
                 "carried": tables::carried_json(&found.carried, top, &name),
             });
+            if is_redacted {
+                sharing::hide_places(&mut fields);
+            }
             let document = envelope::envelope("session", args.output.stamp(context), fields);
             envelope::write(context.out, &document)?;
         }

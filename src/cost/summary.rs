@@ -76,19 +76,28 @@ impl Summary {
         let Self { bill, kinds, .. } = self;
         let requests = counted(bill.requests, "request");
         let written = kinds.write_5m + kinds.write_1h;
-        let mut lines = vec![format!(
-            "{} at list prices for {requests}: {} read from the cache, {} written to it, {} not cached, {} answers.",
-            dollars(&bill.cost),
-            dollars(&kinds.read),
-            dollars(&written),
-            dollars(&kinds.uncached),
-            dollars(&kinds.output),
-        )];
-        if bill.cost.unpriced_tokens > 0 {
-            let tokens = thousands(bill.cost.unpriced_tokens);
-            lines.push(format!("Not in it: {tokens} tokens of models that no price is known for."));
+        let unpriced = thousands(bill.cost.unpriced_tokens);
+        let is_priced = bill.cost.usd().is_some();
+        let mut lines = if is_priced {
+            vec![format!(
+                "{} at list prices for {requests}: {} read from the cache, {} written to it, {} not cached, {} answers.",
+                dollars(&bill.cost),
+                dollars(&kinds.read),
+                dollars(&written),
+                dollars(&kinds.uncached),
+                dollars(&kinds.output),
+            )]
+        } else {
+            vec![format!("{requests} of models that no price is known for: {unpriced} tokens.")]
+        };
+        if is_priced && bill.cost.unpriced_tokens > 0 {
+            lines.push(format!("Not in it: {unpriced} tokens of models that no price is known for."));
         }
-        let part = |cost: &Cost| format!("{} ({})", dollars(cost), percent_of(cost, &bill.cost));
+        // Shares of what has no price are those of input-equivalent tokens.
+        let part = |cost: &Cost| {
+            let share = percent_of(cost, &bill.cost);
+            if is_priced { format!("{} ({share})", dollars(cost)) } else { share }
+        };
         lines.push(format!(
             "First cost {}; carried, request by request, {}; paid again after cache misses {}.",
             part(&self.first),

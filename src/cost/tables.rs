@@ -81,7 +81,9 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, s
     let mut line = |names: Vec<String>, entry: &Entry| {
         let cost = entry.cost();
         let share = percent_of(&cost, &found.total.cost());
-        let money = [&entry.first, &entry.carried, &entry.again, &cost].map(dollars);
+        let is_priced = cost.usd().is_some();
+        let money = [&entry.first, &entry.carried, &entry.again, &cost];
+        let money = money.map(|part| if is_priced { dollars(part) } else { "no price".to_owned() });
         let calls = [thousands(entry.calls), per_call(entry).map_or_else(String::new, |usd| format!("${usd:.4}"))];
         let calls = calls.map(|cell| if entry.calls > 0 { cell } else { String::new() });
         let unpriced = thousands(cost.unpriced_tokens);

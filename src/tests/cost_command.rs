@@ -56,7 +56,7 @@ fn home() -> Home {
     let place = |cwd: &str, session: &str| format!(".claude/projects/{}/{session}.jsonl", cwd.replace('/', "-"));
     let (work, play) = ("/home/zoe/work/lantern", "/home/zoe/play/lantern");
     home.write(&place(work, FIRST), log(FIRST, work, ["main", "feature/tide"], model, 0));
-    home.write(&place(play, SECOND), log(SECOND, play, ["main", "main"], "claude-haiku-4-5", 100_000));
+    home.write(&place(play, SECOND), log(SECOND, play, ["main", "main"], "claude-haiku-4-5", 30_000));
     home
 }
 
@@ -130,9 +130,9 @@ fn rows_say_what_they_are() {
 #[test]
 fn a_table_shows_the_first_rows_and_the_rest_in_one() {
     let home = home();
-    let short = out(&home, &["cost", "--by", "day,tool", "--top", "2"]);
-    let all = out(&home, &["cost", "--by", "day,tool", "--all"]);
-    assert!(short.contains("more rows)") && !all.contains("more row"), "{short}");
+    let short = out(&home, &["cost", "--by", "model", "--top", "1"]);
+    let all = out(&home, &["cost", "--by", "model", "--all"]);
+    assert!(short.contains("(1 more row)") && !all.contains("more row"), "{short}");
     assert!(all.lines().count() > short.lines().count());
     let sessions = out(&home, &["cost", "--by", "session"]);
     assert!(sessions.contains("5e55aaaa") && sessions.contains("…/work/lantern"), "{sessions}");
@@ -150,17 +150,11 @@ fn letters_stand_for_every_name_in_what_is_shared() {
         for command in [&["cost", "--by", keys, "--all"][..], &["session"], &["session", SECOND]] {
             let asked = [command, &["--redact", "--reproducible", "--format", form]].concat();
             let text = out(&home, &asked);
-            // The place of the logs is in every JSON document about them.
-            let text = match serde_json::from_str::<Value>(&text) {
-                Ok(mut document) => {
-                    document.as_object_mut().unwrap().remove("inputs");
-                    document.to_string()
-                }
-                Err(_) => text,
-            };
             let found: Vec<_> = NAMES.iter().filter(|name| text.contains(*name)).collect();
             assert!(found.is_empty(), "{asked:?} has {found:?}:\n{text}");
-            assert!(text.contains("session A") || form == "csv" && command[0] == "session", "{asked:?}: {text}");
+            // A table is broken where it is too wide, and the requests of a session name nothing.
+            let has_letters = text.contains("session A") || text.contains("Session A");
+            assert!(has_letters || form == "table" || form == "csv" && command[0] == "session", "{asked:?}: {text}");
         }
     }
     let shared = out(&home, &["cost", "--by", keys, "--format", "md", "--all"]);
@@ -225,5 +219,6 @@ fn what_has_no_price_has_tokens_beside_it() {
     let tokens: u64 = spent.as_object().unwrap().values().map(number).sum();
     assert_eq!(number(&report["rows"][0]["unpriced_tokens"]), tokens);
     let text = out(&home, &["cost"]);
-    assert!(text.contains("no price") && text.contains("tokens without a price"), "{text}");
+    assert!(text.contains("4 requests of models that no price is known for: 77,828 tokens."), "{text}");
+    assert!(!text.contains('$') && text.contains("72,012"), "{text}");
 }

@@ -139,7 +139,8 @@ fn fitted(observed: &Ground<'_>, fit: &Fit) -> (u32, Blind) {
     let slacks = if fit.slack_s.is_empty() { &[oracle.params.slack_s][..] } else { &fit.slack_s };
     // Of each run only its error is kept: all of them at once would fill the memory.
     let errors: Vec<u64> = slacks.par_iter().map(|&slack_s| error(slack_s)).collect();
-    let best = slacks.iter().zip(errors).min_by_key(|(_, error)| *error).map_or(oracle.params.slack_s, |(&best, _)| best);
+    let best =
+        slacks.iter().zip(errors).min_by_key(|(_, error)| *error).map_or(oracle.params.slack_s, |(&best, _)| best);
     (best, Blind::new(&observed.under(&under(best))))
 }
 
