@@ -17,12 +17,13 @@ mod report;
 mod settings;
 
 // The questions.
+mod fleet;
 mod mine;
 mod planner;
 mod replay;
 mod whatif;
 
-// What the bill is made of.
+// The bill: what it is made of, and what stands out in it.
 mod cost;
 
 // From answers to changes.

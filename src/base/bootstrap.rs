@@ -42,6 +42,19 @@ fn share(sessions: &[Tally], state: &mut u64) -> f64 {
     successes as f64 / trials as f64
 }
 
+/// The interval of a sum over sessions that leaves `tail` (a share, below a half) out on either side; none without sessions.
+pub fn sum_interval(values: &[f64], resampling: &Resampling, tail: f64) -> Option<(f64, f64)> {
+    if values.is_empty() || resampling.samples == 0 {
+        return None;
+    }
+    let mut state = resampling.seed;
+    let mut draw = || (0..values.len()).map(|_| values[below(values.len(), &mut state)]).sum::<f64>();
+    let mut sums: Vec<f64> = (0..resampling.samples).map(|_| draw()).collect();
+    sums.sort_by(f64::total_cmp);
+    let end = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile).round() as usize];
+    Some((end(tail), end(1.0 - tail)))
+}
+
 /// A number below `end`, which is at least 1: the high half of a product, with a bias far below anything that counts here.
 pub(crate) fn below(end: usize, state: &mut u64) -> usize {
     ((u128::from(next(state)) * end as u128) >> 64) as usize

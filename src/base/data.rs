@@ -28,6 +28,16 @@ const SHIPPED: &[(&str, &str)] = &[
     ("r5_min_body.toml", include_str!("../../rules/r5_min_body.toml")),
     ("r6_cost_models.toml", include_str!("../../rules/r6_cost_models.toml")),
     ("r7_speculation.toml", include_str!("../../rules/r7_speculation.toml")),
+    ("findings.toml", include_str!("../../rules/findings.toml")),
+    ("s1_main_ttl.toml", include_str!("../../rules/s1_main_ttl.toml")),
+    ("s2_subagent_ttl.toml", include_str!("../../rules/s2_subagent_ttl.toml")),
+    ("s3_compact_window.toml", include_str!("../../rules/s3_compact_window.toml")),
+    ("s4_result_sizes.toml", include_str!("../../rules/s4_result_sizes.toml")),
+    ("s5_unused_servers.toml", include_str!("../../rules/s5_unused_servers.toml")),
+    ("s6_skills.toml", include_str!("../../rules/s6_skills.toml")),
+    ("s7_subagent_model.toml", include_str!("../../rules/s7_subagent_model.toml")),
+    ("s8_retention.toml", include_str!("../../rules/s8_retention.toml")),
+    ("history.toml", include_str!("../../rules/history.toml")),
     ("edges.toml", include_str!("../../rules/edges.toml")),
     ("tool_use.toml", include_str!("../../rules/tool_use.toml")),
     ("patterns.toml", include_str!("../../rules/patterns.toml")),
@@ -35,12 +45,14 @@ const SHIPPED: &[(&str, &str)] = &[
     ("projections.toml", include_str!("../../rules/projections.toml")),
     ("mined_projections.toml", include_str!("../../rules/mined_projections.toml")),
     ("planner.toml", include_str!("../../rules/planner.toml")),
+    ("search.toml", include_str!("../../rules/search.toml")),
     ("selectivity.toml", include_str!("../../rules/selectivity.toml")),
     ("models.toml", include_str!("../../rules/models.toml")),
     ("claims.toml", include_str!("../../rules/claims.toml")),
     ("reach.toml", include_str!("../../rules/reach.toml")),
     ("formats.toml", include_str!("../../rules/formats.toml")),
     ("endpoints.toml", include_str!("../../rules/endpoints.toml")),
+    ("fleet.toml", include_str!("../../rules/fleet.toml")),
     ("telemetry.toml", include_str!("../../rules/telemetry.toml")),
     ("timeline.toml", include_str!("../../rules/timeline.toml")),
     ("logs.toml", include_str!("../../rules/logs.toml")),
@@ -50,6 +62,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("policies/arg_check.toml", include_str!("../../rules/policies/arg_check.toml")),
     ("policies/breakage.toml", include_str!("../../rules/policies/breakage.toml")),
     ("policies/catalog.toml", include_str!("../../rules/policies/catalog.toml")),
+    ("policies/claude_settings.toml", include_str!("../../rules/policies/claude_settings.toml")),
     ("policies/compaction.toml", include_str!("../../rules/policies/compaction.toml")),
     ("policies/history_trim.toml", include_str!("../../rules/policies/history_trim.toml")),
     ("policies/bias.toml", include_str!("../../rules/policies/bias.toml")),
@@ -60,6 +73,12 @@ const SHIPPED: &[(&str, &str)] = &[
     ("policies/sizes.toml", include_str!("../../rules/policies/sizes.toml")),
     ("policies/stop_words.toml", include_str!("../../rules/policies/stop_words.toml")),
     ("policies/tool_filter.toml", include_str!("../../rules/policies/tool_filter.toml")),
+    ("levers/cache.toml", include_str!("../../rules/levers/cache.toml")),
+    ("levers/compaction.toml", include_str!("../../rules/levers/compaction.toml")),
+    ("levers/tools.toml", include_str!("../../rules/levers/tools.toml")),
+    ("levers/results.toml", include_str!("../../rules/levers/results.toml")),
+    ("levers/models.toml", include_str!("../../rules/levers/models.toml")),
+    ("levers/prompt.toml", include_str!("../../rules/levers/prompt.toml")),
     ("annotations/claude_code.toml", include_str!("../../rules/annotations/claude_code.toml")),
     ("annotations/gitlab.toml", include_str!("../../rules/annotations/gitlab.toml")),
     ("annotations/github.toml", include_str!("../../rules/annotations/github.toml")),
@@ -180,6 +199,11 @@ impl Data {
     /// The names of all annotation files.
     pub fn annotation_files() -> impl Iterator<Item = &'static str> {
         Self::names().filter(|name| name.starts_with("annotations/"))
+    }
+
+    /// The names of all files of levers.
+    pub fn lever_files() -> impl Iterator<Item = &'static str> {
+        Self::names().filter(|name| name.starts_with("levers/"))
     }
 }
 

@@ -319,6 +319,31 @@ fn exposed(_: &Metadata) -> Option<&'static str> {
     None
 }
 
+/// When something about a file was changed last, in nanoseconds since 1970; 0 where the system does not say.
+#[cfg(unix)]
+pub fn changed_ns(meta: &Metadata) -> i64 {
+    use std::os::unix::fs::MetadataExt;
+    meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec())
+}
+
+/// When something about a file was changed last, in nanoseconds since 1970; 0 where the system does not say.
+#[cfg(not(unix))]
+pub fn changed_ns(_: &Metadata) -> i64 {
+    0
+}
+
+/// The number of a file on its disk; 0 where the system has none.
+#[cfg(unix)]
+pub fn inode(meta: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(meta)
+}
+
+/// The number of a file on its disk; 0 where the system has none.
+#[cfg(not(unix))]
+pub fn inode(_: &Metadata) -> u64 {
+    0
+}
+
 /// What a thing is that is no regular file, in words; none for a regular file.
 pub fn oddity(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();

@@ -8,7 +8,10 @@ use clap::{ArgMatches, Parser, Subcommand};
 use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
-use crate::commands::{annotate, completions, cost, decode, doctor, encode, ingest, man, mine, replay, session, tune};
+use crate::commands::{
+    annotate, completions, cost, decode, doctor, encode, ingest, man, mine, planner, pool, replay, report, session,
+    share, tune, what_if,
+};
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -18,16 +21,21 @@ use crate::shell::context::Context;
 #[command(name = "devboy", bin_name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    Tune(tune::Args),
+    Report(Box<report::Args>),
     Cost(cost::Args),
     Session(session::Args),
+    Tune(tune::Args),
+    WhatIf(Box<what_if::Args>),
     Replay(Box<replay::Args>),
+    Planner(Box<planner::Args>),
     Mine(mine::Args),
+    Share(share::Args),
+    Pool(pool::Args),
     Annotate(annotate::Args),
     Encode(encode::Args),
     Decode(decode::Args),
@@ -40,14 +48,15 @@ enum Command {
 
 /// The command line as clap knows it, for completions and the manual page.
 pub fn command() -> clap::Command {
-    <Cli as clap::CommandFactory>::command()
+    <Cli as clap::CommandFactory>::command().mut_subcommand("replay", replay::hide_old_spellings)
 }
 
 /// Runs one command line. Everything it prints goes through `context`.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<'_>) -> Exit {
     let parsed = command().try_get_matches_from(arguments).and_then(|matches| {
         let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches)?;
-        Ok((cli.command, Kept::of(&matches), lake_of(&matches)))
+        let command = cli.command.unwrap_or_else(|| Command::Report(Box::default()));
+        Ok((command, Kept::of(&matches), lake_of(&matches)))
     });
     let Context { now_ms, width, out_is_terminal, err_is_terminal, .. } = *context;
     let (input, env, mut err) = (&mut *context.input, context.env.clone(), Visible(&mut *context.err));
@@ -126,11 +135,16 @@ impl Kept {
 
 fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     let outcome = match command {
+        Command::Report(args) => report::run(&args, context),
         Command::Tune(args) => tune::run(&args, context),
         Command::Session(args) => session::run(&args, context),
         Command::Cost(args) => cost::run(&args, context),
+        Command::WhatIf(args) => what_if::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),
+        Command::Planner(args) => planner::run(&args, context),
         Command::Mine(args) => mine::run(&args, context),
+        Command::Share(args) => share::run(&args, context),
+        Command::Pool(args) => pool::run(&args, context),
         Command::Annotate(args) => annotate::run(&args, context),
         Command::Encode(args) => encode::run(&args, context),
         Command::Decode(args) => decode::run(&args, context),

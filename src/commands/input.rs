@@ -403,7 +403,9 @@ impl Input {
     pub fn history(&mut self) -> History {
         self.corpus();
         let corpus = self.corpus.as_ref().expect("it was just loaded");
-        self.pool.install(|| assemble(corpus)).within(&self.window)
+        let mut history = self.pool.install(|| assemble(corpus));
+        history.find_empty_answers(&self.vocabulary, &corpus.names);
+        history.within(&self.window)
     }
 
     /// Notes what the report holds of subagents that are known from progress records only.

@@ -49,7 +49,7 @@ impl ShownNames {
             Label::Session(id) | Label::Branch(id) => {
                 texts.get(id).map_or_else(|| gone(*id), |text| visible(text).into_owned())
             }
-            Label::Word(text) | Label::Tool(text) | Label::Server(text) => text.clone(),
+            Label::Word(text) | Label::Tool(text) | Label::Server(text) | Label::Agent(text) => text.clone(),
         };
         let names = labels.into_iter().map(|label| (label.clone(), name(label))).collect();
         Self { names, is_redacted: false }
@@ -74,6 +74,7 @@ impl ShownNames {
                 Label::Project(_) => format!("project {}", next("project")),
                 Label::Session(_) => format!("session {}", next("session")),
                 Label::Branch(id) if !id.is_some() => gone(*id),
+                Label::Agent(_) => format!("agent {}", next("agent")),
                 Label::Branch(_) => format!("branch {}", next("branch")),
                 Label::Word(text) => text.clone(),
                 Label::Server(server) => {

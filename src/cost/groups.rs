@@ -42,6 +42,10 @@ pub enum By {
     Version,
     /// Main thread or subagent.
     Source,
+    /// The kind of agent that asked.
+    AgentType,
+    /// The level of effort, as newer clients write it.
+    Effort,
 }
 
 impl By {
@@ -62,6 +66,8 @@ impl By {
             Self::Model => "model",
             Self::Version => "version",
             Self::Source => "source",
+            Self::AgentType => "agent-type",
+            Self::Effort => "effort",
         }
     }
 
@@ -80,6 +86,8 @@ pub enum Label {
     Tool(String),
     /// An MCP server.
     Server(String),
+    /// A kind of agent, which people may have named themselves.
+    Agent(String),
     /// Pseudonym of a project.
     Project(Id),
     /// Pseudonym of a session.
@@ -165,8 +173,14 @@ fn request_label(timeline: &Timeline, request: &Request, key: By, dates: &mut Da
     match key {
         By::Project => Label::Project(session.project),
         By::Session => Label::Session(session.id),
-        By::Branch => Label::Branch(request.branch),
+        By::Branch => Label::Branch(request.setting.branch),
         By::Model => word(timeline.names.text(request.model)),
+        By::Effort => word(timeline.names.text(request.setting.effort)),
+        By::AgentType if chain.place == Place::Main && chain.agent_type == Sym::default() => word("(main thread)"),
+        By::AgentType => match timeline.names.text(chain.agent_type) {
+            "" => word("(subagents of no known kind)"),
+            kind => Label::Agent(kind.to_owned()),
+        },
         By::Version => word(timeline.names.text(request.version)),
         By::Day | By::Week | By::Month => word(dates.of(request.start, key)),
         _ => word(if chain.place == Place::Main { "main thread" } else { "subagents" }),

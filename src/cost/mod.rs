@@ -1,8 +1,10 @@
-//! The bill, shared out over what caused it: who brought a block into a context, and what it cost from then on.
+//! The bill: what each part of every context cost, what stands out in it, and the first page.
 
 pub mod attribution;
 pub mod bill;
+pub mod findings;
 pub mod groups;
+pub mod page;
 pub mod session;
 pub mod session_tables;
 pub mod shares;

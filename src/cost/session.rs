@@ -14,7 +14,7 @@ use crate::cost::shares::{Share, Thing};
 use crate::logs::timeline::requests::{BlockKind, Marks};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::causes::Miss;
+use crate::whatif::prompt_cache::causes::Loss;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::simulate::Ground;
 
@@ -92,7 +92,7 @@ pub fn of(bill: &Bill<'_>, ground: &Ground<'_>, session: u32) -> SessionCost {
     let mut moments: Vec<Moment> = Vec::new();
     let mut things: BTreeMap<Thing, Held> = BTreeMap::new();
     let mut again = Cost::default();
-    let misses = causes::misses(ground);
+    let misses: BTreeMap<u32, Loss> = causes::losses(ground).into_iter().map(|loss| (loss.request, loss)).collect();
     for (thread, &chain) in chains.iter().enumerate() {
         moments.extend(of_chain(bill, chain, thread as u64, &misses));
         shares::of_chain(bill, chain, &mut |share| {
@@ -113,7 +113,7 @@ fn of_chain<'b>(
     bill: &'b Bill<'_>,
     chain: u32,
     thread: u64,
-    misses: &'b BTreeMap<u32, Miss>,
+    misses: &'b BTreeMap<u32, Loss>,
 ) -> impl Iterator<Item = Moment> + 'b {
     let name = |model: Sym| bill.timeline.names.text(model).to_owned();
     let requests = bill.timeline.chains[chain as usize].requests.clone();
@@ -133,7 +133,7 @@ fn of_chain<'b>(
                 compacted: request.marks.has(Marks::COMPACTION),
                 human: request.marks.has(Marks::HUMAN),
                 miss: miss.map(|miss| miss.cause.word()),
-                miss_cost: miss.map_or_else(Cost::default, |miss| miss.cost),
+                miss_cost: miss.map_or_else(Cost::default, |miss| miss.cost_lost),
             }
         },
     )

@@ -34,6 +34,7 @@ impl CallFrame {
             "step" => calls.iter().map(|call| u64::from(call.chain) << 32 | u64::from(call.step)).collect::<Vec<u64>>(),
             "status" => of(|call| call.status as u32),
             "ran" => calls.iter().map(|call| call.ran()).collect::<Vec<bool>>(),
+            "is_empty" => calls.iter().map(|call| call.is_empty()).collect::<Vec<bool>>(),
             "kind" => of(|call| call.kind as u32),
             "bytes" => of(|call| call.bytes),
             "latency_ms" => calls.iter().map(|call| call.latency_ms).collect::<Vec<Option<u32>>>(),
@@ -65,10 +66,7 @@ impl CallFrame {
                 status(Status::Error).alias("failed"),
                 status(Status::Rejected).alias("rejected"),
                 (status(Status::Unanswered) + status(Status::Cancelled)).alias("open"),
-                (col("ran").and(col("kind").eq(lit(ResultKind::Empty as u32))))
-                    .sum()
-                    .cast(DataType::UInt64)
-                    .alias("empty"),
+                col("is_empty").sum().cast(DataType::UInt64).alias("empty"),
                 quantile(0.5).alias("bytes_p50"),
                 quantile(0.99).alias("bytes_p99"),
                 timed().len().cast(DataType::UInt64).alias("timed"),

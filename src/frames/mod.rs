@@ -1,6 +1,7 @@
 //! The only room that names Polars, Arrow and Parquet: the tables of the lake, the lake itself, and queries that return
 //! typed rows.
 
+pub mod contribution;
 pub mod edge;
 pub mod fingerprint;
 pub mod projection;

@@ -5,14 +5,16 @@ use std::ops::Range;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::logs::timeline::requests::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
+use crate::logs::timeline::requests::{
+    BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
+};
 use crate::logs::timeline::rows::{
-    Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan, TimelineRows,
+    AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan, TimelineRows,
 };
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
-const EDITION: u8 = 3;
+const EDITION: u8 = 4;
 
 /// The column in which these bytes stand.
 pub const COLUMN: &str = "packed";
@@ -145,6 +147,8 @@ impl Packer {
         let TimelineRows {
             chains,
             sessions,
+            agents,
+            stated_costs,
             records,
             blocks,
             cleared,
@@ -158,6 +162,7 @@ impl Packer {
         lengths.iter().for_each(|&length| self.number(length as u64));
         let lengths = [references.len(), sources.len(), utterances.len(), words.len(), skipped.len()];
         lengths.iter().for_each(|&length| self.number(length as u64));
+        [agents.len(), stated_costs.len()].iter().for_each(|&length| self.number(length as u64));
         self.column(chains, |to, row| {
             to.id(row.session);
             to.id(row.agent);
@@ -168,6 +173,18 @@ impl Packer {
             to.id(row.session);
             to.id(row.project);
             to.time(&mut time, row.ts_first);
+            to.number(row.is_background);
+        });
+        self.column(agents, |to, row| {
+            to.id(row.session);
+            to.id(row.agent);
+            to.number(row.kind.0);
+        });
+        self.column(stated_costs, |to, row| {
+            to.id(row.session);
+            to.number(row.model.0);
+            to.usage(&row.usage);
+            to.number(row.nanodollars);
         });
         self.records(records);
         self.blocks(blocks);
@@ -196,7 +213,6 @@ impl Packer {
         self.column(records, |to, row| to.number(row.chain));
         self.column(records, |to, row| to.time(&mut time, row.ts));
         self.column(records, |to, row| to.number(row.version.0));
-        self.column(records, |to, row| to.id(row.branch));
         self.column(records, |to, row| to.number(row.marks.0));
         self.column(records, |to, row| to.length(&row.blocks));
         for (index, row) in records.iter().enumerate() {
@@ -233,7 +249,14 @@ impl Packer {
         self.number(2 + u8::from(answer.is_request));
         self.id(answer.message);
         self.number(answer.model.0);
-        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = answer.usage;
+        self.usage(&answer.usage);
+        let Setting { effort, speed, branch, miss_reason } = answer.setting;
+        [effort, speed, miss_reason].into_iter().for_each(|word| self.number(word.0));
+        self.id(branch);
+    }
+
+    fn usage(&mut self, usage: &Usage) {
+        let Usage { input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h } = *usage;
         for tokens in [input, output, cache_creation, cache_read, cache_creation_5m, cache_creation_1h] {
             self.number(tokens);
         }
@@ -358,6 +381,7 @@ impl Unpacker<'_> {
         for length in &mut lengths {
             *length = self.count(1)?;
         }
+        let (agents, stated_costs) = (self.count(1)?, self.count(1)?);
         let [chains, sessions, records, blocks, cleared, references, sources, utterances, words, skipped] = lengths;
         let chains = self.column(chains, |from| {
             let (session, agent) = (from.id()?, from.id()?);
@@ -365,7 +389,14 @@ impl Unpacker<'_> {
         })?;
         let mut time = 0;
         let sessions = self.column(sessions, |from| {
-            Some(SessionSpan { session: from.id()?, project: from.id()?, ts_first: from.time(&mut time)? })
+            let (session, project, ts_first) = (from.id()?, from.id()?, from.time(&mut time)?);
+            Some(SessionSpan { session, project, ts_first, is_background: from.flag()? })
+        })?;
+        let agents =
+            self.column(agents, |from| Some(AgentRow { session: from.id()?, agent: from.id()?, kind: from.sym()? }))?;
+        let stated_costs = self.column(stated_costs, |from| {
+            let (session, model) = (from.id()?, from.sym()?);
+            Some(StatedCost { session, model, usage: from.usage()?, nanodollars: from.number()? })
         })?;
         let records = self.records(records, chains.len(), blocks, cleared)?;
         let blocks = self.blocks(blocks)?;
@@ -380,6 +411,8 @@ impl Unpacker<'_> {
         Some(TimelineRows {
             chains,
             sessions,
+            agents,
+            stated_costs,
             records,
             blocks,
             cleared,
@@ -397,7 +430,6 @@ impl Unpacker<'_> {
         let mut time = 0;
         let times = self.column(count, |from| from.time(&mut time))?;
         let versions = self.column(count, Self::sym)?;
-        let branches = self.column(count, Self::id)?;
         let marks = self.column(count, Self::small)?;
         let blocks = self.ranges(count, blocks)?;
         let mut index = 0;
@@ -417,9 +449,9 @@ impl Unpacker<'_> {
         }
         let mut rows = Vec::with_capacity(count);
         let outer = ids.into_iter().zip(parents).zip(chain).zip(times);
-        let inner = versions.into_iter().zip(branches).zip(marks).zip(kinds).zip(blocks);
-        for ((((id, parent), chain), ts), ((((version, branch), marks), kind), blocks)) in outer.zip(inner) {
-            rows.push(RecordRow { id, parent, chain, ts, version, branch, marks: Marks(marks), kind, blocks });
+        let inner = versions.into_iter().zip(marks).zip(kinds).zip(blocks);
+        for ((((id, parent), chain), ts), (((version, marks), kind), blocks)) in outer.zip(inner) {
+            rows.push(RecordRow { id, parent, chain, ts, version, marks: Marks(marks), kind, blocks });
         }
         Some(rows)
     }
@@ -430,15 +462,10 @@ impl Unpacker<'_> {
             1 => RecordKind::Noted,
             kind @ (2 | 3) => {
                 let (message, model) = (self.id()?, self.sym()?);
-                let usage = Usage {
-                    input: self.number()?,
-                    output: self.number()?,
-                    cache_creation: self.number()?,
-                    cache_read: self.number()?,
-                    cache_creation_5m: self.number()?,
-                    cache_creation_1h: self.number()?,
-                };
-                RecordKind::ToolResult(Answer { message, model, usage, is_request: kind == 3 })
+                let usage = self.usage()?;
+                let (effort, speed, miss_reason) = (self.sym()?, self.sym()?, self.sym()?);
+                let setting = Setting { effort, speed, miss_reason, branch: self.id()? };
+                RecordKind::ToolResult(Answer { message, model, usage, setting, is_request: kind == 3 })
             }
             4 => {
                 let trigger = Trigger::from_number(self.small()?)?;
@@ -451,6 +478,17 @@ impl Unpacker<'_> {
                 RecordKind::Cleared { pre_tokens, tokens_saved, calls: start..*calls }
             }
             _ => return None,
+        })
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        Some(Usage {
+            input: self.number()?,
+            output: self.number()?,
+            cache_creation: self.number()?,
+            cache_read: self.number()?,
+            cache_creation_5m: self.number()?,
+            cache_creation_1h: self.number()?,
         })
     }
 

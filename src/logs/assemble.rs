@@ -557,6 +557,7 @@ fn unplaced(call: &Canonical) -> Call {
         path: asked.path,
         handle: asked.handle,
         showing: asked.showing,
+        says_nothing: false,
     }
 }
 

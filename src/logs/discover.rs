@@ -182,32 +182,11 @@ impl Walk {
                     root,
                     bytes: meta.len(),
                     modified_ns: modified.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)),
-                    changed_ns: changed_ns(&meta),
-                    inode: inode(&meta),
+                    changed_ns: files::changed_ns(&meta),
+                    inode: files::inode(&meta),
                     packing,
                 });
             }
         }
     }
-}
-
-#[cfg(unix)]
-fn changed_ns(meta: &std::fs::Metadata) -> i64 {
-    use std::os::unix::fs::MetadataExt;
-    meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec())
-}
-
-#[cfg(not(unix))]
-fn changed_ns(_meta: &std::fs::Metadata) -> i64 {
-    0
-}
-
-#[cfg(unix)]
-fn inode(meta: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(meta)
-}
-
-#[cfg(not(unix))]
-fn inode(_meta: &std::fs::Metadata) -> u64 {
-    0
 }

@@ -19,6 +19,23 @@ pub const SHIPPED: &str = include_str!("../../rules/endpoints.toml");
 /// Longest word that can name a program (published constant).
 const WORD_CHARS_MAX: usize = 20;
 
+/// The classes of what no list names.
+const COARSE: [&str; 13] = [
+    "bash_comment",
+    "bash_empty",
+    "bash_long_or_path",
+    "bash_other",
+    "bash_path_exec",
+    "bash_shell_ctrl",
+    "bash_unk",
+    "git",
+    "unknown",
+    "web_empty",
+    "web_other",
+    "web_search",
+    "web_unk",
+];
+
 /// The arguments of a tool that tell its endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Input<'a> {
@@ -107,6 +124,12 @@ impl Endpoints {
     #[cfg(test)]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/endpoints.toml").expect("the shipped rules/endpoints.toml parses; a test reads it")
+    }
+
+    /// All classes that are made of listed words: none says anything of a user.
+    pub fn classes(&self) -> impl Iterator<Item = &str> {
+        let listed = self.programs.values().chain(self.git_commands.values()).chain(self.hosts.values());
+        listed.map(String::as_str).chain(COARSE)
     }
 
     /// The class of a call: that of the command for `Bash`, of the host for `WebFetch`, else the name of the tool.

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::id::Id;
-use crate::base::names::Sym;
+use crate::base::id::{Id, IdSet};
+use crate::base::names::{Names, Sym};
 use crate::base::showing::Showing;
 use crate::logs::trace::{Handle, Millis, NO_TIME, Place, ResultKind, Status, Usage, is_within};
+use crate::logs::vocabulary::Vocabulary;
 
 /// One tool call.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -50,9 +51,16 @@ pub struct Call {
     pub handle: Handle,
     /// How the result shows the text of files, as far as the input tells.
     pub showing: Showing,
+    /// Whether its text is one by which the tool says that there was nothing ([`History::find_empty_answers`]).
+    pub says_nothing: bool,
 }
 
 impl Call {
+    /// Whether it ended well and brought nothing: no content, or only the words for that.
+    pub fn is_empty(&self) -> bool {
+        self.status == Status::Ok && (self.kind == ResultKind::Empty || self.says_nothing)
+    }
+
     /// When its result came; when it was asked, if that is not known.
     pub fn answered_at(&self) -> Millis {
         if self.ts == NO_TIME { NO_TIME } else { self.ts.saturating_add(self.latency_ms.unwrap_or(0).into()) }
@@ -164,6 +172,16 @@ pub struct History {
 }
 
 impl History {
+    /// Marks the answers by which tools say that there was nothing. What such a text says depends on the tool, so it is looked up
+    /// when a call and its answer are together.
+    pub fn find_empty_answers(&mut self, vocabulary: &Vocabulary, names: &Names) {
+        let of_tool = |tool: &String| vocabulary.empty_answers_of(tool).collect::<IdSet<Id>>();
+        let words: Vec<IdSet<Id>> = names.texts().iter().map(of_tool).collect();
+        for call in &mut self.calls {
+            call.says_nothing = words[call.tool.0 as usize].contains(&call.body);
+        }
+    }
+
     /// Gives every call of a tool another tool's name.
     pub fn rename_tool(&mut self, old: Sym, new: Sym) {
         for call in self.calls.iter_mut().filter(|call| call.tool == old) {

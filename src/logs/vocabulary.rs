@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
+use crate::base::id::Id;
 
 /// The shipped vocabulary.
 #[cfg(test)]
@@ -42,12 +43,39 @@ pub struct Vocabulary {
     pub window_days: i64,
     /// Starts of an error result that mean "cancelled with a parallel call".
     pub cancelled_prefixes: Vec<String>,
+    /// Answers that only say that there was nothing.
+    pub empty_answers: Vec<EmptyAnswers>,
+}
+
+/// Texts by which some tools say that there was nothing.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct EmptyAnswers {
+    /// Tools; `*` at the end stands for anything.
+    tools: Vec<String>,
+    /// Whole answers.
+    texts: Vec<String>,
+}
+
+impl EmptyAnswers {
+    fn are_of(&self, tool: &str) -> bool {
+        self.tools.iter().any(|name| match name.strip_suffix('*') {
+            Some(head) => tool.starts_with(head),
+            None => tool == name,
+        })
+    }
 }
 
 impl Vocabulary {
     /// Reads a vocabulary file; `origin` names it in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))
+    }
+
+    /// The names of the answers by which a tool says that there was nothing.
+    pub fn empty_answers_of(&self, tool: &str) -> impl Iterator<Item = Id> {
+        let own = self.empty_answers.iter().filter(move |answers| answers.are_of(tool));
+        own.flat_map(|answers| &answers.texts).map(|text| Id::of(text.as_bytes()))
     }
 
     /// The vocabulary compiled into this program.

@@ -22,7 +22,7 @@ pub mod patterns;
 pub mod projections;
 mod quantile;
 pub mod reconcile;
-mod repeats;
+pub mod repeats;
 pub mod sessions;
 pub mod tools;
 pub mod totals;

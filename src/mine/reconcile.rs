@@ -84,7 +84,7 @@ const HISTORY: &str = "ingest, each once";
 const TOOLS: &str = "mine tools";
 const SESSIONS: &str = "mine sessions";
 const REPLAY: &str = "replay";
-const POLICIES: &str = "replay --policy";
+const POLICIES: &str = "what-if";
 
 /// All sums.
 pub fn reconcile(books: &Books<'_>) -> Vec<Sum> {
@@ -188,7 +188,7 @@ fn responses(books: &Books<'_>) -> Vec<Sum> {
         (HISTORY, history.len() as u64),
         &[
             (-open, "calls that nothing answered"),
-            (-empty, "empty answers"),
+            (-empty, "answers without any content"),
             (-images, "answers of images or references only"),
         ],
         (REPLAY, texts as u64),

@@ -99,7 +99,7 @@ fn plain(call: &Call, guide: &Guide<'_>) -> ToolCall {
         failed: call.status == Status::Error,
         rejected: call.status == Status::Rejected,
         open: matches!(call.status, Status::Unanswered | Status::Cancelled),
-        empty: call.status == Status::Ok && call.kind == ResultKind::Empty,
+        empty: call.is_empty(),
         repeatable: call.status == Status::Ok && text,
         chars: call.chars,
         bytes: call.bytes,

@@ -670,6 +670,7 @@ impl<'a> Refusals<'a> {
 
 fn answer(row: &Call) -> Answer {
     match (row.status, row.kind) {
+        _ if row.is_empty() => Answer::Text { bytes: 0 },
         (Status::Ok, ResultKind::NonText | ResultKind::Mixed) => Answer::NonText,
         (Status::Ok, _) => Answer::Text { bytes: row.bytes.into() },
         _ => Answer::Failed,

@@ -102,14 +102,17 @@ fn replayed(piece: &Piece<'_>, scenario: &Scenario, stretch: &TokenSegment) -> P
 }
 
 /// A stretch of a tape: a session, or a context of one.
-struct TokenSegment {
-    session: u32,
-    responses: Range<usize>,
+pub(super) struct TokenSegment {
+    /// Its session.
+    pub(super) session: u32,
+    /// Its responses.
+    pub(super) responses: Range<usize>,
     /// Its endpoints, sorted.
     endpoints: Vec<u32>,
 }
 
-fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TokenSegment> {
+/// The stretches of a tape in which `key` stays the same.
+pub(super) fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<TokenSegment> {
     let mut start = 0;
     let groups = tape.responses.chunk_by(|a, b| key(a) == key(b));
     groups
@@ -125,7 +128,7 @@ fn stretches(tape: &Tape, key: impl Fn(&Response) -> (u32, u32, u32)) -> Vec<Tok
 }
 
 /// Where a change can make a difference.
-enum Scope {
+pub(super) enum Scope {
     Everywhere,
     /// In sessions with one of these endpoints, and in these sessions.
     Some {
@@ -135,7 +138,8 @@ enum Scope {
 }
 
 impl Scope {
-    fn of(now: &Scenario, change: &Scenario) -> Self {
+    /// Where two configurations differ.
+    pub(super) fn of(now: &Scenario, change: &Scenario) -> Self {
         if !now.is_alike_for_all(change) {
             return Self::Everywhere;
         }
@@ -144,7 +148,8 @@ impl Scope {
         Self::Some { endpoints, sessions }
     }
 
-    fn concerns(&self, stretch: &TokenSegment) -> bool {
+    /// Whether that is in this stretch.
+    pub(super) fn concerns(&self, stretch: &TokenSegment) -> bool {
         match self {
             Self::Everywhere => true,
             Self::Some { endpoints, sessions } => {

@@ -1,6 +1,7 @@
 //! Facts × settings → ledger: what the layered pipeline would have sent in place of every tool response, and what that
 //! costs. No text is read here; the same facts can be replayed under any configuration.
 
+pub mod by_session;
 pub mod dedup_only;
 
 pub mod reach;

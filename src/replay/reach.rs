@@ -57,15 +57,24 @@ fn matches(pattern: &str, tool: &str) -> bool {
 /// If `reach.toml` does not fit, or names nobody.
 pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
     let file = data.file("reach.toml")?;
-    let Reaches { reach } = file.parsed()?;
+    let Reaches { reach, .. } = file.parsed()?;
     if reach.is_empty() {
         return Err(Error::failed(format!("{} names no reach", file.place)));
     }
     Ok(reach)
 }
 
+/// Percent of the bill that a place has to save to be worth building something for it.
+///
+/// # Errors
+/// If `reach.toml` does not fit.
+pub fn worth_percent_min(data: &Data) -> Result<f64> {
+    data.parsed::<Reaches>("reach.toml").map(|file| file.worth_percent_min)
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reaches {
+    worth_percent_min: f64,
     reach: Vec<Reach>,
 }

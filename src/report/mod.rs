@@ -4,6 +4,8 @@ pub mod sharing;
 
 pub mod envelope;
 pub mod escape;
+pub mod html;
 pub mod listing;
 pub mod numbers;
+pub mod paragraph;
 pub mod table;

@@ -9,6 +9,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, pr
 use crate::base::error::Result;
 use crate::base::visible::visible;
 use crate::report::escape;
+use crate::report::numbers::counted;
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -43,9 +44,6 @@ pub enum Color {
     /// Never.
     Never,
 }
-
-/// Width of a table that does not go to a terminal.
-const PLAIN_WIDTH: u16 = 100;
 
 /// Characters of a name that are kept on one line where there is room.
 const NAME_WIDTH: usize = 12;
@@ -85,19 +83,54 @@ impl Table {
         match format {
             Format::Csv => self.write_csv(out),
             Format::Md => self.write_markdown(out),
-            Format::Table | Format::Json => Ok(writeln!(out, "{}", self.boxed(width))?),
+            Format::Table | Format::Json => match width {
+                Some(width) => Ok(writeln!(out, "{}", self.boxed(width))?),
+                None => self.write_plain(out),
+            },
         }
     }
 
-    fn boxed(&self, width: Option<u16>) -> comfy_table::Table {
+    /// The first so many rows, and how many there are besides. Files of data have all of them.
+    pub fn write_top(&self, out: &mut dyn Write, format: Format, width: Option<u16>, top: usize) -> Result<()> {
+        if self.rows.len() <= top || format == Format::Csv {
+            return self.write(out, format, width);
+        }
+        let rows = self.rows[..top].to_vec();
+        let cut = Self { headers: self.headers.clone(), numeric: self.numeric.clone(), rows };
+        cut.write(out, format, width)?;
+        let gap = if format == Format::Md { "\n" } else { "" };
+        Ok(writeln!(out, "{gap}{} with --all", counted((self.rows.len() - top) as u64, "more row"))?)
+    }
+
+    /// Without a terminal a row is a line: columns stand under each other, two blanks apart, and nothing is broken.
+    fn write_plain(&self, out: &mut dyn Write) -> Result<()> {
+        let length = |text: &String| text.chars().count();
+        let widths: Vec<usize> = (0..self.headers.len())
+            .map(|index| {
+                let cells = self.rows.iter().filter_map(|row| row.get(index)).map(length);
+                cells.chain([length(&self.headers[index])]).max().unwrap_or_default()
+            })
+            .collect();
+        for row in std::iter::once(&self.headers).chain(&self.rows) {
+            let cell = |((text, width), numeric): ((&String, &usize), &bool)| {
+                let gap = " ".repeat(width - length(text));
+                if *numeric { gap + text } else { text.clone() + &gap }
+            };
+            let cells: Vec<String> = row.iter().zip(&widths).zip(&self.numeric).map(cell).collect();
+            writeln!(out, "{}", cells.join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn boxed(&self, width: u16) -> comfy_table::Table {
         let mut table = comfy_table::Table::new();
         table
             .load_style(presets::UTF8_FULL_CONDENSED)
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(width.unwrap_or(PLAIN_WIDTH))
+            .set_width(width)
             .set_header(&self.headers)
             .add_rows(&self.rows);
-        let widths = self.widths_min(width.unwrap_or(PLAIN_WIDTH));
+        let widths = self.widths_min(width);
         for (index, (column, numeric)) in table.column_iter_mut().zip(&self.numeric).enumerate() {
             if *numeric {
                 column.set_cell_alignment(CellAlignment::Right);

@@ -10,11 +10,13 @@ pub mod proposal;
 pub mod report;
 
 pub mod annotations;
+pub mod claude;
 pub mod families;
+mod levers;
 mod p1_model;
 mod p2_agent;
 mod p3_data;
-mod p4_tokenizer;
+pub(crate) mod p4_tokenizer;
 mod r1_dedup_enable;
 mod r2_template;
 mod r3_lru_size;
@@ -23,6 +25,7 @@ mod r5_min_body;
 pub mod r6_cost_models;
 pub mod r7_speculation;
 mod recorded;
+pub mod search;
 pub mod t1_tools;
 mod tool_keys;
 
@@ -134,7 +137,12 @@ pub struct Sheet(DataFile);
 impl Sheet {
     /// The sheet of a rule.
     pub fn of(rule: &Rule, data: &Data) -> Result<Self> {
-        data.file(&format!("{}.toml", rule.file)).map(Self)
+        Self::named(rule.file, data)
+    }
+
+    /// The sheet of this name.
+    pub fn named(file: &str, data: &Data) -> Result<Self> {
+        data.file(&format!("{file}.toml")).map(Self)
     }
 
     /// The numbers, typed.
@@ -175,5 +183,11 @@ pub fn documentation(data: &Data) -> Result<String> {
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
+    for rule in claude::REGISTER {
+        let Sheet(DataFile { place, text }) = Sheet::named(rule.file, data)?;
+        out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
+        out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
+    }
+    out += &levers::documentation(data)?;
     Ok(out)
 }

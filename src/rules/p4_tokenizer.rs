@@ -1,5 +1,7 @@
 //! P4: how many characters of the user's own text a token of each model holds, measured on the bill.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 use toml_edit::Value;
 
@@ -26,7 +28,8 @@ pub static RULE: Rule = Rule {
 const DOCS: &str = r#"
 ### What it looks at
 Requests within a turn that found everything before them in the cache: what they were billed besides is exactly what came
-in, namely the answer before them and the results of its calls, whose text is in the log. The ratio is the bytes of that
+in, namely the answer before them and the results of its calls, whose text is in the log. Only answers without thinking count:
+thinking is billed as it was thought, and the log has a summary of it or nothing. The ratio is the bytes of that
 text by its tokens, over all such increments of a model family, with a 95 % interval over sessions. Model ids are
 normalised as in P1.
 
@@ -124,8 +127,7 @@ fn calibrate(facts: &Facts<'_>, row: &FamilyRatio, thresholds: &Thresholds, shee
     let seat = seat(facts, &row.family)?;
     let (lower, upper) = certain(row, thresholds, sheet)?;
     let key = ratio_key(&seat.tokenizer);
-    let scale = 10_f64.powi(thresholds.decimals.into());
-    let to = (row.bytes_per_token.value * scale).round() / scale;
+    let to = rounded(row.bytes_per_token.value, thresholds.decimals, lower..=upper);
     if (lower..=upper).contains(&seat.ratio) || to == seat.ratio {
         let within = format!("within the interval {lower:.2} to {upper:.2}");
         return Err(Quiet::Skip(format!("`{key}` is {}, {within}", seat.ratio)));
@@ -139,6 +141,14 @@ fn calibrate(facts: &Facts<'_>, row: &FamilyRatio, thresholds: &Thresholds, shee
         return Err(Quiet::Hold(format!("`{}` is marked `# pin`", pinned.key)));
     }
     Ok(deltas.into_iter().map(|(delta, evidence)| finding(row, Verdict::Propose(delta), evidence)).collect())
+}
+
+/// A value with few decimals that lies in the interval which it is written for: with more of them where the interval is narrower
+/// than a step.
+pub(crate) fn rounded(value: f64, decimals: u8, within: RangeInclusive<f64>) -> f64 {
+    let with = |decimals: i32| (value * 10_f64.powi(decimals)).round() / 10_f64.powi(decimals);
+    let first = i32::from(decimals);
+    (first..first + 4).map(with).find(|to| within.contains(to)).unwrap_or(value)
 }
 
 /// The interval, if it is one to rely on.
@@ -249,7 +259,7 @@ fn evidence(facts: &Facts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet: &S
     let interval = ratio.lower.zip(ratio.upper);
     let interval = interval.map_or_else(String::new, |(lower, upper)| format!(" (95 % {lower:.3}–{upper:.3})"));
     let counts = format!(
-        "{} increments of {} sessions: {} bytes in {} tokens without framing, {:.3} bytes per token{interval}",
+        "{} increments without thinking, of {} sessions: {} bytes in {} tokens without framing, {:.3} bytes per token{interval}",
         row.increments, row.sessions, row.bytes, row.tokens, ratio.value
     );
     let now = seat.map_or_else(String::new, |seat| format!("\n{}", present(facts.current, row, seat)));

@@ -94,7 +94,7 @@ pub fn settle(view: &View<'_>, precedence: &Precedence, mut findings: Vec<Findin
 pub fn proposed(finding: &Finding) -> Option<&Delta> {
     match &finding.verdict {
         Verdict::Propose(delta) => Some(delta),
-        Verdict::Hold(_) | Verdict::Skip(_) => None,
+        Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::base::error::Result;
 use crate::base::visible::visible;
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
+use crate::settings::entries::Forecast;
 use crate::settings::finding::{Effect, Evidence, Finding, Verdict};
 
 /// Writes the evidence of every proposed change; with `explain` also what was held and skipped. Neighbouring changes
@@ -26,7 +27,7 @@ pub fn write(out: &mut dyn Write, findings: &[Finding], explain: bool) -> Result
 
 /// What a finding says, and why; nothing if it is not asked for.
 fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
-    let Finding { rule, subject, verdict, evidence, effect } = finding;
+    let Finding { rule, subject, verdict, evidence, effect, forecast } = finding;
     let what = match verdict {
         Verdict::Propose(delta) => {
             let from = delta.from.as_ref().map_or_else(String::new, |from| format!("{} → ", short(from)));
@@ -34,10 +35,12 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
         }
         Verdict::Hold(reason) if explain => format!("{rule} hold {subject}: {reason}"),
         Verdict::Skip(reason) if explain => format!("{rule} skip {subject}: {reason}"),
+        Verdict::Hint(words) => format!("{rule} hint {subject}: {words}"),
         Verdict::Hold(_) | Verdict::Skip(_) => return None,
     };
+    let forecast = forecast.as_ref().map(|forecast| format!("\neffect: {}", forecast_words(forecast)));
     let effect = effect.map(|effect| format!("\neffect: {}", effect_words(&effect)));
-    Some((what, evidence_words(evidence) + &effect.unwrap_or_default()))
+    Some((what, evidence_words(evidence) + &effect.or(forecast).unwrap_or_default()))
 }
 
 /// The proposed changes as a table, for CSV and Markdown.
@@ -52,7 +55,12 @@ pub fn table(findings: &[Finding]) -> Table {
                 short(&delta.to),
                 finding.evidence.n.to_string(),
                 evidence_words(&finding.evidence),
-                finding.effect.as_ref().map(effect_words).unwrap_or_default(),
+                finding
+                    .effect
+                    .as_ref()
+                    .map(effect_words)
+                    .or(finding.forecast.as_ref().map(forecast_words))
+                    .unwrap_or_default(),
             ]);
         }
     }
@@ -115,6 +123,35 @@ fn effect_words(effect: &Effect) -> String {
     format!("in an MCP host {}; bound, in a gateway: {} [replayed]", words(effect.host), words(effect.tokens))
 }
 
+/// "main threads 12.3 % cheaper (95 % interval 8.0 to 15.1 % over 14 later sessions), 9.1 % of their whole bill ($3.20); …"
+pub fn forecast_words(forecast: &Forecast) -> String {
+    let part = match forecast.part.as_str() {
+        "main" => "main threads",
+        "subagents" => "subagents",
+        _ => "all requests",
+    };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let side = |share: f64| if share < 0.0 { "cheaper" } else { "more expensive" };
+    let usd = forecast.usd.map_or_else(String::new, |usd| format!(" (${:.2})", usd.abs()));
+    let breaks = if forecast.hard_breaks + forecast.soft_breaks > 0.0 {
+        let (hard, soft) = (forecast.hard_breaks, forecast.soft_breaks);
+        format!("; breaks per 1,000 requests: {hard:.1} hard, {soft:.1} soft")
+    } else {
+        String::new()
+    };
+    format!(
+        "{part} {} {} (change {} to {}, 95 % over {} later sessions), {} of their whole bill{usd}; the simulation is {} off \
+         the bill there{breaks} [replayed]",
+        percent(forecast.change.abs()),
+        side(forecast.change),
+        percent(forecast.lower),
+        percent(forecast.upper),
+        forecast.sessions,
+        percent(forecast.of_bill.abs()),
+        percent(forecast.error)
+    )
+}
+
 /// A value on one line; a list of links by their tools.
 fn short(value: &toml_edit::Value) -> String {
     let Some(list) = value.as_array() else { return value.to_string().trim().to_owned() };
@@ -157,11 +194,16 @@ fn finding_json(finding: &Finding) -> Value {
         }),
         Verdict::Hold(reason) => json!({ "verdict": "hold", "reason": reason }),
         Verdict::Skip(reason) => json!({ "verdict": "skip", "reason": reason }),
+        Verdict::Hint(words) => json!({ "verdict": "hint", "hint": words }),
     };
     if let Some(effect) = &finding.effect {
         out["effect"] = json!({
             "basis": "replayed", "tokens": effect.tokens, "host_tokens": effect.host, "baseline_tokens": effect.baseline
         });
+    }
+    if let Some(forecast) = &finding.forecast {
+        out["effect"] = json!(forecast);
+        out["effect"]["basis"] = json!("replayed");
     }
     if let (Some(out), Value::Object(fields)) = (out.as_object_mut(), fields) {
         out.extend(fields);

@@ -28,8 +28,11 @@ pub struct Entry {
     pub tool_version: String,
     /// The command: "tune analyze".
     pub command: String,
-    /// Name of the configuration file, which lies beside the journal.
+    /// Name of the configuration file, which lies beside the journal; of another target the whole path.
     pub config: String,
+    /// What was written; none: the configuration of the pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// What the rules read; none for an undo.
     #[serde(default)]
     pub inputs: Option<Inputs>,
@@ -110,6 +113,40 @@ pub struct JournalChange {
     /// What this change alone was expected to save more, if it was replayed.
     #[serde(default)]
     pub effect: Option<ExpectedEffect>,
+    /// What it was expected to change of the bill, and over which sessions, if it was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
+}
+
+/// What a change of Claude Code's settings was expected to do to the bill: told on sessions that it was not chosen on, so
+/// that it can be held against what comes.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// The requests that it concerns: `main`, `subagents` or `all`.
+    pub part: String,
+    /// Cost with it over cost without, less one, of these requests; rereading of what is lost is paid for.
+    pub change: f64,
+    /// Lower end of the 95 % interval over sessions.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+    /// The same change as a share of the whole bill of these sessions.
+    pub of_bill: f64,
+    /// Dollars of these sessions that it would have saved; none where nothing has a price.
+    #[serde(default)]
+    pub usd: Option<f64>,
+    /// By how much the simulation is off the bill there, as a share: no smaller change is told from none.
+    pub error: f64,
+    /// Sessions that the value was chosen on.
+    pub chosen_on: u64,
+    /// Sessions that it was told on.
+    pub sessions: u64,
+    /// First and last record of these sessions.
+    pub span_ms: (Millis, Millis),
+    /// Steps that would surely have failed, per 1,000 requests.
+    pub hard_breaks: f64,
+    /// Steps whose source is gone from the context, per 1,000 requests; the model may know it from elsewhere.
+    pub soft_breaks: f64,
 }
 
 /// The effect of one change by replay.
@@ -191,6 +228,20 @@ impl Journal {
         self
     }
 
+    /// The same of several files: `sha` says what the file of an entry holds, if that can be told.
+    #[must_use]
+    pub fn decided_by(mut self, sha: impl Fn(&Entry) -> Option<String>) -> Self {
+        let pending = self.entries.iter().filter(|entry| entry.pending);
+        let settled = pending.filter_map(|entry| {
+            let now = sha(entry)?;
+            Some(Settled { settles: entry.id.clone(), written: entry.after_sha == now || entry.before_sha != now })
+        });
+        for settled in settled.collect::<Vec<_>>() {
+            self.settle(&settled);
+        }
+        self
+    }
+
     /// How each entry stands now.
     pub fn standings(&self) -> Vec<Standing> {
         let mut standings: Vec<Standing> = vec![Standing::default(); self.entries.len()];
@@ -230,7 +281,15 @@ impl Standing {
     }
 }
 
+/// How entries about Claude Code's settings are marked.
+pub const CLAUDE_SETTINGS: &str = "claude-settings";
+
 impl Entry {
+    /// Whether it is about settings of Claude Code.
+    pub fn is_about_claude(&self) -> bool {
+        self.target.as_deref() == Some(CLAUDE_SETTINGS)
+    }
+
     fn keys(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().map(|change| change.key.as_str())
     }
@@ -254,6 +313,7 @@ impl JournalChange {
             n: evidence.n,
             threshold: evidence.threshold.clone(),
             effect: finding.effect.as_ref().and_then(ExpectedEffect::of),
+            forecast: finding.forecast.clone(),
             ..Self::default()
         })
     }

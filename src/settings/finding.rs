@@ -4,6 +4,7 @@ use toml_edit::Value;
 
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
+use crate::settings::entries::Forecast;
 
 /// One change of the configuration.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub enum Verdict {
     Hold(String),
     /// Nothing to judge here.
     Skip(String),
+    /// Something to know that is never written: nobody can say what it would bring.
+    Hint(String),
 }
 
 /// Why.
@@ -76,12 +79,14 @@ pub struct Finding {
     pub evidence: Evidence,
     /// What the change would do, if it was replayed.
     pub effect: Option<Effect>,
+    /// What it would do to the bill, if that was simulated.
+    pub forecast: Option<Forecast>,
 }
 
 impl Finding {
     /// A finding whose effect is not known (yet).
     pub fn new(rule: &'static str, subject: impl Into<String>, verdict: Verdict, evidence: Evidence) -> Self {
-        Self { rule, subject: subject.into(), verdict, evidence, effect: None }
+        Self { rule, subject: subject.into(), verdict, evidence, effect: None, forecast: None }
     }
 }
 

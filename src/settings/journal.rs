@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use toml_edit::Value;
 
-use super::write::{create_private, directory_of, lock, sync_directory, write_atomically};
+use super::write::{create_private, directory_of, lock, sync_directory, write_under};
 use super::{SettingsFile, spell, version};
 use crate::base::error::{Error, Result};
 use crate::base::files;
@@ -65,20 +65,51 @@ pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
     Ok(journal.decided(&text_sha(&file.text)))
 }
 
-/// Writes a configuration and notes it in the journal: first the entry, then the file, then that it was written.
+/// A file that devboy writes, as it was read, and where that is noted.
+#[derive(Debug, Clone)]
+pub struct Place<'f> {
+    /// The file.
+    pub path: &'f Path,
+    /// What stood in it.
+    pub text: &'f str,
+    /// Whether there was a file.
+    pub existed: bool,
+    /// The journal.
+    pub journal: PathBuf,
+    /// Its name there.
+    pub name: String,
+    /// The file whose lock keeps two devboys apart; none: one beside it.
+    pub lock: Option<PathBuf>,
+}
+
+impl SettingsFile {
+    /// The configuration as a file that is written.
+    pub fn place(&self) -> Place<'_> {
+        Place {
+            path: &self.path,
+            text: &self.text,
+            existed: self.existed,
+            journal: journal_path(&self.path),
+            name: journal_name(&self.path),
+            lock: None,
+        }
+    }
+}
+
+/// Writes a file and notes it in the journal: first the entry, then the file, then that it was written.
 ///
 /// # Errors
 /// If the journal or the file cannot be written. Nothing is written then, and the journal knows it or can tell.
-pub fn write_noted(file: &SettingsFile, new: &str, entry: &Entry) -> Result<()> {
-    let path = journal_path(&file.path);
+pub fn write_noted(file: &Place<'_>, new: &str, entry: &Entry) -> Result<()> {
+    let path = file.journal.clone();
     // What an earlier run left open can be told only while the file is still as that run left it.
-    for settled in read_journal(&path)?.about(&journal_name(&file.path)).undecided(&text_sha(&file.text)) {
+    for settled in read_journal(&path)?.about(&file.name).undecided(&text_sha(file.text)) {
         append(&path, &settled)?;
     }
     append_entry(&path, &Entry { pending: true, ..entry.clone() })
         .map_err(|cause| cause.hint("a change is noted before it is made: the configuration was not touched"))?;
-    let outcome = write_atomically(&file.path, file.existed.then_some(file.text.as_str()), new);
-    let is_written = outcome.is_ok() || files::read(&file.path).is_ok_and(|now| now == new.as_bytes());
+    let outcome = write_under(file.lock.as_deref(), file.path, file.existed.then_some(file.text), new);
+    let is_written = outcome.is_ok() || files::read(file.path).is_ok_and(|now| now == new.as_bytes());
     // Without this line the file itself tells.
     let _told_by_the_file = append(&path, &Settled { settles: entry.id.clone(), written: is_written });
     outcome
@@ -129,29 +160,41 @@ pub fn journal_entry(
     changes: Vec<JournalChange>,
 ) -> Result<Entry> {
     let new = SettingsFile::parse(&before.path, after)?;
-    let (before_sha, after_sha) = (text_sha(&before.text), text_sha(after));
-    let config = journal_name(&before.path);
+    Ok(entry_of(at_ms, command, &before.place(), after, filled(before, &new, changes)?))
+}
+
+/// The entry about a change of a file whose changed keys are known.
+pub(super) fn entry_of(
+    at_ms: Millis,
+    command: &str,
+    before: &Place<'_>,
+    after: &str,
+    changes: Vec<JournalChange>,
+) -> Entry {
+    let (before_sha, after_sha) = (text_sha(before.text), text_sha(after));
+    let config = before.name.clone();
     let name = format!("{at_ms} {command} {config} {before_sha} {after_sha}");
-    Ok(Entry {
+    Entry {
         id: text_sha(&name)[..ID_DIGITS].to_owned(),
         at_ms,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: command.to_owned(),
         config,
+        target: None,
         inputs: None,
         before_sha,
         after_sha,
         existed: before.existed,
-        changes: filled(before, &new, changes)?,
+        changes,
         predicted: None,
         undoes: None,
-        restore: Some(Restore::between(&before.text, after)),
+        restore: Some(Restore::between(before.text, after)),
         pending: false,
-    })
+    }
 }
 
 /// The pseudonym of a text.
-pub(super) fn text_sha(text: &str) -> String {
+pub fn text_sha(text: &str) -> String {
     Id::pseudonym(text.as_bytes()).to_string()
 }
 

@@ -1,9 +1,10 @@
-//! Owns `pipeline_config.toml`: what may stand in it, what holds where it is silent, and how it is changed without
+//! Owns `pipeline_config.toml` (and, in [`claude`], Claude Code's own settings): what may stand in it, what holds where it is silent, and how it is changed without
 //! disturbing a byte that nobody asked to change.
 //!
 //! Read it in this order: [`SettingsFile`] is the text with its places, [`Effective`] is the file laid over the built-in
 //! tree, [`Settings`] answers questions about it, [`apply`] edits, [`unified_diff`] shows, [`write_noted`] stores.
 
+pub mod claude;
 pub mod current;
 pub mod entries;
 pub mod finding;
@@ -21,7 +22,7 @@ mod lists;
 mod outline;
 mod pins;
 pub mod resolve;
-mod reversal;
+pub mod reversal;
 mod schema;
 pub mod sections;
 mod spell;

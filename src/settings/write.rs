@@ -14,15 +14,23 @@ use crate::base::visible::Shown as _;
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file).
+/// The same with the lock beside the file.
+#[cfg(test)]
+pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> Result<()> {
+    write_under(None, path, expected_old, new)
+}
+
+/// Writes `new` to `path` if the file still holds `expected_old` (`None`: if there is still no file), under the lock of a
+/// file that is not beside it, if one is named.
 ///
 /// A symbolic link stays a link; what it points to is replaced. New files are private to the user, an existing file
 /// keeps its mode. Nothing is written when the content is already `new`.
-pub fn write_atomically(path: &Path, expected_old: Option<&str>, new: &str) -> Result<()> {
+pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&str>, new: &str) -> Result<()> {
     let target = follow_links(path)?;
     let directory = directory_of(&target);
     create_private(directory)?;
-    let _lock = lock(&beside(&target, ".lock"))?;
+    let beside_it = beside(&target, ".lock");
+    let _lock = lock(lock_file.unwrap_or(&beside_it))?;
     remove_left_over(&target);
     let old = read_if_present(&target)?;
     if old.as_deref() != expected_old.map(str::as_bytes) {

@@ -1,13 +1,16 @@
 //! The world around a command, handed in from outside: streams, environment, clock. Tests hand in their own.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
+use crate::base::files;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::logs::discover::Places;
 use crate::logs::trace::Millis;
 use crate::report::table::Color;
+use crate::settings::claude::layers::ClaudePlaces;
 
 /// What a command may touch.
 pub struct Context<'io> {
@@ -42,6 +45,15 @@ impl Context<'_> {
     }
 }
 
+/// Where an organisation sets what Claude Code does on its machines.
+const MANAGED_SETTINGS: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode/managed-settings.json"
+} else if cfg!(windows) {
+    r"C:\Program Files\ClaudeCode\managed-settings.json"
+} else {
+    "/etc/claude-code/managed-settings.json"
+};
+
 /// The environment variables that devboy reads.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
@@ -53,8 +65,15 @@ pub struct Env {
     pub devboy_config: Option<PathBuf>,
     /// `DEVBOY_TELEMETRY_DIR`: where the live pipeline records.
     pub telemetry_dir: Option<PathBuf>,
-    /// `DEVBOY_TEAM_SECRET`: people who share it have the same pseudonyms.
+    /// `DEVBOY_TEAM_SECRET`, or the first line of the file that `DEVBOY_TEAM_SECRET_FILE` names: people who share it have
+    /// the same pseudonyms.
     pub team_secret: Option<Vec<u8>>,
+    /// The current directory.
+    pub current_dir: Option<PathBuf>,
+    /// Where an organisation sets what Claude Code does on its machines.
+    pub managed_settings: Option<PathBuf>,
+    /// Names of the variables that are set and not empty; what they hold is not kept.
+    pub variables: BTreeSet<String>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
     /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
@@ -76,7 +95,15 @@ impl Env {
             xdg_cache_home: path("XDG_CACHE_HOME"),
             devboy_config: path("DEVBOY_CONFIG"),
             telemetry_dir: path("DEVBOY_TELEMETRY_DIR"),
-            team_secret: text("DEVBOY_TEAM_SECRET").map(OsString::into_encoded_bytes),
+            team_secret: text("DEVBOY_TEAM_SECRET")
+                .map(OsString::into_encoded_bytes)
+                .or_else(|| first_line(&path("DEVBOY_TEAM_SECRET_FILE")?)),
+            current_dir: std::env::current_dir().ok(),
+            managed_settings: Some(PathBuf::from(MANAGED_SETTINGS)),
+            variables: std::env::vars_os()
+                .filter(|(_, value)| !value.is_empty())
+                .filter_map(|(name, _)| name.into_string().ok())
+                .collect(),
             no_color: text("NO_COLOR").is_some(),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }
@@ -88,9 +115,27 @@ impl Env {
         Some(cache.join("devboy").join("lake"))
     }
 
+    /// Where files of Claude Code's settings are.
+    pub fn claude_places(&self) -> ClaudePlaces {
+        let named = self.places.claude_config_dir.as_deref().and_then(|list| list.split(',').next());
+        let named = named.map(str::trim).filter(|name| !name.is_empty()).map(PathBuf::from);
+        ClaudePlaces {
+            home: named.or_else(|| Some(self.places.home.as_ref()?.join(".claude"))),
+            project: self.current_dir.clone(),
+            managed: self.managed_settings.clone(),
+            variables: self.variables.clone(),
+        }
+    }
+
     /// The configuration file: `DEVBOY_CONFIG`, else `~/.config/devboy/pipeline_config.toml`.
     pub fn config_file(&self) -> Option<PathBuf> {
         let home = || Some(self.places.home.as_ref()?.join(".config").join("devboy").join("pipeline_config.toml"));
         self.devboy_config.clone().or_else(home)
     }
+}
+
+/// The first line of a file; none if there is none, or nothing in it.
+fn first_line(path: &std::path::Path) -> Option<Vec<u8>> {
+    let text = files::read_to_string(path).ok()?;
+    text.lines().next().map(str::trim).filter(|line| !line.is_empty()).map(|line| line.as_bytes().to_vec())
 }

@@ -47,6 +47,16 @@ pub fn end_of(flag: &str, text: &str, now_ms: Millis) -> Result<Millis> {
     parse(flag, text, now, &TimeZone::system()).map(|(_, end)| end)
 }
 
+/// The start of the first of so many days in local time, the day of `last` being the last of them.
+pub fn days_before(last: Millis, days: u32) -> Millis {
+    let start = Timestamp::from_millisecond(last).ok().and_then(|at| {
+        let day = at.to_zoned(TimeZone::system()).date();
+        let first = day.checked_sub(i64::from(days.saturating_sub(1)).days()).ok()?;
+        first.to_zoned(TimeZone::system()).ok()
+    });
+    start.map_or(ALL.start, |start| start.timestamp().as_millisecond())
+}
+
 /// First and last-plus-one millisecond of what a text names: a day, an instant, or "so long ago".
 fn parse(flag: &str, text: &str, now: Timestamp, zone: &TimeZone) -> Result<(Millis, Millis)> {
     let odd = || {

@@ -81,6 +81,11 @@ impl Listing {
         Self { places, selection }
     }
 
+    /// Whether there is no file of telemetry at all.
+    pub fn is_empty(&self) -> bool {
+        self.selection.files.is_empty()
+    }
+
     /// Reads the files. `advance` is told of bytes as they are done.
     pub fn read(self, request: &Request, pool: &rayon::ThreadPool, advance: &(dyn Fn(u64) + Sync)) -> Telemetry {
         self.read_cut(request, pool, advance, PIECE_BYTES)

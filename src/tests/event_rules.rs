@@ -88,7 +88,7 @@ fn spoken(rule: &str, observed: &Observed, text: &str) -> Vec<Finding> {
 fn deltas(findings: &[Finding]) -> Vec<Delta> {
     let proposed = findings.iter().filter_map(|finding| match &finding.verdict {
         Verdict::Propose(delta) => Some(delta.clone()),
-        Verdict::Hold(_) | Verdict::Skip(_) => None,
+        Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
     });
     proposed.collect()
 }
@@ -116,6 +116,7 @@ fn reason(rule: &str, observed: &Observed, text: &str) -> String {
         Verdict::Propose(delta) => panic!("proposes {} = {}", delta.key, delta.to),
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
+        Verdict::Hint(words) => format!("hint {words}"),
     }
 }
 

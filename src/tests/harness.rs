@@ -23,6 +23,8 @@ pub const NOW_MS: i64 = 1_793_491_200_000;
 pub struct Home {
     dir: tempfile::TempDir,
     team_secret: Option<Vec<u8>>,
+    /// Names of variables that are set.
+    pub variables: std::sync::Mutex<Vec<String>>,
 }
 
 /// What a command printed and how it ended.
@@ -34,7 +36,8 @@ pub struct Outcome {
 
 impl Home {
     pub fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), team_secret: Some(SECRET.to_vec()) }
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, team_secret: Some(SECRET.to_vec()), variables: Default::default() }
     }
 
     /// A home of somebody who shares this secret with others, or none.
@@ -83,9 +86,14 @@ impl Home {
 
     /// What a command prints on a terminal of so many columns.
     pub fn out_at_width(&self, arguments: &[&str], width: u16) -> String {
-        let mut out = Vec::new();
-        self.run_in(arguments, b"", Some(width), &mut out, &mut Vec::new());
-        String::from_utf8(out).unwrap()
+        self.run_at_width(arguments, width).out
+    }
+
+    /// Runs a command on a terminal of so many columns.
+    pub fn run_at_width(&self, arguments: &[&str], width: u16) -> Outcome {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let exit = self.run_in(arguments, b"", Some(width), &mut out, &mut err);
+        Outcome { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
     }
 
     fn run_in(
@@ -104,6 +112,9 @@ impl Home {
             env: Env {
                 places: Places { home: Some(home.clone()), ..Places::default() },
                 xdg_cache_home: Some(home.join("cache")),
+                current_dir: Some(home.join("work")),
+                managed_settings: Some(home.join("managed/managed-settings.json")),
+                variables: self.variables.lock().unwrap().iter().cloned().collect(),
                 team_secret: self.team_secret.clone(),
                 ..Env::default()
             },

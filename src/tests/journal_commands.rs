@@ -162,7 +162,7 @@ fn history_with(home: &Home, recorded: &dyn Fn(i64, i64) -> Option<Realised>) ->
     };
     let config = home.config();
     let line = Line::parse_from(["history", "--json", "--config", config.to_str().unwrap()]);
-    assert_eq!(history::run(&line.args, recorded, &mut context).unwrap(), Exit::Done);
+    assert_eq!(history::run(&line.args, recorded, &|_, _| Vec::new(), &mut context).unwrap(), Exit::Done);
     serde_json::from_slice(&out).unwrap()
 }
 

@@ -56,7 +56,7 @@ fn an_agent_that_always_reads_the_only_hit_is_served() {
         assert_eq!(arm(&report, name)["total"]["ends"]["won"], 36);
         assert_eq!(arm(&report, name)["random_arguments"]["near"]["exact"], 0);
     }
-    let text = home.run(&["replay", "--planner"]).out;
+    let text = home.out_at_width(&["replay", "--planner"], 100);
     assert!(text.starts_with("Would prefetching have paid? Yes with planner \"configured\": 100 %"), "{text}");
     assert!(advice(&report).contains("R7 enabled: enrichment.enabled = true"), "{}", advice(&report));
 }
@@ -78,7 +78,7 @@ fn for_an_agent_that_never_reads_a_hit_exactly_that_tool_is_switched_off() {
     let r7: Vec<&str> = report["planner"]["advice"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let disabled: Vec<&&str> = r7.iter().filter(|line| line.starts_with("R7 disabled")).collect();
     assert_eq!(disabled, [&"R7 disabled: [tools.\"Read\"].speculate = false  (36 prefetches, hit_rate 0.0% < 50%)"]);
-    let text = home.run(&["replay", "--planner"]).out;
+    let text = home.out_at_width(&["replay", "--planner"], 100);
     assert!(text.starts_with("Would prefetching have paid? Not as configured: 0 %"), "{text}");
     // Told so, it fetches nothing.
     let config = home.write("off.toml", "schema_version = 4\n[tools.Read]\nspeculate = false\n");
@@ -383,7 +383,7 @@ fn equal_names_have_equal_figures_over_a_whole_report() {
     };
     let home = home((0..30).map(session));
     let report = home.json(&["replay", "--planner"]);
-    let text = home.run(&["replay", "--planner"]).out;
+    let text = home.out_at_width(&["replay", "--planner"], 100);
     let mut known = std::collections::BTreeMap::new();
     let mut twice = 0;
     for (planner, name, figure) in named_figures(&report, &text) {

@@ -1413,8 +1413,7 @@ fn quoted_answers_are_what_is_printed() {
     let mut seen = 0;
     for page in [include_str!("../../docs/policies.md"), include_str!("../../README.md")] {
         for block in page.split("```").skip(1).step_by(2) {
-            let Some((command, shown)) =
-                block.split_once("$ devboy replay --policy ").and_then(|(_, it)| it.split_once('\n'))
+            let Some((command, shown)) = block.split_once("$ devboy what-if ").and_then(|(_, it)| it.split_once('\n'))
             else {
                 continue;
             };
@@ -1462,7 +1461,7 @@ fn the_example_logs_are_answered_by_every_policy_and_stack() {
 #[test]
 fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
     let home = home();
-    let out = home.run(&words("prompt-cache", &["--explain"])).out;
+    let out = home.out_at_width(&words("prompt-cache", &["--explain"]), 100);
     let table = out.split("\nkeep-alive reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
     for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 85 min at 270 s; 17 h 25 min at 3,300 s"] {
         assert!(table.contains(cell), "{cell}: {table}");
@@ -1482,7 +1481,7 @@ fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
 #[test]
 fn a_fixed_list_is_told_by_what_it_covers_beside_what_other_logs_came_to() {
     let home = home();
-    let out = home.run(&words("tool-filter", &[])).out;
+    let out = home.out_at_width(&words("tool-filter", &[]), 100);
     let line = "the always list alone covers 87.9 % of 58 calls and all calls of 74.1 % of 27 turns that used tools \
                 (public logs, the shipped list: 90.8 % and 75.0 %)";
     assert!(out.contains(line), "{out}");

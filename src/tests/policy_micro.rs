@@ -78,9 +78,9 @@ fn results_that_are_not_free_count_but_stay() {
 }
 
 #[test]
-fn estimates_are_rounded_up_item_by_item() {
+fn estimates_are_rounded_item_by_item_and_a_half_is_rounded_up() {
     let client = &Sheet::shipped().client;
-    assert_eq!([0, 1, 4, 5, 8, 9].map(|chars| client.estimate(chars)), [0, 1, 1, 2, 2, 3]);
+    assert_eq!([0, 1, 2, 4, 5, 6, 8, 9, 11].map(|chars| client.estimate(chars)), [0, 0, 1, 1, 1, 2, 2, 2, 3]);
 }
 
 #[test]

@@ -233,3 +233,22 @@ fn the_lake_holds_the_words_that_the_readme_lists() {
     let allowed = [&PROGRAMS[..], &["server", "argument", "key of an answer"]].concat();
     assert_only(&words.found(&all_bytes(&home.lake())), &allowed, &["the lake"]);
 }
+
+#[test]
+fn nothing_of_a_log_is_in_what_is_shared_with_a_team() {
+    let (home, words) = planted();
+    let rules =
+        crate::base::data::Data::default().text("fleet.toml").unwrap().replace("weeks_max = 8", "weeks_max = 80");
+    home.write("rules/fleet.toml", rules);
+    let path = |name: &str| home.path(name).to_string_lossy().into_owned();
+    let (team, rules) = (path("team"), path("rules"));
+    let shown = run(&home, &["share", "--show", "--format", "csv", "--rules-dir", &rules]);
+    assert!(shown.lines().count() > 40, "{shown}");
+    assert_only(&words.found(shown.as_bytes()), &[], &["what is shown"]);
+    run(&home, &["share", "--to", &team, "--rules-dir", &rules]);
+    let bytes = all_bytes(&home.path("team"));
+    assert!(bytes.len() > 1_000);
+    assert_only(&words.found(&bytes), &[], &["what leaves"]);
+    let place = std::fs::read_dir(home.path("team")).unwrap().next().unwrap().unwrap().file_name();
+    assert_only(&words.found(place.as_encoded_bytes()), &[], &["the name of the directory"]);
+}

@@ -58,6 +58,7 @@ const ROOMS: [&str; 14] = [
     "settings",
     "report",
     "mine",
+    "fleet",
     "replay",
     "planner",
     "whatif",
@@ -75,6 +76,15 @@ fn dependencies_point_one_way() {
         for used in code.flat_map(|line| line.split("crate::").skip(1).map(str::to_owned).collect::<Vec<_>>()) {
             let room: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             assert!(ROOMS[..=rank].contains(&room.as_str()), "{name} uses crate::{room}");
+        }
+    }
+}
+
+#[test]
+fn one_file_knows_the_system() {
+    for (name, text) in sources().into_iter().filter(|(name, _)| name != "base/files.rs") {
+        for word in ["cfg(unix)", "cfg(not(unix))", "cfg(windows)", "target_os", "std::os::", "rustix::"] {
+            assert!(!text.contains(word), "{name} asks for the system: {word}");
         }
     }
 }

@@ -6,12 +6,16 @@ use crate::shell::arguments::Exit;
 const README: &str = include_str!("../../README.md");
 
 /// The shown outputs in their order, each with its command.
-const SHOWN: [&[&str]; 4] = [
+const SHOWN: [&[&str]; 5] = [
+    &["report", "--input-dir", "testdata/claude-home"],
     &["tune", "from-claude-logs", "--tools", "--dry-run", "--input-dir", "testdata/claude-home"],
     &["replay", "--input-dir", "testdata/claude-home"],
     &["tune", "analyze", "--from-claude-logs", "--dry-run", "--input-dir", "testdata/claude-home"],
     &["ingest", "--input-dir", "testdata/claude-home"],
 ];
+
+/// Columns of the terminal that the README shows.
+const WIDTH: u16 = 100;
 
 fn blocks() -> Vec<Vec<&'static str>> {
     let mut blocks = Vec::new();
@@ -56,7 +60,7 @@ fn the_readme_shows_what_its_commands_print() {
         let home = Home::new();
         // As on a second run, with everything known.
         home.run(command);
-        let outcome = home.run(command);
+        let outcome = home.run_at_width(command, WIDTH);
         assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
         let home = home.path("").to_str().unwrap().trim_end_matches('/').to_owned();
         // On a terminal, the head goes out before the report and the last note behind it.

@@ -20,11 +20,17 @@ fn home() -> Home {
 fn reader_of(file: &str) -> Vec<&'static str> {
     let tune = || vec!["tune", "from-claude-logs", "--tools", "--calibrate", "--dry-run"];
     let analyze = || vec!["tune", "analyze", "--from-claude-logs", "--auto-enrichment", "--dry-run"];
+    let claude = || vec!["tune", "claude-settings", "--scope", "project", "--dry-run"];
     let policy = |name: &'static str| vec!["replay", "--policy", name];
     match file {
         "p1_model.toml" | "p2_agent.toml" | "p3_data.toml" | "p4_tokenizer.toml" | "t1_tools.toml" => tune(),
         "precedence.toml" | "models.toml" | "mined_projections.toml" => tune(),
         name if name.starts_with("annotations/") => tune(),
+        name if name.starts_with("levers/") => vec!["tune", "rules"],
+        "history.toml" => vec!["tune", "history"],
+        "policies/claude_settings.toml" | "s1_main_ttl.toml" | "s2_subagent_ttl.toml" => claude(),
+        "s3_compact_window.toml" | "s4_result_sizes.toml" | "s5_unused_servers.toml" | "s6_skills.toml" => claude(),
+        "s7_subagent_model.toml" | "s8_retention.toml" => claude(),
         "r1_dedup_enable.toml" | "r2_template.toml" | "r3_lru_size.toml" | "r4_recursion_depth.toml" => analyze(),
         "r5_min_body.toml" | "r6_cost_models.toml" | "r7_speculation.toml" | "telemetry.toml" => analyze(),
         "edges.toml" => vec!["mine", "edges"],

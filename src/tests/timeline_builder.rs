@@ -15,7 +15,7 @@ use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
-    SegmentCause, Session, Timeline, ToolCall, Trigger, Utterance, Word,
+    SegmentCause, Session, Setting, Timeline, ToolCall, Trigger, Utterance, Word,
 };
 use crate::logs::trace::{Millis, Place, Usage};
 
@@ -34,7 +34,6 @@ pub struct Story {
     lifetime: Lifetime,
     model: Sym,
     version: Sym,
-    branch: Id,
     /// First block of what came in since the last request.
     pending: u32,
     marks: Marks,
@@ -70,7 +69,6 @@ impl Story {
             lifetime: Lifetime::FiveMinutes,
             model,
             version,
-            branch: Id::NONE,
             pending: 0,
             marks: Marks::default(),
             cause: None,
@@ -87,6 +85,7 @@ impl Story {
             id: Id::pseudonym(name.as_bytes()),
             project: Id::pseudonym(project.as_bytes()),
             ts_first: self.now,
+            is_background: false,
         };
         self.timeline.sessions.push(session);
         self.chain(Id::NONE, Place::Main)
@@ -100,7 +99,14 @@ impl Story {
     fn chain(&mut self, agent: Id, place: Place) -> &mut Self {
         let session = self.timeline.sessions.len() as u32 - 1;
         let (requests, segments) = (self.timeline.requests.len() as u32, self.timeline.segments.len() as u32);
-        let chain = Chain { session, agent, place, requests: requests..requests, segments: segments..segments };
+        let chain = Chain {
+            session,
+            agent,
+            place,
+            agent_type: Sym::default(),
+            requests: requests..requests,
+            segments: segments..segments,
+        };
         self.timeline.chains.push(chain);
         (self.cause, self.human_since, self.marks) = (Some(SegmentCause::Start), false, Marks::default());
         self.open.clear();
@@ -128,12 +134,6 @@ impl Story {
     /// The client has another version from here on.
     pub fn version(&mut self, version: &str) -> &mut Self {
         self.version = self.timeline.names.intern(version);
-        self
-    }
-
-    /// Another branch is checked out from here on.
-    pub fn branch(&mut self, name: &str) -> &mut Self {
-        self.branch = Id::pseudonym(name.as_bytes());
         self
     }
 
@@ -223,7 +223,15 @@ impl Story {
         let id = Id::of(format!("clearing {request}").as_bytes());
         let calls = calls.iter().map(|&call| self.timeline.calls[call as usize].id).collect();
         let (pre_tokens, tokens_saved) = (Some(pre_tokens), Some(tokens_saved));
-        self.timeline.clearings.push(Clearing { id, chain, request, pre_tokens, tokens_saved, calls });
+        self.timeline.clearings.push(Clearing {
+            id,
+            chain,
+            request,
+            pre_tokens,
+            tokens_saved,
+            calls,
+            arrived: Vec::new(),
+        });
         self.mark(Marks::MICROCOMPACTION)
     }
 
@@ -284,7 +292,7 @@ impl Story {
             turn,
             model: self.model,
             version: self.version,
-            branch: self.branch,
+            setting: Setting::default(),
             start: self.now,
             end: self.now + self.took,
             usage,

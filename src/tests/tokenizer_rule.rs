@@ -59,7 +59,7 @@ fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding>
 fn proposed(findings: &[Finding]) -> BTreeMap<String, String> {
     let spelled = |finding: &Finding| match &finding.verdict {
         Verdict::Propose(delta) => Some((delta.key.to_string(), delta.to.to_string().trim().to_owned())),
-        Verdict::Hold(_) | Verdict::Skip(_) => None,
+        Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
     };
     findings.iter().filter_map(spelled).collect()
 }
@@ -76,6 +76,7 @@ fn reason(row: FamilyRatio, text: &str) -> String {
         Verdict::Propose(delta) => panic!("proposes {} = {}", delta.key, delta.to),
         Verdict::Hold(reason) => format!("hold {reason}"),
         Verdict::Skip(reason) => format!("skip {reason}"),
+        Verdict::Hint(words) => format!("hint {words}"),
     }
 }
 
@@ -100,7 +101,10 @@ fn a_family_gets_a_tokenizer_of_its_own_and_every_other_keeps_what_it_had() {
     ]);
     assert_eq!(proposed(&findings), expected);
     let told = &findings[0].evidence;
-    assert!(told.counts.starts_with("4000 increments of 40 sessions: 2944000 bytes in 1000000 tokens"), "{told:?}");
+    assert!(
+        told.counts.starts_with("4000 increments without thinking, of 40 sessions: 2944000 bytes in 1000000 tokens"),
+        "{told:?}"
+    );
     assert!(
         told.counts.contains("now 3.5, by `anthropic_class`, which counts by the table o200k_base (88.0 %"),
         "{told:?}"
@@ -293,7 +297,7 @@ fn the_command_measures_writes_and_is_quiet_the_second_time() {
         "{}",
         first.out
     );
-    assert!(first.out.contains("│ chars/4") && first.out.contains("bytes/token"), "{}", first.out);
+    assert!(first.out.contains("\nchars/4 ") && first.out.contains("bytes/token"), "{}", first.out);
     let text = std::fs::read_to_string(home.config()).unwrap();
     let tree: toml_edit::DocumentMut = text.parse().unwrap();
     assert_eq!(tree["profiles"]["llm"]["active"].as_str(), Some("claude-opus-4.6"), "P1 spoke too");

@@ -1,6 +1,7 @@
 //! Other ways to treat the context of a model, replayed over the requests of the logs: one folder for each policy.
 
 pub mod chosen;
+pub mod client;
 pub mod recorded;
 pub mod simulation;
 

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use crate::base::id::Id;
+use crate::base::names::Sym;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{
-    Block, BlockKind, Boundary, Chain, Marks, NONE, Request, Segment, SegmentCause, Session, Timeline, ToolCall,
-    Trigger,
+    Block, BlockKind, Boundary, Chain, Marks, NONE, Request, Segment, SegmentCause, Session, Setting, Timeline,
+    ToolCall, Trigger,
 };
 use crate::logs::trace::{Millis, Place, Usage};
 use crate::telemetry::log::{Event, EventLog, NO_STEP};
@@ -57,7 +58,7 @@ impl Draft {
         let is_main = self.mains.insert(session);
         let agent = if is_main { Id::NONE } else { Id::of(&number.to_le_bytes()) };
         let place = if agent.is_some() { Place::AgentFile } else { Place::Main };
-        self.timeline.chains.push(Chain { session, agent, place, requests, segments });
+        self.timeline.chains.push(Chain { session, agent, place, agent_type: Sym::default(), requests, segments });
     }
 
     fn session(&mut self, log: &EventLog, event: &Event) -> u32 {
@@ -65,7 +66,7 @@ impl Draft {
         while self.timeline.sessions.len() as u32 <= event.session {
             let name = &log.sessions[self.timeline.sessions.len()];
             let id = Id::pseudonym(name.as_bytes());
-            self.timeline.sessions.push(Session { id, project: Id::NONE, ts_first: event.ts });
+            self.timeline.sessions.push(Session { id, project: Id::NONE, ts_first: event.ts, is_background: false });
         }
         event.session
     }
@@ -131,7 +132,7 @@ impl Draft {
             turn: 0,
             model: timeline.names.intern(""),
             version: timeline.names.intern(""),
-            branch: Id::NONE,
+            setting: Setting::default(),
             start: first,
             end: last,
             // What a person asked is not recorded. A token stands for it where nothing else does: a request without any

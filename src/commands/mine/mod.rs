@@ -1,8 +1,8 @@
 //! `devboy mine`: the aggregates themselves, in every form in which somebody may want them.
 
 mod compare;
-mod edges;
-mod export;
+pub mod edges;
+pub mod export;
 mod fingerprints;
 mod logs;
 mod patterns;

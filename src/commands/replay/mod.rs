@@ -4,18 +4,21 @@ mod compare;
 mod emit;
 mod gate;
 pub mod planner;
-mod policy;
-mod scenarios;
+pub mod policy;
+pub mod scenarios;
 mod study;
+mod worth;
 
 use std::path::PathBuf;
 
+use clap::Args as _;
 use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::commands::input::Input;
 use crate::commands::replay::scenarios::Scenarios;
+use crate::commands::replay::worth::Worth;
 use crate::commands::replay_input::ReplayInput;
 use crate::mine::in_progress::Holds;
 use crate::mine::quality;
@@ -32,10 +35,7 @@ use crate::shell::window;
 /// counts, once with the published formats and once with the extended ones. An encoding counts only if reading it gives
 /// back what the body says. With --sweep or --against several configurations are compared. With --baseline the savings
 /// are held against a file that you keep in your repository: exit code 3 means that they got worse.
-///
-/// With --planner it is the planner that is replayed: what it would have prefetched in the later sessions, after
-/// learning from the earlier ones, and whether the agent asked for exactly that.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub struct Args {
     /// The configuration to replay. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
     #[arg(long, value_name = "FILE")]
@@ -66,28 +66,19 @@ pub struct Args {
     /// Percentage points that combined savings may lose against the baseline before exit code 3.
     #[arg(long, value_name = "PCT", requires = "baseline", default_value_t = 0.0)]
     max_regression: f64,
-    /// Write the events that the live pipeline would have recorded, names made anonymous. With --planner also what one
-    /// planner (--arm) prefetched and declined in the judged sessions.
+    /// Write the events that the live pipeline would have recorded, names made anonymous.
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
     emit_telemetry: Option<PathBuf>,
-    /// Replay the planner instead: what would have been prefetched, and would the agent have asked for it?
-    #[arg(long, conflicts_with_all = ["against", "baseline", "agent_profile", "model"])]
+    /// Replay the planner instead: `devboy planner`.
+    #[arg(long, hide = true, conflicts_with_all = ["against", "baseline", "agent_profile", "model"])]
     planner: bool,
-    /// Learn from sessions up to this day, judge the later ones. Default: the first 70 % of the sessions.
-    #[arg(long, value_name = "WHEN", requires = "planner")]
-    train_until: Option<String>,
-    /// The planner whose sessions `--format csv` lists and whose prefetches --emit-telemetry records: published, configured,
-    /// mined or selective.
-    #[arg(long, value_name = "NAME", requires = "planner")]
-    arm: Option<String>,
-    /// Write what the selective planner learned as TOML: the counts of each cell and the threshold.
-    #[arg(long, value_name = "FILE", requires = "planner", conflicts_with = "sweep")]
-    write_selectivity: Option<PathBuf>,
-    /// Also read the prompts: calls count for more whose fields the person named. Takes a reading of its own.
-    #[arg(long, requires = "planner")]
-    intent: bool,
+    /// Replay a policy about contexts instead: `devboy what-if`.
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["against", "agent_profile", "model", "baseline", "emit_telemetry", "planner"])]
+    policy: Option<String>,
     #[command(flatten)]
-    policy: policy::PolicyArgs,
+    planning: planner::PlannerArgs,
+    #[command(flatten)]
+    setting: policy::PolicyArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -96,18 +87,54 @@ pub struct Args {
     output: OutputArgs,
 }
 
+impl Args {
+    /// What `devboy planner` asks for.
+    pub fn for_planner(
+        (config, sweep, emit_telemetry): (Option<PathBuf>, Vec<String>, Option<PathBuf>),
+        planning: planner::PlannerArgs,
+        (input, window, output): (InputArgs, WindowArgs, OutputArgs),
+    ) -> Self {
+        Self { planner: true, config, sweep, emit_telemetry, planning, input, window, output, ..Self::default() }
+    }
+}
+
+/// The old spellings `replay --policy` and `replay --planner` go on working, but the help tells of the commands that have
+/// their place now.
+pub fn hide_old_spellings(command: clap::Command) -> clap::Command {
+    let flags = |command: clap::Command| -> Vec<String> {
+        command.get_arguments().map(|flag| flag.get_id().to_string()).collect()
+    };
+    let of_policies = flags(policy::PolicyArgs::augment_args(clap::Command::new("")));
+    let of_planner = flags(planner::PlannerArgs::augment_args(clap::Command::new("")));
+    command.mut_args(move |flag| {
+        let id = flag.get_id().to_string();
+        match () {
+            () if of_policies.contains(&id) => flag.hide(true).requires("policy"),
+            () if of_planner.contains(&id) => flag.hide(true).requires("planner"),
+            () => flag,
+        }
+    })
+}
+
 /// Reads, replays, compares, shows, gates.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if args.planner {
         return planner::run(args, context);
     }
-    if args.policy.policy.is_some() {
-        let Args { policy, config, sweep, input, window, output, .. } = args;
-        return policy::run(&policy::Flags { policy, config: config.as_ref(), sweep, input, window, output }, context);
+    if let Some(name) = &args.policy {
+        let Args { setting, config, sweep, input, window, output, reach, .. } = args;
+        let (config, reach) = (config.as_ref(), reach.as_deref());
+        return policy::run(
+            &policy::Flags { name, policy: setting, config, reach, sweep, input, window, output },
+            context,
+        );
     }
     let scenarios = Scenarios::load(args, context)?;
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read(&args.input, window, scenarios.tier(), &args.output, context)?;
+    // What a place is worth in money is asked of the requests, too.
+    let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
+    let read = if asks_worth { Input::read_for_timeline } else { Input::read };
+    let mut input = read(&args.input, window, scenarios.tier(), &args.output, context)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;
     if scenarios.is_sweep() {
@@ -127,14 +154,18 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let report = &reports[0];
     let gate = gate::Gate::of(args, report, &context.pseudonyms)?;
-    show(args, report, gate.as_ref(), &input, context)?;
+    let worth = match asks_worth {
+        true => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &mut input)?,
+        false => None,
+    };
+    show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| gate.conclude(&args.output, context))
 }
 
 fn show(
     args: &Args,
     report: &report::ReplayReport,
-    gate: Option<&gate::Gate>,
+    (gate, worth): (Option<&gate::Gate>, Option<&Worth>),
     input: &Input,
     context: &mut Context<'_>,
 ) -> Result<()> {
@@ -149,6 +180,9 @@ fn show(
             if let Some(gate) = gate {
                 fields["gate"] = gate.json();
             }
+            if let Some(worth) = worth {
+                fields["worth"] = worth.json();
+            }
             let document = envelope::envelope("replay", args.output.stamp(context), fields);
             envelope::write(context.out, &document)
         }
@@ -159,6 +193,9 @@ fn show(
             }
             if let Some(gate) = gate {
                 gate.write(context.out, form, context.width)?;
+            }
+            if let Some(worth) = worth {
+                writeln!(context.out, "{}\n", worth.words())?;
             }
             if form == Format::Md && !args.output.names {
                 return report::write(context.out, &without_projects(report, &context.pseudonyms), form, context.width);

@@ -140,7 +140,7 @@ impl Responses {
         if let Some(file) = wanted.planner {
             let judged = planner::shadow(file, &mut input, &laid, &scenario, &mut log)?;
             input.notes.push(format!(
-                "the planner was replayed over the {judged} latest sessions; `devboy replay --planner` shows how it did"
+                "the planner was replayed over the {judged} latest sessions; `devboy planner` shows how it did"
             ));
         }
         Ok(Self {

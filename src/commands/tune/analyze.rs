@@ -9,6 +9,7 @@ use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::gate::Gate;
+use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
@@ -45,6 +46,8 @@ pub struct Args {
     #[arg(long)]
     auto_enrichment: bool,
     #[command(flatten)]
+    others: TeamArgs,
+    #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
     input: InputArgs,
@@ -54,12 +57,29 @@ pub struct Args {
     report: OutputArgs,
 }
 
+impl Args {
+    /// What recorded telemetry says, without R7.
+    pub fn of_telemetry(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
+        Self {
+            from_claude_logs: false,
+            auto_enrichment: false,
+            others: TeamArgs::default(),
+            write,
+            input,
+            window,
+            report,
+        }
+    }
+}
+
 /// Everything that is shown and written.
 struct Analysis<'a> {
     file: &'a SettingsFile,
     responses: &'a Responses,
     gate: Gate,
     proposal: Proposal,
+    /// Whether all figures come from the responses themselves.
+    is_own: bool,
 }
 
 /// Reads, sums up, judges, replays, shows, writes.
@@ -85,6 +105,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if responses.log.is_empty() && !args.input.allow_empty {
         return Err(responses.nothing_found());
     }
+    let others = args.others.read(&responses.data, context)?;
+    let whose = others.as_ref().map(|others| others.lenders().lend(&mut responses.observed)).unwrap_or_default();
     let view = View::new(&file, &effective);
     let facts = Facts {
         names: &Names::default(),
@@ -103,10 +125,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
     let seen_until = responses.observed.profile.span_ms.map(|(_, last)| last);
     let precedence = Precedence::load(&responses.data, &file, seen_until)?;
-    let found = settle(&view, &precedence, judge_all(&facts, &responses.data, asked)?);
-    let (gate, found) = Gate::pass(&file, &effective.settings, &responses, found)?;
+    let mut found = settle(&view, &precedence, judge_all(&facts, &responses.data, asked)?);
+    whose.tell(&mut found);
+    let (gate, mut found) = Gate::pass(&file, &effective.settings, &responses, found)?;
+    whose.hold_what_does_not_pay(&mut found);
     let proposal = Proposal::new(&file, found)?;
-    let analysis = Analysis { file: &file, responses: &responses, gate, proposal };
+    let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none() };
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &analysis).or_else(unread)?;
@@ -130,7 +154,7 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
 
 /// What was read and how it was answered, in the order and with the labels of the published tool.
 fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
-    let Analysis { file, responses, gate, proposal } = analysis;
+    let Analysis { file, responses, gate, proposal, .. } = analysis;
     let err = &mut context.err;
     for place in responses.places() {
         writeln!(err, "# input:  {place}")?;
@@ -182,7 +206,7 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
 }
 
 fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
-    let Analysis { file, responses, gate, proposal } = analysis;
+    let Analysis { file, responses, gate, proposal, .. } = analysis;
     let shares = gate.shares();
     json!({
         "window": responses.window_json(),
@@ -211,7 +235,7 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
 
 /// Writes the file, or says why not.
 fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<Exit> {
-    let Analysis { file, gate, proposal, responses } = analysis;
+    let Analysis { file, gate, proposal, responses, .. } = analysis;
     if gate.fails() {
         let lost = (gate.saved_before - gate.saved_after).max(gate.host[0] - gate.host[1]);
         let lost = thousands(lost.round() as u64);
@@ -220,7 +244,10 @@ fn conclude(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> 
         return Ok(Exit::Gate);
     }
     if args.write.writes() {
-        responses.write_fingerprints(&file.path)?;
+        // Own figures only: what others lend is told with each finding.
+        if analysis.is_own {
+            responses.write_fingerprints(&file.path)?;
+        }
     }
     let inputs = responses.inputs();
     let settled = Settled { command: "tune analyze", file, proposal, gate: Some(gate), inputs };

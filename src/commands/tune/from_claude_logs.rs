@@ -10,9 +10,11 @@ use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::mine::projections;
+use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
+use crate::fleet::lend::Whose;
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
 use crate::frames::projection::MinedProjection;
@@ -54,6 +56,8 @@ pub struct Args {
     #[arg(long)]
     calibrate: bool,
     #[command(flatten)]
+    others: TeamArgs,
+    #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
     input: InputArgs,
@@ -61,6 +65,13 @@ pub struct Args {
     window: WindowArgs,
     #[command(flatten)]
     report: OutputArgs,
+}
+
+impl Args {
+    /// What logs say, without value models and without measuring tokenizers.
+    pub fn plain(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
+        Self { tools: false, calibrate: false, others: TeamArgs::default(), write, input, window, report }
+    }
 }
 
 /// Everything the rules read, mined.
@@ -102,6 +113,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     classify(&mut mined.sessions);
     mined.calibration = args.calibrate.then(|| measure(&mut input)).transpose()?;
+    let whose = match args.others.read(&input.data, context)? {
+        Some(others) if args.tools => {
+            others.lenders().lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups)
+        }
+        _ => Whose::default(),
+    };
     let view = View::new(&file, &effective);
     let facts = Facts {
         names: &Names::from_texts(mined.names.clone()),
@@ -119,7 +136,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let more = [(args.tools, Speaks::LogsWithTools), (args.calibrate, Speaks::LogsCalibrated)];
     let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
     let asked: Vec<Speaks> = std::iter::once(Speaks::Logs).chain(more).collect();
-    let found = judge_all(&facts, &input.data, &asked)?;
+    let mut found = judge_all(&facts, &input.data, &asked)?;
+    whose.tell(&mut found);
     let precedence = Precedence::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, found))?;
     // Whoever stops reading has seen enough; what was asked for is done all the same.
@@ -204,7 +222,7 @@ fn show(
 /// What was measured, and how far the estimators are from it.
 fn show_calibration(args: &Args, found: &Calibration, context: &mut Context<'_>) -> Result<()> {
     let form = args.report.form();
-    writeln!(context.out, "\n# what came in within a turn, against what was billed for it:")?;
+    writeln!(context.out, "\n# what came in within a turn without thinking, against what was billed for it:")?;
     calibration::families(&found.families).write(context.out, form, context.width)?;
     writeln!(context.out, "\n# estimates of the same, by increment, framing included:")?;
     calibration::drift(&found.drift).write(context.out, form, context.width)

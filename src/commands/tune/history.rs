@@ -13,15 +13,20 @@ use crate::logs::trace::Millis;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::{Format, Table};
+use crate::rules::report as findings;
+use crate::settings::claude::reversal::journal_of_all;
 use crate::settings::entries::{Entry, Journal, JournalChange, Standing};
-use crate::settings::{SettingsFile, journal_name, journal_of, journal_path, read_journal};
+use crate::settings::journal_path;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
+use crate::whatif::client::realised::{CameTrue, Realised as Came};
 
 /// List the changes that devboy wrote, with what each was expected to save and what was saved until the next one.
 ///
-/// Savings are shares of all tool-response tokens: predicted by replay, with the configuration before and after the
-/// change; realised in the telemetry, which --input-dir names if it lies elsewhere.
+/// Savings of the pipeline are shares of all tool-response tokens: predicted by replay, with the configuration before and
+/// after the change; realised in the telemetry, which --input-dir names if it lies elsewhere. Changes of Claude Code's settings
+/// are changes of cost with their 95 % intervals: predicted on sessions that they were not chosen on; realised in the bills of
+/// later sessions over earlier ones, against requests that the change does not concern.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The configuration whose journal is read. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
@@ -30,6 +35,9 @@ pub struct Args {
     /// Also print every changed key with its evidence.
     #[arg(long)]
     explain: bool,
+    /// Where the logs of Claude Code are. Default: as for other commands.
+    #[arg(long, value_name = "PATH")]
+    pub log_dir: Vec<PathBuf>,
     /// Where the telemetry is.
     #[command(flatten)]
     pub input: InputArgs,
@@ -54,24 +62,26 @@ struct Row<'j> {
     /// When the next entry was written; none for the last.
     until_ms: Option<Millis>,
     realised: Option<Realised>,
+    /// Of Claude Code's settings: what became of each changed key.
+    came: Vec<(String, Came)>,
 }
 
 /// Reads the journal and prints it. `recorded` says what was recorded from one time up to another, itself outside; none
-/// if nothing was.
+/// if nothing was. `billed` says of a change of Claude Code's settings what was billed up to a time, change by change.
 pub fn run(
     args: &Args,
     recorded: &dyn Fn(Millis, Millis) -> Option<Realised>,
+    billed: &dyn Fn(&Entry, Millis) -> Vec<(String, Came)>,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let config = config_path(args.output.as_ref(), context)?;
     let path = journal_path(&config);
-    let journal = match SettingsFile::load(&config) {
-        Ok(file) => journal_of(&file)?,
-        // It tells nothing about unconfirmed entries then; they count as written.
-        Err(_) => read_journal(&path)?.about(&journal_name(&config)),
-    };
+    let journal = journal_of_all(&config)?;
     let standings = journal.standings();
-    let rows = rows(&journal, &standings, recorded, context.now_ms);
+    let mut rows = rows(&journal, &standings, recorded, context.now_ms);
+    for row in rows.iter_mut().filter(|row| row.entry.is_about_claude()) {
+        row.came = billed(row.entry, row.until_ms.unwrap_or(context.now_ms));
+    }
     if !args.report.quiet {
         tell_damaged(&journal, &path, context)?;
         tell(&rows, args, &config, &path, context)?;
@@ -118,11 +128,13 @@ fn rows<'j>(
     now_ms: Millis,
 ) -> Vec<Row<'j>> {
     let row = |(position, (entry, standing)): (usize, (&'j Entry, &'j Standing))| {
-        let until_ms = journal.entries.get(position + 1).map(|next| next.at_ms);
+        let later = journal.entries[position + 1..].iter().find(|next| next.config == entry.config);
+        let until_ms = later.map(|next| next.at_ms);
         let end_ms = until_ms.unwrap_or(now_ms);
-        let realised = if entry.at_ms < end_ms { recorded(entry.at_ms, end_ms) } else { None };
+        let realised =
+            if entry.at_ms < end_ms && !entry.is_about_claude() { recorded(entry.at_ms, end_ms) } else { None };
         let realised = realised.filter(|realised| realised.tokens.combined().is_some());
-        Row { entry, standing, until_ms, realised }
+        Row { entry, standing, until_ms, realised, came: Vec::new() }
     };
     journal.entries.iter().zip(standings).enumerate().map(row).collect()
 }
@@ -139,11 +151,14 @@ fn tell(rows: &[Row<'_>], args: &Args, config: &Path, journal: &Path, context: &
         return Ok(());
     }
     writeln!(err, "# predicted: share of tool-response tokens saved, before → after the change, by replay")?;
-    if rows.iter().any(|row| row.entry.predicted.is_none()) {
+    if rows.iter().any(|row| row.entry.is_about_claude()) {
+        writeln!(err, "#            of settings: change of cost of the requests concerned, with its 95 % interval")?;
+    }
+    if rows.iter().any(|row| row.entry.predicted.is_none() && !row.entry.is_about_claude()) {
         writeln!(err, "#            – where nothing was replayed")?;
     }
     writeln!(err, "# realised:  the same share, in the events recorded from this change to the next")?;
-    if rows.iter().any(|row| row.realised.is_none()) {
+    if rows.iter().any(|row| row.realised.is_none() && !row.entry.is_about_claude()) {
         writeln!(err, "#            – where no event was recorded; `telemetry.enabled = true` records them")?;
     }
     Ok(())
@@ -159,9 +174,9 @@ fn table(rows: &[Row<'_>]) -> Table {
             command(entry),
             thousands(entry.changes.len() as u64),
             predicted(entry),
-            row.realised.and_then(|realised| realised.tokens.combined()).map_or_else(|| "–".to_owned(), percent),
+            realised(row),
             thousands(row.realised.map_or(0, |realised| realised.events)),
-            state(row.standing).to_owned(),
+            state(row),
         ]);
     }
     table
@@ -174,16 +189,49 @@ fn command(entry: &Entry) -> String {
     }
 }
 
+/// Shares as changes of cost: "-12.3 %, -15.0 to -9.1".
+fn change_words(change: f64, lower: f64, upper: f64) -> String {
+    format!("{:+.1} %, {:+.1} to {:+.1}", 100.0 * change, 100.0 * lower, 100.0 * upper)
+}
+
+fn realised(row: &Row<'_>) -> String {
+    if !row.entry.is_about_claude() {
+        let share = row.realised.and_then(|realised| realised.tokens.combined());
+        return share.map_or_else(|| "–".to_owned(), percent);
+    }
+    let of = |(_, came): &(String, Came)| match (came.change, came.lower, came.upper) {
+        (Some(change), Some(lower), Some(upper)) => change_words(change, lower, upper),
+        _ => "–".to_owned(),
+    };
+    row.came.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
 fn predicted(entry: &Entry) -> String {
+    let told = entry.changes.iter().filter_map(|change| change.forecast.as_ref());
+    let told: Vec<String> = told.map(|told| change_words(told.change, told.lower, told.upper)).collect();
+    if !told.is_empty() {
+        return told.join("; ");
+    }
     let shares = entry.predicted.as_ref().and_then(|predicted| predicted.shares());
     shares.map_or_else(|| "–".to_owned(), |(before, after)| format!("{} → {}", percent(before), percent(after)))
 }
 
-fn state(standing: &Standing) -> &'static str {
-    match standing {
-        standing if standing.holds() => "",
-        standing if standing.is_undone() => "undone",
-        _ => "undone in part",
+fn state(row: &Row<'_>) -> String {
+    match row.standing {
+        standing if standing.holds() => {
+            row.came.iter().map(|(_, came)| came_words(row, came)).collect::<Vec<_>>().join("; ")
+        }
+        standing if standing.is_undone() => "undone".to_owned(),
+        _ => "undone in part".to_owned(),
+    }
+}
+
+/// Whether it came true, and what to do where it did not.
+fn came_words(row: &Row<'_>, came: &Came) -> String {
+    match came.verdict {
+        CameTrue::TooEarly => format!("too early: {} sessions before, {} after", came.before, came.after),
+        CameTrue::No => format!("did not come true: devboy tune undo {}", row.entry.id),
+        other => other.words().to_owned(),
     }
 }
 
@@ -237,9 +285,10 @@ fn reasons(change: &JournalChange) -> Vec<String> {
         let share = if effect.baseline > 0.0 { effect.tokens / effect.baseline } else { 0.0 };
         format!("alone expected to save {:.0} tokens more, {} of all", effect.tokens, percent(share))
     });
+    let forecast = change.forecast.as_ref().map(|told| format!("expected: {}", findings::forecast_words(told)));
     let n = if change.n > 0 { format!(" (n {})", thousands(change.n)) } else { String::new() };
     let evidence = Some(format!("{}{n}", change.evidence)).filter(|words| !words.is_empty());
-    [evidence, change.threshold.clone(), effect].into_iter().flatten().collect()
+    [evidence, change.threshold.clone(), effect, forecast].into_iter().flatten().collect()
 }
 
 fn row_json(row: &Row<'_>, journal: &Journal) -> Value {
@@ -250,6 +299,8 @@ fn row_json(row: &Row<'_>, journal: &Journal) -> Value {
         "at": instant(entry.at_ms),
         "tool_version": entry.tool_version,
         "command": entry.command,
+        "target": entry.target,
+        "config": entry.config,
         "inputs": entry.inputs,
         "predicted": entry.predicted.as_ref().map(|predicted| json!({
             "basis": "replayed",
@@ -268,6 +319,8 @@ fn row_json(row: &Row<'_>, journal: &Journal) -> Value {
             "encoder_savings": realised.tokens.encoder(),
             "combined_savings": realised.tokens.combined(),
         })),
+        "came_true": row.came.iter().map(|(key, came)| json!({ "key": key, "basis": "measured", "billed": came }))
+            .collect::<Vec<_>>(),
         "undoes": entry.undoes,
         "undone_by": standing.undos.iter().map(|undo| &journal.entries[*undo].id).collect::<Vec<_>>(),
         "undone": standing.is_undone(),

@@ -1,11 +1,15 @@
-//! `devboy tune`: propose, show and explain `pipeline_config.toml`.
+//! `devboy tune`: propose, show and explain changes of `pipeline_config.toml` and of Claude Code's settings.
 
+mod all;
 mod analyze;
+mod claude_settings;
 mod from_claude_logs;
 mod gate;
 pub mod history;
+mod lenders;
 mod realised;
 mod rules;
+mod search;
 mod show;
 mod undo;
 mod warnings;
@@ -15,17 +19,26 @@ use crate::base::error::Result;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
-/// Propose, show and explain `pipeline_config.toml`.
+/// Propose, show and explain changes: of `pipeline_config.toml`, and of Claude Code's own settings.
+///
+/// Without a subcommand both are tuned that concern this machine: the configuration of the pipeline if anything reads it
+/// (there is telemetry, or the file), Claude Code's settings if Claude Code is there. Each is written whole, with an entry of
+/// its own in the journal.
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    all: all::Args,
 }
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     Analyze(analyze::Args),
+    ClaudeSettings(claude_settings::Args),
     FromClaudeLogs(from_claude_logs::Args),
+    Search(search::Args),
     Show(show::Args),
     History(history::Args),
     Undo(undo::Args),
@@ -34,9 +47,12 @@ enum Command {
 
 /// Runs a subcommand.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    match &args.command {
+    let Some(command) = &args.command else { return all::run(&args.all, context) };
+    match command {
         Command::Analyze(args) => analyze::run(args, context),
+        Command::ClaudeSettings(args) => claude_settings::run(args, context),
         Command::FromClaudeLogs(args) => from_claude_logs::run(args, context),
+        Command::Search(args) => search::run(args, context),
         Command::Show(args) => show::run(args, context),
         Command::History(args) => realised::history(args, context),
         Command::Undo(args) => undo::run(args, context),

@@ -1,17 +1,30 @@
 //! What recorded telemetry shows between two changes, for `devboy tune history`.
 
+use std::path::Path;
+
+use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::id::Id;
 use crate::commands::config::{config_path, load_config};
+use crate::commands::input::Input;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::history;
 use crate::commands::tune::history::Realised;
 use crate::frames::fingerprint::LayerTokens;
+use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
+use crate::settings::claude::file::name_of;
+use crate::settings::claude::levers::Scope;
+use crate::settings::claude::reversal::journal_of_all;
+use crate::settings::entries::Entry;
 use crate::settings::{Effective, SettingsFile};
-use crate::shell::arguments::Exit;
+use crate::shell::arguments::{Exit, InputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::log::EventLog;
+use crate::whatif::client::realised as bills;
+use crate::whatif::client::realised::{Change, HistoryRules};
+use crate::whatif::sim::money::Prices;
 
 /// Prints the history with what was recorded between its entries.
 pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> {
@@ -22,7 +35,48 @@ pub fn history(args: &history::Args, context: &mut Context<'_>) -> Result<Exit> 
     let wanted =
         Wanted { input: &args.input, window: window::ALL, settings: &settings, output: &args.report, planner: None };
     let responses = Responses::from_telemetry(&wanted, context)?;
-    history::run(args, &|from, to| realised(&responses.log, from, to), context)
+    let rules = HistoryRules::load(&Data::new(args.input.rules_dir.as_deref())?)?;
+    let billed = billed(&path, args, context)?;
+    let user = context.env.claude_places().file(Scope::User).map(|path| name_of(&path));
+    let came = |entry: &Entry, until: Millis| {
+        let Some((timeline, prices)) = &billed else { return Vec::new() };
+        let project = project_of(entry, user.as_deref());
+        let told = entry.changes.iter().filter_map(|change| Some((change.key.clone(), change.forecast.as_ref()?)));
+        told.map(|(key, forecast)| {
+            let change = Change { at: entry.at_ms, until, project, forecast };
+            (key, bills::realised(timeline, prices, &change, &rules))
+        })
+        .collect()
+    };
+    history::run(args, &|from, to| realised(&responses.log, from, to), &came, context)
+}
+
+/// What the logs say of bills, if a change of Claude Code's settings is to be held against them and there are any.
+fn billed(config: &Path, args: &history::Args, context: &mut Context<'_>) -> Result<Option<(Timeline, Prices)>> {
+    let has_forecast = |entry: &Entry| entry.changes.iter().any(|change| change.forecast.is_some());
+    if !journal_of_all(config)?.entries.iter().any(has_forecast) {
+        return Ok(None);
+    }
+    let asked = InputArgs { input_dir: args.log_dir.clone(), allow_empty: true, ..args.input.clone() };
+    match Input::read_for_timeline(&asked, window::ALL, 0, &args.report, context) {
+        Ok(mut input) => {
+            let prices = input.data.read("prices.toml", Prices::parse)?;
+            Ok(Some((input.timeline(false)?, prices)))
+        }
+        Err(cause) => {
+            writeln!(context.err, "# note: no logs to hold changes of settings against: {}", cause.message)?;
+            Ok(None)
+        }
+    }
+}
+
+/// The project whose settings an entry changed; none for those of all projects.
+fn project_of(entry: &Entry, user: Option<&str>) -> Option<Id> {
+    if user == Some(entry.config.as_str()) {
+        return None;
+    }
+    let project = Path::new(&entry.config).parent().filter(|dir| dir.ends_with(".claude"))?.parent()?;
+    Some(Id::pseudonym(project.as_os_str().as_encoded_bytes()))
 }
 
 /// Tokens of the events from one time up to another, itself outside.

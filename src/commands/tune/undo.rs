@@ -12,6 +12,8 @@ use crate::report::envelope;
 use crate::report::numbers::{counted, date};
 use crate::report::table::{Format, Table};
 use crate::rules::report as findings;
+use crate::settings::claude::file::{ClaudeFile, name_of};
+use crate::settings::claude::reversal::{claude_entry, journal_of_all, reverse_claude};
 use crate::settings::entries::{Entry, Journal, JournalChange};
 use crate::settings::{
     Reversal, SettingsFile, journal_entry, journal_of, journal_path, reverse, unified_diff, write_noted,
@@ -21,7 +23,7 @@ use crate::shell::context::Context;
 
 /// Take back the last change that devboy wrote, or the one named, and print the diff.
 ///
-/// Each key goes back to its value before. A key that was changed since, and one that is marked `# pin`, is kept and
+/// Both targets are known: the configuration of the pipeline and Claude Code's settings. Each key goes back to its value before. A key that was changed since, and one that is marked `# pin`, is kept and
 /// named. The previous file stays beside the new one as pipeline_config.toml.bak. The undo is a change of its own in
 /// the journal, and can be undone by its id.
 #[derive(clap::Args, Debug)]
@@ -29,7 +31,7 @@ pub struct Args {
     /// The change to take back, as `devboy tune history` names it; the start of its id will do. Default: the last one.
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// The configuration to read and write. Default: $DEVBOY_CONFIG, else ~/.config/devboy/pipeline_config.toml.
+    /// The configuration, or the settings, to read and write. Default: what the change is about.
     #[arg(long, short, value_name = "FILE", visible_alias = "config")]
     output: Option<PathBuf>,
     /// Print the same, write nothing.
@@ -42,31 +44,92 @@ pub struct Args {
 /// Chooses an entry, takes it back, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.output.as_ref(), context)?;
-    let file = SettingsFile::load(&path)?;
-    let journal = journal_of(&file)?;
+    let target = Target::load(&path, &config_path(None, context)?, args)?;
     if !args.report.quiet {
-        tell_damaged(&journal, &journal_path(&path), context)?;
+        tell_damaged(&target.journal, &target.place, context)?;
     }
-    let entry = chosen(&journal, args.id.as_deref(), &path)?;
-    if !file.existed {
-        return Err(Error::failed(format!("{} does not exist: there is nothing to undo in it", path.shown()))
+    let entry = chosen(&target.journal, args.id.as_deref(), &target.path)?;
+    if !target.existed() {
+        return Err(Error::failed(format!("{} does not exist: there is nothing to undo in it", target.path.shown()))
             .hint("--output names another configuration"));
     }
-    let reversal = reverse(&file, entry)?;
+    let reversal = target.reverse(entry)?;
     if reversal.undone.is_empty() {
         return Err(nothing_undone(entry, &reversal));
     }
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
-    show(args, context, &file, entry, &reversal).or_else(unread)?;
+    show(args, context, &target, entry, &reversal).or_else(unread)?;
     context.out.flush().map_err(Into::into).or_else(unread)?;
     if !args.dry_run {
-        write(&file, entry, &reversal, context)?;
+        write(&target, entry, &reversal, context)?;
     }
     if !args.report.quiet {
-        conclude(args, context, &file, entry, &reversal)?;
+        conclude(args, context, &target, entry, &reversal)?;
     }
     Ok(Exit::Done)
+}
+
+/// The file in which something is taken back, and its journal.
+struct Target {
+    path: PathBuf,
+    file: Held,
+    place: PathBuf,
+    journal: Journal,
+}
+
+/// The file as it is.
+enum Held {
+    Pipeline(SettingsFile),
+    Claude(ClaudeFile),
+}
+
+impl Target {
+    /// The file that the entry is about: settings of Claude Code if `--output` names them, if the id does, or if they were what
+    /// was last written; else the configuration of the pipeline. What was done to settings is noted beside `usual`.
+    fn load(config: &Path, usual: &Path, args: &Args) -> Result<Self> {
+        let place = journal_path(usual);
+        let whole = journal_of_all(usual)?;
+        let of_settings = |entry: &&Entry| entry.is_about_claude();
+        let meant = match (&args.id, &args.output) {
+            (_, Some(path)) => {
+                let name = name_of(path);
+                whole.entries.iter().filter(of_settings).rfind(|entry| entry.config == name)
+            }
+            (Some(id), None) => whole.named(id).first().copied().filter(of_settings),
+            (None, None) => whole.last_standing().filter(of_settings),
+        };
+        let Some(entry) = meant else {
+            let file = SettingsFile::load(config)?;
+            let (journal, place) = (journal_of(&file)?, journal_path(config));
+            return Ok(Self { path: config.to_owned(), file: Held::Pipeline(file), place, journal });
+        };
+        let path = PathBuf::from(&entry.config);
+        let file = ClaudeFile::load(&path)?;
+        let journal = whole.about(&name_of(&path));
+        Ok(Self { path, file: Held::Claude(file), place, journal })
+    }
+
+    fn existed(&self) -> bool {
+        match &self.file {
+            Held::Pipeline(file) => file.existed,
+            Held::Claude(file) => file.existed,
+        }
+    }
+
+    fn text(&self) -> &str {
+        match &self.file {
+            Held::Pipeline(file) => &file.text,
+            Held::Claude(file) => &file.text,
+        }
+    }
+
+    fn reverse(&self, entry: &Entry) -> Result<Reversal> {
+        match &self.file {
+            Held::Pipeline(file) => reverse(file, entry),
+            Held::Claude(file) => reverse_claude(file, entry),
+        }
+    }
 }
 
 /// The entry named, else the last one that holds.
@@ -109,13 +172,13 @@ fn nothing_undone(entry: &Entry, reversal: &Reversal) -> Error {
     Error::failed(format!("nothing of {} of {} can be undone", entry.id, date(entry.at_ms))).hint(why.join("\n"))
 }
 
-fn show(args: &Args, context: &mut Context<'_>, file: &SettingsFile, entry: &Entry, reversal: &Reversal) -> Result<()> {
-    let diff = unified_diff(&file.text, &reversal.text, &file.path.shown());
+fn show(args: &Args, context: &mut Context<'_>, target: &Target, entry: &Entry, reversal: &Reversal) -> Result<()> {
+    let diff = unified_diff(target.text(), &reversal.text, &target.path.shown());
     match args.report.form() {
         Format::Json => {
             let undone = |change: &JournalChange| json!({ "key": change.key, "from": change.new, "to": change.old });
             let fields = json!({
-                "config": file.path.shown(),
+                "config": target.path.shown(),
                 "undoes": entry.id,
                 "written": !args.dry_run,
                 "byte_identical": reversal.is_exact,
@@ -164,7 +227,7 @@ fn table(reversal: &Reversal) -> Table {
 }
 
 /// Stores the file and adds the undo to the journal.
-fn write(file: &SettingsFile, entry: &Entry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
+fn write(target: &Target, entry: &Entry, reversal: &Reversal, context: &Context<'_>) -> Result<()> {
     let back = |change: &JournalChange| JournalChange {
         rule: change.rule.clone(),
         key: change.key.clone(),
@@ -172,20 +235,21 @@ fn write(file: &SettingsFile, entry: &Entry, reversal: &Reversal, context: &Cont
         ..JournalChange::default()
     };
     let changes = reversal.undone.iter().map(back).collect();
-    let mut undo = journal_entry(context.now_ms, "tune undo", file, &reversal.text, changes)?;
+    let (now_ms, text) = (context.now_ms, reversal.text.as_str());
+    let (mut undo, place) = match &target.file {
+        Held::Pipeline(file) => (journal_entry(now_ms, "tune undo", file, text, changes)?, file.place()),
+        Held::Claude(file) => {
+            let journal = target.place.as_path();
+            (claude_entry(now_ms, "tune undo", file, journal, text, changes)?, file.place(journal))
+        }
+    };
     undo.undoes = Some(entry.id.clone());
-    write_noted(file, &reversal.text, &undo)
+    write_noted(&place, text, &undo)
 }
 
 /// What there is to say besides the changes.
-fn conclude(
-    args: &Args,
-    context: &mut Context<'_>,
-    file: &SettingsFile,
-    entry: &Entry,
-    reversal: &Reversal,
-) -> Result<()> {
-    let (err, id, path) = (&mut context.err, &entry.id, file.path.shown());
+fn conclude(args: &Args, context: &mut Context<'_>, target: &Target, entry: &Entry, reversal: &Reversal) -> Result<()> {
+    let (err, id, path) = (&mut context.err, &entry.id, target.path.shown());
     match reversal {
         Reversal { is_exact: true, .. } => writeln!(err, "# the file is byte for byte what it was before {id}")?,
         Reversal { is_edited: true, .. } => writeln!(err, "# the file was edited since {id}; all else in it stays")?,

@@ -91,7 +91,7 @@ pub fn conclude(args: &WriteArgs, quiet: bool, settled: Settled<'_>, context: &m
         return Ok(if args.check { Exit::Pending } else { Exit::Done });
     }
     let entry = entry(&settled, now_ms)?;
-    write_noted(file, &proposal.text, &entry)?;
+    write_noted(&file.place(), &proposal.text, &entry)?;
     tell(format!("tuned config → {}: {changes} written", file.path.shown()))?;
     Ok(Exit::Done)
 }

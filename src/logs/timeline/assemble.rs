@@ -12,7 +12,7 @@ use crate::base::names::{Names, Sym};
 use crate::logs::copies::Standing;
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
-use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Timeline};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Setting, Timeline};
 use crate::logs::timeline::rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 
@@ -100,7 +100,7 @@ pub(super) struct Draft {
     is_progress: bool,
     pub(super) model: Sym,
     pub(super) version: Sym,
-    pub(super) branch: Id,
+    pub(super) setting: Setting,
     pub(super) start: Millis,
     pub(super) end: Millis,
     pub(super) usage: Usage,
@@ -127,6 +127,8 @@ pub(super) struct Track {
     /// Compactions and clearings (nodes), with how many requests came before.
     pub(super) compactions: Vec<(u32, u32)>,
     pub(super) clearings: Vec<(u32, u32)>,
+    /// What was pending at each clearing.
+    pub(super) arrived: Vec<Vec<u32>>,
 }
 
 impl Track {
@@ -139,8 +141,21 @@ impl Track {
             spoken: None,
             compactions: Vec::new(),
             clearings: Vec::new(),
+            arrived: Vec::new(),
         }
     }
+}
+
+/// What the files tell of kinds of agents; where they differ, the file that began first is right.
+fn agent_types(files: &[File<'_>]) -> BTreeMap<(bool, Id), Sym> {
+    let mut kinds = BTreeMap::new();
+    for file in files {
+        for row in &file.rows.rows.agents {
+            let named = if row.agent.is_some() { row.agent } else { file.session(row.session) };
+            kinds.entry((row.agent.is_some(), named)).or_insert(file.symbols[row.kind.0 as usize]);
+        }
+    }
+    kinds
 }
 
 /// All that is being put together.
@@ -160,6 +175,8 @@ pub(super) struct Assembly<'a> {
     by_message: IdMap<Id, u32>,
     by_call: IdMap<Id, u32>,
     pub(super) chain_index: BTreeMap<ChainId, u32>,
+    /// Kinds of agents: of subagents by their ids, of main threads by those of their sessions.
+    pub(super) agent_types: BTreeMap<(bool, Id), Sym>,
     pub(super) tracks: Vec<Track>,
     pub(super) skipped: BTreeMap<String, u64>,
 }
@@ -196,6 +213,7 @@ impl<'a> Assembly<'a> {
             by_message: IdMap::default(),
             by_call: IdMap::default(),
             chain_index: BTreeMap::new(),
+            agent_types: agent_types(files),
             tracks: Vec::new(),
             skipped,
         }
@@ -267,7 +285,7 @@ impl<'a> Assembly<'a> {
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
         if self.files[file as usize].is_repeated {
             if let RecordKind::ToolResult(answer) = &row.kind {
-                self.merge_usage(answer, track);
+                self.merge_usage(file, answer, track);
             }
             return self.skip("duplicate_record");
         }
@@ -275,7 +293,7 @@ impl<'a> Assembly<'a> {
             self.local[file as usize][record as usize] = node;
             self.skip("duplicate_record");
             if let RecordKind::ToolResult(answer) = &row.kind {
-                self.merge_usage(answer, track);
+                self.merge_usage(file, answer, track);
             }
             return;
         }
@@ -309,6 +327,7 @@ impl<'a> Assembly<'a> {
                 let track = &mut self.tracks[track as usize];
                 track.marks.set(row.marks);
                 track.clearings.push((node, track.requests.len() as u32));
+                track.arrived.push(track.pending.clone());
             }
             RecordKind::Noted => self.tracks[track as usize].marks.set(row.marks),
         }
@@ -336,9 +355,11 @@ impl<'a> Assembly<'a> {
     }
 
     /// A copy of a message adds what it knows of its usage; a progress record knows no more than a first chunk.
-    fn merge_usage(&mut self, answer: &Answer, track: u32) {
+    fn merge_usage(&mut self, file: u32, answer: &Answer, track: u32) {
+        let setting = answer.setting.renamed(&self.files[file as usize].symbols);
         let Some(&request) = self.by_message.get(&answer.message).filter(|_| answer.is_request) else { return };
         let request = &mut self.requests[request as usize];
+        request.setting.merge(&setting);
         if request.is_progress || self.tracks[track as usize].place != Place::Progress {
             request.usage.merge(&answer.usage);
         }
@@ -363,7 +384,7 @@ impl<'a> Assembly<'a> {
         let known = self.by_message.get(&answer.message).filter(|_| answer.message.is_some());
         let request = match known.copied() {
             Some(request) => {
-                self.merge_usage(answer, track);
+                self.merge_usage(self.nodes[node as usize].file, answer, track);
                 if self.requests[request as usize].chain != track && !self.asks_more(node) {
                     self.nodes[node as usize].tip = request;
                     self.skip("duplicate_message");
@@ -389,6 +410,7 @@ impl<'a> Assembly<'a> {
         let Node { file, parent, tip, .. } = self.nodes[node as usize];
         let symbols = &self.files[file as usize].symbols;
         let (model, version) = (symbols[answer.model.0 as usize], symbols[row.version.0 as usize]);
+        let setting = answer.setting.renamed(symbols);
         let is_progress = self.is_progress(track_index);
         let track = &mut self.tracks[track_index as usize];
         let pending = std::mem::take(&mut track.pending);
@@ -406,9 +428,11 @@ impl<'a> Assembly<'a> {
         };
         if let Some(before) = before {
             let before = &self.requests[before as usize];
+            let (was, is) = (before.setting.effort, setting.effort);
             let changed = |is: bool, mark: Marks| if is { mark } else { Marks::default() };
             marks.set(changed(before.model != model, Marks::MODEL_CHANGE));
             marks.set(changed(before.version != version, Marks::VERSION_CHANGE));
+            marks.set(changed(was != is && was != Sym::default() && is != Sym::default(), Marks::EFFORT_CHANGE));
             marks.set(changed(opens.is_some_and(|(cause, _)| cause == SegmentCause::Rewind), Marks::REWIND));
         }
         let inputs = self.inputs(parent, tip, &pending, opens);
@@ -426,7 +450,7 @@ impl<'a> Assembly<'a> {
             is_progress,
             model,
             version,
-            branch: row.branch,
+            setting,
             start: spoken.unwrap_or(row.ts),
             end: row.ts,
             usage: answer.usage,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, Fault, RawStr, Shape, TextSink, decode_into};
 use crate::logs::message::{id_of, read_usage, span};
+use crate::logs::timeline::beside;
 use crate::logs::trace::Usage;
 
 /// Result of reading a part of a record.
@@ -51,6 +52,12 @@ pub struct Draft {
     pub model: Vec<u8>,
     /// Tokens.
     pub usage: Option<Usage>,
+    /// `effort`, where it stands in the message; escapes are not resolved, as in the next two.
+    pub effort: Vec<u8>,
+    /// `usage.speed`.
+    pub speed: Vec<u8>,
+    /// Why the provider says that the cache was missed.
+    pub miss_reason: Vec<u8>,
     /// Blocks.
     pub blocks: Vec<DraftBlock>,
     /// Texts of all blocks, one behind the other. Half a UTF-16 pair stands as WTF-8.
@@ -77,6 +84,7 @@ impl Draft {
         self.message = None;
         self.model.clear();
         self.usage = None;
+        [&mut self.effort, &mut self.speed, &mut self.miss_reason].into_iter().for_each(Vec::clear);
         self.clear_content();
     }
 
@@ -118,7 +126,13 @@ impl Draft {
             match key.0 {
                 b"id" => self.message = text(&mut cursor)?.filter(|id| !id.0.is_empty()).map(id_of),
                 b"model" => self.model = text(&mut cursor)?.and_then(RawStr::decode).unwrap_or_default(),
-                b"usage" => self.usage = read_usage(&mut cursor, &mut odd)?,
+                b"usage" => {
+                    let usage = span(&mut cursor)?;
+                    self.usage = read_usage(&mut Cursor::new(usage), &mut odd)?;
+                    keep(&mut self.speed, beside::speed(usage));
+                }
+                b"effort" => keep(&mut self.effort, text(&mut cursor)?),
+                b"diagnostics" => keep(&mut self.miss_reason, beside::miss_reason(span(&mut cursor)?)),
                 b"content" => self.content(&mut cursor)?,
                 _ => cursor.skip_value()?,
             }
@@ -258,6 +272,11 @@ impl Draft {
         }
         Ok(false)
     }
+}
+
+fn keep(out: &mut Vec<u8>, text: Option<RawStr<'_>>) {
+    out.clear();
+    out.extend_from_slice(text.unwrap_or_default().0);
 }
 
 /// A string, or nothing where something else stands.

@@ -29,7 +29,6 @@ pub(super) struct Envelope<'a> {
     pub(super) request: Option<RawStr<'a>>,
     pub(super) cwd: Option<RawStr<'a>>,
     pub(super) version: Option<RawStr<'a>>,
-    pub(super) branch: Option<RawStr<'a>>,
     pub(super) timestamp: Option<RawStr<'a>>,
     pub(super) permission_mode: Option<RawStr<'a>>,
     pub(super) sidechain: bool,
@@ -40,6 +39,18 @@ pub(super) struct Envelope<'a> {
     pub(super) attachment: Option<&'a [u8]>,
     /// `compactMetadata` or `microcompactMetadata`.
     pub(super) metadata: Option<&'a [u8]>,
+    pub(super) branch: Option<RawStr<'a>>,
+    pub(super) effort: Option<RawStr<'a>>,
+    pub(super) session_kind: Option<RawStr<'a>>,
+    /// Of an `agent-setting`: the agent that the main thread was started as.
+    pub(super) agent_setting: Option<RawStr<'a>>,
+    pub(super) team: Option<RawStr<'a>>,
+    pub(super) agent_name: Option<RawStr<'a>>,
+    /// The call that a progress record is about.
+    pub(super) parent_call: Option<RawStr<'a>>,
+    pub(super) tool_result: Option<&'a [u8]>,
+    /// Of a `cost-state`: tokens and cost by model.
+    pub(super) model_usage: Option<&'a [u8]>,
 }
 
 /// What `compactMetadata` and `microcompactMetadata` say.
@@ -68,7 +79,6 @@ impl<'a> Envelope<'a> {
                 b"requestId" => envelope.request = text(cursor)?,
                 b"cwd" => envelope.cwd = text(cursor)?,
                 b"version" => envelope.version = text(cursor)?,
-                b"gitBranch" => envelope.branch = text(cursor)?,
                 b"timestamp" => envelope.timestamp = text(cursor)?,
                 b"permissionMode" => envelope.permission_mode = text(cursor)?,
                 b"isSidechain" => envelope.sidechain = flag(cursor)?,
@@ -78,6 +88,15 @@ impl<'a> Envelope<'a> {
                 b"data" => envelope.data = Some(span(cursor)?),
                 b"attachment" => envelope.attachment = Some(span(cursor)?),
                 b"compactMetadata" | b"microcompactMetadata" => envelope.metadata = Some(span(cursor)?),
+                b"gitBranch" => envelope.branch = text(cursor)?,
+                b"effort" => envelope.effort = text(cursor)?,
+                b"sessionKind" => envelope.session_kind = text(cursor)?,
+                b"teamName" => envelope.team = text(cursor)?,
+                b"agentName" => envelope.agent_name = text(cursor)?,
+                b"agentSetting" => envelope.agent_setting = text(cursor)?,
+                b"parentToolUseID" => envelope.parent_call = text(cursor)?,
+                b"toolUseResult" => envelope.tool_result = Some(span(cursor)?),
+                b"modelUsage" => envelope.model_usage = Some(span(cursor)?),
                 _ => cursor.skip_value()?,
             }
         }
@@ -185,8 +204,8 @@ impl Metadata {
                         _ => None,
                     }
                 }
-                b"preTokens" => self.pre_tokens = whole_number(cursor)?,
-                b"tokensSaved" => self.tokens_saved = whole_number(cursor)?,
+                b"preTokens" => self.pre_tokens = whole_number(cursor, TOKENS_MAX)?,
+                b"tokensSaved" => self.tokens_saved = whole_number(cursor, TOKENS_MAX)?,
                 b"compactedToolIds" if cursor.shape()? == Shape::Array => {
                     cursor.enter()?;
                     let mut first = true;
@@ -202,7 +221,10 @@ impl Metadata {
 }
 
 /// Walks the fields of an object.
-fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>) -> Outcome<()> {
+pub(super) fn each_field<'a>(
+    bytes: &'a [u8],
+    mut take: impl FnMut(&[u8], &mut Cursor<'a>) -> Outcome<()>,
+) -> Outcome<()> {
     let mut cursor = Cursor::new(bytes);
     if cursor.shape()? != Shape::Object {
         return Ok(());
@@ -215,13 +237,13 @@ fn each_field<'a>(bytes: &'a [u8], mut take: impl FnMut(&[u8], &mut Cursor<'a>) 
     Ok(())
 }
 
-/// A number of tokens; one that no context can have is none.
-fn whole_number(cursor: &mut Cursor<'_>) -> Outcome<Option<u64>> {
+/// A number of tokens; one above `max` is none.
+pub(super) fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> Outcome<Option<u64>> {
     if cursor.shape()? == Shape::Number {
         return Ok(std::str::from_utf8(cursor.number()?)
             .ok()
             .and_then(|digits| digits.parse().ok())
-            .filter(|&number| number <= TOKENS_MAX));
+            .filter(|&number| number <= max));
     }
     cursor.skip_value()?;
     Ok(None)

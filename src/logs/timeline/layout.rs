@@ -1,13 +1,14 @@
 //! What was put together, laid out chain by chain: blocks, calls, segments, boundaries with their final numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::base::id::{Id, IdMap};
+use crate::base::names::Sym;
 use crate::logs::timeline::assemble::{Assembly, ChainId};
 use crate::logs::timeline::requests::{
     Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
-    SegmentCause, Session, Timeline, ToolCall, Utterance, Word,
+    SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance, Word,
 };
 use crate::logs::timeline::rows::{BlockRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
@@ -52,6 +53,7 @@ struct Layout<'a> {
 impl Layout<'_> {
     fn all(&mut self) {
         self.out.sessions = self.sessions();
+        self.out.stated_costs = self.stated_costs();
         let sessions = self.out.sessions.iter().enumerate();
         let sessions: IdMap<Id, u32> = sessions.map(|(index, session)| (session.id, index as u32)).collect();
         let used = self.used_chains();
@@ -72,7 +74,10 @@ impl Layout<'_> {
             let requests = requests..self.out.requests.len() as u32;
             self.boundaries(track, chain, &requests);
             let segments = segments..self.out.segments.len() as u32;
-            self.out.chains.push(Chain { session, agent, place: recorded, requests, segments });
+            let kinds = &self.assembly.agent_types;
+            let named = if agent.is_some() { agent } else { self.out.sessions[session as usize].id };
+            let agent_type = kinds.get(&(agent.is_some(), named)).copied().unwrap_or_default();
+            self.out.chains.push(Chain { session, agent, place: recorded, agent_type, requests, segments });
         }
     }
 
@@ -87,12 +92,15 @@ impl Layout<'_> {
     /// off. The file in which a session begins names its project.
     fn sessions(&self) -> Vec<Session> {
         let mut projects: BTreeMap<Id, (Millis, Id)> = BTreeMap::new();
+        let mut background: BTreeSet<Id> = BTreeSet::new();
         for file in self.assembly.files.iter().filter(|file| !file.is_repeated) {
             for span in file.rows.rows.sessions.iter().filter(|span| span.project.is_some()) {
                 let named = (span.ts_first, span.project);
                 let known = projects.entry(file.session(span.session)).or_insert(named);
                 *known = named.min(*known);
             }
+            let ran = file.rows.rows.sessions.iter().filter(|span| span.is_background);
+            background.extend(ran.map(|span| file.session(span.session)));
         }
         let mut begins: BTreeMap<Id, Millis> = self.used_chains().map(|(id, _)| (id.0, NO_TIME)).collect();
         for (number, node) in self.assembly.nodes.iter().enumerate() {
@@ -103,10 +111,29 @@ impl Layout<'_> {
             }
         }
         let project = |id| projects.get(&id).map_or(Id::NONE, |&(_, project)| project);
-        let sessions = begins.into_iter().map(|(id, ts_first)| Session { id, project: project(id), ts_first });
+        let session = |(id, ts_first)| {
+            let is_background = background.contains(&id);
+            Session { id, project: project(id), ts_first, is_background }
+        };
+        let sessions = begins.into_iter().map(session);
         let mut sessions: Vec<Session> = sessions.collect();
         sessions.sort_by_key(|session| (session.ts_first, session.id));
         sessions
+    }
+
+    /// The running totals grow: the largest of a session and a model is the latest.
+    fn stated_costs(&self) -> Vec<StatedCost> {
+        let mut latest: BTreeMap<(Id, Sym), StatedCost> = BTreeMap::new();
+        for file in self.assembly.files {
+            for row in &file.rows.rows.stated_costs {
+                let (session, model) = (file.session(row.session), file.symbols[row.model.0 as usize]);
+                let row = StatedCost { session, model, ..*row };
+                let known = latest.entry((session, model)).or_insert(row);
+                known.usage.merge(&row.usage);
+                known.nanodollars = known.nanodollars.max(row.nanodollars);
+            }
+        }
+        latest.into_values().collect()
     }
 
     fn requests(&mut self, track: u32, chain: u32, place: &[u32]) {
@@ -122,7 +149,7 @@ impl Layout<'_> {
                 turn,
                 model: draft.model,
                 version: draft.version,
-                branch: draft.branch,
+                setting: draft.setting,
                 start: draft.start,
                 end: draft.end,
                 usage: draft.usage,
@@ -292,6 +319,12 @@ impl Layout<'_> {
         (references, all)
     }
 
+    /// Results in a record, by call, with their code points.
+    fn results_of(&self, node: u32) -> impl Iterator<Item = (Id, u32)> {
+        let blocks = self.assembly.blocks_of(node).iter();
+        blocks.filter(|block| block.kind == BlockKind::ToolResult).map(|block| (block.call, block.chars))
+    }
+
     fn boundaries(&mut self, track: u32, chain: u32, requests: &Range<u32>) {
         let track = &self.assembly.tracks[track as usize];
         for &(node, count) in &track.compactions {
@@ -309,7 +342,7 @@ impl Layout<'_> {
                 summary: summary.unwrap_or(NONE),
             });
         }
-        for &(node, count) in &track.clearings {
+        for (&(node, count), arrived) in track.clearings.iter().zip(&track.arrived) {
             let row = self.assembly.row(node);
             let RecordKind::Cleared { pre_tokens, tokens_saved, calls } = &row.kind else { continue };
             let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
@@ -320,6 +353,7 @@ impl Layout<'_> {
                 pre_tokens: *pre_tokens,
                 tokens_saved: *tokens_saved,
                 calls: file.rows.rows.cleared[calls.start as usize..calls.end as usize].to_vec(),
+                arrived: arrived.iter().flat_map(|&node| self.results_of(node)).collect(),
             });
         }
     }

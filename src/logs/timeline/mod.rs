@@ -9,6 +9,7 @@ pub mod rows;
 pub mod window;
 
 pub mod assemble;
+mod beside;
 mod content;
 mod envelope;
 mod identifiers;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::base::lines::LineBuffer;
 use crate::logs::read;
 use crate::logs::read::Job;
+use crate::logs::timeline::beside::add_agent_file;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::{Reader, TimelineGuide};
 use crate::logs::trace::Counters;
@@ -29,7 +30,9 @@ pub fn read_all(
             let mut reader = Reader::new(guide, &mut *gauge);
             read::read_whole(&jobs[job], &mut buffer, &mut reader);
             advance(jobs[job].to);
-            done.push((job, reader.finish()));
+            let (mut file, counters) = reader.finish();
+            add_agent_file(jobs[job].path, &mut file);
+            done.push((job, (file, counters)));
         }
         done
     });

@@ -8,11 +8,14 @@ use crate::logs::memo::Memo;
 use crate::logs::message::{InputFields, id_of};
 use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
+use crate::logs::timeline::beside;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};
 use crate::logs::timeline::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
 use crate::logs::timeline::references::{References, Spot};
-use crate::logs::timeline::requests::{BlockKind, Marks, NONE, ToolCall, Trigger};
-use crate::logs::timeline::rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan};
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall, Trigger};
+use crate::logs::timeline::rows::{
+    AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
+};
 use crate::logs::timeline::utterances::utterance;
 use crate::logs::timeline::{TimelineGuide, TokenCounter};
 use crate::logs::trace::{
@@ -31,7 +34,6 @@ pub struct Reader<'g, 'v> {
     draft: Draft,
     session: Memo<Id>,
     project: Memo<Id>,
-    branch: Memo<Id>,
     /// By `uuid`: the nearest kept record at or above each record.
     above: IdMap<Id, Parent>,
     /// By `uuid` of inline side-chain records: the record that began the side chain.
@@ -40,6 +42,13 @@ pub struct Reader<'g, 'v> {
     compacted: Vec<Option<(u32, Id)>>,
     /// Whether the last prompt of each chain was in plan mode.
     planning: Vec<bool>,
+    /// The permission mode of the last prompt of each chain.
+    modes: Vec<Id>,
+    /// Whether it is known of each chain by what name it works in a team.
+    in_team: Vec<bool>,
+    /// The kind of agent that calls asked for, by `tool_use` id.
+    asked_for: IdMap<Id, Vec<u8>>,
+    branch: Memo<Id>,
     chains: ChainIndex,
     /// Places of the sessions in the rows.
     sessions: SessionPlaces,
@@ -82,11 +91,14 @@ impl<'g, 'v> Reader<'g, 'v> {
             draft: Draft::default(),
             session: Memo::default(),
             project: Memo::default(),
-            branch: Memo::default(),
             above: IdMap::default(),
             roots: IdMap::default(),
             compacted: Vec::new(),
             planning: Vec::new(),
+            modes: Vec::new(),
+            in_team: Vec::new(),
+            asked_for: IdMap::default(),
+            branch: Memo::default(),
             chains: ChainIndex::default(),
             sessions: SessionPlaces::default(),
             references: References::new(guide.rules),
@@ -140,6 +152,19 @@ impl<'g, 'v> Reader<'g, 'v> {
             b"system" => self.system(envelope, parent),
             b"attachment" => self.attachment(envelope, parent),
             b"progress" => self.progress(envelope, parent),
+            b"agent-setting" => {
+                let kind = envelope.agent_setting?;
+                let kind = beside::word(&mut self.out.names, kind);
+                let session = self.session_id(envelope);
+                self.out.rows.agents.push(AgentRow { session, agent: Id::NONE, kind });
+                None
+            }
+            b"cost-state" => {
+                let session = self.session_id(envelope);
+                let stated = beside::stated_costs(session, envelope.model_usage?, &mut self.out.names);
+                self.out.rows.stated_costs.extend(stated);
+                None
+            }
             _ => None,
         }
     }
@@ -155,13 +180,16 @@ impl<'g, 'v> Reader<'g, 'v> {
         let cwd = envelope.cwd.filter(|cwd| !cwd.0.is_empty());
         let project = cwd.map_or(Id::NONE, |cwd| self.project.get(cwd.0, pseudonym_of_raw));
         let ts_first = envelope.ts();
+        let background = self.guide.rules.background_session_kind.as_bytes();
+        let is_background = envelope.session_kind.is_some_and(|kind| kind.0 == background);
         let sessions = &mut self.out.rows.sessions;
         let place = *self.sessions.entry(session).or_insert_with(|| {
-            sessions.push(SessionSpan { session, project, ts_first });
+            sessions.push(SessionSpan { session, project, ts_first, is_background });
             sessions.len() - 1
         });
         let known = &mut sessions[place];
         known.ts_first = earlier(known.ts_first, ts_first);
+        known.is_background |= is_background;
         if !known.project.is_some() {
             known.project = project;
         }
@@ -173,11 +201,24 @@ impl<'g, 'v> Reader<'g, 'v> {
             return self.chain(ChainKey { session, agent: Id::NONE, place: Place::Main });
         }
         if let Some(agent) = envelope.agent {
-            return self.chain(ChainKey { session, agent: id_of(agent), place: Place::AgentFile });
+            return self.agent_chain(session, agent);
         }
         let uuid = envelope.uuid();
         let agent = self.roots.get(&uuid).copied().unwrap_or(uuid);
         self.chain(ChainKey { session, agent, place: Place::Inline })
+    }
+
+    /// The chain of a subagent with records of its own. Those that the client runs for itself are told by their ids.
+    fn agent_chain(&mut self, session: Id, agent: RawStr<'_>) -> u32 {
+        let known = self.out.rows.chains.len();
+        let chain = self.chain(ChainKey { session, agent: id_of(agent), place: Place::AgentFile });
+        if chain as usize == known
+            && let Some(kind) = self.guide.rules.helper_agent(agent.0)
+        {
+            let kind = self.out.names.intern(kind);
+            self.out.rows.agents.push(AgentRow { session, agent: id_of(agent), kind });
+        }
+        chain
     }
 
     /// Remembers which inline side chain a record belongs to, of whatever type it is: others may follow it.
@@ -194,18 +235,18 @@ impl<'g, 'v> Reader<'g, 'v> {
         let place = chain_place(&mut self.out.rows.chains, &mut self.chains, key);
         self.compacted.resize(self.out.rows.chains.len(), None);
         self.planning.resize(self.out.rows.chains.len(), false);
+        self.modes.resize(self.out.rows.chains.len(), Id::NONE);
+        self.in_team.resize(self.out.rows.chains.len(), false);
         place
     }
 
     fn push(&mut self, envelope: &Envelope<'_>, parent: Parent, chain: u32, marks: Marks, kind: RecordKind) -> u32 {
         let version = envelope.version.map(|text| String::from_utf8_lossy(text.0));
         let version = self.out.names.intern(version.as_deref().unwrap_or_default());
-        let branch = envelope.branch.filter(|branch| !branch.0.is_empty());
-        let branch = branch.map_or(Id::NONE, |branch| self.branch.get(branch.0, pseudonym_of_raw));
         let rows = &mut self.out.rows;
         let blocks = rows.blocks.len() as u32..rows.blocks.len() as u32;
         let (id, ts) = (envelope.uuid(), envelope.ts());
-        rows.records.push(RecordRow { id, parent, chain, ts, version, branch, marks, kind, blocks });
+        rows.records.push(RecordRow { id, parent, chain, ts, version, marks, kind, blocks });
         (rows.records.len() - 1) as u32
     }
 
@@ -226,16 +267,45 @@ impl<'g, 'v> Reader<'g, 'v> {
             if std::mem::replace(&mut self.planning[chain as usize], plan) != plan {
                 marks.set(Marks::PLAN_MODE);
             }
+            let mode = id_of(mode);
+            let before = std::mem::replace(&mut self.modes[chain as usize], mode);
+            if before.is_some() && before != mode {
+                marks.set(Marks::MODE_CHANGE);
+            }
+        }
+        if let Some(result) = envelope.tool_result {
+            self.agent_of_result(envelope, &draft, result);
         }
         if envelope.summary {
             self.lone_summary(envelope, parent, chain);
         }
+        self.team_member(envelope, chain);
         let row = self.push(envelope, parent, chain, marks, RecordKind::Said);
         let kind = |block: &DraftBlock| self.kind_of(envelope, &draft, block);
         let kinds: Vec<BlockKind> = draft.blocks.iter().map(kind).collect();
         self.blocks(envelope, &draft, &kinds, row);
         self.draft = draft;
         row
+    }
+
+    /// Remembers by what name a session works in a team.
+    fn team_member(&mut self, envelope: &Envelope<'_>, chain: u32) {
+        let Some((_, name)) = envelope.team.zip(envelope.agent_name) else { return };
+        let ChainKey { session, agent, .. } = self.out.rows.chains[chain as usize];
+        if std::mem::replace(&mut self.in_team[chain as usize], true) {
+            return;
+        }
+        let kind = beside::word(&mut self.out.names, name);
+        self.out.rows.agents.push(AgentRow { session, agent, kind });
+    }
+
+    /// Remembers what kind of agent a call ran, if its result names one.
+    fn agent_of_result(&mut self, envelope: &Envelope<'_>, draft: &Draft, result: &[u8]) {
+        // Only the results of calls that run agents are looked into: others may hold whole files.
+        let Some(asked) = draft.blocks.iter().find_map(|block| self.asked_for.get(&block.call)) else { return };
+        let Some((agent, kind)) = beside::agent_of_result(result, RawStr(asked), &mut self.out.names) else { return };
+        let session = self.session_id(envelope);
+        self.out.rows.agents.push(AgentRow { session, agent, kind });
     }
 
     fn marks_of_text(&self, envelope: &Envelope<'_>, text: &[u8]) -> Marks {
@@ -303,10 +373,16 @@ impl<'g, 'v> Reader<'g, 'v> {
                 marks.set(Marks::PLAN_MODE);
             }
         }
+        for block in draft.blocks.iter().filter(|block| block.part == Part::Call) {
+            if let Some(kind) = beside::agent_asked_for(draft.text_of(block), &rules.agent_type_keys) {
+                self.asked_for.insert(block.call, kind.0.to_vec());
+            }
+        }
         let answer = Answer {
             message: draft.message.unwrap_or_else(|| fallback_id(envelope)),
             model: self.out.names.intern(&String::from_utf8_lossy(&draft.model)),
             usage: draft.usage.unwrap_or_default(),
+            setting: self.setting(envelope, &draft),
             is_request: draft.usage.is_some() && draft.model != SYNTHETIC.as_bytes(),
         };
         let row = self.push(envelope, parent, chain, marks, RecordKind::ToolResult(answer));
@@ -318,6 +394,17 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.blocks(envelope, &draft, &kinds, row);
         self.draft = draft;
         row
+    }
+
+    fn setting(&mut self, envelope: &Envelope<'_>, draft: &Draft) -> Setting {
+        let names = &mut self.out.names;
+        let mut word = |text: RawStr<'_>| if text.0.is_empty() { Sym::default() } else { beside::word(names, text) };
+        Setting {
+            effort: word(envelope.effort.unwrap_or(RawStr(&draft.effort))),
+            speed: word(RawStr(&draft.speed)),
+            miss_reason: word(RawStr(&draft.miss_reason)),
+            branch: envelope.branch.map_or(Id::NONE, |name| self.branch.get(name.0, |raw| beside::branch(RawStr(raw)))),
+        }
     }
 
     /// Adds the blocks of the draft to a record.
@@ -435,14 +522,18 @@ impl<'g, 'v> Reader<'g, 'v> {
             return Some(self.user(&envelope, parent, None));
         }
         let rules = self.guide.rules;
-        let mut marks = Marks::default();
+        let mut marks = Marks::ATTACHED;
         if is(&rules.plan_attachments, kind) {
             marks.set(Marks::PLAN_MODE);
+        }
+        if is(&rules.tool_attachments, kind) {
+            marks.set(Marks::TOOLS_ARRIVED);
         }
         if attachment.hook.is_some_and(|hook| is(&rules.resume_hooks, hook)) {
             marks.set(Marks::RESUME);
         }
-        self.skip("attachment", 1);
+        let known = rules.attachments.iter().find(|known| known.as_bytes() == kind.0);
+        self.skip(&format!("attachment:{}", known.map_or("other", String::as_str)), 1);
         self.note(envelope, parent, marks)
     }
 
@@ -487,7 +578,15 @@ impl<'g, 'v> Reader<'g, 'v> {
         };
         let session = self.session_id(envelope);
         let agent = progress.agent.map(id_of).unwrap_or_default();
+        let known = self.out.rows.chains.len();
         let chain = self.chain(ChainKey { session, agent, place: Place::Progress });
+        let asked_for = envelope.parent_call.and_then(|call| self.asked_for.get(&id_of(call)));
+        if chain as usize == known
+            && let Some(kind) = asked_for
+        {
+            let kind = beside::word(&mut self.out.names, RawStr(kind));
+            self.out.rows.agents.push(AgentRow { session, agent, kind });
+        }
         match inner.kind() {
             b"assistant" => drop(self.assistant(&inner, Parent::Unknown, Some(chain))),
             b"user" => drop(self.user(&inner, Parent::Unknown, Some(chain))),

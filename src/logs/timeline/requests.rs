@@ -143,6 +143,14 @@ impl Marks {
     pub const WORKSPACE_EDIT: Self = Self(1 << 10);
     /// A skill was called.
     pub const SKILL: Self = Self(1 << 11);
+    /// The client told the model of other tools, agents, skills or servers than before.
+    pub const TOOLS_ARRIVED: Self = Self(1 << 12);
+    /// Another permission mode than before in this chain.
+    pub const MODE_CHANGE: Self = Self(1 << 13);
+    /// Another effort than before in this chain.
+    pub const EFFORT_CHANGE: Self = Self(1 << 14);
+    /// The client put in text that no block shows: reminders, changed files, lists of tools.
+    pub const ATTACHED: Self = Self(1 << 15);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Self) -> bool {
@@ -152,6 +160,44 @@ impl Marks {
     /// Sets the bits of `other`.
     pub fn set(&mut self, other: Self) {
         self.0 |= other.0;
+    }
+}
+
+/// Under which settings a request was made and what the provider noted about it, as the log has it; empty or none where it
+/// says nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Setting {
+    /// `effort` (`low` … `max`), of clients from 2.1.212 on.
+    pub effort: Sym,
+    /// `usage.speed`: `standard` or `fast`.
+    pub speed: Sym,
+    /// Pseudonym of `gitBranch`.
+    pub branch: Id,
+    /// `diagnostics.cache_miss_reason.type`: why the provider says that the cache was missed.
+    pub miss_reason: Sym,
+}
+
+impl Setting {
+    /// Fills what is empty from another copy of the same answer.
+    pub fn merge(&mut self, other: &Self) {
+        for (own, other) in [
+            (&mut self.effort, other.effort),
+            (&mut self.speed, other.speed),
+            (&mut self.miss_reason, other.miss_reason),
+        ] {
+            if *own == Sym::default() {
+                *own = other;
+            }
+        }
+        if !self.branch.is_some() {
+            self.branch = other.branch;
+        }
+    }
+
+    /// The same in the symbols of another table: `symbols` says where each symbol went.
+    pub(super) fn renamed(self, symbols: &[Sym]) -> Self {
+        let at = |sym: Sym| symbols[sym.0 as usize];
+        Self { effort: at(self.effort), speed: at(self.speed), miss_reason: at(self.miss_reason), ..self }
     }
 }
 
@@ -170,8 +216,8 @@ pub struct Request {
     pub model: Sym,
     /// Client version.
     pub version: Sym,
-    /// Pseudonym of the branch that was checked out, or none.
-    pub branch: Id,
+    /// Effort, speed, branch.
+    pub setting: Setting,
     /// Time of the last user record before the answer, the best proxy for the start (policies.md F12).
     pub start: Millis,
     /// Time of the last record of the answer.
@@ -202,6 +248,9 @@ pub struct Chain {
     pub agent: Id,
     /// Where it was recorded.
     pub place: Place,
+    /// What kind of agent it is (`Explore`, `general-purpose`, the name of an own one); of a main thread: the agent that it was
+    /// started as. Empty where the log does not say.
+    pub agent_type: Sym,
     /// Its requests in [`Timeline::requests`].
     pub requests: Range<u32>,
     /// Its segments in [`Timeline::segments`].
@@ -288,6 +337,9 @@ pub struct Clearing {
     pub tokens_saved: Option<u64>,
     /// Calls whose results were cleared.
     pub calls: Vec<Id>,
+    /// Results that had come in since the last request, by call, with their code points: where the context was compacted at
+    /// once, no request was ever sent them.
+    pub arrived: Vec<(Id, u32)>,
 }
 
 /// What an answer took up from its context.
@@ -384,6 +436,22 @@ pub struct Session {
     pub project: Id,
     /// First record that is no copy of another session's.
     pub ts_first: Millis,
+    /// Whether the client says that it ran in the background (`sessionKind: bg`).
+    pub is_background: bool,
+}
+
+/// What the client itself says that a session has cost so far with a model (`cost-state`): a running total, with calls to
+/// helper models that no record shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StatedCost {
+    /// Pseudonym of the session.
+    pub session: Id,
+    /// Model.
+    pub model: Sym,
+    /// Tokens of all its requests.
+    pub usage: Usage,
+    /// US dollars, in billionths.
+    pub nanodollars: u64,
 }
 
 /// All requests of all sessions.
@@ -393,6 +461,8 @@ pub struct Timeline {
     pub names: Names,
     /// Sessions, by first record, then id.
     pub sessions: Vec<Session>,
+    /// What the client says that the sessions have cost, by session, then model.
+    pub stated_costs: Vec<StatedCost>,
     /// Chains: by session, main thread first, then by agent.
     pub chains: Vec<Chain>,
     /// Segments, chain by chain.
@@ -415,7 +485,7 @@ pub struct Timeline {
     pub utterances: Vec<Utterance>,
     /// Those words.
     pub words: Vec<Word>,
-    /// What was left out, by reason. Records: `attachment` (reminders of the client), `no_message`, `duplicate_record`,
+    /// What was left out, by reason. Records: `attachment:TYPE` (reminders of the client), `no_message`, `duplicate_record`,
     /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
     /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),
     /// `compacted_before_sent`, `never_sent` (behind the last request). Blocks: `media_in_result`, `other_in_result`,

@@ -9,7 +9,9 @@ use std::ops::Range;
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Tokens;
-use crate::logs::timeline::requests::{BlockKind, Marks, Occurrence, ReferenceKind, Trigger, Utterance, Word};
+use crate::logs::timeline::requests::{
+    BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
+};
 use crate::logs::trace::{ChainKey, Millis, Usage};
 
 /// What a record follows.
@@ -61,6 +63,8 @@ pub struct Answer {
     pub model: Sym,
     /// Usage as this record has it.
     pub usage: Usage,
+    /// Effort, speed, branch.
+    pub setting: Setting,
     /// Whether it is an API call with usage; synthetic messages are none.
     pub is_request: bool,
 }
@@ -78,8 +82,6 @@ pub struct RecordRow {
     pub ts: Millis,
     /// Client version.
     pub version: Sym,
-    /// Pseudonym of the branch that was checked out, or none.
-    pub branch: Id,
     /// What it shows to have happened.
     pub marks: Marks,
     /// What it is.
@@ -137,6 +139,19 @@ pub struct SessionSpan {
     pub project: Id,
     /// First record.
     pub ts_first: Millis,
+    /// See [`crate::logs::timeline::requests::Session::is_background`].
+    pub is_background: bool,
+}
+
+/// What kind of agent a chain is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AgentRow {
+    /// Pseudonym of `sessionId`.
+    pub session: Id,
+    /// The subagent, or none: the main thread.
+    pub agent: Id,
+    /// Its kind.
+    pub kind: Sym,
 }
 
 /// The rows of one file.
@@ -146,6 +161,10 @@ pub struct TimelineRows {
     pub chains: Vec<ChainKey>,
     /// Sessions, in order of first sight.
     pub sessions: Vec<SessionSpan>,
+    /// Kinds of agents, in the order in which the file tells them.
+    pub agents: Vec<AgentRow>,
+    /// Running totals of cost, in order.
+    pub stated_costs: Vec<StatedCost>,
     /// Records, in order.
     pub records: Vec<RecordRow>,
     /// Their blocks.

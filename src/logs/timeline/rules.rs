@@ -25,6 +25,14 @@ pub struct TimelineRules {
     pub plan_attachments: Vec<String>,
     /// The permission mode that stands for it.
     pub plan_permission_mode: String,
+    /// Attachments by which the client tells the model of other tools, agents, skills or servers.
+    pub tool_attachments: Vec<String>,
+    /// Attachments that are counted under their names; all others are `other`.
+    pub attachments: Vec<String>,
+    /// Keys of a call's input that name the kind of agent that it runs.
+    pub agent_type_keys: Vec<String>,
+    /// The value of `sessionKind` of sessions that run in the background.
+    pub background_session_kind: String,
     /// Hooks that run when a session is taken up.
     pub resume_hooks: Vec<String>,
     /// How much of the start of a text is taken for its words, in code points.
@@ -33,6 +41,7 @@ pub struct TimelineRules {
     pub references: ReferenceRules,
     /// What is an identifier.
     pub identifiers: IdentifierRules,
+    helper_agents: BTreeMap<String, String>,
     skill_prefixes: Vec<String>,
     interrupt_prefixes: Vec<String>,
     resume_commands: Vec<String>,
@@ -109,6 +118,12 @@ impl TimelineRules {
     #[cfg(test)]
     pub fn shipped() -> Self {
         Self::parse(SHIPPED, "rules/timeline.toml").expect("the shipped rules/timeline.toml parses; a test reads it")
+    }
+
+    /// The kind of an agent that the client runs for itself, told by how its id begins.
+    pub fn helper_agent(&self, id: &[u8]) -> Option<&str> {
+        let mut helpers = self.helper_agents.iter();
+        helpers.find(|(prefix, _)| id.starts_with(prefix.as_bytes())).map(|(_, kind)| kind.as_str())
     }
 
     /// Whether a text is that of an expanded skill.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::logs::timeline::requests::{NONE, Occurrence, Request, Timeline};
+use crate::logs::timeline::requests::{NONE, Occurrence, Request, StatedCost, Timeline};
 use crate::logs::trace::{Millis, is_within};
 
 /// Keeps the requests that began within the window, and what belongs to them.
@@ -23,6 +23,15 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
     }
     let sessions = Places::of(sessions.into_iter());
     let mut out = Timeline { names: from.names, skipped: from.skipped, ..Timeline::default() };
+    // A running total cannot be cut in time: it stands where all of its session does.
+    let whole = |row: &StatedCost| {
+        let place = from.sessions.iter().position(|session| session.id == row.session);
+        place.is_some_and(|place| {
+            let mut own = from.chains.iter().filter(|chain| chain.session as usize == place);
+            own.all(|chain| requests.all(&chain.requests))
+        })
+    };
+    out.stated_costs = from.stated_costs.iter().copied().filter(whole).collect();
     out.sessions = sessions.pick(from.sessions).collect();
     for mut chain in chains.pick(from.chains) {
         chain.session = sessions.at(chain.session);
@@ -129,6 +138,10 @@ impl Places {
 
     fn any(&self, rows: &Range<u32>) -> bool {
         self.at(rows.end) > self.at(rows.start)
+    }
+
+    fn all(&self, rows: &Range<u32>) -> bool {
+        self.at(rows.end) - self.at(rows.start) == rows.end - rows.start
     }
 
     fn range(&self, rows: &Range<u32>) -> Range<u32> {

@@ -111,7 +111,7 @@ impl Selectivity {
         let file = File { enrichment: Enrichment { selectivity: section } };
         let text = toml_edit::ser::to_string_pretty(&file).expect("names and numbers print as TOML");
         format!(
-            "# How often a candidate of each cell was exactly what was called next, counted by `devboy replay --planner`.\n\
+            "# How often a candidate of each cell was exactly what was called next, counted by `devboy planner`.\n\
              # Fetched ahead is what falls in a cell with exact / trials of at least the threshold; the finest cell counts.\n\
              {text}"
         )
@@ -133,8 +133,7 @@ impl Selectivity {
             selectivity: Section,
         }
         let fault = |cause: String| {
-            Error::failed(format!("{place}: {cause}"))
-                .hint("`devboy replay --planner --write-selectivity FILE` writes it anew")
+            Error::failed(format!("{place}: {cause}")).hint("`devboy planner --write-selectivity FILE` writes it anew")
         };
         let outer: Outer = toml_edit::de::from_str(text).map_err(|cause| fault(cause.to_string()))?;
         let Section { threshold, cells } = outer.enrichment.selectivity;

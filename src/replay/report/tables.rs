@@ -11,7 +11,7 @@ use crate::report::table::{Format, Table};
 
 /// What the table of reaches does not say.
 const REACHES_NOTE: &str =
-    "tokens saved; an answer out of reach is sent as it is; in money: `devboy replay --policy pipeline`, for a gateway";
+    "tokens saved; an answer out of reach is sent as it is; in money: `devboy what-if pipeline`, for a gateway";
 /// Rows of a table of groups that are shown unless more are asked for.
 const ROWS_MAX: usize = 15;
 

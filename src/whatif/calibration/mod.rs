@@ -1,5 +1,8 @@
 //! What the bill says about tokenizers: the growth of a context between two requests of a turn is the exact size of what
 //! was answered and came in, and the log has its characters.
+//!
+//! One population: increments *without thinking*. Thinking is billed as it was thought; the log has a summary of it, or nothing. With
+//! either of them in, bytes per token would be those of no text at all.
 
 pub mod outcome;
 pub mod tables;
@@ -27,7 +30,7 @@ pub fn calibrate(timeline: &Timeline, rules: &SizeRules) -> Calibration {
     Calibration { families: ratios(&increments, rules), drift: drifts(&increments, rules) }
 }
 
-/// Warm increments within a turn whose text is all in the log.
+/// Warm increments within a turn, without thinking, whose text is all in the log.
 fn increments<'a>(timeline: &'a Timeline, families: &'a [String]) -> Vec<Increment<'a>> {
     let mut found = Vec::new();
     for segment in &timeline.segments {
@@ -48,15 +51,15 @@ fn increments<'a>(timeline: &'a Timeline, families: &'a [String]) -> Vec<Increme
 
 /// Nothing but the answer and its results came in, and all that was there before was read.
 fn is_exact(before: &Request, request: &Request) -> bool {
-    let others = [Marks::HUMAN, Marks::META, Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::SKILL];
+    let others = [Marks::HUMAN, Marks::META, Marks::COMPACTION, Marks::MICROCOMPACTION, Marks::SKILL, Marks::ATTACHED];
     let read = before.usage.cache_read + before.usage.cache_creation;
     let quiet = !others.iter().any(|&mark| request.marks.has(mark));
     quiet && before.model == request.model && read > 0 && request.usage.cache_read == read
 }
 
-/// Images have no characters, the text of thinking may be missing, and logs may be gone before their blocks were counted.
+/// Images have no characters, thinking is shortened or left out, and logs may be gone before their blocks were counted.
 fn is_in_log(block: &Block) -> bool {
-    block.is_counted() && block.kind != BlockKind::Media && !(block.kind == BlockKind::Thinking && block.chars == 0)
+    block.is_counted() && !matches!(block.kind, BlockKind::Media | BlockKind::Thinking)
 }
 
 /// Sums of one session: sizes of text, tokens without and with framing.

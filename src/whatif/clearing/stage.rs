@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::logs::timeline::requests::{BlockKind, Timeline};
+use crate::logs::timeline::requests::{Block, BlockKind, Timeline};
 use crate::whatif::compaction::Sheet;
 use crate::whatif::compaction::params::{MicroKnobs, Style};
 use crate::whatif::sim::breakage::rows::Class;
@@ -33,6 +33,12 @@ impl Micro {
     /// Every result that is cleared is written to `journal`.
     pub fn new(params: MicroKnobs, sheet: Sheet, journal: Journal<Cleared>) -> Self {
         Self { params, sheet, journal, cleared: BTreeSet::new() }
+    }
+
+    /// Whether the client counts and clears results of the block's tool.
+    fn clears(&self, timeline: &Timeline, block: &Block) -> bool {
+        let call = timeline.calls.get(block.call as usize);
+        call.is_some_and(|call| self.sheet.client.clears(timeline.names.text(call.tool)))
     }
 
     /// Code points of a result that stay when it is cleared.
@@ -67,7 +73,7 @@ impl Micro {
             offset += u64::from(item.tokens);
             let Key::Block(index) = item.key else { continue };
             let block = &blocks[index as usize];
-            if block.kind != BlockKind::ToolResult {
+            if block.kind != BlockKind::ToolResult || !self.clears(moment.timeline, block) {
                 continue;
             }
             let is_new = !self.cleared.contains(&index);

@@ -9,6 +9,7 @@ pub mod outcome;
 pub mod tables;
 
 pub mod after_size;
+pub mod carry;
 pub mod gate;
 pub mod growth;
 pub mod params;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::base::forecast::Forecast;
 use crate::base::stats::Share;
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cost::Cost;
@@ -172,11 +173,15 @@ pub struct AfterSizes {
     /// Static prefix, summary, acknowledgement and reattached files of the parameters are within the tolerance, of all. The
     /// client keeps no message word for word.
     pub by_params: Share,
-    /// Carry (all but the static prefix) fitted on one half of the sessions: its median.
-    pub fitted_carry_tokens: Option<u64>,
-    /// What that carry predicts within the tolerance, of the other half.
-    pub by_fit: Share,
-    /// Whether the prediction by parameters meets the bar; none without a compaction.
+    /// What was known before the week of the compaction predicts within the tolerance, of all.
+    pub learned: Share,
+    /// Sizes within the interval of that prediction, of all.
+    pub in_interval: Share,
+    /// How often that interval promises to hold, in percent.
+    pub interval_percent: f64,
+    /// One by one, by time.
+    pub forecasts: Vec<Forecast>,
+    /// Whether the learned prediction meets the bar; none without a compaction.
     pub is_met: Option<bool>,
 }
 
@@ -260,9 +265,18 @@ pub struct ClearingCheck {
     pub only_predicted: u64,
     /// Calls that only the log clears.
     pub only_logged: u64,
+    /// Calls whose results had gone before without a record, by the rule, where a context shrank by as much.
+    pub unlogged: u64,
+    /// Calls that the log clears and that stand in no log: the clearing cannot be judged.
+    pub not_in_logs: u64,
 }
 
 impl ClearingCheck {
+    /// Whether the logs hold what was cleared.
+    pub fn is_judged(&self) -> bool {
+        self.not_in_logs == 0
+    }
+
     /// Whether the two sets are the same.
     pub fn is_equal(&self) -> bool {
         self.only_predicted == 0 && self.only_logged == 0
@@ -274,7 +288,9 @@ impl ClearingCheck {
 pub struct ClearingsReplayed {
     /// One by one, in the order of the timeline.
     pub checks: Vec<ClearingCheck>,
-    /// Those with equal sets.
+    /// Those that cannot be judged, because what they cleared stands in no log.
+    pub not_judged: u64,
+    /// Those with equal sets, of the others.
     pub equal: Share,
     /// Whether the bar is met; none without a clearing.
     pub is_met: Option<bool>,

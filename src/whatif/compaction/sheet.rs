@@ -44,12 +44,16 @@ pub struct Client {
     pub tail_keep_tokens: u64,
     /// Tokens of what stands for a cleared result.
     pub marker_tokens: u32,
+    /// Tools whose results are counted and cleared.
+    pub micro_tools: Vec<String>,
     /// Characters per token in the estimate of a result.
     pub chars_per_token: u32,
     /// Smallest result that is cleared, in bytes.
     pub micro_min_bytes: u64,
     /// Newest results that are never cleared.
     pub micro_protect_last: usize,
+    /// What it puts back after a compaction.
+    pub reattach: Reattach,
     /// Tokens kept free for the answer, by first version, ascending.
     pub reserve: Vec<Reserved>,
     /// Estimate of what is not counted yet.
@@ -64,6 +68,42 @@ pub struct Reserved {
     pub from_version: String,
     /// Tokens.
     pub tokens: u64,
+}
+
+/// `[client.reattach]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reattach {
+    /// Files that were worked on last.
+    pub files_max: usize,
+    /// Most tokens of each.
+    pub file_tokens_max: u64,
+    /// Tools whose results are files.
+    read_tools: Vec<String>,
+    /// Tools whose inputs are files.
+    write_tools: Vec<String>,
+    /// Most tokens that a chain begins with besides tools, system prompt and first prompt.
+    pub memory_tokens_max: u64,
+    /// Tokens of whatever else comes back, before a compaction was seen.
+    pub rest_tokens: u64,
+    /// How often the interval of a prediction promises to hold, in percent.
+    pub interval_percent: f64,
+    /// How far off a prediction may be, as a share of it, before enough compactions were seen.
+    pub unknown_off: f64,
+    /// The least that any may be off.
+    pub least_off: f64,
+}
+
+impl Reattach {
+    /// Whether results of that tool are files.
+    pub fn reads(&self, tool: &str) -> bool {
+        self.read_tools.iter().any(|name| name == tool)
+    }
+
+    /// Whether inputs of that tool are.
+    pub fn writes(&self, tool: &str) -> bool {
+        self.write_tools.iter().any(|name| name == tool)
+    }
 }
 
 /// `[client.growth]`
@@ -149,8 +189,14 @@ impl Client {
         self.reserve.iter().rev().find(fits).or(self.reserve.first()).map_or(0, |entry| entry.tokens)
     }
 
-    /// The client's estimate of a result's tokens.
+    /// The client's estimate of a result's tokens: a half is rounded up.
     pub fn estimate(&self, chars: u32) -> u64 {
-        u64::from(chars).div_ceil(u64::from(self.chars_per_token.max(1)))
+        let each = u64::from(self.chars_per_token.max(1));
+        (2 * u64::from(chars) + each) / (2 * each)
+    }
+
+    /// Whether the client clears results of that tool.
+    pub fn clears(&self, tool: &str) -> bool {
+        self.micro_tools.iter().any(|name| name == tool)
     }
 }

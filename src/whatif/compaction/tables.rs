@@ -155,6 +155,8 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
         "#both",
         "#only rule",
         "#only log",
+        "#gone before",
+        "same set",
     ]);
     let some = |tokens: Option<u64>| tokens.map_or_else(none, thousands);
     for check in &found.checks {
@@ -167,6 +169,12 @@ pub fn clearings(found: &ClearingsReplayed) -> Table {
             thousands(check.both),
             thousands(check.only_predicted),
             thousands(check.only_logged),
+            thousands(check.unlogged),
+            match (check.is_judged(), check.is_equal()) {
+                (false, _) => "not judged: no log holds the results".to_owned(),
+                (true, true) => "yes".to_owned(),
+                (true, false) => "no".to_owned(),
+            },
         ]);
     }
     table
@@ -244,7 +252,7 @@ fn sweep(rows: &[SweepRow]) -> Table {
 
 /// Whether a bar is met, if there is anything to judge.
 fn met(met: Option<bool>) -> String {
-    met.map_or("n/a", |met| if met { "yes" } else { "no" }).to_owned()
+    met.map_or("n/a", |met| if met { "yes" } else { "missed" }).to_owned()
 }
 
 fn checks(found: &Found<'_>) -> Table {
@@ -268,13 +276,19 @@ fn checks(found: &Found<'_>) -> Table {
     table.row([
         format!("size after within {} %, by the parameters", bars.tolerance),
         share(&after.by_params),
+        none(),
+        none(),
+    ]);
+    table.row([
+        "the same, by what was known before its week".into(),
+        share(&after.learned),
         least(bars.after_size),
         met(after.is_met),
     ]);
     table.row([
-        "the same, carry fitted on the other half of the sessions".into(),
-        share(&after.by_fit),
-        least(bars.after_size),
+        "size after within the interval of that".into(),
+        share(&after.in_interval),
+        format!("promised: {} %", after.interval_percent),
         none(),
     ]);
     table.row([

@@ -67,55 +67,70 @@ pub fn occasions(ground: &Ground<'_>) -> Vec<Cause> {
     occasions
 }
 
-/// A break of a cached prefix.
+/// A break: a request that lost what had been cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Miss {
-    /// What stood in the log before it.
+pub struct Loss {
+    /// Index into [`crate::logs::timeline::requests::Timeline::requests`].
+    pub request: u32,
+    /// Why.
     pub cause: Cause,
     /// Tokens that had been cached and were not read.
     pub tokens_lost: u64,
-    /// Of these, tokens that were written again or billed in full; the rest was dropped.
+    /// Of these, tokens that were written again or billed in full.
     pub tokens_again: u64,
+    /// What these cost.
+    pub cost_again: Cost,
     /// What that cost more than reading them.
-    pub cost: Cost,
+    pub cost_lost: Cost,
 }
 
-/// The break at a request, if the bill shows one there.
-fn miss(ground: &Ground<'_>, before: &Request, index: u32) -> Option<Miss> {
-    let cause = of(ground, before, index)?;
-    let request = &ground.timeline.requests[index as usize];
-    let cached = before.usage.cache_read + before.usage.cache_creation;
-    let lost = cached.saturating_sub(request.usage.cache_read);
-    let rewritten = lost.min(request.usage.cache_creation);
-    let uncached = (lost - rewritten).min(request.usage.input);
-    let cost = premium(ground, request, rewritten, uncached, ground.priors[index as usize].class);
-    Some(Miss { cause, tokens_lost: lost, tokens_again: rewritten + uncached, cost })
-}
-
-/// All breaks, by request.
-pub fn misses(ground: &Ground<'_>) -> BTreeMap<u32, Miss> {
-    let mut misses = BTreeMap::new();
-    for_pairs(ground, |before, index| misses.extend(miss(ground, before, index).map(|miss| (index, miss))));
-    misses
+/// All breaks, in the order of the requests.
+pub fn losses(ground: &Ground<'_>) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for_pairs(ground, |before, index| {
+        let Some(cause) = of(ground, before, index) else { return };
+        let request = &ground.timeline.requests[index as usize];
+        let cached = before.usage.cache_read + before.usage.cache_creation;
+        let tokens_lost = cached.saturating_sub(request.usage.cache_read);
+        let rewritten = tokens_lost.min(request.usage.cache_creation);
+        let uncached = (tokens_lost - rewritten).min(request.usage.input);
+        let class = ground.priors[index as usize].class;
+        losses.push(Loss {
+            request: index,
+            cause,
+            tokens_lost,
+            tokens_again: rewritten + uncached,
+            cost_again: again(ground, request, rewritten, uncached, class),
+            cost_lost: premium(ground, request, rewritten, uncached, class),
+        });
+    });
+    losses
 }
 
 /// All breaks by cause.
 pub fn attribute(ground: &Ground<'_>) -> BTreeMap<Cause, CauseSum> {
     let mut sums: BTreeMap<Cause, CauseSum> = BTreeMap::new();
-    for miss in misses(ground).values() {
-        let sum = sums.entry(miss.cause).or_default();
+    for loss in losses(ground) {
+        let sum = sums.entry(loss.cause).or_default();
         sum.events += 1;
-        sum.tokens_lost += miss.tokens_lost;
-        sum.tokens_again += miss.tokens_again;
-        sum.cost_lost += miss.cost;
+        sum.tokens_lost += loss.tokens_lost;
+        sum.tokens_again += loss.tokens_again;
+        sum.cost_again += loss.cost_again;
+        sum.cost_lost += loss.cost_lost;
     }
     sums
+}
+
+/// What tokens cost that are written again or billed in full.
+fn again(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
+    let rates = ground.tariff.rates(request.model, request.start, request.context());
+    rates.cost(&Spent { uncached, ..written(written_again, class) })
 }
 
 /// What tokens cost more when they are written again or billed in full than when they are read.
 pub fn premium(ground: &Ground<'_>, request: &Request, written_again: u64, uncached: u64, class: Class) -> Cost {
     let rates = ground.tariff.rates(request.model, request.start, request.context());
-    let again = rates.cost(&Spent { uncached, ..written(written_again, class) });
+    let again = again(ground, request, written_again, uncached, class);
     let read = rates.cost(&Spent { read: written_again + uncached, ..Spent::default() });
     Cost {
         nano_usd: again.nano_usd.saturating_sub(read.nano_usd),

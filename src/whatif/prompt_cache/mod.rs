@@ -5,6 +5,8 @@ pub mod causes;
 pub mod keep_alive;
 pub mod outcome;
 pub mod params;
+pub mod reference;
+pub mod stated;
 pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +21,9 @@ use crate::logs::trace::{Millis, Place};
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache::keep_alive as hot_cache;
 use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
-use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, IdleReads, PromptCache, Verdict};
+use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, Cause, IdleReads, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
+use crate::whatif::prompt_cache::reference::Study;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::money;
@@ -42,6 +45,8 @@ pub struct Sheet {
     pub bars: Bars,
     /// What is fitted on half of the sessions.
     pub fit: Fit,
+    /// What a published study found.
+    pub reference: Study,
     /// The router's settings.
     pub router: HotCacheRules,
     /// What counts as a write to a workspace.
@@ -96,6 +101,7 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
     let simulated = ground.baseline();
     let (simulated_cost, baseline_cost) = Run::costs(&simulated, &baseline);
     let (billed, uncached) = bill::with_and_without_cache(ground);
+    let causes = causes::attribute(&observed);
     let arms = arms(ground, &shipped, &baseline, &sheet.compare, error);
     let (slack_s_fitted, fitted) = fitted(&observed, &sheet.fit);
     PromptCache {
@@ -114,7 +120,15 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         best_per_session: best_per_session(ground, &shipped, &baseline, &sheet.compare),
         arms,
         idle_reads: idle_reads(ground, prices, &sheet.compare.keepalive_s),
-        causes: causes::attribute(&observed),
+        reference: reference::own(
+            &observed,
+            &baseline,
+            &causes.get(&Cause::TtlExpiry).copied().unwrap_or_default(),
+            &billed,
+            &sheet.reference,
+        ),
+        causes,
+        stated: stated::stated(ground),
         hot_cache: hot_cache::run(ground, &sheet.router),
         threshold: threshold_model::run(ground),
         workspace: ground

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::id::Id;
+use crate::whatif::prompt_cache::reference::Own;
+use crate::whatif::prompt_cache::stated::Stated;
 use crate::whatif::sim::cost::{Cost, Total};
 
 /// So many of so many.
@@ -136,7 +138,7 @@ pub struct IdleReads {
 }
 
 /// Why a prefix was lost, in the order in which causes are looked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Cause {
     /// The context was compacted.
     #[serde(rename = "compaction")]
@@ -217,7 +219,9 @@ pub struct CauseSum {
     pub tokens_lost: u64,
     /// Of these, tokens that were written again or billed in full; the rest was dropped.
     pub tokens_again: u64,
-    /// What that cost more than reading them.
+    /// What those cost.
+    pub cost_again: Cost,
+    /// What that is more than reading them would have cost.
     pub cost_lost: Cost,
 }
 
@@ -354,6 +358,10 @@ pub struct PromptCache {
     pub idle_reads: Vec<IdleReads>,
     /// Breaks by cause, as billed.
     pub causes: BTreeMap<Cause, CauseSum>,
+    /// What the client says that sessions have cost, beside the log; of no session if it says nothing.
+    pub stated: Vec<Stated>,
+    /// The user's own figures of the questions that a published study asked.
+    pub reference: Own,
     /// The router's view.
     pub hot_cache: HotCache,
     /// The threshold model.

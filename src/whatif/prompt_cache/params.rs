@@ -353,14 +353,16 @@ pub struct Constants {
     pub system_tokens: u64,
 }
 
-/// Requests that count as seen without a loss, by where they are.
+/// Requests that count as seen besides those of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnforeseenWeight {
-    /// Where something but results of tools came in.
+    /// Where something but results of tools came in: one of so many lost its prefix.
     pub turn: u64,
-    /// Within turns.
+    /// Within turns: the same.
     pub tools: u64,
+    /// After each occasion: they lost it as often as all of the place.
+    pub occasion: u64,
 }
 
 /// Tokens below which a model caches nothing.

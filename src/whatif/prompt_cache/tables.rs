@@ -5,7 +5,11 @@ use crate::report::table::Table;
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::calibration::tables as calibration;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, Count, IdleReads, PromptCache, Verdict};
+use crate::whatif::prompt_cache::reference;
+use crate::whatif::prompt_cache::reference::Study;
+use crate::whatif::prompt_cache::stated;
 use crate::whatif::sim::cost::{Cost, Total};
+use crate::whatif::sim::distance_rows::Losses;
 
 /// What the figures rest on, and in which direction they err.
 const NOTES: [&str; 3] = [
@@ -93,15 +97,16 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
 }
 
 /// All tables with their titles.
-pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Table)> {
+pub fn tables(found: &PromptCache, calibration: &Calibration, study: &Study) -> Vec<(String, Table)> {
     let mut tables = vec![
         ("other TTLs, layouts and keep-alive reads, against the simulated log".to_owned(), arms(found)),
         ("keep-alive reads that one write is worth".to_owned(), idle_reads(&found.idle_reads)),
         ("why the cache was missed, by the bill".to_owned(), causes(found)),
         ("the simulation against the bill, request by request".to_owned(), accuracy(found)),
+        (format!("beside the figures of {} ({})", study.name, study.about), reference::table(&found.reference, study)),
         ("other models of the same cache".to_owned(), models(found)),
         (
-            "bytes and characters per token on these logs, by model".to_owned(),
+            "bytes and characters per token on these logs, by model: text without thinking".to_owned(),
             calibration::families(&calibration.families),
         ),
         (
@@ -109,6 +114,12 @@ pub fn tables(found: &PromptCache, calibration: &Calibration) -> Vec<(String, Ta
             calibration::drift(&calibration.drift),
         ),
     ];
+    if !found.stated.is_empty() {
+        tables.push((
+            "what the client says that sessions have cost, and what the log comes to".to_owned(),
+            stated::table(&found.stated),
+        ));
+    }
     if let Some(workspace) = &found.workspace {
         let mut table = Table::new(&["writes to workspace files", "#"]);
         let rows = [
@@ -268,19 +279,46 @@ fn accuracy(found: &PromptCache) -> Table {
     let mut add = |name: &str, bar: String, figure: &dyn Fn(&AgainstBill) -> String| {
         table.row([name.to_owned(), bar].into_iter().chain(sides.iter().map(|side| figure(side))));
     };
-    let of = |count: Count| {
-        if count.n == 0 { none() } else { format!("{} of {}", percent(count.value()), thousands(count.n)) }
+    let at_least = |count: Count, bar: f64| match count.n {
+        0 => none(),
+        n => judged(100.0 * count.value() >= bar, format!("{} of {}", percent(count.value()), thousands(n))),
     };
-    let precise = |share: f64| format!("{} %", signed(100.0 * share, 2));
+    let within = |share: f64, bar: f64| judged(100.0 * share.abs() <= bar, format!("{} %", signed(100.0 * share, 2)));
     add("requests", String::new(), &|side| thousands(side.requests));
-    add("error of reads", bar("≤", bars.read_error), &|side| format!("{:.2} %", 100.0 * side.wape()));
-    add("warm tool turns exact", bar("≥", bars.warm_exact), &|side| of(side.warm_tool_turns));
+    add("error of reads", bar("≤", bars.read_error), &|side| {
+        judged(100.0 * side.wape() <= bars.read_error, format!("{:.2} %", 100.0 * side.wape()))
+    });
+    add("warm tool turns exact", bar("≥", bars.warm_exact), &|side| at_least(side.warm_tool_turns, bars.warm_exact));
     add("misses that read what the request before had read", String::new(), &|side| thousands(side.late_writes));
-    add("bias of reads", bar("±", bars.bias), &|side| precise(side.bias()));
-    add("cost", bar("±", bars.cost), &|side| precise(side.cost_error()));
-    add("human turns exact or within 2 %", bar("≥", bars.human_close), &|side| of(side.human_turns_close));
+    add("bias of reads", bar("±", bars.bias), &|side| within(side.bias(), bars.bias));
+    add("cost", bar("±", bars.cost), &|side| within(side.cost_error(), bars.cost));
+    add("human turns exact or within 2 %", bar("≥", bars.human_close), &|side| {
+        at_least(side.human_turns_close, bars.human_close)
+    });
     let slack = [none(), none(), format!("fitted: {} s", found.slack_s_fitted)];
     table.row(["slack of lifetimes".to_owned(), String::new()].into_iter().chain(slack));
+    table
+}
+
+/// A figure, with the word for it where it does not reach its bar.
+fn judged(is_met: bool, figure: String) -> String {
+    if is_met { figure } else { format!("{figure}, missed") }
+}
+
+/// How often the cache was missed for no reason in the log: what the simulation expects at these rates.
+pub fn losses(losses: &[Losses]) -> Table {
+    let mut table = Table::new(&["where", "what else stood before", "#lost", "#of", "#rate", "#95 %"]);
+    for row in losses {
+        let place = if row.place == "turn" { "where somebody wrote" } else { "within turns" };
+        table.row([
+            place.to_owned(),
+            row.occasion.map_or_else(|| "any".to_owned(), |occasion| occasion.word().to_owned()),
+            thousands(row.count.k),
+            thousands(row.count.n),
+            percent(row.count.value()),
+            format!("{:.1}–{:.1} %", 100.0 * row.lower, 100.0 * row.upper),
+        ]);
+    }
     table
 }
 

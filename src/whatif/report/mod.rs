@@ -22,6 +22,15 @@ pub use text::{
     sessions, sweep, write,
 };
 
+/// How much of a report is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail {
+    /// Whether formulas and causes are told.
+    pub explain: bool,
+    /// Most rows of a table for people.
+    pub rows: usize,
+}
+
 /// The estimator of sizes that telemetry recorded: there is no usage then.
 pub const TELEMETRY: &str = "telemetry";
 
@@ -94,6 +103,8 @@ pub struct Counted {
     pub sessions: u64,
     /// Requests.
     pub requests: u64,
+    /// First and last day of a request, in local time; none without a time.
+    pub days: Option<(String, String)>,
     /// What was left out, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
@@ -126,6 +137,10 @@ pub struct Accuracy {
     pub cost_error: f64,
     /// Largest distance of the cost from the bill that is no miss, either way.
     pub cost_bar: f64,
+    /// The same of the reads, one by one.
+    pub read_bar: f64,
+    /// The same of the reads in sum.
+    pub bias_bar: f64,
 }
 
 impl Accuracy {

@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::report::numbers::{counted, percent, signed as figure, thousands};
 use crate::report::table::{Format, Table};
 use crate::whatif::prompt_cache::outcome::{Count, Verdict};
-use crate::whatif::report::PolicyReport;
+use crate::whatif::report::{Detail, PolicyReport};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
@@ -18,7 +18,7 @@ pub fn write(
     out: &mut dyn Write,
     report: &PolicyReport,
     form: Format,
-    explain: bool,
+    Detail { explain, rows }: Detail,
     width: Option<u16>,
 ) -> Result<()> {
     if let Some(off) = off_the_bar(report) {
@@ -27,7 +27,7 @@ pub fn write(
     headline(out, report, form)?;
     let parts = clear_parts(&[report]);
     if !parts.is_empty() {
-        told_table(out, CLEAR_PARTS, &parts, form, width)?;
+        told_table(out, (CLEAR_PARTS, &parts), form, rows, width)?;
         writeln!(out)?;
     }
     if let Some(basis) = basis(report) {
@@ -35,11 +35,11 @@ pub fn write(
     }
     section(out, form, "what it found", &report.summary)?;
     for (title, table) in &report.tables {
-        told_table(out, title, table, form, width)?;
+        told_table(out, (title, table), form, rows, width)?;
     }
     let misses = report.accuracy.is_some_and(|accuracy| accuracy.misses_bar());
     if let Some(distance) = report.distance.as_ref().filter(|_| explain || misses) {
-        told_table(out, OFF_THE_BILL, &parts_off(distance), form, width)?;
+        told_table(out, (OFF_THE_BILL, &parts_off(distance)), form, usize::MAX, width)?;
     }
     examples(out, form, report)?;
     if explain {
@@ -49,12 +49,18 @@ pub fn write(
     Ok(())
 }
 
-fn told_table(out: &mut dyn Write, title: &str, table: &Table, form: Format, width: Option<u16>) -> Result<()> {
+fn told_table(
+    out: &mut dyn Write,
+    (title, table): (&str, &Table),
+    form: Format,
+    rows: usize,
+    width: Option<u16>,
+) -> Result<()> {
     writeln!(out, "\n{title}")?;
     if form == Format::Md {
         writeln!(out)?;
     }
-    table.write(out, form, width)
+    table.write_top(out, form, width, rows)
 }
 
 /// Records behind the examples of breaks, if they were asked for.
@@ -406,20 +412,30 @@ fn basis_of(report: &PolicyReport) -> String {
     let sizes = fidelity.anchored_share.map(|share| format!(", {} of increments measured", percent(share)));
     let error = report.accuracy.map(|accuracy| {
         format!(
-            "; the simulated log is {} % off the bill (reads: error {:.2} %, bias {} %)",
+            "; the simulated log is {} % off the bill{} (reads: error {:.2} %{}, bias {} %{})",
             figure(100.0 * accuracy.cost_error, 1),
+            beside(accuracy.cost_error, accuracy.cost_bar),
             100.0 * accuracy.wape_read,
-            figure(100.0 * accuracy.bias, 2)
+            beside(accuracy.wape_read, accuracy.read_bar),
+            figure(100.0 * accuracy.bias, 2),
+            beside(accuracy.bias, accuracy.bias_bar)
         )
     });
     let lost = report.distance.as_ref().and_then(|distance| lost(&distance.losses)).unwrap_or_default();
+    let days = report.input.days.as_ref().map(|(first, last)| format!(", {first} … {last}"));
     format!(
-        "basis: replayed over {}; sizes {}{}{}{lost}",
+        "basis: replayed over {}{}; sizes {}{}{}{lost}",
         counted(report.input.requests, "request"),
+        days.unwrap_or_default(),
         fidelity.estimator,
         sizes.unwrap_or_default(),
         error.unwrap_or_default()
     )
+}
+
+/// What stands beside a figure that does not reach its bar.
+fn beside(share: f64, bar: f64) -> String {
+    if share.abs() <= bar { String::new() } else { format!(", missed: the bar is {} %", 100.0 * bar) }
 }
 
 /// At which rates the cache was missed for no reason that the log has.
@@ -436,7 +452,7 @@ fn lost(losses: &[Losses]) -> Option<String> {
             100.0 * losses.upper
         )
     };
-    let rates: Vec<String> = losses.iter().map(rate).collect();
+    let rates: Vec<String> = losses.iter().filter(|losses| losses.occasion.is_none()).map(rate).collect();
     (!rates.is_empty()).then(|| format!("; prefixes lost for no reason in the log: {}", rates.join(", ")))
 }
 

@@ -77,20 +77,10 @@ pub fn cells(
     rules: &CellRules,
     least: f64,
 ) -> Vec<Cell> {
-    let mut largest: BTreeMap<u32, u64> = BTreeMap::new();
-    for request in &timeline.requests {
-        let most = largest.entry(timeline.chains[request.chain as usize].session).or_default();
-        *most = request.context().max(*most);
-    }
+    let places = Places::of(timeline, rules);
     let mut parts: BTreeMap<(&'static str, String), BTreeMap<u32, Slice>> = BTreeMap::new();
     for (&(session, model), sides) in sides {
-        let range = rules.range_of(largest.get(&session).copied().unwrap_or_default());
-        let names = [
-            ("project", timeline.sessions[session as usize].project.to_string()),
-            ("model", timeline.names.text(model).to_owned()),
-            ("context", range),
-        ];
-        for name in names {
+        for name in places.names(session, model) {
             let slice = parts.entry(name).or_default().entry(session).or_default();
             slice.sides.join(sides);
             slice.apart.join(&apart.get(&(session, model)).copied().unwrap_or_default());
@@ -100,6 +90,68 @@ pub fn cells(
     parts.keys().for_each(|(by, _)| *kinds.entry(by).or_default() += 1);
     let divided = parts.into_iter().filter(|((by, _), _)| kinds[by] > 1);
     divided.filter_map(|((by, name), sessions)| cell(by, name, &sessions, rules, least)).collect()
+}
+
+/// Which parts requests belong to.
+struct Places<'t> {
+    timeline: &'t Timeline,
+    rules: &'t CellRules,
+    /// Tokens of the largest context of each session.
+    largest: BTreeMap<u32, u64>,
+}
+
+impl<'t> Places<'t> {
+    fn of(timeline: &'t Timeline, rules: &'t CellRules) -> Self {
+        let mut largest: BTreeMap<u32, u64> = BTreeMap::new();
+        for request in &timeline.requests {
+            let most = largest.entry(timeline.chains[request.chain as usize].session).or_default();
+            *most = request.context().max(*most);
+        }
+        Self { timeline, rules, largest }
+    }
+
+    fn names(&self, session: u32, model: Sym) -> [(&'static str, String); 3] {
+        let range = self.rules.range_of(self.largest.get(&session).copied().unwrap_or_default());
+        [
+            ("project", self.timeline.sessions[session as usize].project.to_string()),
+            ("model", self.timeline.names.text(model).to_owned()),
+            ("context", range),
+        ]
+    }
+}
+
+/// What belongs to parts of one kind.
+pub fn within(
+    timeline: &Timeline,
+    sides: &BTreeMap<(u32, Sym), Sides>,
+    rules: &CellRules,
+    (by, parts): (&str, &[String]),
+) -> BTreeMap<(u32, Sym), Sides> {
+    let places = Places::of(timeline, rules);
+    let is_inside = |session: u32, model: Sym| {
+        places.names(session, model).iter().any(|(kind, name)| *kind == by && parts.contains(name))
+    };
+    sides
+        .iter()
+        .filter(|((session, model), _)| is_inside(*session, *model))
+        .map(|(key, sides)| (*key, *sides))
+        .collect()
+}
+
+/// All of the logs as one part; none without cost.
+pub fn whole(
+    sides: &BTreeMap<(u32, Sym), Sides>,
+    apart: &BTreeMap<(u32, Sym), Apart>,
+    rules: &CellRules,
+    least: f64,
+) -> Option<Cell> {
+    let mut sessions: BTreeMap<u32, Slice> = BTreeMap::new();
+    for (&(session, model), sides) in sides {
+        let slice = sessions.entry(session).or_default();
+        slice.sides.join(sides);
+        slice.apart.join(&apart.get(&(session, model)).copied().unwrap_or_default());
+    }
+    cell("all", String::new(), &sessions, rules, least)
 }
 
 fn cell(
@@ -139,6 +191,7 @@ fn cell(
         sessions: pairs.len() as u64,
         requests: all.sides.requests,
         change,
+        before: all.sides.baseline.cost,
         in_money,
         lower: drawn.as_ref().map(|drawn| drawn.lower),
         upper: drawn.as_ref().map(|drawn| drawn.upper),
@@ -162,19 +215,22 @@ pub fn correct<'c>(cells: impl Iterator<Item = &'c mut Cell>, rules: &CellRules)
 }
 
 /// Cost of one session: the log, the policy.
-type Pair = (f64, f64);
+pub type Pair = (f64, f64);
 
 /// What samples of sessions say about a change of cost.
-struct Drawn {
-    lower: f64,
-    upper: f64,
+pub struct Drawn {
+    /// Lower end of the 95 % interval of the change.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
     /// Standard error.
     error: f64,
     freedom: f64,
 }
 
 impl Drawn {
-    fn new(pairs: &[Pair], resampling: &Resampling) -> Option<Self> {
+    /// Draws; none with fewer than two sessions.
+    pub fn new(pairs: &[Pair], resampling: &Resampling) -> Option<Self> {
         let mut state = resampling.seed;
         let samples = (0..resampling.samples).filter_map(|_| sample(pairs, &mut state));
         let mut changes: Vec<f64> = samples.collect();
@@ -240,7 +296,7 @@ const NORMAL_97_5: f64 = 1.959_964;
 /// What a policy comes to in one part of the logs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// What the part is by: `project`, `model`, `context`.
+    /// What the part is by: `project`, `model`, `context`; `all` for the whole.
     pub by: &'static str,
     /// Which one: a pseudonym, a model, a range of tokens.
     pub name: String,
@@ -250,6 +306,9 @@ pub struct Cell {
     pub requests: u64,
     /// Cost of the policy over that of the log, less one.
     pub change: f64,
+    /// Cost of the log.
+    #[serde(skip)]
+    pub before: Cost,
     /// Whether that is of money; else of input-equivalent tokens, because nothing in this part has a price.
     pub in_money: bool,
     /// Lower end of its 95 % interval over sessions; none where there are too few of them.

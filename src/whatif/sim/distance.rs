@@ -10,8 +10,8 @@ use crate::whatif::prompt_cache::outcome::{Cause, Count};
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::Spent;
 use crate::whatif::sim::distance_rows::{Apart, Distance, Losses, Part};
-use crate::whatif::sim::priors::Where;
 use crate::whatif::sim::simulate::{Ground, Priced, Run};
+use crate::whatif::sim::unforeseen::{Occasion, Where};
 
 /// Versions of one range share all numbers but the last digit of the last one.
 const VERSIONS_PER_RANGE: u32 = 10;
@@ -71,22 +71,24 @@ pub fn distance(ground: &Ground<'_>, blind: &Run, resampling: &Resampling) -> Di
 
 /// How often the cache was missed for no reason in the log.
 fn losses(ground: &Ground<'_>, resampling: &Resampling) -> Vec<Losses> {
-    let mut sessions: BTreeMap<Where, BTreeMap<u32, Count>> = BTreeMap::new();
+    let mut sessions: BTreeMap<(Where, Option<Occasion>), BTreeMap<u32, Count>> = BTreeMap::new();
     causes::for_pairs(ground, |before, index| {
         let Some(unforeseen) = ground.priors[index as usize].unforeseen else { return };
         let request = &ground.timeline.requests[index as usize];
         let cached = before.usage.cache_read + before.usage.cache_creation;
         let session = ground.timeline.chains[request.chain as usize].session;
-        let counts = sessions.entry(unforeseen.place).or_default();
-        counts.entry(session).or_default().add(2 * request.usage.cache_read < cached);
+        for occasion in [None, Some(unforeseen.occasion)] {
+            let counts = sessions.entry((unforeseen.place, occasion)).or_default();
+            counts.entry(session).or_default().add(2 * request.usage.cache_read < cached);
+        }
     });
-    let one = |(place, counts): (Where, BTreeMap<u32, Count>)| {
+    let one = |((place, occasion), counts): ((Where, Option<Occasion>), BTreeMap<u32, Count>)| {
         let tallies: Vec<(u64, u64)> = counts.values().map(|count| (count.k, count.n)).collect();
         let count = Count { n: tallies.iter().map(|(_, n)| n).sum(), k: tallies.iter().map(|(k, _)| k).sum() };
         let Share { lower, upper, .. } = Share::new(count.k, count.n);
         let over_sessions = interval(&tallies, resampling).unwrap_or((lower, upper));
         let (lower, upper) = (lower.min(over_sessions.0), upper.max(over_sessions.1));
-        Losses { place: place.word(), count, lower, upper }
+        Losses { place: place.word(), occasion, count, lower, upper }
     };
     sessions.into_iter().map(one).collect()
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::whatif::prompt_cache::outcome::{Cause, Count};
 use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::unforeseen::Occasion;
 
 /// Some requests as billed and as simulated; no output.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -67,6 +68,8 @@ pub struct Part {
 pub struct Losses {
     /// Where: `turn`, where something but results of tools came in, or `tools`.
     pub place: &'static str,
+    /// What else stood before them; none for all of the place.
+    pub occasion: Option<Occasion>,
     /// Requests at which one could be lost, and at which it was.
     pub count: Count,
     /// Lower end of the 95 % interval of that share: over sessions or over requests (Wilson), whichever is wider.

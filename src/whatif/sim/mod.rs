@@ -37,6 +37,7 @@ pub mod predictors;
 pub mod priors;
 pub mod sizes;
 pub mod threshold_model;
+pub mod unforeseen;
 pub mod unlogged;
 pub mod view;
 pub mod workspace_report;

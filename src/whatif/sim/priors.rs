@@ -10,10 +10,10 @@ use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Marks, NONE, Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
-use crate::whatif::prompt_cache::outcome::Count;
 use crate::whatif::prompt_cache::params::Class;
 use crate::whatif::sim::sizes;
 use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::unforeseen::{Losses, Occasion, Unforeseen, Where};
 use crate::whatif::sim::{clock, contexts};
 
 /// A prefix that somebody else wrote or read.
@@ -44,34 +44,6 @@ pub struct Prior {
     pub fork: bool,
     /// How often the cache was missed so far where the log has no reason for it and one could be lost here.
     pub unforeseen: Option<Unforeseen>,
-}
-
-/// How often the cache was missed that nothing in the log said would be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Unforeseen {
-    /// Where this is.
-    pub place: Where,
-    /// Requests of that kind before this one, and those of them that had lost it.
-    pub before: Count,
-}
-
-/// Where a prefix can be lost.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Where {
-    /// Where something but results of tools came in.
-    Turn,
-    /// Between two requests of a turn.
-    Tools,
-}
-
-impl Where {
-    /// The word in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Tools => "tools",
-        }
-    }
 }
 
 /// Who shares a static prefix: directory, model, version.
@@ -147,7 +119,7 @@ pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prio
         statics: BTreeMap::new(),
         starts: BTreeMap::new(),
         returns: BTreeMap::new(),
-        losses: BTreeMap::new(),
+        losses: Losses::default(),
         seen: vec![Seen::default(); timeline.chains.len()],
         families: timeline.sessions.iter().map(|_| Family::default()).collect(),
     };
@@ -214,7 +186,7 @@ struct Learner<'a> {
     /// By model: whether the last chain that came back cold did.
     returns: BTreeMap<Sym, bool>,
     /// Losses so far.
-    losses: BTreeMap<Where, Count>,
+    losses: Losses,
     seen: Vec<Seen>,
     families: Vec<Family>,
 }
@@ -264,7 +236,7 @@ impl Learner<'_> {
         let class = self.classes[index as usize];
         let unforeseen = last
             .and_then(|last| could_be_lost(last, request, idle, class))
-            .map(|place| Unforeseen { place, before: self.losses.get(&place).copied().unwrap_or_default() });
+            .map(|place| self.losses.before(place, Occasion::of(self.timeline, request, idle)));
         Prior { still, class, idle, elsewhere, inherited, fork, unforeseen }
     }
 
@@ -324,7 +296,7 @@ impl Learner<'_> {
         let commons = self.commons.entry(key).or_default();
         if let (Some(unforeseen), Some(before)) = (prior.unforeseen, before) {
             let cached = before.usage.cache_read + before.usage.cache_creation;
-            self.losses.entry(unforeseen.place).or_default().add(2 * read < cached);
+            self.losses.add(&unforeseen, 2 * read < cached);
         }
         let is_main = self.timeline.chains[request.chain as usize].place == Place::Main;
         if first && is_main && inherits.is_none() {

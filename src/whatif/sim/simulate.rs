@@ -18,7 +18,7 @@ use crate::whatif::sim::contexts;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::priors;
-use crate::whatif::sim::priors::{Prior, Unforeseen, Warm, Where};
+use crate::whatif::sim::priors::{Prior, Warm};
 use crate::whatif::sim::sizes;
 use crate::whatif::sim::sizes::Sizes;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
@@ -398,16 +398,8 @@ impl Driver<'_, '_> {
     /// read behind the static prefix is written again.
     fn expected(&self, foreseen: Spent, ask: &Ask, prior: &Prior) -> Spent {
         let CacheSim { params, cache, .. } = self.ground.oracle;
-        let Some(Unforeseen { place, before }) = prior.unforeseen.filter(|_| params.unforeseen.is_on()) else {
-            return foreseen;
-        };
-        let weight = match place {
-            Where::Turn => cache.unforeseen_weight.turn,
-            Where::Tools => cache.unforeseen_weight.tools,
-        };
-        let seen = (before.n + weight).max(1);
-        let at_stake = u128::from(foreseen.read.saturating_sub(ask.still));
-        let lost = (at_stake * u128::from(before.k) / u128::from(seen)) as u64;
+        let Some(unforeseen) = prior.unforeseen.filter(|_| params.unforeseen.is_on()) else { return foreseen };
+        let lost = unforeseen.expected(foreseen.read.saturating_sub(ask.still), &cache.unforeseen_weight);
         Spent { read: foreseen.read - lost, ..foreseen } + written(lost, self.cache.tail_class(ask.class))
     }
 

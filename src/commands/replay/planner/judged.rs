@@ -295,7 +295,7 @@ fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
     let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
     let flagged = found.iter().filter_map(|finding| match &finding.verdict {
         Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
-        Verdict::Propose(_) | Verdict::Skip(_) => None,
+        Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
     });
     Ok(flagged.collect())
 }

@@ -1,10 +1,12 @@
-//! `devboy replay --planner`: would prefetching have paid? Plans after every answer of the later sessions, judged by what
+//! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every answer of the later sessions, judged by what
 //! the agent did next.
 
 mod judged;
 mod learned;
 mod sweep;
 mod telemetry;
+
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -38,6 +40,24 @@ use crate::telemetry::log::EventLog;
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";
+
+/// How planners are judged.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct PlannerArgs {
+    /// Learn from sessions up to this day, judge the later ones. Default: the first 70 % of the sessions.
+    #[arg(long, value_name = "WHEN")]
+    pub train_until: Option<String>,
+    /// The planner whose sessions `--format csv` lists and whose prefetches --emit-telemetry records: published, configured,
+    /// mined or selective.
+    #[arg(long, value_name = "NAME")]
+    pub arm: Option<String>,
+    /// Write what the selective planner learned as TOML: the counts of each cell and the threshold.
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    pub write_selectivity: Option<PathBuf>,
+    /// Also read the prompts: calls count for more whose fields the person named. Takes a reading of its own.
+    #[arg(long)]
+    pub intent: bool,
+}
 
 /// Everything that planners are judged on.
 struct Stage {
@@ -87,7 +107,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = Input::read(&args.input, window, tier, &args.output, context)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;
-    let until = args.train_until.as_deref();
+    let until = args.planning.train_until.as_deref();
     let until = until.map(|text| window::end_of("--train-until", text, context.now_ms)).transpose()?;
     let mut stage = Stage::new(file, &mut input, until)?;
     if stage.split.judged() == 0 && !args.input.allow_empty {
@@ -95,7 +115,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             .hint("name an earlier day with --train-until, or read more logs"));
     }
     let planners = learned::planners(&stage, &input.data)?;
-    if args.intent {
+    if args.planning.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
         stage.intents = Some(Intents::new(&stage.history, &input.timeline(false)?, models));
     }
@@ -106,11 +126,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if grid.is_empty() {
         let report = input.pool.install(|| judged::report(&stage, &planners, &input.data))?;
-        if let (Some(path), Some((learned, numbers))) = (&args.write_selectivity, &report.selectivity) {
+        if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
             write_private(path, &learned.selectivity().to_toml(numbers))?;
         }
         if let Some(dir) = &args.emit_telemetry {
-            let name = args.arm.as_deref().unwrap_or(learned::CONFIGURED);
+            let name = args.planning.arm.as_deref().unwrap_or(learned::CONFIGURED);
             let planner = named(&planners, |planner| planner.name, name)?;
             let scenarios = Scenarios::load(args, context)?;
             let laid = ReplayInput::new(None, &mut input)?;
@@ -194,7 +214,8 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
             envelope::write(context.out, &document)
         }
         Format::Csv => {
-            let arm = named(&planned.arms, |arm| &arm.name, args.arm.as_deref().unwrap_or(learned::CONFIGURED))?;
+            let arm =
+                named(&planned.arms, |arm| &arm.name, args.planning.arm.as_deref().unwrap_or(learned::CONFIGURED))?;
             report::sessions(arm).write(context.out, Format::Csv, context.width)
         }
         form => {

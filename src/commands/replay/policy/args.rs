@@ -1,65 +1,76 @@
-//! The flags of `devboy replay --policy`.
+//! The flags of `devboy what-if` and `devboy replay --policy`.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// Which policy is replayed, and how it is set.
+use crate::whatif::report::Detail;
+
+/// How a policy is set.
 #[derive(clap::Args, Debug, Clone, Default)]
-#[command(next_help_heading = "What-if policies")]
+#[command(next_help_heading = "Policy")]
 pub struct PolicyArgs {
-    /// Replay a policy about contexts instead of the pipeline: prompt-cache, compaction, history-trim, tool-filter,
-    /// pick-tools, pipeline, arg-check, several joined by `+`, or `all`. --config then names a file of parameters, --sweep sweeps them.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["against", "agent_profile", "model", "baseline", "emit_telemetry", "planner"])]
-    pub policy: Option<String>,
     /// Set a parameter: `--set ttl=5m`. Of several policies: `--set history-trim.sticky=true`.
-    #[arg(long, value_name = "KEY=VALUE", requires = "policy")]
+    #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Lifetime of what is written to the cache: observed, 5m, 1h, mixed:static=1h,tail=5m. Short for --set
     /// prompt-cache.ttl=…
-    #[arg(long, value_name = "TTL", requires = "policy")]
+    #[arg(long, value_name = "TTL")]
     pub ttl: Option<String>,
     /// Of compaction: auto, or micro for clearing old tool results only. Short for --set compaction.tier=…
-    #[arg(long, value_name = "TIER", requires = "policy")]
+    #[arg(long, value_name = "TIER")]
     pub tier: Option<String>,
     /// Where sizes of blocks come from: anchored, fitted, cl100k, o200k, chars4.
-    #[arg(long, value_name = "NAME", requires = "policy")]
+    #[arg(long, value_name = "NAME")]
     pub estimator: Option<String>,
     /// Tool definitions that were really sent: an MCP tools/list result or an Anthropic, OpenAI or Gemini list.
     /// `server=NAME:FILE` makes mcp__NAME__ tools of them.
-    #[arg(long, value_name = "FILE", requires = "policy", num_args = 1..)]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     pub tool_catalog: Vec<String>,
     /// In whose shape tool definitions are measured.
-    #[arg(long, value_enum, value_name = "NAME", requires = "policy")]
+    #[arg(long, value_enum, value_name = "NAME")]
     pub provider: Option<ProviderName>,
     /// Count answers as well, at what the log says of their length (a lower bound).
-    #[arg(long, value_name = "HOW", requires = "policy", value_parser = ["estimated"])]
+    #[arg(long, value_name = "HOW", value_parser = ["estimated"])]
     pub include_output: Option<String>,
     /// Fail if a model has no known price.
-    #[arg(long, requires = "policy")]
+    #[arg(long)]
     pub strict_pricing: bool,
     /// One row per session.
-    #[arg(long, requires = "policy")]
+    #[arg(long)]
     pub per_session: bool,
     /// Write one JSON line per request.
-    #[arg(long, value_name = "FILE", requires = "policy")]
+    #[arg(long, value_name = "FILE")]
     pub per_request: Option<PathBuf>,
     /// Other policies for the same table.
-    #[arg(long, value_name = "NAME", requires = "policy", num_args = 1..)]
+    #[arg(long, value_name = "NAME", num_args = 1..)]
     pub compare: Vec<String>,
+    /// Most rows of a table.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+    /// All rows.
+    #[arg(long, conflicts_with = "top")]
+    pub all: bool,
     /// Every formula with your numbers in it.
-    #[arg(long, requires = "policy")]
+    #[arg(long)]
     pub explain: bool,
     /// Show what the examples of breaks are about: file, line and the start of the record. Text of your logs is printed
     /// only if you ask for it.
-    #[arg(long, requires = "policy", conflicts_with = "from_telemetry")]
+    #[arg(long, conflicts_with = "from_telemetry")]
     pub show_content: bool,
     /// Read what the live pipeline recorded instead of logs. There is no text and no usage in it, so some policies refuse.
-    #[arg(long, requires = "policy")]
+    #[arg(long)]
     pub from_telemetry: bool,
     /// Print figures of the cache under the metric names of an agent runtime, as JSON.
-    #[arg(long, value_name = "NAME", requires = "policy", value_parser = ["agent-runtime"])]
+    #[arg(long, value_name = "NAME", value_parser = ["agent-runtime"])]
     pub alias: Option<String>,
+}
+
+impl PolicyArgs {
+    /// How much of a report is told.
+    pub fn detail(&self) -> Detail {
+        Detail { explain: self.explain, rows: if self.all { usize::MAX } else { self.top } }
+    }
 }
 
 /// Providers by the shape of their tool definitions.

@@ -81,7 +81,7 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
         }
         let real = real_compactions(timeline, &world.sizes.tokens, detectors, &sheet, &world.breakage);
         let placed = placement(timeline, &params, &sheet);
-        let after = after_sizes(timeline, &world.sizes.prefix, &params, &sheet);
+        let after = after_sizes(timeline, &world.sizes, &params, &sheet);
         let ages = edit_ages(timeline, &world.breakage);
         let cleared = replayed(timeline, &params.micro, &sheet);
         let requests = scene.ground.under(finished.oracle);

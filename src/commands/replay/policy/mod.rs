@@ -1,4 +1,4 @@
-//! `devboy replay --policy`: what another context policy would have saved, cost and broken.
+//! `devboy what-if POLICY` (and `replay --policy`): what another context policy would have saved, cost and broken.
 
 mod arg_check;
 mod args;
@@ -6,14 +6,14 @@ mod compaction;
 mod content;
 mod history_trim;
 mod pick_tools;
-mod pipeline;
+pub mod pipeline;
 mod prompt_cache;
 mod requests;
 mod show;
-mod simulate;
+pub mod simulate;
 mod sweep;
 mod telemetry;
-mod tool_filter;
+pub mod tool_filter;
 
 use std::path::{Path, PathBuf};
 
@@ -27,9 +27,11 @@ use crate::commands::input::Input;
 use crate::commands::replay::policy::pipeline::Replayed;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::replay::scenarios::Reaches;
 use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::NO_TIME;
 use crate::mine::in_progress::Holds;
-use crate::report::numbers::counted as counted_noun;
+use crate::report::numbers::{counted as counted_noun, date};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -45,10 +47,14 @@ pub use args::PolicyArgs;
 
 /// The flags of `devboy replay` that a policy looks at.
 pub struct Flags<'a> {
+    /// Which policy, several joined by `+`, or `all`.
+    pub name: &'a str,
     /// Its own.
     pub policy: &'a PolicyArgs,
     /// A file of parameters.
     pub config: Option<&'a PathBuf>,
+    /// Who runs the pipeline; none: whoever can change everything.
+    pub reach: Option<&'a str>,
     /// `KEY=A,B,…`
     pub sweep: &'a [String],
     /// Which logs.
@@ -61,9 +67,8 @@ pub struct Flags<'a> {
 
 /// Reads, simulates the log, simulates the policies, shows.
 pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
-    let name = flags.policy.policy.as_deref().unwrap_or("all");
     let data = Data::new(flags.input.rules_dir.as_deref())?;
-    let rows = crate::whatif::chosen::rows(name, &flags.policy.compare, &data)?;
+    let rows = crate::whatif::chosen::rows(flags.name, &flags.policy.compare, &data)?;
     check(flags, &rows)?;
     if flags.policy.from_telemetry {
         return telemetry::run(flags, &rows, context);
@@ -76,6 +81,8 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let mut input = Input::read_for_timeline(flags.input, window, tier, flags.output, context)?;
     input.expect_records(flags.input)?;
     input.report_holds(Holds::FirstChunks)?;
+    let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
+    let reach = reach.map(|reaches| reaches.chosen().clone());
     let shipped = Sheets::load(&input.data)?;
     let sheets = sheets(flags, &rows, &shipped)?;
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
@@ -92,7 +99,8 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(path) = &flags.policy.per_request {
         check_output(path, &input)?;
     }
-    let replayed = settings.map(|settings| Replayed::new(&mut input, &timeline, &settings)).transpose()?;
+    let replayed =
+        settings.map(|settings| Replayed::new(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
     let world = Simulation::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
     let world = Simulation { with_output: flags.policy.include_output.is_some(), ..world };
@@ -151,6 +159,10 @@ fn check(flags: &Flags<'_>, rows: &[Row]) -> Result<()> {
     if let Some((flag, _)) = about_tools.iter().find(|(_, is_given)| *is_given && !asks) {
         return Err(Error::usage(format!("{flag} says something about tools, which no policy here looks at"))
             .hint("add tool-filter, pick-tools or arg-check, or leave it out"));
+    }
+    if flags.reach.is_some() && !rows.iter().any(|row| row.stack.has(Policy::Pipeline)) {
+        return Err(Error::usage("--reach says who runs the pipeline, which no policy here looks at")
+            .hint("add pipeline, or leave it out"));
     }
     let policy = flags.policy;
     let of_logs = [
@@ -254,8 +266,10 @@ fn asked(rows: &[Row]) -> Vec<Policy> {
 
 fn counted(world: &Simulation, files: u64) -> Counted {
     let timeline = &world.timeline;
+    let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
     Counted {
         files,
+        days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
         sessions: timeline.sessions.len() as u64,
         requests: timeline.requests.len() as u64,
         skipped: timeline.skipped.clone(),

@@ -10,6 +10,7 @@ use crate::commands::input::Input;
 use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::commands::replay_input::ReplayInput;
 use crate::logs::timeline::requests::Timeline;
+use crate::replay::reach::Reach;
 use crate::replay::{Outcome, Scenario, What, replay_each};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, Sheets};
@@ -28,18 +29,29 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Replays the layers under a configuration.
+    /// Replays the layers under a configuration; where a reach is named, over what it could change.
     ///
     /// # Errors
     /// If a data file does not fit.
-    pub fn new(input: &mut Input, timeline: &Timeline, settings: &Settings) -> Result<Self> {
+    pub fn new(input: &mut Input, timeline: &Timeline, settings: &Settings, reach: Option<&Reach>) -> Result<Self> {
         let laid = ReplayInput::new(None, input)?;
         let calls: IdMap<Id, u32> = (0..).zip(&timeline.calls).map(|(index, call)| (call.id, index)).collect();
-        let replayed =
-            |extended: bool| sent(&laid, &Scenario::new(settings, &laid.tape, laid.options(extended)), &calls);
+        let replayed = |extended: bool| {
+            let scenario = Scenario::new(settings, &laid.tape, laid.options(extended));
+            let scenario = reach.map_or(scenario.clone(), |reach| scenario.within(reach, &laid.tape));
+            sent(&laid, &scenario, &calls)
+        };
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
         let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == Outcome::Unstudied).count();
         Ok(Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64 })
+    }
+
+    /// What was sent in a set of formats.
+    pub fn of(&self, formats: Formats) -> Arc<[Sent]> {
+        Arc::clone(match formats {
+            Formats::Published => &self.published,
+            Formats::Extended => &self.extended,
+        })
     }
 }
 
@@ -71,11 +83,8 @@ fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let params: Params = sheets.sheet(Policy::Pipeline).params()?;
     let replayed = scene.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
-    let sent = match params.formats {
-        Formats::Published => &replayed.published,
-        Formats::Extended => &replayed.extended,
-    };
-    let (stage, journal) = Pipeline::new(&scene.world.timeline, params, Arc::clone(sent), &scene.world.sizes.rules);
+    let sent = replayed.of(params.formats);
+    let (stage, journal) = Pipeline::new(&scene.world.timeline, params, sent, &scene.world.sizes.rules);
     let unstudied = replayed.unstudied;
     let conclude = move |finished: &Finished<'_>| {
         let found = outcome(&finished.scene.world.timeline, &journal);

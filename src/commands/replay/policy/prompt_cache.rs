@@ -36,8 +36,9 @@ pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
         Part {
             headline,
             summary: report::summary(&found),
-            tables: report::tables(&found, &calibration)
+            tables: report::tables(&found, &calibration, &shipped.reference)
                 .into_iter()
+                .chain([("prefixes lost for no reason in the log".to_owned(), report::losses(&scene.distance.losses))])
                 .chain([(unlogged_report::TITLE.to_owned(), unlogged_report::table(&hidden))])
                 .collect(),
             formulas: report::formulas(&found),

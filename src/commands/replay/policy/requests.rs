@@ -54,6 +54,12 @@ fn line(scene: &Scene<'_>, row: &Row, simulated: Option<&Priced>, log: &Priced) 
         "session": timeline.session_of(request).id.to_string(),
         "request": request.id.to_string(),
         "model": timeline.names.text(request.model),
+        "version": timeline.names.text(request.version),
+        "agent_type": timeline.names.text(timeline.chains[request.chain as usize].agent_type),
+        "effort": timeline.names.text(request.setting.effort),
+        "speed": timeline.names.text(request.setting.speed),
+        "branch": request.setting.branch.is_some().then(|| request.setting.branch.to_string()),
+        "miss_reason": timeline.names.text(request.setting.miss_reason),
         "billed": {
             "read": request.usage.cache_read,
             "write": request.usage.cache_creation,

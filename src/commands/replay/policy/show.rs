@@ -119,10 +119,10 @@ fn in_words(
         writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
     }
     if let [one] = reports {
-        report::write(context.out, one, form, flags.policy.explain, context.width)?;
+        report::write(context.out, one, form, flags.policy.detail(), context.width)?;
         if flags.policy.per_session {
             writeln!(context.out, "\n{BY_SESSION}")?;
-            report::sessions(one).write(context.out, form, context.width)?;
+            report::sessions(one).write_top(context.out, form, context.width, flags.policy.detail().rows)?;
         }
         return Ok(());
     }
@@ -134,7 +134,7 @@ fn in_words(
     let parts = report::clear_parts(&cheapest_first);
     if !parts.is_empty() {
         writeln!(context.out, "\n{}", report::CLEAR_PARTS)?;
-        parts.write(context.out, form, context.width)?;
+        parts.write_top(context.out, form, context.width, flags.policy.detail().rows)?;
     }
     for one in cheapest_first {
         writeln!(context.out)?;
@@ -155,7 +155,7 @@ fn besides(flags: &Flags<'_>, one: &PolicyReport, form: Format, context: &mut Co
     }
     if flags.policy.per_session {
         writeln!(context.out, "\n{BY_SESSION}")?;
-        report::sessions(one).write(context.out, form, context.width)?;
+        report::sessions(one).write_top(context.out, form, context.width, flags.policy.detail().rows)?;
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ pub struct Scene<'w> {
     /// Where it is off.
     pub distance: Distance,
     /// The same by session and model.
-    apart: BTreeMap<(u32, Sym), Apart>,
+    pub apart: BTreeMap<(u32, Sym), Apart>,
 }
 
 impl<'w> Scene<'w> {
@@ -70,6 +70,8 @@ impl<'w> Scene<'w> {
             bias: against.bias(),
             cost_error: against.cost_error(),
             cost_bar: world.bars.cost / 100.0,
+            read_bar: world.bars.read_error / 100.0,
+            bias_bar: world.bars.bias / 100.0,
         };
         let key = |index: u32| {
             let request = &world.timeline.requests[index as usize];

@@ -1,0 +1,178 @@
+"""What devboy's `pool` does, as plain functions over plain values: the half of the Spark job that needs no Spark.
+
+A count is ((kind, name, other, lag), measure, bin, count) of one person in one week. All arithmetic is over whole numbers, so
+that the sums are devboy's own to the digit.
+"""
+
+from collections import defaultdict
+
+ENDPOINT, TOOL, EDGE = "endpoint", "tool", "edge"
+NUMBER, HISTOGRAM, CATEGORY = "number", "histogram", "category"
+OTHER = 999
+
+# As in src/fleet/measure.rs; the first of each kind weighs the people.
+MEASURES = {
+    ENDPOINT: [
+        ("calls", NUMBER), ("sessions", NUMBER), ("repeats", NUMBER), ("baseline_tokens", NUMBER),
+        ("sent_tokens", NUMBER), ("bytes", HISTOGRAM), ("distance", HISTOGRAM), ("columns", HISTOGRAM),
+        ("shape", CATEGORY), ("inner_format", CATEGORY),
+    ],
+    TOOL: [("steps", NUMBER), ("sessions", NUMBER)],
+    EDGE: [("support", NUMBER), ("sessions", NUMBER)],
+}
+
+
+def stands(counts, limits):
+    """Whether enough people have a part in a count, and none of them too large a one."""
+    return len(counts) >= limits["people_min"] and (
+        max(counts.values()) * 100 <= sum(counts.values()) * limits["share_max_pct"]
+    )
+
+
+def absorb(into, more):
+    for person, count in more.items():
+        into[person] = into.get(person, 0) + count
+
+
+def joined(bins, limits):
+    """Neighbouring bins joined until each stands; a joined bin has the name of the one with its median."""
+    groups, members, counts = [], [], {}
+    for bin_, of_bin in sorted(bins.items()):
+        members.append((bin_, of_bin))
+        absorb(counts, of_bin)
+        if stands(counts, limits):
+            groups.append((members, counts))
+            members, counts = [], {}
+    while members:
+        if not groups:
+            return []
+        members, counts = groups.pop()[0] + members, {}
+        for _, of_bin in members:
+            absorb(counts, of_bin)
+        if stands(counts, limits):
+            groups.append((members, counts))
+            break
+    return [(median(members), counts) for members, counts in groups]
+
+
+def median(members):
+    total, reached = sum(sum(counts.values()) for _, counts in members), 0
+    for bin_, counts in members:
+        reached += sum(counts.values())
+        if 2 * reached >= total:
+            return bin_
+    return members[-1][0]
+
+
+def gathered(kinds, limits):
+    """Kinds that stand, and all others as one to which the rarest of the rest are added until it stands too."""
+    told = {kind: counts for kind, counts in kinds.items() if stands(counts, limits)}
+    other = {}
+    for kind, counts in kinds.items():
+        if kind not in told:
+            absorb(other, counts)
+    while other and not stands(other, limits):
+        if not told:
+            return []
+        rarest = min(told, key=lambda kind: (sum(told[kind].values()), kind))
+        absorb(other, told.pop(rarest))
+    return sorted(told.items()) + ([(OTHER, other)] if other else [])
+
+
+def taken_back(whole, parts, limits):
+    """The parts of a told whole that are taken back, the smallest first, until what remains stands or is nothing."""
+    told = sorted(parts, key=lambda part: (-sum(parts[part].values()), part))
+    back = set()
+    while True:
+        rest = dict(whole)
+        for part in told:
+            for person, count in parts[part].items():
+                rest[person] = rest.get(person, 0) - count
+        rest = {person: count for person, count in rest.items() if count > 0}
+        if not rest or stands(rest, limits) or not told:
+            return back
+        back.add(told.pop())
+
+
+def weight(subject, cells):
+    return cells.get(MEASURES[subject[0]][0][0], {}).get(0, {})
+
+
+def told(cells, limits):
+    """The subjects that are told."""
+    whole = {subject for subject in cells if weight(subject, cells[subject]) and stands(weight(subject, cells[subject]), limits)}
+    out = {subject for subject in whole if subject[0] != EDGE or (TOOL, subject[1], "", 0) in whole}
+    for tool in sorted(subject for subject in whole if subject[0] == TOOL):
+        steps = weight(tool, cells[tool])
+        groups = [lambda s: s[0] == ENDPOINT and s[2] == tool[1]]
+        groups += [lambda s, lag=lag: s[0] == EDGE and s[1] == tool[1] and s[3] == lag for lag in limits["lags"]]
+        for is_part in groups:
+            parts = {subject: weight(subject, cells[subject]) for subject in out if is_part(subject)}
+            out -= taken_back(steps, parts, limits)
+    return out
+
+
+def rows_of(subject, cells, limits):
+    """The rows of a told subject: (measure, bin, count, people)."""
+    everybody = len(weight(subject, cells))
+    for measure, form in MEASURES[subject[0]]:
+        bins = cells.get(measure, {})
+        if form == NUMBER and not bins:
+            yield measure, 0, 0, everybody
+            continue
+        if form == NUMBER:
+            kept = [(bin_, counts) for bin_, counts in bins.items() if stands(counts, limits)]
+        else:
+            kept = (joined if form == HISTOGRAM else gathered)(bins, limits)
+        for bin_, counts in kept:
+            yield measure, bin_, sum(counts.values()), len(counts)
+
+
+def root(subject):
+    """What is pooled in one piece: a tool with its endpoints and what follows it."""
+    return subject[2] if subject[0] == ENDPOINT else subject[1]
+
+
+def pooled(counts, limits):
+    """The published rows of a batch of people: `counts` are (person, subject, measure, bin, count), of a week and of as many
+    roots as there are."""
+    cells = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    for person, subject, measure, bin_, count in counts:
+        cells[subject][measure][bin_][person] = count
+    for subject in told(cells, limits):
+        for row in rows_of(subject, cells[subject], limits):
+            yield (*subject, *row)
+
+
+def batches(roster, people, limits):
+    """Of each week the batches: those of the roster whose people are all there, and one of all others if they are enough."""
+    out = []
+    for week, there in people.items():
+        known = [set(batch) for batch in roster.get("weeks", {}).get(week, [])]
+        out += [(week, number, batch) for number, batch in enumerate(known) if batch <= there]
+        fresh = there.difference(*known)
+        if len(fresh) >= limits["people_min"]:
+            out.append((week, len(known), fresh))
+    return {(week, person): number for week, number, batch in out for person in batch}
+
+
+def lowest(bin_):
+    if bin_ < 16:
+        return bin_
+    power, part = (bin_ - 16) // 8 + 4, (bin_ - 16) % 8
+    return (8 + part) << (power - 3)
+
+
+def middle(bin_):
+    """What stands for the values of a bin."""
+    return (lowest(bin_) + lowest(bin_ + 1) - 1) // 2
+
+
+def quantile(bins, percent):
+    """The middle of the first bin up to which `percent` of all counts lie."""
+    total, reached = sum(bins.values()), 0
+    for bin_, count in sorted(bins.items()):
+        reached += count
+        if count > 0 and reached * 100 >= total * percent:
+            return middle(bin_)
+    return None

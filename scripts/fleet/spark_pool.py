@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Pools contributions of a team on Apache Spark: the rows that `devboy pool` publishes, to the digit.
+
+    spark-submit --py-files scripts/fleet/pooling.py scripts/fleet/spark_pool.py --rules rules/fleet.toml \\
+        --output s3a://bucket/pool s3a://bucket/team
+
+A directory is `user=<pseudonym>/week=<Monday>/contribution.parquet`, wherever Spark can read. Only what `devboy pool` accepts
+may lie there: run it once with the same directories to see what it refuses, and pass `--roster FILE` of a former run to keep
+its batches. What is pooled in one piece is a tool in a week: its endpoints and what follows it.
+"""
+
+import argparse
+import json
+import sys
+import tomllib
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as of
+
+from pooling import batches, pooled, root
+
+CONTRIBUTION = of.StructType([
+    of.StructField("kind", of.StringType()), of.StructField("name", of.StringType()),
+    of.StructField("other", of.StringType()), of.StructField("lag", of.IntegerType()),
+    of.StructField("measure", of.StringType()), of.StructField("bin", of.IntegerType()),
+    of.StructField("count", of.LongType()), of.StructField("user", of.StringType()),
+    of.StructField("week", of.StringType()),
+])
+COLUMNS = ["week", "batch", "kind", "name", "other", "lag", "measure", "bin", "count", "people"]
+POOLED = of.StructType([
+    of.StructField(name, of.LongType() if name in ("count", "people") else
+                   of.IntegerType() if name in ("batch", "lag", "bin") else of.StringType())
+    for name in COLUMNS
+])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directories", nargs="+")
+    parser.add_argument("--rules", required=True, help="rules/fleet.toml")
+    parser.add_argument("--roster", help="pool-roster.json of a former run")
+    parser.add_argument("--output", help="directory for Parquet")
+    parser.add_argument("--against", help="pool.parquet of `devboy pool`: say whether all rows are equal")
+    args = parser.parse_args()
+    with open(args.rules, "rb") as file:
+        limits = tomllib.load(file)
+    roster = json.load(open(args.roster)) if args.roster else {}
+
+    spark = SparkSession.builder.appName("devboy pool").getOrCreate()
+    # Partition columns as text: a week is a name here, not a date.
+    spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    counts = None
+    for directory in args.directories:
+        part = spark.read.schema(CONTRIBUTION).option("basePath", directory).parquet(f"{directory}/user=*")
+        counts = part if counts is None else counts.unionByName(part)
+    people = {}
+    for week, user in counts.select("week", "user").distinct().collect():
+        people.setdefault(week, set()).add(user)
+    batch_of = spark.sparkContext.broadcast(batches(roster, people, limits))
+
+    def keyed(row):
+        """A count under its week, batch and tool; nothing where the person waits for more."""
+        batch, subject = batch_of.value.get((row.week, row.user)), (row.kind, row.name, row.other, row.lag)
+        if batch is not None:
+            yield (row.week, batch, root(subject)), (row.user, subject, row.measure, row.bin, row["count"])
+
+    def told(key_and_counts):
+        (week, batch, _), of_tool = key_and_counts
+        for row in pooled(of_tool, limits):
+            yield (week, batch, *row)
+
+    rows = counts.distinct().rdd.flatMap(keyed).groupByKey().flatMap(told)
+    if args.output:
+        spark.createDataFrame(rows, POOLED).write.mode("overwrite").parquet(args.output)
+    equal = True
+    if args.against:
+        known = {tuple(row[name] for name in COLUMNS) for row in spark.read.parquet(args.against).collect()}
+        found = set(rows.collect())
+        equal = found == known
+        print(f"{len(found & known)} rows are equal, {len(found - known)} only on Spark, {len(known - found)} only in devboy")
+        for row in sorted(found ^ known)[:10]:
+            print("differs:", row)
+    spark.stop()
+    return 0 if equal else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

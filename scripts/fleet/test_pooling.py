@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""The pure half of the Spark job against small cases worked out by hand: python3 scripts/fleet/test_pooling.py"""
+
+import unittest
+
+import pooling
+
+LIMITS = {"people_min": 5, "share_max_pct": 50, "lags": [1, 2, 3]}
+
+
+def people(*counts):
+    return dict(enumerate(counts))
+
+
+class Pooling(unittest.TestCase):
+    def test_a_count_stands_on_five_people_of_whom_none_has_more_than_half(self):
+        self.assertTrue(pooling.stands(people(1, 1, 1, 1, 4), LIMITS))
+        self.assertFalse(pooling.stands(people(1, 1, 1, 1, 5), LIMITS))
+        self.assertFalse(pooling.stands(people(1, 1, 1, 1), LIMITS))
+
+    def test_bins_are_joined_without_losing_a_count(self):
+        bins = {3: people(1, 1), 4: {2: 1, 3: 1, 4: 5}, 9: people(2, 2, 2, 2, 2), 20: {0: 1}}
+        told = pooling.joined(bins, LIMITS)
+        self.assertEqual([bin_ for bin_, _ in told], [9])
+        self.assertEqual(sum(sum(counts.values()) for _, counts in told), 20)
+        self.assertEqual(pooling.joined({1: people(1, 1)}, LIMITS), [])
+
+    def test_rare_kinds_are_gathered(self):
+        told = pooling.gathered({0: people(3, 3, 3, 3, 3), 1: people(9, 9, 9, 9, 9), 2: {0: 1}}, LIMITS)
+        self.assertEqual([(kind, sum(counts.values())) for kind, counts in told], [(1, 45), (pooling.OTHER, 16)])
+
+    def test_the_rest_of_a_whole_stands_or_is_nothing(self):
+        whole = people(10, 10, 10, 10, 10)
+        parts = {"a": people(6, 6, 6, 6, 6), "b": people(3, 4, 4, 4, 4)}
+        self.assertEqual(pooling.taken_back(whole, parts, LIMITS), {"b"})
+        parts["b"] = people(4, 4, 4, 4, 4)
+        self.assertEqual(pooling.taken_back(whole, parts, LIMITS), set())
+
+    def test_bins_and_quantiles(self):
+        self.assertEqual([pooling.middle(bin_) for bin_ in (0, 15, 16, 17, 24)], [0, 15, 16, 18, 33])
+        self.assertEqual(pooling.quantile({1: 5, 2: 5}, 50), 1)
+        self.assertEqual(pooling.quantile({1: 4, 2: 6}, 50), 2)
+        self.assertIsNone(pooling.quantile({}, 50))
+
+    def test_batches_are_whole_and_large_enough(self):
+        roster = {"weeks": {"w": [{name: "digest" for name in "abcde"}]}}
+        there = set("abcde") | {"f", "g"}
+        self.assertEqual(pooling.batches(roster, {"w": there}, LIMITS), {("w", name): 0 for name in "abcde"})
+        self.assertEqual(pooling.batches(roster, {"w": there - {"a"}}, LIMITS), {})
+        more = there | {"h", "i", "j"}
+        self.assertEqual(set(pooling.batches(roster, {"w": more}, LIMITS).values()), {0, 1})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+//! `devboy pool`: contributions of many people as what may be published.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
+use crate::base::visible::visible;
+use crate::commands::mine::export::{ExportArgs, Mined};
+use crate::commands::share;
+use crate::fleet::folder::{Judge, TOO_OLD};
+use crate::fleet::limits::{Limits, SHEET};
+use crate::fleet::pool::{Pooled, pooled, roster_place};
+use crate::fleet::tables;
+use crate::frames::{contribution, listing};
+use crate::report::numbers::counted;
+use crate::settings::write_private_bytes;
+use crate::shell::arguments::Exit;
+use crate::shell::context::Context;
+
+/// Pool the contributions of a team: every published row stands on several people.
+///
+/// Reads folders that `devboy share` wrote into. A count is published only if at least five people have a part in it and
+/// none of them more than half (rules/fleet.toml), and so must what it leaves of the whole it is a part of. Files that no
+/// devboy can have written are refused by name. Whose week was pooled is noted in pool-roster.json in the folders: a week
+/// of a person is pooled once, in a batch of at least five people, so that two pools never differ by one person. With
+/// --publish the directory gets pool.parquet (for `tune --team`), endpoints.parquet, tools.parquet and edges.parquet.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Folders with contributions.
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    /// Write the pool into this directory.
+    #[arg(long, value_name = "DIR")]
+    publish: Option<PathBuf>,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
+    /// The contributions have plain names (`devboy share --plain-names`).
+    #[arg(long)]
+    plain_names: bool,
+    /// Take data files (bounds) from here instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    rules_dir: Option<PathBuf>,
+    #[command(flatten)]
+    export: ExportArgs,
+}
+
+/// What a pool is shown by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum By {
+    /// Fingerprints of endpoints.
+    #[default]
+    Endpoints,
+    /// Tools.
+    Tools,
+    /// Follow-up edges.
+    Edges,
+}
+
+/// Reads, pools, notes whose weeks are spent, shows, writes.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let limits: Limits = Data::new(args.rules_dir.as_deref())?.parsed(SHEET)?;
+    let naming = share::naming(args.plain_names, context)?;
+    share::enough_secret(&limits, args.plain_names, context)?;
+    let judge = Judge { naming: &naming, limits: &limits, now_ms: context.now_ms };
+    let held = judge.read(&args.directories)?;
+    let found = pooled(&held, naming.secret(), &limits);
+    if held.given.is_empty() && held.refused.is_empty() {
+        return Err(Error::failed("there are no contributions")
+            .hint("`devboy share --to DIR` writes them as DIR/user=…/week=…/contribution.parquet"));
+    }
+    // Kept first: a pool whose people are not noted could be pooled again with one more.
+    if found.roster != held.roster {
+        let text = serde_json::to_vec_pretty(&found.roster).map_err(|cause| Error::failed(cause.to_string()))?;
+        for directory in &args.directories {
+            write_private_bytes(&roster_place(directory), &text)?;
+        }
+    }
+    if !args.export.quiet {
+        tell(&held.refused, &found, &limits, context)?;
+    }
+    let sums = tables::summed(&found.pool);
+    let all = [
+        (By::Endpoints, "endpoints", tables::endpoints(&sums)),
+        (By::Tools, "tools", tables::tools(&sums)),
+        (By::Edges, "edges", tables::edges(&sums)),
+    ];
+    if let Some(directory) = &args.publish {
+        write_private_bytes(&directory.join("pool.parquet"), &contribution::write_pool(&found.pool)?)?;
+        for (_, name, rows) in &all {
+            let mut bytes = Vec::new();
+            listing::write(&mut bytes, rows, &[])?;
+            write_private_bytes(&directory.join(format!("{name}.parquet")), &bytes)?;
+        }
+    }
+    for (by, name, rows) in all {
+        if by == args.by {
+            let mut mined = Mined::listed("pool", name, rows);
+            mined.fields = fields(&held.refused, &found);
+            args.export.send_mined(context, mined)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(refused: &[(String, String)], found: &Pooled, limits: &Limits, context: &mut Context<'_>) -> Result<()> {
+    let (old, refused): (Vec<_>, Vec<_>) = refused.iter().partition(|(_, why)| why == TOO_OLD);
+    if !old.is_empty() {
+        writeln!(context.err, "# {} left out: {TOO_OLD}", counted(old.len() as u64, "contribution"))?;
+    }
+    for (place, why) in refused {
+        writeln!(context.err, "# refused {}: {}", visible(place), visible(why))?;
+    }
+    for note in &found.notes {
+        writeln!(context.err, "# {}", visible(note))?;
+    }
+    for (week, (people, waiting)) in &found.weeks {
+        let waiting = match waiting {
+            0 => String::new(),
+            more => format!(", {more} wait until they are {}", limits.people_min),
+        };
+        let of = if *people == 1 { "person" } else { "people" };
+        writeln!(context.err, "# week={week}: {people} {of} pooled{waiting}")?;
+    }
+    let (told, suppressed) = found.subjects;
+    writeln!(context.err, "# {} told, {suppressed} left out: too few people", counted(told, "subject"))?;
+    Ok(())
+}
+
+fn fields(refused: &[(String, String)], found: &Pooled) -> serde_json::Value {
+    let refused: Vec<_> = refused.iter().map(|(place, why)| json!({ "place": place, "why": why })).collect();
+    let week = |(week, (people, waiting)): (&String, &(u64, u64))| json!({ "week": week, "people": people, "waiting": waiting });
+    json!({
+        "refused": refused,
+        "weeks": found.weeks.iter().map(week).collect::<Vec<_>>(),
+        "subjects": { "told": found.subjects.0, "left_out": found.subjects.1 },
+        "notes": found.notes,
+    })
+}

@@ -1,0 +1,95 @@
+//! `devboy` and `devboy report`: one page of what was spent, what stops the waste, and what does not pay.
+
+mod file;
+mod look;
+mod show;
+
+use std::path::PathBuf;
+
+use crate::base::error::Result;
+use crate::cost::findings::sheet::Sheet;
+use crate::cost::page::Page;
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+
+/// Say on one page what was spent, what would have cost less and what to change, and what does not pay.
+///
+/// This is what `devboy` alone does. It looks at the last 30 days up to the newest request, if there are more. Every
+/// finding holds beyond chance on your own logs, says what to do with the effect to be expected and its 95 % interval
+/// over sessions, and names the command that prints the same figures. Money is at list prices.
+#[derive(clap::Args, Debug, Default)]
+pub struct Args {
+    /// Most findings, and most names in a line.
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// All findings and names.
+    #[arg(long, conflicts_with = "top")]
+    all: bool,
+    /// How the figures come about.
+    #[arg(long)]
+    explain: bool,
+    /// Write the page to a file for a browser as well: one file with plots, without scripts, that fetches nothing.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Letters instead of names of projects and MCP servers: for a page that is shared. Markdown has them anyway (see --names).
+    #[arg(long, conflicts_with = "names")]
+    redact: bool,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Reads, asks, shows.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let mut input = look::input(args, context)?;
+    let sheet: Sheet = input.data.parsed("findings.toml")?;
+    let is_cut = look::cut(args, &sheet, &mut input, context.now_ms)?;
+    let page: Page = input.remember("the page", look::page)?;
+    if page.spent.requests == 0 && !args.input.allow_empty {
+        return Err(input.nothing_in_window("requests with usage"));
+    }
+    let follow_ups = if args.html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
+    let tools = file::tools(&page, &follow_ups);
+    let told = show::told(args, &page, &tools, &input, is_cut);
+    let telling = told.telling(args, &page, &sheet, is_cut);
+    if let Some(path) = &args.html {
+        file::write(path, &telling, &follow_ups, &|tool| told.tool(tool))?;
+    }
+    input.tell(&args.output, context)?;
+    show::show(args, &telling, &input, context)?;
+    Ok(Exit::Done)
+}
+
+impl Args {
+    /// How many findings and names.
+    fn top(&self) -> Option<usize> {
+        if self.all { Some(usize::MAX) } else { self.top }
+    }
+
+    /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut.
+    fn same_logs(&self, since: Option<&str>) -> String {
+        let dir = |path: &PathBuf| format!("--input-dir {}", quoted(&path.to_string_lossy()));
+        let named = |flag: &str, value: Option<&str>| value.map(|value| format!("{flag} {}", quoted(value)));
+        let days = self.window.days.map(|days| format!("--days {days}"));
+        let window = [
+            named("--since", self.window.since.as_deref().or(since)),
+            named("--until", self.window.until.as_deref()),
+            days,
+            named("--project", self.input.project.as_deref()),
+        ];
+        self.input.input_dir.iter().map(dir).chain(window.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A word of a command line.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | ':' | '~' | '+');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,93 @@
+//! Reads what the page is made of, and makes it.
+
+use rayon::prelude::*;
+
+use crate::base::error::Result;
+use crate::commands::input::Input;
+use crate::commands::replay::policy::simulate;
+use crate::commands::replay::policy::simulate::Scene;
+use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::report::Args;
+use crate::cost::findings::sheet::Sheet;
+use crate::cost::findings::{Evidence, Replay};
+use crate::cost::page::Page;
+use crate::logs::trace::Millis;
+use crate::mine::in_progress::Holds;
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::shell::window::ALL;
+use crate::whatif::chosen::{Row, Sheets, Stack};
+use crate::whatif::sim::params::Setting;
+use crate::whatif::simulation::{Simulation, oracle};
+
+/// Opens the logs.
+///
+/// # Errors
+/// If there is none; the error lists the places looked at.
+pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
+    let window = window::of(&args.window, context.now_ms)?;
+    let mut input = Input::read_for_timeline(&args.input, window, 0, &args.output, context)?;
+    input.expect_records(&args.input)?;
+    input.report_holds(Holds::FirstChunks)?;
+    Ok(input)
+}
+
+/// Cuts the page to its last days if no window was asked for and there are more: up to the newest record, or up to now if a
+/// clock ran ahead. Whether it was cut.
+///
+/// # Errors
+/// None of its own.
+pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Result<bool> {
+    let is_asked = args.window.since.is_some() || args.window.until.is_some() || args.window.days.is_some();
+    if is_asked {
+        return Ok(false);
+    }
+    let Some((first, last)) = input.overview()?.span_ms else { return Ok(false) };
+    let start = window::days_before(last.min(now_ms), sheet.days);
+    if start <= first || start > last {
+        return Ok(false);
+    }
+    input.window = start..ALL.end;
+    Ok(true)
+}
+
+/// Replays what the page asks and makes it.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn page(input: &mut Input) -> Result<Page> {
+    let sheet: Sheet = input.data.parsed("findings.toml")?;
+    let timeline = input.timeline(false)?;
+    let sheets = Sheets::load(&input.data)?;
+    let tools = Tools::read(&[], &input.data)?;
+    let world = Simulation::new(timeline, None, &input.data, false, true)?;
+    let cache = oracle(&sheets)?;
+    input.pool.install(|| {
+        let scene = Scene::new(&world, &tools, &cache, None);
+        let wanted = sheet.replays();
+        // Those that take longest stand first.
+        let replays: Vec<Replay> = wanted
+            .par_iter()
+            .with_max_len(1)
+            .map(|(policy, set)| replay(&scene, &sheets, policy, set))
+            .collect::<Result<_>>()?;
+        let evidence = Evidence {
+            world: &world,
+            ground: &scene.ground,
+            billed_usd: scene.billed.cost.nano_usd as f64 / 1e9,
+            apart: &scene.apart,
+            replays: &replays,
+            sheet: &sheet,
+        };
+        Ok(Page::of(&evidence, scene.accuracy.cost_error))
+    })
+}
+
+/// One replay, as `devboy what-if` makes it.
+fn replay(scene: &Scene<'_>, sheets: &Sheets, policy: &str, set: &[String]) -> Result<Replay> {
+    let stack = Stack::parse(policy)?;
+    let settings = set.iter().map(|text| Setting::parse(text, "findings.toml")).collect::<Result<_>>()?;
+    let row = Row { name: policy.to_owned(), stack, settings, is_named: false };
+    let report = simulate::report(scene, &sheets.with(&row)?, &row.stack, false)?;
+    Ok(Replay { policy: row.stack.0[0].name(), set: set.to_vec(), report })
+}

@@ -1,0 +1,229 @@
+//! Shows the page in the form that was asked for.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::commands::input::Input;
+use crate::commands::report::Args;
+use crate::commands::shown_names::ShownNames;
+use crate::cost::findings::search::Finding;
+use crate::cost::findings::sheet::Sheet;
+use crate::cost::groups::Label;
+use crate::cost::page::Page;
+use crate::cost::page::names;
+use crate::cost::page::words::{Telling, Told, command};
+use crate::mine::quality;
+use crate::report::envelope;
+use crate::report::numbers::date;
+use crate::report::paragraph::paragraph;
+use crate::report::table::{Format, Table};
+use crate::shell::context::Context;
+
+/// Under which names the page is told.
+pub struct Names {
+    projects: names::Names,
+    shown: ShownNames,
+    same_logs: String,
+}
+
+/// Names for a page: letters if it is shared. `tools` are those that it will name.
+pub fn told(args: &Args, page: &Page, tools: &[Label], input: &Input, is_cut: bool) -> Names {
+    let is_shared = args.redact || (args.output.form() == Format::Md && !args.output.names);
+    let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
+    let sessions = page.plots.sessions.iter().map(|trace| (&trace.session, Label::Session as fn(Id) -> Label));
+    let label = |(id, label): (&String, fn(Id) -> Label)| Some((id.clone(), label(Id::from_hex(id)?)));
+    let ids: Vec<(String, Label)> = projects.chain(sessions).filter_map(label).collect();
+    let labels: Vec<Label> = ids.iter().map(|(_, label)| label).chain(tools).cloned().collect();
+    let shown = if is_shared { ShownNames::letters(labels.iter()) } else { ShownNames::real(labels.iter(), input) };
+    let named = ids.into_iter().map(|(id, label)| (id, shown.short(&label)));
+    let since = is_cut.then(|| date(input.window.start));
+    let same_logs = if is_shared { String::new() } else { args.same_logs(since.as_deref()) };
+    Names { projects: names::Names(named.collect()), shown, same_logs }
+}
+
+impl Names {
+    /// The page under these names.
+    pub fn telling<'p>(&'p self, args: &Args, page: &'p Page, sheet: &'p Sheet, is_cut: bool) -> Telling<'p> {
+        Telling { page, names: &self.projects, sheet, top: args.top(), same_logs: &self.same_logs, is_cut }
+    }
+
+    /// The name of a tool, if it is one of those that were to be named.
+    pub fn tool(&self, tool: &str) -> String {
+        self.shown.short(&tool_label(tool))
+    }
+}
+
+/// A tool, or a word for what is none.
+pub fn tool_label(tool: &str) -> Label {
+    if tool.starts_with('(') { Label::Word(tool.to_owned()) } else { Label::Tool(tool.to_owned()) }
+}
+
+/// Writes the page.
+pub fn show(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    let form = args.output.form();
+    match form {
+        Format::Json => document(args, telling, input, context),
+        Format::Csv => table(telling).write(context.out, form, context.width),
+        Format::Md => markdown(args, telling, context),
+        Format::Table => words(args, telling, input, context),
+    }
+}
+
+/// Projects, the most expensive first.
+fn by_money(page: &Page) -> Vec<&String> {
+    let mut projects: Vec<_> = page.spent.by_project.iter().collect();
+    projects.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
+    projects.into_iter().map(|(id, _)| id).collect()
+}
+
+/// Columns of the labels in front of what was spent.
+const LABEL: usize = 10;
+
+fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    let width = context.width;
+    let damaged = quality::of(&input.sources);
+    if !damaged.is_empty() && !args.output.quiet {
+        writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
+    }
+    let out = &mut *context.out;
+    write!(out, "{}", paragraph("", &telling.headline(), width))?;
+    for (label, line) in telling.spent() {
+        write!(out, "{}", paragraph(&format!("  {label:LABEL$}"), &line, width))?;
+    }
+    let told: Vec<Told> = telling.findings().map(|finding| telling.told(finding)).collect();
+    writeln!(out, "\nWhat to change, most valuable first")?;
+    if told.is_empty() {
+        write!(out, "{}", paragraph("  ", &telling.nothing_found(), width))?;
+    }
+    for (number, told) in (1..).zip(&told) {
+        write!(out, "{}", paragraph(&format!("{number}. "), &told.what, width))?;
+        write!(out, "{}", paragraph("   ", &told.holds, width))?;
+        write!(out, "{}", paragraph("   → ", &format!("{}. See: {}", told.advice, told.command), width))?;
+    }
+    if let Some(line) = telling.not_worth() {
+        write!(out, "\n{}", paragraph("Not worth it  ", &line, width))?;
+    }
+    for line in footer(args, telling) {
+        write!(out, "{}", paragraph("", &line, width))?;
+    }
+    Ok(())
+}
+
+/// What is to be kept in mind.
+fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let shown = telling.findings().count();
+    let hidden = telling.page.findings.len() - shown;
+    if hidden > 0 {
+        lines.push(format!("{hidden} more with --all."));
+    }
+    if shown > 1 {
+        lines.push("Findings overlap: their savings do not add up.".to_owned());
+    }
+    if shown > 0 && !telling.same_logs.is_empty() {
+        lines.push(format!("The commands look at the same logs with {}", telling.same_logs));
+    }
+    if args.explain {
+        lines.extend(telling.explained());
+    }
+    lines
+}
+
+fn markdown(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Result<()> {
+    let form = Format::Md;
+    let out = &mut *context.out;
+    writeln!(out, "## devboy report\n\n{}\n", form.sentence(&telling.headline()))?;
+    for (label, line) in telling.spent() {
+        writeln!(out, "- {label}: {}", form.sentence(&line))?;
+    }
+    writeln!(out, "\n### What to change, most valuable first\n")?;
+    let told: Vec<Told> = telling.findings().map(|finding| telling.told(finding)).collect();
+    if told.is_empty() {
+        writeln!(out, "{}", form.sentence(&telling.nothing_found()))?;
+    }
+    for (number, told) in (1..).zip(&told) {
+        writeln!(out, "{number}. {}", form.sentence(&told.what))?;
+        writeln!(out, "   - {}", form.sentence(&told.holds))?;
+        writeln!(out, "   - {}. See: `{}`", form.sentence(&told.advice), told.command)?;
+    }
+    if let Some(line) = telling.not_worth() {
+        writeln!(out, "\nNot worth it: {}", form.sentence(&line))?;
+    }
+    for line in footer(args, telling) {
+        writeln!(out, "\n{}", form.sentence(&line))?;
+    }
+    Ok(())
+}
+
+/// The findings as rows.
+fn table(telling: &Telling<'_>) -> Table {
+    let mut table =
+        Table::new(&["finding", "what", "#count", "#saved usd", "#lower", "#upper", "basis", "where", "do", "command"]);
+    for finding in telling.findings() {
+        let told = telling.told(finding);
+        let money = [finding.saved_usd, finding.lower_usd, finding.upper_usd].map(|usd| format!("{usd:.2}"));
+        let [saved, lower, upper] = money;
+        let basis = serde_json::to_value(finding.basis).ok().and_then(|basis| basis.as_str().map(str::to_owned));
+        let basis = basis.unwrap_or_default();
+        let count = finding.count.to_string();
+        table.row([
+            finding.id.clone(),
+            told.what,
+            count,
+            saved,
+            lower,
+            upper,
+            basis,
+            told.holds,
+            told.advice,
+            told.command,
+        ]);
+    }
+    table
+}
+
+fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Context<'_>) -> Result<()> {
+    let page = telling.page;
+    let mut spent = json!(page.spent);
+    let by_project = page.spent.by_project.iter().map(|(id, amount)| (telling.names.project(id), json!(amount)));
+    // Two directories may have one name on a page.
+    let mut named: BTreeMap<String, Value> = BTreeMap::new();
+    for (name, amount) in by_project {
+        let sum = named.entry(name).or_insert_with(|| json!({ "nano_usd": 0, "unpriced_tokens": 0 }));
+        for field in ["nano_usd", "unpriced_tokens"] {
+            sum[field] = json!(sum[field].as_u64().unwrap_or_default() + amount[field].as_u64().unwrap_or_default());
+        }
+    }
+    spent["by_project"] = json!(named);
+    let finding = |finding: &Finding| {
+        let told = telling.told(finding);
+        let mut row = json!(finding);
+        if let Some(row) = row.as_object_mut() {
+            ["scope", "mostly", "except", "by_project"].iter().for_each(|field| _ = row.remove(*field));
+        }
+        row["where"] = json!(told.holds);
+        row["advice"] = json!(told.advice);
+        row["command"] = json!(told.command);
+        row
+    };
+    let mut fields = json!({
+        "window": input.window_json(),
+        "inputs": input.json(),
+        "data_quality": quality::json(&quality::of(&input.sources)),
+        "spent": spent,
+        "findings": telling.findings().map(finding).collect::<Vec<Value>>(),
+        "not_worth": page.not_worth.iter().map(|loser| json!({
+            "name": loser.name, "change": loser.change, "command": command(&loser.evidence),
+        })).collect::<Vec<Value>>(),
+        "simulation_off_bill": page.off_bill,
+        "same_logs": telling.same_logs,
+    });
+    if args.redact {
+        crate::report::sharing::hide_places(&mut fields);
+    }
+    let document = envelope::envelope("report", args.output.stamp(context), fields);
+    envelope::write(context.out, &document)
+}

@@ -1,0 +1,136 @@
+//! `devboy share`: what one person adds to the pool of a team, shown before it leaves.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::base::error::{Error, Result};
+use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::Shown as _;
+use crate::commands::mine::export::{ExportArgs, Form, Mined};
+use crate::commands::responses::{Responses, Wanted};
+use crate::fleet::contribute::{Guide, contributions};
+use crate::fleet::folder::place;
+use crate::fleet::limits::{Limits, SHEET};
+use crate::fleet::naming::{Naming, is_user};
+use crate::fleet::tables;
+use crate::frames::contribution;
+use crate::report::numbers::counted;
+use crate::settings::{Effective, write_private_bytes};
+use crate::shell::arguments::{Exit, InputArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
+
+/// Write what you add to your team's pool, as counts of whole weeks, into a folder that the team syncs.
+///
+/// What leaves are counts and histograms of endpoints, tools and follow-ups, at most so many of a week as rules/fleet.toml
+/// says. Names of tools that devboy does not know are keyed with the secret of the team (DEVBOY_TEAM_SECRET, or the file
+/// that DEVBOY_TEAM_SECRET_FILE names). Only finished weeks are written, and none twice. `--show` prints every value that
+/// would leave and writes nothing.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The folder of the team. Without it nothing is written.
+    #[arg(long, value_name = "DIR", required_unless_present = "show")]
+    to: Option<PathBuf>,
+    /// Your pseudonym: small letters, digits, dashes; the same on all your machines of which only one shares. Default: one
+    /// that is keyed with the secret.
+    #[arg(long = "as", value_name = "PSEUDONYM")]
+    user: Option<String>,
+    /// Print every value that would leave, write nothing.
+    #[arg(long)]
+    show: bool,
+    /// Leave all names as they are: for a provider who measures its own server, or a team of which names are no secret.
+    #[arg(long)]
+    plain_names: bool,
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// Reads, counts, shows, writes.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    // One for all, so that what it saves can be added up.
+    let settings = Effective::built_in().settings;
+    let wanted = Wanted {
+        input: &args.input,
+        window: window::ALL,
+        settings: &settings,
+        output: &args.export.shared(),
+        planner: None,
+    };
+    let naming = naming(args.plain_names, context)?;
+    let user = user(args, &naming, context)?;
+    let responses = Responses::from_logs(&wanted, context)?;
+    let limits: Limits = responses.data.parsed(SHEET)?;
+    enough_secret(&limits, args.plain_names, context)?;
+    let guide = Guide { naming: &naming, limits: &limits, user: &user, now_ms: context.now_ms };
+    let found = contributions(&responses.log, &guide);
+    let weeks = counted(found.len() as u64, "finished week");
+    if args.show || args.export.form() != Form::Table {
+        let mut mined = Mined::listed("share", "values", tables::leaving(&found));
+        mined.fields = json!({ "user": user, "weeks": found.len() });
+        args.export.send_mined(context, mined)?;
+    }
+    let Some(directory) = args.to.as_ref().filter(|_| !args.show) else {
+        if !args.export.quiet {
+            writeln!(context.err, "# {weeks} would leave as {user}; nothing written")?;
+        }
+        return Ok(Exit::Done);
+    };
+    let mut written = 0;
+    for contribution in &found {
+        let path = place(directory, &user, &contribution.week);
+        if !path.exists() {
+            write_private_bytes(&path, &contribution::write(contribution)?)?;
+            written += 1;
+        }
+    }
+    if !args.export.quiet {
+        let before = found.len() - written;
+        let places = directory.shown();
+        writeln!(context.err, "# {weeks} as {user}: {written} written to {places}, {before} shared before and kept")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// How names leave.
+///
+/// # Errors
+/// If they are to be keyed and there is no secret.
+pub fn naming(plain: bool, context: &Context<'_>) -> Result<Naming> {
+    if plain {
+        return Naming::new(None);
+    }
+    let Some(secret) = &context.env.team_secret else {
+        return Err(Error::usage("there is no team secret").hint(
+            "set DEVBOY_TEAM_SECRET, or DEVBOY_TEAM_SECRET_FILE to a file that holds it: `openssl rand -hex 32` makes one, \
+             and everybody of the team needs the same",
+        ));
+    };
+    Naming::new(Some(Pseudonyms::of_secret(secret)))
+}
+
+/// Refuses a secret that could be guessed.
+///
+/// # Errors
+/// If it is too short.
+pub fn enough_secret(limits: &Limits, plain: bool, context: &Context<'_>) -> Result<()> {
+    let bytes = context.env.team_secret.as_ref().map_or(0, Vec::len);
+    if plain || bytes >= limits.secret_bytes_min {
+        return Ok(());
+    }
+    Err(Error::usage(format!("the team secret has {bytes} bytes, at least {} are asked for", limits.secret_bytes_min))
+        .hint("a short one can be guessed, and with it the names of tools: `openssl rand -hex 32` makes a long one"))
+}
+
+fn user(args: &Args, naming: &Naming, context: &Context<'_>) -> Result<String> {
+    let home = || context.env.places.home.as_ref().map(|home| home.to_string_lossy().into_owned());
+    let user = args.user.clone().or_else(|| Some(format!("person-{}", naming.mark(&home()?))));
+    let user = user.ok_or_else(|| Error::usage("HOME is not set").hint("say who you are with --as PSEUDONYM"))?;
+    if !is_user(&user) {
+        return Err(Error::usage(format!("--as {user}: not a pseudonym"))
+            .hint("up to 40 small letters, digits and dashes, so that it can name a directory anywhere"));
+    }
+    Ok(user)
+}

@@ -1,0 +1,112 @@
+//! `devboy tune` alone: everything that concerns this machine, one target after the other.
+
+use crate::base::error::{Error, Result};
+use crate::base::visible::Shown as _;
+use crate::commands::config::{config_path, load_config};
+use crate::commands::responses::surroundings;
+use crate::commands::tune::writing::WriteArgs;
+use crate::commands::tune::{analyze, claude_settings, from_claude_logs};
+use crate::logs::trace::Millis;
+use crate::report::table::Format;
+use crate::settings::{Effective, SettingsFile};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::telemetry;
+
+/// What is tuned, and whether it is written.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub struct Args {
+    /// Print the same, write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write nothing; exit with 4 if something would change.
+    #[arg(long)]
+    check: bool,
+    /// Also print what was held or skipped, and why.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    report: OutputArgs,
+}
+
+/// Tunes what is there.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    if args.report.form() != Format::Table {
+        return Err(Error::usage(
+            "`devboy tune` alone may report about two files: one form for both is only the table",
+        )
+        .hint("name one: devboy tune analyze, devboy tune claude-settings"));
+    }
+    // Each is written whole and has an entry of its own; what becomes of one does not touch the other.
+    let (pipeline, settings) = (pipeline(args, context), settings(args, context));
+    Ok(worse(pipeline?, settings?))
+}
+
+/// The configuration of the pipeline, if anything reads it.
+fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let path = config_path(None, context)?;
+    let write = WriteArgs { output: None, dry_run: args.dry_run, check: args.check, explain: args.explain };
+    let (window, report) = (args.window.clone(), args.report.clone());
+    if has_telemetry(&load_config(&path, false)?, context)? {
+        // The logs that were named are not telemetry.
+        let input = InputArgs { input_dir: Vec::new(), project: None, ..args.input.clone() };
+        return analyze::run(&analyze::Args::of_telemetry(write, input, window, report), context);
+    }
+    if path.exists() {
+        return from_claude_logs::run(
+            &from_claude_logs::Args::plain(write, args.input.clone(), window, report),
+            context,
+        );
+    }
+    if !args.report.quiet {
+        let place = path.shown();
+        writeln!(context.err, "# pipeline: nothing reads a configuration here: no telemetry, and no {place}")?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether a live pipeline recorded anything.
+fn has_telemetry(file: &SettingsFile, context: &Context<'_>) -> Result<bool> {
+    let settings = Effective::resolve(file)?.settings;
+    let found = telemetry::places(&[], &surroundings(&settings, context));
+    Ok(!telemetry::Listing::new(found, Millis::MIN).is_empty())
+}
+
+/// Claude Code's own settings, if it is there.
+fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let home = context.env.claude_places().home;
+    if !home.as_ref().is_some_and(|home| home.is_dir()) {
+        if !args.report.quiet {
+            writeln!(context.err, "# settings: Claude Code is not here")?;
+        }
+        return Ok(Exit::Done);
+    }
+    let args = claude_settings::Args {
+        scope: claude_settings::ScopeName::User,
+        output: None,
+        dry_run: args.dry_run,
+        check: args.check,
+        explain: args.explain,
+        input: args.input.clone(),
+        window: args.window.clone(),
+        report: args.report.clone(),
+    };
+    claude_settings::run(&args, context)
+}
+
+/// The exit code that says more.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let weight = |exit: Exit| match exit {
+        Exit::Done => 0,
+        Exit::Pending => 1,
+        Exit::Gate => 2,
+        Exit::Usage => 3,
+        Exit::Failed => 4,
+    };
+    if weight(one) >= weight(other) { one } else { other }
+}

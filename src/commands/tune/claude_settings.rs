@@ -1,0 +1,251 @@
+//! `devboy tune claude-settings`: try what Claude Code could be set to on the logs, let the rules speak, write its settings as
+//! a diff.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::base::error::{Error, Kind, Result};
+use crate::base::id::Id;
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
+use crate::commands::config::config_path;
+use crate::commands::input::Input;
+use crate::logs::timeline::requests::{Marks, Timeline};
+use crate::logs::trace::Place;
+use crate::mine::in_progress::Holds;
+use crate::report::envelope;
+use crate::report::numbers::counted;
+use crate::report::table::Format;
+use crate::rules::claude::{Facts, Uses, judge_all};
+use crate::rules::proposal::proposed;
+use crate::rules::report as findings;
+use crate::settings::claude::file::ClaudeFile;
+use crate::settings::claude::layers::{ClaudePlaces, Layers};
+use crate::settings::claude::levers::{Levers, Scope};
+use crate::settings::claude::reversal::claude_entry;
+use crate::settings::entries::JournalChange;
+use crate::settings::finding::{Finding, Verdict};
+use crate::settings::{journal_path, unified_diff, write_noted};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::whatif::chosen::Sheets;
+use crate::whatif::client::{Study, study};
+use crate::whatif::simulation::{NO_USAGE, Simulation, oracle};
+
+/// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
+///
+/// Every lever that can be simulated is tried on all sessions: its value is chosen on the earlier ones and judged on the later
+/// ones, with what it breaks. It is written only if the later sessions are cheaper by more than the simulation is off, and if
+/// every client version of the last weeks knows it. What cannot be simulated is told as a hint and never written. The
+/// previous file stays beside the new one as settings.json.bak, and each change is noted in devboy's tuning-journal.jsonl
+/// (`devboy tune history`, `devboy tune undo`). Exit code 4 with --check means that changes are pending.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Whose settings: of all your projects, of this project for everybody, or of this project for you. The last two look at
+    /// the sessions of the current directory only.
+    #[arg(long, value_enum, default_value_t)]
+    pub scope: ScopeName,
+    /// The file to read and write, if it lies elsewhere.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print the same, write no settings.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write no settings; exit with 4 if something would change.
+    #[arg(long)]
+    pub check: bool,
+    /// Also print what was held or skipped, and why.
+    #[arg(long)]
+    pub explain: bool,
+    #[command(flatten)]
+    pub input: InputArgs,
+    #[command(flatten)]
+    pub window: WindowArgs,
+    #[command(flatten)]
+    pub report: OutputArgs,
+}
+
+/// Whose settings can be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ScopeName {
+    /// ~/.claude/settings.json
+    #[default]
+    User,
+    /// .claude/settings.json
+    Project,
+    /// .claude/settings.local.json
+    Local,
+}
+
+impl From<ScopeName> for Scope {
+    fn from(name: ScopeName) -> Self {
+        match name {
+            ScopeName::User => Self::User,
+            ScopeName::Project => Self::Project,
+            ScopeName::Local => Self::Local,
+        }
+    }
+}
+
+/// What was found, and what it comes to.
+struct Found {
+    scope: Scope,
+    layers: Layers,
+    study: Study,
+    findings: Vec<Finding>,
+    text: String,
+    diff: String,
+}
+
+/// Reads, simulates, judges, shows, writes.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let (scope, places) = (Scope::from(args.scope), context.env.claude_places());
+    let no_place = || Error::failed("no place for the settings: HOME is not set").hint("--output names the file");
+    let path = args.output.clone().or_else(|| places.file(scope)).ok_or_else(no_place)?;
+    let journal = journal_path(&config_path(None, context)?);
+    // Broken settings end the command before any work is done.
+    let layers = Layers::load(&places, scope, &path)?;
+    let window = window::of(&args.window, context.now_ms)?;
+    let mut input = Input::read_for_timeline(&args.input, window, 0, &args.report, context)?;
+    input.expect_records(&args.input)?;
+    input.report_holds(Holds::FirstChunks)?;
+    let timeline = input.timeline(false)?;
+    if timeline.requests.is_empty() && !args.input.allow_empty {
+        return Err(match timeline.skipped.get(NO_USAGE) {
+            Some(_) => Error::failed("no answer in the window has usage").hint("nothing can be priced without it"),
+            None => input.nothing_in_window("requests to a model"),
+        });
+    }
+    let found = judged(scope, layers, &places, timeline, &input)?;
+    // Whoever stops reading has seen enough; what was asked for is done all the same.
+    let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
+    input.tell(&args.report, context)?;
+    show(args, context, &found, &input).or_else(unread)?;
+    context.out.flush().map_err(Into::into).or_else(unread)?;
+    conclude(args, context, &found, &journal, &input)
+}
+
+fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timeline, input: &Input) -> Result<Found> {
+    let project = (scope != Scope::User).then(|| places.project.as_deref().map(project_id)).flatten();
+    let uses = uses(&timeline, project, servers(scope, places)?);
+    let world = Simulation::new(timeline, None, &input.data, false, true)?;
+    let cache = oracle(&Sheets::load(&input.data)?)?;
+    let study = input.pool.install(|| study(&world, &cache, &input.data, project))?;
+    let levers = Levers::load(&input.data)?;
+    let resampling = &world.cells.resampling;
+    let facts = Facts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
+    let findings = judge_all(&facts, &input.data)?;
+    let changes: Vec<(KeyPath, Value)> =
+        findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), findings::plain(&delta.to))).collect();
+    let text = layers.file.with(changes.iter().map(|(key, value)| (key, value)))?;
+    let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
+    Ok(Found { scope, layers, study, findings, text, diff })
+}
+
+/// The name of a project in logs.
+fn project_id(directory: &Path) -> Id {
+    Id::pseudonym(directory.as_os_str().as_encoded_bytes())
+}
+
+/// The servers of the project's `.mcp.json`; none where no project is asked about.
+fn servers(scope: Scope, places: &ClaudePlaces) -> Result<Option<Vec<String>>> {
+    let Some(project) = places.project.as_ref().filter(|_| scope != Scope::User) else { return Ok(None) };
+    let listed = ClaudeFile::load(&project.join(".mcp.json"))?.get(&KeyPath::from(["mcpServers"]))?;
+    let names = listed.as_ref().and_then(Value::as_object).map(|servers| servers.keys().cloned().collect());
+    Ok(Some(names.unwrap_or_default()))
+}
+
+fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) -> Uses {
+    let mut uses = Uses { servers, ..Uses::default() };
+    let is_asked = |session: u32| project.is_none_or(|wanted| timeline.sessions[session as usize].project == wanted);
+    for request in &timeline.requests {
+        let chain = &timeline.chains[request.chain as usize];
+        if !is_asked(chain.session) {
+            continue;
+        }
+        uses.skills += u64::from(request.marks.has(Marks::SKILL));
+        if chain.place != Place::Main {
+            *uses.subagent_models.entry(timeline.names.text(request.model).to_owned()).or_default() += 1;
+        }
+        let calls = timeline.blocks[request.outputs.start as usize..request.outputs.end as usize].iter();
+        for call in calls.filter_map(|block| timeline.calls.get(block.call as usize)) {
+            let tool = timeline.names.text(call.tool);
+            if let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+                *uses.server_calls.entry(server.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    uses
+}
+
+fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) -> Result<()> {
+    let Found { scope, layers, study, findings: all, diff, .. } = found;
+    if !args.report.quiet {
+        let state = if args.dry_run || args.check { " (not written)" } else { "" };
+        writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.key())?;
+        let earlier = study.sessions.iter().filter(|seen| seen.is_earlier).count() as u64;
+        let sessions = study.sessions.len() as u64;
+        let versions: Vec<&str> = study.versions.keys().map(String::as_str).collect();
+        writeln!(
+            context.err,
+            "# {}: values chosen on the first {earlier}, judged on the other {}; clients of the last weeks: {}",
+            counted(sessions, "session"),
+            sessions - earlier,
+            versions.join(", ")
+        )?;
+    }
+    match args.report.form() {
+        Format::Json => {
+            let fields = json!({
+                "window": input.window_json(),
+                "inputs": input.json(),
+                "settings": layers.file.path.shown(),
+                "scope": scope.key(),
+                "sessions": study.sessions.len(),
+                "versions": study.versions.keys().collect::<Vec<_>>(),
+                "findings": findings::json(all),
+                "changes": all.iter().filter_map(proposed).count(),
+                "diff": diff,
+            });
+            let document = envelope::envelope("tune claude-settings", args.report.stamp(context), fields);
+            envelope::write(context.out, &document)
+        }
+        Format::Table => {
+            if !diff.is_empty() {
+                let colored = context.colored(args.report.color);
+                findings::write_diff(context.out, diff, colored)?;
+                writeln!(context.out)?;
+            }
+            findings::write(context.out, all, args.explain)
+        }
+        form => findings::table(all).write(context.out, form, context.width),
+    }
+}
+
+fn conclude(args: &Args, context: &mut Context<'_>, found: &Found, journal: &Path, input: &Input) -> Result<Exit> {
+    let Found { layers, findings: all, text, diff, .. } = found;
+    let held = all.iter().filter(|finding| matches!(finding.verdict, Verdict::Hold(_))).count() as u64;
+    let aside = if held > 0 && !args.explain { format!("; {held} held, see --explain") } else { String::new() };
+    let count = all.iter().filter_map(proposed).count() as u64;
+    let (now_ms, quiet) = (context.now_ms, args.report.quiet);
+    let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
+    if diff.is_empty() {
+        tell("no setting of Claude Code would pay beyond its error: nothing to change".to_owned())?;
+        return Ok(Exit::Done);
+    }
+    let changes = counted(count, "change");
+    if args.dry_run || args.check {
+        tell(format!("{changes} pending, nothing written"))?;
+        return Ok(if args.check { Exit::Pending } else { Exit::Done });
+    }
+    let listed = all.iter().filter_map(JournalChange::of).collect();
+    let mut entry = claude_entry(now_ms, "tune claude-settings", &layers.file, journal, text, listed)?;
+    let requests =
+        found.study.trials.first().map_or(0, |trial| trial.sessions.iter().map(|sides| sides.requests).sum());
+    entry.inputs = Some(window::inputs("logs", requests, found.study.sessions.len() as u64, &input.window));
+    write_noted(&layers.file.place(journal), text, &entry)?;
+    tell(format!("settings → {}: {changes} written; new sessions of Claude Code use them", layers.file.path.shown()))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,92 @@
+//! `--team` and `--provider`: pools that lend to what is missing of one's own data.
+
+use std::path::{Path, PathBuf};
+
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::Shown as _;
+use crate::fleet::lend::{Lender, Lenders};
+use crate::fleet::limits::{Limits, SHEET};
+use crate::fleet::naming::{Naming, PLAIN};
+use crate::frames::contribution::{Pool, read_pool};
+use crate::shell::context::Context;
+
+/// Rows of a pool that are read: those of 50 weeks of a thousand endpoints.
+const POOL_ROWS_MAX: usize = 20_000_000;
+
+/// Which pools lend.
+#[derive(clap::Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Others")]
+pub struct TeamArgs {
+    /// A pool of the team (`devboy pool --publish`): lends where own data is not enough, at most 30 % where it is.
+    #[arg(long, value_name = "FILE")]
+    team: Option<PathBuf>,
+    /// A pool of a provider of tools, with plain names: fills at most 40 % of what is left to others.
+    #[arg(long, value_name = "FILE")]
+    provider: Option<PathBuf>,
+}
+
+/// Pools as they are read, and how names leave.
+pub struct Read {
+    team: Lender,
+    provider: Lender,
+    namings: [Naming; 2],
+    limits: Limits,
+}
+
+impl TeamArgs {
+    /// Reads the pools; none if none are named.
+    ///
+    /// # Errors
+    /// If one is no pool, or made with another secret.
+    pub fn read(&self, data: &Data, context: &Context<'_>) -> Result<Option<Read>> {
+        if self.team.is_none() && self.provider.is_none() {
+            return Ok(None);
+        }
+        let limits: Limits = data.parsed(SHEET)?;
+        let lender = |pool: &Pool| Lender::new(pool, context.now_ms, &limits);
+        let (mut team, mut provider) = (Lender::default(), Lender::default());
+        let mut own = Naming::new(None)?;
+        if let Some(path) = &self.team {
+            let pool = load(path)?;
+            if pool.secret != PLAIN {
+                own = Naming::new(Some(Pseudonyms::of_secret(context.env.team_secret.as_deref().unwrap_or_default())))?;
+            }
+            if own.secret() != pool.secret {
+                return Err(Error::failed(format!("{} was made with another team secret", path.shown()))
+                    .hint("DEVBOY_TEAM_SECRET must be the one with which it was pooled"));
+            }
+            team = lender(&pool);
+        }
+        if let Some(path) = &self.provider {
+            let pool = load(path)?;
+            if pool.secret != PLAIN {
+                return Err(Error::failed(format!("{} has keyed names", path.shown()))
+                    .hint("a provider pools with --plain-names; a pool of your team is for --team"));
+            }
+            provider = lender(&pool);
+        }
+        Ok(Some(Read { team, provider, namings: [own, Naming::new(None)?], limits }))
+    }
+}
+
+impl Read {
+    /// Who lends.
+    pub fn lenders(&self) -> Lenders<'_> {
+        Lenders {
+            team: (&self.team, &self.namings[0]),
+            provider: (&self.provider, &self.namings[1]),
+            limits: &self.limits,
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<Pool> {
+    let bytes = files::read(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    read_pool(bytes, POOL_ROWS_MAX).map_err(|why| {
+        Error::failed(format!("{}: {why}", path.shown()))
+            .hint("`devboy pool DIR --publish OUT` writes OUT/pool.parquet")
+    })
+}

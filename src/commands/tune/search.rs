@@ -1,0 +1,148 @@
+//! `devboy tune search`: the few changes that save most, looked for in earlier sessions, judged on later ones.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::base::error::Result;
+use crate::base::visible::Shown as _;
+use crate::commands::config::{config_path, load_config, vocabularies, warn_unknown};
+use crate::commands::input::Input;
+use crate::commands::replay::scenarios::Reaches;
+use crate::commands::replay_input::ReplayInput;
+use crate::commands::tune::writing;
+use crate::commands::tune::writing::{Settled, WriteArgs};
+use crate::mine::in_progress::Holds;
+use crate::mine::quality;
+use crate::report::envelope;
+use crate::report::table::Format;
+use crate::rules::precedence::Precedence;
+use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::search;
+use crate::rules::search::{Ground, Search, Sheet};
+use crate::settings::{Effective, Settings};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
+
+/// Search the pipeline's whole configuration for the few changes that save most.
+///
+/// Values of all keys that a replay can judge are tried, one change beside the other, on the earlier sessions; each step
+/// is then judged on the later ones, with an interval over sessions that is corrected for the number of steps. Only what
+/// holds there is written.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Who runs the pipeline: host (answers of MCP tools only), hook or gateway (everything).
+    #[arg(long, value_name = "NAME", default_value = "host")]
+    reach: String,
+    /// Another configuration to be judged on the same later sessions.
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// Stop looking for more steps after so many seconds. Without it the search ends by itself, and its result is the
+    /// same on every machine.
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    report: OutputArgs,
+}
+
+/// Reads, searches, shows, writes.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let path = config_path(args.write.output.as_ref(), context)?;
+    let file = load_config(&path, false)?;
+    let effective = Effective::resolve(&file)?;
+    let against = args.against.as_ref().map(|path| load_config(path, true)).transpose()?;
+    let against = against.as_ref().map(Effective::resolve).transpose()?.map(|other| other.settings);
+    let window = window::of(&args.window, context.now_ms)?;
+    let configurations = std::iter::once(&effective.settings).chain(&against);
+    let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
+    let mut input = Input::read(&args.input, window, tier, &args.report, context)?;
+    input.expect_calls(&args.input)?;
+    input.report_holds(Holds::Calls)?;
+    let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
+    let found = found(args, &file, against.as_ref(), &reaches, &mut input)?;
+    let view = View::new(&file, &effective);
+    let precedence = Precedence::load(&input.data, &file, None)?;
+    let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
+    input.tell(&args.report, context)?;
+    if !args.report.quiet {
+        warn_unknown(&file, context)?;
+        writeln!(context.err, "# output: {}{}", file.path.shown(), args.write.state())?;
+    }
+    show(args, &found, &proposal, (&reaches, &input), context)?;
+    let calls = input.overview()?;
+    let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
+    let settled = Settled { command: "tune search", file: &file, proposal: &proposal, gate: None, inputs };
+    writing::conclude(&args.write, args.report.quiet, settled, context)
+}
+
+fn found(
+    args: &Args,
+    file: &crate::settings::SettingsFile,
+    against: Option<&Settings>,
+    reaches: &Reaches,
+    input: &mut Input,
+) -> Result<Search> {
+    let sheet = input.data.read(search::SHEET, Sheet::parse)?;
+    let make = |input: &mut Input| {
+        let laid = ReplayInput::new(None, input)?;
+        let began: Vec<_> = laid.history.sessions.iter().map(|session| session.ts_first).collect();
+        let start = Instant::now();
+        let goes_on = || args.seconds.is_none_or(|seconds| start.elapsed() < Duration::from_secs(seconds));
+        let reach = reaches.chosen();
+        let ground = Ground { file, tape: &laid.tape, began: &began, reach, sheet: &sheet, goes_on: &goes_on };
+        input.pool.install(|| ground.search(against))
+    };
+    // What was cut short is no answer to be kept.
+    if args.seconds.is_some() {
+        return make(input);
+    }
+    let question = format!("search {sheet:?} {} {against:?} {:?}", file.text, reaches.chosen());
+    input.remember(&question, make)
+}
+
+fn show(
+    args: &Args,
+    found: &Search,
+    proposal: &Proposal,
+    (reaches, input): (&Reaches, &Input),
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let form = args.report.form();
+    if form == Format::Json {
+        let fields = json!({
+            "window": input.window_json(),
+            "inputs": input.json(),
+            "data_quality": quality::json(&quality::of(&input.sources)),
+            "reach": reaches.chosen().id,
+            "search": search::json(found),
+            "changes": proposal.count(),
+            "diff": proposal.diff,
+        });
+        let document = envelope::envelope("tune search", args.report.stamp(context), fields);
+        return envelope::write(context.out, &document);
+    }
+    let tables = search::tables(found, args.write.explain);
+    if form == Format::Csv {
+        return tables.first().map_or(Ok(()), |(_, path)| path.write(context.out, form, context.width));
+    }
+    writeln!(context.out, "{}", form.sentence(&search::sentence(found, &reaches.chosen().name)))?;
+    if found.stopped {
+        writeln!(context.out, "the time was up: there may be more steps")?;
+    }
+    for (heading, table) in tables {
+        writeln!(context.out, "\n{}\n", form.sentence(&heading))?;
+        table.write(context.out, form, context.width)?;
+    }
+    if proposal.is_change() {
+        writeln!(context.out)?;
+    }
+    writing::show(&args.write, &args.report, proposal, context)
+}

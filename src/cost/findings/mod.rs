@@ -1,0 +1,112 @@
+//! What a person can change to spend less, each with its effect on these very logs. One file for each way to look.
+
+pub mod misses;
+pub mod parts;
+pub mod replayed;
+pub mod search;
+pub mod sheet;
+pub mod tried;
+
+use std::collections::BTreeMap;
+
+use crate::base::names::Sym;
+use crate::cost::bill::Bill;
+use crate::cost::findings::sheet::Sheet;
+use crate::whatif::report::PolicyReport;
+use crate::whatif::sim::distance_rows::Apart;
+use crate::whatif::sim::figures::Sides;
+use crate::whatif::sim::simulate::Ground;
+use crate::whatif::simulation::Simulation;
+
+/// Every way to look. A new one is one line here.
+const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] = &[replayed::cases, misses::cases, parts::cases];
+
+/// What is looked at.
+pub struct Evidence<'e> {
+    /// Requests, sizes, prices.
+    pub world: &'e Simulation,
+    /// The requests under the cache as it was.
+    pub ground: &'e Ground<'e>,
+    /// Dollars of all input.
+    pub billed_usd: f64,
+    /// How far the simulated log is from the bill, by session and model.
+    pub apart: &'e BTreeMap<(u32, Sym), Apart>,
+    /// Settings that were replayed.
+    pub replays: &'e [Replay],
+    /// Numbers and words.
+    pub sheet: &'e Sheet,
+}
+
+/// One replay.
+pub struct Replay {
+    /// The policy.
+    pub policy: &'static str,
+    /// What was set.
+    pub set: Vec<String>,
+    /// What came of it.
+    pub report: PolicyReport,
+}
+
+/// On what the figures of a finding rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The requests were sent again under another setting.
+    Replayed,
+    /// It is what the bill of the input shows: the most that can be saved.
+    Billed,
+    /// It is a share of the whole bill, input and output: the most that can be saved.
+    Shared,
+}
+
+impl<'e> Evidence<'e> {
+    /// The bill to be shared out.
+    pub fn bill(&self) -> Bill<'e> {
+        Bill::new(self.world, self.ground.oracle.cache.class_unknown)
+    }
+
+    /// How many of these requests each session and model has.
+    fn counts(&self, requests: impl Iterator<Item = u32>) -> BTreeMap<(u32, Sym), u64> {
+        let mut counts = BTreeMap::new();
+        requests.for_each(|request| *counts.entry(self.key(request)).or_default() += 1);
+        counts
+    }
+
+    /// Session and model of a request.
+    fn key(&self, index: u32) -> (u32, Sym) {
+        let timeline = &self.world.timeline;
+        let request = &timeline.requests[index as usize];
+        (timeline.chains[request.chain as usize].session, request.model)
+    }
+}
+
+/// Something that may be a finding.
+pub struct Case {
+    /// Which; of cases with one id, the strictest first, one is told.
+    pub id: String,
+    /// What happens, in plain words; `{count}` stands for how often.
+    pub what: String,
+    /// What to do about it.
+    pub advice: String,
+    /// The same where it holds in parts of one kind only, by kind.
+    pub advice_in: BTreeMap<&'static str, String>,
+    /// Arguments of the command that shows the evidence.
+    pub evidence: Vec<String>,
+    /// On what it rests.
+    pub basis: Basis,
+    /// How often it happened, by session and model.
+    pub counts: BTreeMap<(u32, Sym), u64>,
+    /// What it breaks.
+    pub breaks: Option<String>,
+    /// Not told beside the finding of this name.
+    pub unless: Option<String>,
+    /// Whether something follows from it.
+    pub is_actionable: bool,
+    /// The log, and the log without it, by session and model.
+    pub sides: BTreeMap<(u32, Sym), Sides>,
+}
+
+/// Every case, in the order of the register.
+pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+    REGISTER.iter().flat_map(|look| look(evidence)).collect()
+}

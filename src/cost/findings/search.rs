@@ -1,0 +1,194 @@
+//! From cases to findings: where each holds, and whether it is more than chance.
+//!
+//! Every case is looked at as a whole, by project, by model and by size of context, each with its interval over sessions.
+//! All of these looks are corrected together, so that of those that are told few are chance. What nowhere holds is not
+//! told.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::base::names::Sym;
+use crate::cost::findings::{Basis, Case, Evidence, cases};
+use crate::report::numbers::thousands;
+use crate::whatif::prompt_cache::outcome::Verdict;
+use crate::whatif::sim::cells::{Cell, cells, correct, whole, within};
+use crate::whatif::sim::distance_rows::Apart;
+
+/// A change that saves money, and where.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which.
+    pub id: String,
+    /// What happens, in plain words.
+    pub what: String,
+    /// What to do about it; `{parts}` stands for the names of the parts where it holds.
+    pub advice: String,
+    /// Arguments of the command that shows the evidence.
+    pub evidence: Vec<String>,
+    /// On what it rests.
+    pub basis: Basis,
+    /// How often it happened where it holds.
+    pub count: u64,
+    /// What it breaks.
+    pub breaks: Option<String>,
+    /// Whether something follows from it.
+    pub is_actionable: bool,
+    /// Dollars of the input where it holds.
+    pub before_usd: f64,
+    /// Dollars that are saved there.
+    pub saved_usd: f64,
+    /// Lower end of the 95 % interval of that over sessions.
+    pub lower_usd: f64,
+    /// Upper end.
+    pub upper_usd: f64,
+    /// Sessions where it holds.
+    pub sessions: u64,
+    /// Where it holds: the whole logs, or parts of them.
+    pub scope: Scope,
+    /// Parts of the logs that have most of it.
+    pub mostly: Vec<Part>,
+    /// Projects in which it costs more.
+    pub except: Vec<String>,
+    /// Dollars that are saved, by project, for a table of all.
+    pub by_project: BTreeMap<String, f64>,
+}
+
+/// Where a finding holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// In all of the logs.
+    Everywhere,
+    /// In parts of one kind only: `project`, `model`, `context`, and their names.
+    Parts(String, Vec<String>),
+}
+
+/// A part with its share of what is saved.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// `project`, `model` or `context`.
+    pub by: String,
+    /// Pseudonym, model, range of tokens.
+    pub name: String,
+    /// Share of what is saved in all.
+    pub share: f64,
+}
+
+/// One look at a case.
+struct Look {
+    whole: Cell,
+    parts: Vec<Cell>,
+}
+
+/// What holds, the most valuable first.
+pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let cases = cases(evidence);
+    let mut looks: Vec<Option<Look>> = cases.par_iter().map(|case| look(evidence, case)).collect();
+    let all = looks.iter_mut().flatten().flat_map(|look| std::iter::once(&mut look.whole).chain(&mut look.parts));
+    correct(all, &evidence.world.cells);
+    let found = cases.iter().zip(&looks).filter_map(|(case, look)| finding(evidence, case, look.as_ref()?));
+    let mut by_id: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
+    found.for_each(|finding| by_id.entry(finding.id.clone()).or_default().push(finding));
+    let beside: BTreeMap<&str, &str> =
+        cases.iter().filter_map(|case| Some((case.id.as_str(), case.unless.as_deref()?))).collect();
+    let is_told = |id: &str| beside.get(id).is_none_or(|other| !by_id.contains_key(*other));
+    let told = by_id.iter().filter(|(id, _)| is_told(id));
+    let mut findings: Vec<Finding> =
+        told.filter_map(|(_, values)| mildest(values, evidence.sheet.mildest_share)).collect();
+    findings.sort_by(|a, b| {
+        let value = b.saved_usd.total_cmp(&a.saved_usd);
+        b.is_actionable.cmp(&a.is_actionable).then(value).then_with(|| a.id.cmp(&b.id))
+    });
+    findings
+}
+
+/// Of one setting with several values, the strictest first: the mildest that saves nearly as much as the best.
+fn mildest(values: &[Finding], share: f64) -> Option<Finding> {
+    let most = values.iter().map(|value| value.saved_usd).fold(0.0, f64::max);
+    values.iter().rev().find(|value| value.saved_usd >= share * most).cloned()
+}
+
+/// What the simulation is off, by session and model, and the least difference that counts. What the bill shows has neither.
+type Margin = (BTreeMap<(u32, Sym), Apart>, f64);
+
+fn margin(evidence: &Evidence<'_>, case: &Case) -> Margin {
+    match case.basis {
+        Basis::Replayed => (evidence.apart.clone(), evidence.world.winner_percent_min / 100.0),
+        Basis::Billed | Basis::Shared => (BTreeMap::new(), 0.0),
+    }
+}
+
+fn look(evidence: &Evidence<'_>, case: &Case) -> Option<Look> {
+    let (apart, least) = margin(evidence, case);
+    let rules = &evidence.world.cells;
+    let whole = whole(&case.sides, &apart, rules, least)?;
+    Some(Look { whole, parts: cells(&evidence.world.timeline, &case.sides, &apart, rules, least) })
+}
+
+/// Kinds of parts in the order in which they are told: a setting can be made for a project, a habit for the others.
+const KINDS: [&str; 3] = ["project", "model", "context"];
+
+fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding> {
+    let (scope, cell, inside) = scope(evidence, case, look)?;
+    let count = inside.iter().filter_map(|key| case.counts.get(key)).sum();
+    let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
+    let saved_usd = dollars(cell.change);
+    let is_told = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
+    let saved_in = |part: &Cell| -part.change * part.before.nano_usd as f64 / 1e9;
+    let clear = |by: &str, verdict| {
+        let by = by.to_owned();
+        look.parts.iter().filter(move |part| part.by == by && part.verdict == verdict && part.in_money)
+    };
+    let is_whole = scope == Scope::Everywhere;
+    let mostly = KINDS.iter().filter_map(|by| {
+        let most = clear(by, Verdict::Cheaper).max_by(|a, b| saved_in(a).total_cmp(&saved_in(b)))?;
+        let share = saved_in(most) / saved_usd;
+        let is_most = share >= evidence.sheet.most_share && is_whole;
+        is_most.then(|| Part { by: (*by).to_owned(), name: most.name.clone(), share: share.min(1.0) })
+    });
+    let projects = look.parts.iter().filter(|part| part.by == "project" && part.in_money);
+    let advice = match &scope {
+        Scope::Parts(by, _) => case.advice_in.get(by.as_str()).unwrap_or(&case.advice),
+        Scope::Everywhere => &case.advice,
+    };
+    is_told.then(|| Finding {
+        id: case.id.clone(),
+        what: case.what.replace("{count}", &thousands(count)),
+        advice: advice.clone(),
+        evidence: case.evidence.clone(),
+        basis: case.basis,
+        count,
+        breaks: case.breaks.clone(),
+        is_actionable: case.is_actionable,
+        before_usd: cell.before.nano_usd as f64 / 1e9,
+        saved_usd,
+        lower_usd: dollars(cell.upper.unwrap_or_default()),
+        upper_usd: dollars(cell.lower.unwrap_or_default()),
+        sessions: cell.sessions,
+        mostly: mostly.collect(),
+        except: clear("project", Verdict::Dearer).map(|part| part.name.clone()).collect(),
+        by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
+        scope,
+    })
+}
+
+/// Sessions and models in which a case holds.
+type Inside = Vec<(u32, Sym)>;
+
+/// Where a case holds: everywhere, else in the parts of the first kind of which some are clear. None where it holds nowhere.
+fn scope(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<(Scope, Cell, Inside)> {
+    if look.whole.verdict == Verdict::Cheaper {
+        return Some((Scope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect()));
+    }
+    KINDS.iter().find_map(|by| {
+        let clear = look.parts.iter().filter(|part| part.by == *by && part.verdict == Verdict::Cheaper);
+        let names: Vec<String> = clear.map(|part| part.name.clone()).collect();
+        let rules = &evidence.world.cells;
+        let sides = within(&evidence.world.timeline, &case.sides, rules, (by, &names));
+        let (apart, least) = margin(evidence, case);
+        let cell = whole(&sides, &apart, rules, least).filter(|_| !names.is_empty())?;
+        Some((Scope::Parts((*by).to_owned(), names), cell, sides.into_keys().collect()))
+    })
+}

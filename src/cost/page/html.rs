@@ -1,0 +1,317 @@
+//! The page as one file of HTML: the same words, and under them the plots with their figures.
+
+use crate::cost::page::plots::{ToolCost, Trace};
+use crate::cost::page::words::{Telling, usd};
+use crate::report::html::Html;
+use crate::report::html::chart::{self, Columns, Curve, Link};
+use crate::report::numbers::{percent, thousands};
+
+/// A follow-up between tools that is more than chance.
+pub struct FollowUp {
+    /// The earlier tool.
+    pub from: String,
+    /// The later tool.
+    pub to: String,
+    /// How often.
+    pub count: u64,
+    /// In how many of a hundred cases.
+    pub percent: f64,
+}
+
+/// Most columns, series and rows of a plot; the rest is one of its own.
+const SERIES: usize = 7;
+const DAYS: usize = 62;
+const ROWS: usize = 15;
+
+/// The whole page. `about` tells how the figures come about.
+pub fn html(telling: &Telling<'_>, tools: &[ToolCost], follow_ups: &[FollowUp]) -> String {
+    let mut html = Html::new();
+    html.leaf("h1", &[], &telling.headline());
+    html.element("dl", &[], |html| {
+        for (label, line) in telling.spent() {
+            html.leaf("dt", &[], label).leaf("dd", &[], &line);
+        }
+    });
+    findings(&mut html, telling);
+    days(&mut html, telling);
+    traces(&mut html, telling);
+    causes(&mut html, telling);
+    tool_costs(&mut html, tools);
+    curves(&mut html, telling);
+    heat(&mut html, telling);
+    graph(&mut html, follow_ups);
+    html.leaf("h2", &[], "How the figures come about");
+    telling.explained().iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], line));
+    html.page("devboy report")
+}
+
+fn findings(html: &mut Html, telling: &Telling<'_>) {
+    html.leaf("h2", &[], "What to change, most valuable first");
+    if telling.findings().next().is_none() {
+        html.leaf("p", &[], &telling.nothing_found());
+    }
+    html.element("ol", &[("class", "findings")], |html| {
+        for finding in telling.findings() {
+            let told = telling.told(finding);
+            let class = if finding.is_actionable { "" } else { "nothing" };
+            html.element("li", &[("class", class)], |html| {
+                html.leaf("h3", &[], &told.what);
+                html.leaf("p", &[], &told.holds);
+                html.leaf("p", &[("class", "do")], &told.advice);
+                html.element("p", &[("class", "soft")], |html| _ = html.text("See: ").leaf("code", &[], &told.command));
+            });
+        }
+    });
+    if telling.findings().count() > 1 {
+        html.leaf("p", &[("class", "soft")], "Findings overlap: their savings do not add up.");
+    }
+    if let Some(line) = telling.not_worth() {
+        html.leaf("h2", &[], "Not worth it").leaf("p", &[], &line);
+    }
+}
+
+fn days(html: &mut Html, telling: &Telling<'_>) {
+    let spent = &telling.page.spent;
+    let mut models: Vec<_> = spent.by_model.iter().filter(|(_, amount)| amount.nano_usd > 0).collect();
+    models.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
+    if models.is_empty() || spent.by_day_model.is_empty() {
+        return;
+    }
+    let mut parts: Vec<String> = models.iter().take(SERIES).map(|(model, _)| (*model).clone()).collect();
+    let named = parts.len();
+    if models.len() > named {
+        parts.push("other models".to_owned());
+    }
+    let all: Vec<_> = spent.by_day_model.iter().filter(|(day, _)| *day != "?").collect();
+    let days = &all[all.len().saturating_sub(DAYS)..];
+    let names: Vec<String> = days.iter().map(|(day, _)| (*day).clone()).collect();
+    let values: Vec<Vec<f64>> = days
+        .iter()
+        .map(|(_, by_model)| {
+            let mut values = vec![0.0; parts.len()];
+            for (model, amount) in *by_model {
+                let part = parts[..named].iter().position(|known| known == model).unwrap_or(parts.len() - 1);
+                values[part] += amount.usd();
+            }
+            values
+        })
+        .collect();
+    html.leaf("h2", &[], "Cost per day by model");
+    html.element("figure", &[], |html| {
+        chart::columns(html, "cost per day", &Columns { names: &names, parts: &parts, values: &values, write: usd });
+        let cut = if all.len() > days.len() {
+            format!("the last {} days with a request", days.len())
+        } else {
+            "days with a request".to_owned()
+        };
+        html.leaf("figcaption", &[], &format!("Input and output at list prices; {cut}."));
+    });
+    let header: Vec<String> =
+        std::iter::once("day".to_owned()).chain(parts.iter().map(|part| format!("#{part}"))).collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let mut most: Vec<usize> = (0..names.len()).collect();
+    let sum = |day: &usize| values[*day].iter().sum::<f64>();
+    most.sort_by(|a, b| sum(b).total_cmp(&sum(a)).then(a.cmp(b)));
+    most.truncate(ROWS);
+    let row = |day: &usize| {
+        std::iter::once(names[*day].clone())
+            .chain(values[*day].iter().map(|value| if *value > 0.0 { usd(*value) } else { String::new() }))
+            .collect()
+    };
+    html.table(&header, &most.iter().map(row).collect::<Vec<_>>());
+}
+
+fn traces(html: &mut Html, telling: &Telling<'_>) {
+    let sessions = &telling.page.plots.sessions;
+    if sessions.is_empty() {
+        return;
+    }
+    html.leaf("h2", &[], "Contexts of the most expensive sessions");
+    for (number, trace) in (1..).zip(sessions) {
+        let (session, project) = (telling.names.session(&trace.session), telling.names.project(&trace.project));
+        let name = format!("{number}. {session} in {project}, {}: {}", trace.day, usd(trace.usd));
+        let marks = trace.marks.iter().map(|(at, tokens, what)| {
+            let color = if what == "compaction" { "var(--good)" } else { "var(--bad)" };
+            (*at, *tokens as f64, color, format!("{what} after {at:.0} min, {} tokens", thousands(*tokens)))
+        });
+        let points = trace.points.iter().map(|(at, tokens)| (*at, *tokens as f64)).collect();
+        let curve = Curve { name: name.clone(), points, marks: marks.collect() };
+        html.leaf("h3", &[], &name);
+        html.element("figure", &[], |html| {
+            chart::curves(html, "tokens of the context over time", &[curve], None, |tokens| {
+                format!("{:.0} k tokens", tokens / 1000.0)
+            });
+            let last = trace.points.last().map_or(0.0, |point| point.0);
+            chart::ends(html, Some(&"first request".to_owned()), Some(&span(last)));
+            html.leaf(
+                "figcaption",
+                &[],
+                "Green: compaction. Red: the cache was lost, what had been cached was paid for again.",
+            );
+        });
+    }
+    let row = |(number, trace): (usize, &Trace)| {
+        let most = trace.points.iter().map(|point| point.1).max().unwrap_or_default();
+        vec![
+            number.to_string(),
+            telling.names.session(&trace.session),
+            telling.names.project(&trace.project),
+            trace.day.clone(),
+            usd(trace.usd),
+            thousands(trace.requests),
+            thousands(most),
+            thousands(trace.compactions),
+            thousands(trace.misses),
+        ]
+    };
+    let header =
+        ["", "project", "first day", "#cost", "#requests", "#largest context", "#compactions", "#cache misses"];
+    html.table(&header, &(1..).zip(sessions).map(row).collect::<Vec<_>>());
+}
+
+/// "12 min", "3.4 hours", "2.1 days"
+fn span(minutes: f64) -> String {
+    match minutes {
+        minutes if minutes < 120.0 => format!("{minutes:.0} min later"),
+        minutes if minutes < 2_880.0 => format!("{:.1} hours later", minutes / 60.0),
+        minutes => format!("{:.1} days later", minutes / 1_440.0),
+    }
+}
+
+fn causes(html: &mut Html, telling: &Telling<'_>) {
+    let causes: Vec<_> = telling.page.plots.causes.iter().filter(|(_, _, money)| *money > 0.0).collect();
+    if causes.is_empty() {
+        return;
+    }
+    html.leaf("h2", &[], "Money lost to cache misses, by what came before them");
+    let bars: Vec<_> = causes.iter().map(|(cause, _, money)| (plain(cause), vec![*money], usd(*money))).collect();
+    html.element("figure", &[], |html| {
+        chart::bars(html, &["lost".to_owned()], &bars, usd);
+        html.leaf(
+            "figcaption",
+            &[],
+            "What was written again or billed in full, less what reading it would have cost; by the bill.",
+        );
+    });
+    let row = |(cause, events, money): &&(String, u64, f64)| vec![plain(cause), thousands(*events), usd(*money)];
+    html.table(&["cause", "#misses", "#dollars"], &causes.iter().map(row).collect::<Vec<_>>());
+}
+
+/// A word of the logs as people say it.
+fn plain(word: &str) -> String {
+    match word {
+        "prefix_mutation@human" => "no known cause, where a person wrote".to_owned(),
+        "prefix_mutation@tool" => "no known cause, between tool calls".to_owned(),
+        word => word.replace('_', " "),
+    }
+}
+
+fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
+    if tools.is_empty() {
+        return;
+    }
+    let parts = ["when it came in", "sent again", "paid again after a cache miss"].map(str::to_owned);
+    let told = &tools[..ROWS.min(tools.len())];
+    let all = |tool: &ToolCost| tool.first + tool.carried + tool.again;
+    html.leaf("h2", &[], "First and carried cost by tool");
+    let bars: Vec<_> = told
+        .iter()
+        .map(|tool| (tool.tool.clone(), vec![tool.first, tool.carried, tool.again], usd(all(tool))))
+        .collect();
+    html.element("figure", &[], |html| {
+        chart::bars(html, &parts, &bars, usd);
+        html.leaf(
+            "figcaption",
+            &[],
+            "Calls and results of each tool, by what they cost in every context that had them.",
+        );
+    });
+    let row = |tool: &ToolCost| {
+        [tool.tool.clone()].into_iter().chain([tool.first, tool.carried, tool.again, all(tool)].map(usd)).collect()
+    };
+    html.table(&["tool", "#came in", "#sent again", "#paid again", "#all"], &told.iter().map(row).collect::<Vec<_>>());
+}
+
+fn curves(html: &mut Html, telling: &Telling<'_>) {
+    let band = telling.page.off_bill.abs();
+    for setting in telling.page.plots.curves.iter().filter(|curve| !curve.points.is_empty()) {
+        let places: Vec<f64> = (0..setting.points.len()).map(|place| place as f64).collect();
+        let mark = |(place, (value, change)): (&f64, &(String, f64))| {
+            (*place, 100.0 * change, "", format!("{value}: {}", signed(100.0 * change)))
+        };
+        let marks: Vec<_> = places.iter().zip(&setting.points).map(mark).collect();
+        let points = marks.iter().map(|(place, change, ..)| (*place, *change)).collect();
+        let curve = Curve { name: setting.name.clone(), points, marks };
+        html.leaf("h2", &[], &format!("Cost under other values of {}", setting.name));
+        html.element("figure", &[], |html| {
+            chart::curves(html, "change of cost by value", &[curve], Some(100.0 * band), signed);
+            chart::ends(
+                html,
+                setting.points.first().map(|point| &point.0),
+                setting.points.last().map(|point| &point.0),
+            );
+            let caption = format!("Against the log. Grey: what the simulation is off the bill, ± {}.", percent(band));
+            html.leaf("figcaption", &[], &caption);
+        });
+        let row = |(value, change): &(String, f64)| vec![value.clone(), signed(100.0 * change)];
+        html.table(&["value", "#change of the input's cost"], &setting.points.iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+fn signed(value: f64) -> String {
+    format!("{} %", crate::report::numbers::signed(value, 1))
+}
+
+fn heat(html: &mut Html, telling: &Telling<'_>) {
+    let findings: Vec<_> = telling.findings().collect();
+    let spent = &telling.page.spent.by_project;
+    let mut projects: Vec<_> = spent.iter().filter(|(_, amount)| amount.nano_usd > 0).collect();
+    if findings.is_empty() || projects.len() < 2 {
+        return;
+    }
+    projects.sort_by(|a, b| b.1.nano_usd.cmp(&a.1.nano_usd).then_with(|| a.0.cmp(b.0)));
+    projects.truncate(ROWS);
+    let columns: Vec<String> = findings.iter().map(|finding| plain(&finding.id)).collect();
+    let of =
+        |id: &str| findings.iter().map(|finding| finding.by_project.get(id).copied().unwrap_or_default()).collect();
+    let rows: Vec<_> = projects.iter().map(|(id, _)| (telling.names.project(id), of(id))).collect();
+    html.leaf("h2", &[], "Where the findings are");
+    html.element("figure", &[], |html| {
+        chart::heat(html, &columns, &rows, usd);
+        html.leaf("figcaption", &[], "Dollars by project; less than nothing means that it costs more there.");
+    });
+}
+
+fn graph(html: &mut Html, follow_ups: &[FollowUp]) {
+    if follow_ups.is_empty() {
+        return;
+    }
+    let distinct = |name: fn(&FollowUp) -> &String| {
+        let mut names: Vec<String> = Vec::new();
+        for name in follow_ups.iter().map(name) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    };
+    let (left, right) = (distinct(|one| &one.from), distinct(|one| &one.to));
+    let link = |one: &FollowUp| -> Option<Link> {
+        let place = |names: &[String], name: &String| names.iter().position(|known| known == name);
+        let title = format!("{} → {}: {} times ({:.0} %)", one.from, one.to, thousands(one.count), one.percent);
+        Some((place(&left, &one.from)?, place(&right, &one.to)?, one.count as f64, title))
+    };
+    let links: Vec<Link> = follow_ups.iter().filter_map(link).collect();
+    html.leaf("h2", &[], "What follows what");
+    html.element("figure", &[], |html| {
+        chart::layers(html, "which tool follows which", &left, &right, &links);
+        html.leaf(
+            "figcaption",
+            &[],
+            "Left: a tool. Right: the tools of the next step. Only pairs beyond chance; see devboy mine edges.",
+        );
+    });
+    let row =
+        |one: &FollowUp| vec![one.from.clone(), one.to.clone(), thousands(one.count), format!("{:.0} %", one.percent)];
+    html.table(&["tool", "next", "#times", "#share"], &follow_ups.iter().map(row).collect::<Vec<_>>());
+}

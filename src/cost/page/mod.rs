@@ -1,0 +1,43 @@
+//! The first page: what was spent, what stops the waste, what does not pay.
+
+pub mod html;
+pub mod names;
+pub mod plots;
+pub mod spent;
+pub mod words;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::findings::Evidence;
+use crate::cost::findings::search::{Finding, findings};
+use crate::cost::findings::tried::{Loser, losers};
+use crate::cost::page::plots::Plots;
+use crate::cost::page::spent::Spent;
+
+/// All that the page says, without any name of a person's: projects are pseudonyms.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Page {
+    /// What was spent.
+    pub spent: Spent,
+    /// What would save money, the most valuable first.
+    pub findings: Vec<Finding>,
+    /// What would cost more, the most expensive first.
+    pub not_worth: Vec<Loser>,
+    /// Simulated cost of the log over its bill, less one: what replays are off.
+    pub off_bill: f64,
+    /// Figures of the plots.
+    pub plots: Plots,
+}
+
+impl Page {
+    /// Makes the page. `off_bill`: what the simulated log costs more than the bill, as a share.
+    pub fn of(evidence: &Evidence<'_>, off_bill: f64) -> Self {
+        Self {
+            spent: Spent::of(evidence.ground),
+            findings: findings(evidence),
+            not_worth: losers(evidence),
+            off_bill,
+            plots: Plots::of(evidence),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! How projects and sessions are called on the page: whoever shows it knows, the page itself has pseudonyms only.
+
+use std::collections::BTreeMap;
+
+/// Names by pseudonym.
+#[derive(Clone, Default, Debug)]
+pub struct Names(pub BTreeMap<String, String>);
+
+/// Hex digits of one whose name is not known.
+const DIGITS: usize = 8;
+
+impl Names {
+    /// The name of a project.
+    pub fn project(&self, id: &str) -> String {
+        self.named(id, "project")
+    }
+
+    /// The name of a session: the start of its id, as `claude --resume` lists it.
+    pub fn session(&self, id: &str) -> String {
+        self.named(id, "session")
+    }
+
+    fn named(&self, id: &str, noun: &str) -> String {
+        self.0.get(id).cloned().unwrap_or_else(|| format!("{noun} {}", id.get(..DIGITS).unwrap_or(id)))
+    }
+}

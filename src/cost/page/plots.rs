@@ -1,0 +1,191 @@
+//! The figures behind the plots of the page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::attribution::Attribution;
+use crate::cost::findings::Evidence;
+use crate::cost::groups::{By, Label};
+use crate::cost::page::spent::costs;
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::prompt_cache::causes;
+use crate::whatif::sim::cost::Cost;
+
+/// The figures.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Plots {
+    /// Cache misses: cause, how often, dollars; the most expensive first.
+    pub causes: Vec<(String, u64, f64)>,
+    /// What values of settings would have changed.
+    pub curves: Vec<Curve>,
+    /// The most expensive sessions.
+    pub sessions: Vec<Trace>,
+    /// The most expensive tools.
+    pub tools: Vec<ToolCost>,
+}
+
+/// Money of a tool's calls and results, in all contexts that had them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ToolCost {
+    /// Its name; in brackets what is no tool.
+    pub tool: String,
+    /// Dollars when it came in.
+    pub first: f64,
+    /// Dollars of sending it again.
+    pub carried: f64,
+    /// Dollars of paying for it once more after a cache miss.
+    pub again: f64,
+}
+
+/// One setting over its values.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Curve {
+    /// Its policy and key.
+    pub name: String,
+    /// Value, and cost over that of the log, less one.
+    pub points: Vec<(String, f64)>,
+}
+
+/// The context of one session over time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Trace {
+    /// Pseudonym of the session.
+    pub session: String,
+    /// Pseudonym of its project.
+    pub project: String,
+    /// First day.
+    pub day: String,
+    /// Dollars, subagents included.
+    pub usd: f64,
+    /// Requests of the main thread.
+    pub requests: u64,
+    /// Compactions of it.
+    pub compactions: u64,
+    /// Requests of it that lost the cache.
+    pub misses: u64,
+    /// Minutes since the first request, tokens of the context.
+    pub points: Vec<(f64, u64)>,
+    /// Minutes, tokens, what happened there: `compaction` or a cause of a cache miss.
+    pub marks: Vec<(f64, u64, String)>,
+}
+
+impl Plots {
+    /// Takes the figures down.
+    pub fn of(evidence: &Evidence<'_>) -> Self {
+        let mut causes: Vec<(String, u64, f64)> = causes::attribute(evidence.ground)
+            .into_iter()
+            .map(|(cause, sum)| (cause.word().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
+            .collect();
+        causes.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+        Self { causes, curves: curves(evidence), sessions: traces(evidence), tools: tools(evidence) }
+    }
+}
+
+fn tools(evidence: &Evidence<'_>) -> Vec<ToolCost> {
+    let bill = evidence.bill();
+    let found = Attribution::new(&bill, &[By::Tool]);
+    let dollars = |cost: &Cost| cost.nano_usd as f64 / 1e9;
+    let named = found.rows.iter().filter_map(|row| match row.labels.first()? {
+        Label::Word(name) | Label::Tool(name) => Some((name, &row.entry)),
+        _ => None,
+    });
+    let told = named.filter(|(_, entry)| entry.cost().nano_usd > 0).take(evidence.sheet.tools_drawn);
+    told.map(|(tool, entry)| ToolCost {
+        tool: tool.clone(),
+        first: dollars(&entry.first),
+        carried: dollars(&entry.carried),
+        again: dollars(&entry.again),
+    })
+    .collect()
+}
+
+fn curves(evidence: &Evidence<'_>) -> Vec<Curve> {
+    let mut by_key: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
+    for setting in &evidence.sheet.replayed {
+        for value in &setting.values {
+            let set = format!("{}={value}", setting.key);
+            let replay = evidence.replays.iter().find(|one| one.policy == setting.policy && one.set == [set.as_str()]);
+            let change = replay.and_then(|replay| replay.report.outcome.as_ref()?.total.change());
+            if let Some(change) = change {
+                let name = format!("{} {}", setting.policy, setting.key);
+                by_key.entry(name).or_default().push((value.clone(), change));
+            }
+        }
+    }
+    by_key.into_iter().map(|(name, points)| Curve { name, points }).collect()
+}
+
+/// Main threads of the sessions that cost most.
+fn traces(evidence: &Evidence<'_>) -> Vec<Trace> {
+    let timeline = &evidence.world.timeline;
+    let mut money: BTreeMap<u32, u128> = BTreeMap::new();
+    for request in timeline.requests.iter().filter(|request| request.context() > 0) {
+        let (input, output) = costs(evidence.ground, request);
+        *money.entry(timeline.chains[request.chain as usize].session).or_default() += input.nano_usd + output.nano_usd;
+    }
+    let mut most: Vec<(u32, u128)> = money.into_iter().filter(|(_, nano_usd)| *nano_usd > 0).collect();
+    most.sort_by_key(|(session, nano_usd)| (std::cmp::Reverse(*nano_usd), *session));
+    let losses: BTreeMap<u32, String> =
+        causes::losses(evidence.ground).iter().map(|loss| (loss.request, loss.cause.word().to_owned())).collect();
+    let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| boundary.request).collect();
+    let told = most.into_iter().take(evidence.sheet.sessions_drawn);
+    told.filter_map(|(session, nano_usd)| trace(evidence, (session, nano_usd as f64 / 1e9), &losses, &compacted))
+        .collect()
+}
+
+fn trace(
+    evidence: &Evidence<'_>,
+    (session, usd): (u32, f64),
+    losses: &BTreeMap<u32, String>,
+    compacted: &BTreeSet<u32>,
+) -> Option<Trace> {
+    let timeline = &evidence.world.timeline;
+    // The first chain of a session is its main thread, if the log has one.
+    let chain = timeline.chains.iter().find(|chain| chain.session == session)?;
+    let told = || {
+        let requests = chain.requests.clone().map(|index| (index, &timeline.requests[index as usize]));
+        requests.filter(|(_, request)| request.context() > 0 && request.start != NO_TIME)
+    };
+    let first = told().map(|(_, request)| request.start).min()?;
+    // A clock that was set back does not move the line back.
+    let mut now: Millis = first;
+    let mut points = Vec::new();
+    let mut marks = Vec::new();
+    let (mut compactions, mut misses) = (0, 0);
+    for (index, request) in told() {
+        now = now.max(request.start);
+        let at = (now - first) as f64 / 60_000.0;
+        points.push((at, request.context()));
+        let is_compacted = compacted.contains(&index);
+        compactions += u64::from(is_compacted);
+        let loss = losses.get(&index);
+        misses += u64::from(loss.is_some());
+        if is_compacted {
+            marks.push((at, request.context(), "compaction".to_owned()));
+        } else if let Some(cause) = loss {
+            marks.push((at, request.context(), cause.clone()));
+        }
+    }
+    let session = &timeline.sessions[session as usize];
+    Some(Trace {
+        session: session.id.to_string(),
+        project: session.project.to_string(),
+        day: crate::report::numbers::date(first),
+        usd,
+        requests: points.len() as u64,
+        compactions,
+        misses,
+        points: thinned(points, evidence.sheet.points_drawn),
+        marks,
+    })
+}
+
+/// So many points: of neighbours the one with the largest context, so that peaks stay.
+fn thinned(points: Vec<(f64, u64)>, most: usize) -> Vec<(f64, u64)> {
+    if points.len() <= most.max(1) {
+        return points;
+    }
+    let size = points.len().div_ceil(most.max(1));
+    points.chunks(size).filter_map(|chunk| chunk.iter().copied().max_by_key(|point| point.1)).collect()
+}

@@ -1,0 +1,147 @@
+//! What was spent, at list prices, by project, model and day.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::logs::timeline::requests::Request;
+use crate::logs::trace::NO_TIME;
+use crate::report::numbers::date;
+use crate::whatif::sim::bill;
+use crate::whatif::sim::cost::{Cost, Spent as Tokens};
+use crate::whatif::sim::simulate::Ground;
+use crate::whatif::sim::unlogged::{UnloggedCalls, unlogged};
+
+/// Nano-dollars of a dollar.
+const NANO: f64 = 1e9;
+
+/// Money, and what has none.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Amount {
+    /// Nano-dollars of what has a price.
+    pub nano_usd: u64,
+    /// Tokens without a price.
+    pub unpriced_tokens: u64,
+}
+
+impl Amount {
+    /// Dollars of what has a price.
+    pub fn usd(&self) -> f64 {
+        self.nano_usd as f64 / NANO
+    }
+
+    fn add(&mut self, cost: &Cost) {
+        self.nano_usd = self.nano_usd.saturating_add(u64::try_from(cost.nano_usd).unwrap_or(u64::MAX));
+        self.unpriced_tokens += cost.unpriced_tokens;
+    }
+}
+
+/// What was spent.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Spent {
+    /// Sessions with a request.
+    pub sessions: u64,
+    /// Requests with usage.
+    pub requests: u64,
+    /// Answers of a model without usage: nobody can say what they cost.
+    pub without_usage: u64,
+    /// First and last day of a request, in local time; none without a time.
+    pub days: Option<(String, String)>,
+    /// Days from the first to the last, both counted.
+    pub span_days: i64,
+    /// Input and output.
+    pub total: Amount,
+    /// Input: read, written, in full.
+    pub input: Amount,
+    /// Output as logged, which is at least so much.
+    pub output: Amount,
+    /// What the input would have cost more without a cache; less if it is negative.
+    pub cache_saved_nano_usd: i64,
+    /// By working directory (pseudonyms).
+    pub by_project: BTreeMap<String, Amount>,
+    /// By model.
+    pub by_model: BTreeMap<String, Amount>,
+    /// By day in local time; `?` without a time.
+    pub by_day: BTreeMap<String, Amount>,
+    /// By day and model.
+    pub by_day_model: BTreeMap<String, BTreeMap<String, Amount>>,
+    /// Requests that no log has, estimated: forks and summaries.
+    pub unlogged_calls: u64,
+    /// What these would cost, and the output that answers are longer by than was logged.
+    pub unlogged: Amount,
+}
+
+impl Spent {
+    /// Sums the bill up.
+    pub fn of(ground: &Ground<'_>) -> Self {
+        let timeline = ground.timeline;
+        let mut spent = Self::default();
+        let mut sessions: BTreeSet<u32> = BTreeSet::new();
+        let mut span: Option<(i64, i64)> = None;
+        for request in &timeline.requests {
+            if request.context() == 0 {
+                spent.without_usage += 1;
+                continue;
+            }
+            sessions.insert(timeline.chains[request.chain as usize].session);
+            spent.requests += 1;
+            if request.start != NO_TIME {
+                span = Some(span.map_or((request.start, request.start), |(first, last)| {
+                    (first.min(request.start), last.max(request.start))
+                }));
+            }
+            spent.add(ground, request);
+        }
+        spent.sessions = sessions.len() as u64;
+        spent.days = span.map(|(first, last)| (date(first), date(last)));
+        spent.span_days = span.map_or(0, |(first, last)| days_between(first, last) + 1);
+        let (with, without) = bill::with_and_without_cache(ground);
+        let saved = without.cost.nano_usd as i128 - with.cost.nano_usd as i128;
+        spent.cache_saved_nano_usd = i64::try_from(saved).unwrap_or(if saved < 0 { i64::MIN } else { i64::MAX });
+        let hidden = unlogged(ground);
+        let all: [&UnloggedCalls; 3] = [&hidden.forks, &hidden.summaries, &hidden.answers];
+        spent.unlogged_calls = all.iter().map(|calls| calls.calls).sum();
+        all.iter().for_each(|calls| spent.unlogged.add(&calls.cost));
+        spent
+    }
+
+    fn add(&mut self, ground: &Ground<'_>, request: &Request) {
+        let timeline = ground.timeline;
+        let (input, output) = costs(ground, request);
+        let project = timeline.session_of(request).project.to_string();
+        let model = timeline.names.text(request.model).to_owned();
+        let day = if request.start == NO_TIME { "?".to_owned() } else { date(request.start) };
+        self.input.add(&input);
+        self.output.add(&output);
+        let by_model = self.by_day_model.entry(day.clone()).or_default();
+        let sums = [
+            &mut self.total,
+            by_model.entry(model.clone()).or_default(),
+            self.by_project.entry(project).or_default(),
+            self.by_model.entry(model).or_default(),
+            self.by_day.entry(day).or_default(),
+        ];
+        for sum in sums {
+            sum.add(&input);
+            sum.add(&output);
+        }
+    }
+}
+
+/// What the input and the logged output of a request cost.
+pub fn costs(ground: &Ground<'_>, request: &Request) -> (Cost, Cost) {
+    let prompt = bill::spent(request, ground.oracle.cache.class_unknown);
+    let rates = ground.tariff.rates(request.model, request.start, prompt.prompt());
+    let answer = Tokens { output: request.usage.output, ..Tokens::default() };
+    (rates.cost(&prompt), rates.cost(&answer))
+}
+
+/// Whole days in local time from one moment to another.
+fn days_between(first: i64, last: i64) -> i64 {
+    let day = |ms: i64| {
+        let at = jiff::Timestamp::from_millisecond(ms).ok()?;
+        Some(at.to_zoned(jiff::tz::TimeZone::system()).date())
+    };
+    let days = day(first).zip(day(last)).and_then(|(first, last)| first.until(last).ok());
+    days.map_or(0, |span| i64::from(span.get_days()))
+}

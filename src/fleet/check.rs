@@ -1,0 +1,106 @@
+//! Whether a contribution can be what devboy writes: everything else is refused by name, and the pool is as if it were not
+//! there.
+
+use std::collections::BTreeMap;
+
+use crate::fleet::limits::Limits;
+use crate::fleet::measure::{
+    BASELINE, BIN_MAX, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, REPEATS, SENT, SESSIONS, SHAPE,
+    STEPS, SUPPORT, TOOL, form,
+};
+use crate::fleet::naming::Naming;
+use crate::frames::contribution::{Contribution, Count, Outcome, Subject};
+
+/// Counts by subject, measure and bin.
+pub type Counts = BTreeMap<Subject, BTreeMap<(String, u32), i64>>;
+
+/// The counts of a contribution that keeps within its bounds.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn checked(contribution: &Contribution, naming: &Naming, limits: &Limits) -> Outcome<Counts> {
+    if contribution.secret != naming.secret() {
+        return Err("it was made with another team secret".to_owned());
+    }
+    let mut counts = Counts::new();
+    for row in &contribution.counts {
+        plausible(row, naming, limits).map_err(|why| format!("{} of {}: {why}", row.measure, place(&row.subject)))?;
+        let key = (row.measure.clone(), row.bin);
+        if counts.entry(row.subject.clone()).or_default().insert(key, row.count).is_some() {
+            return Err(format!("{} of {} stands there twice", row.measure, place(&row.subject)));
+        }
+    }
+    counts.iter().try_for_each(|(subject, cells)| consistent(subject, cells, &counts))?;
+    Ok(counts)
+}
+
+fn place(subject: &Subject) -> String {
+    let Subject { kind, name, other, lag } = subject;
+    if kind == EDGE { format!("{kind} {name} → {other} at lag {lag}") } else { format!("{kind} {name}") }
+}
+
+/// A row by itself.
+fn plausible(row: &Count, naming: &Naming, limits: &Limits) -> Outcome<()> {
+    let Count { subject, measure, bin, count } = row;
+    let Some(form) = form(&subject.kind, measure) else { return Err("there is no such measure".to_owned()) };
+    let has_other = subject.kind != TOOL;
+    let names = [(true, &subject.name), (has_other, &subject.other)];
+    if names.iter().any(|(is_there, name)| if *is_there { !naming.is_possible(name) } else { !name.is_empty() }) {
+        return Err("its name is none that leaves a machine".to_owned());
+    }
+    let is_lag = if subject.kind == EDGE { limits.lags.contains(&subject.lag) } else { subject.lag == 0 };
+    if !is_lag {
+        return Err(format!("there is no lag {}", subject.lag));
+    }
+    let bins = match form {
+        Form::Number => 0,
+        Form::Histogram => BIN_MAX,
+        Form::Category(kinds) => kinds - 1,
+    };
+    if *bin > bins {
+        return Err(format!("there is no bin {bin}"));
+    }
+    let most = match measure.as_str() {
+        SESSIONS => limits.sessions_max,
+        BASELINE | SENT => limits.events_max * limits.tokens_max,
+        _ => limits.events_max,
+    };
+    if *count < 1 || *count > most as i64 {
+        return Err(format!("{count} is not between 1 and {most}"));
+    }
+    Ok(())
+}
+
+/// The rows of a subject together.
+fn consistent(subject: &Subject, cells: &BTreeMap<(String, u32), i64>, all: &Counts) -> Outcome<()> {
+    let sum = |measure: &str| cells.iter().filter(|((of, _), _)| of == measure).map(|(_, count)| count).sum::<i64>();
+    let largest = |measure: &str| {
+        cells.iter().filter(|((of, _), _)| of == measure).map(|(_, count)| *count).max().unwrap_or_default()
+    };
+    let odd = |what: &str| Err(format!("{what} of {} do not add up", place(subject)));
+    let events = match subject.kind.as_str() {
+        ENDPOINT => {
+            let calls = sum(CALLS);
+            if sum(BYTES) != calls || sum(SHAPE) != calls {
+                return odd("sizes and shapes");
+            }
+            if sum(REPEATS) != sum(DISTANCE) || sum(REPEATS) > calls || largest(INNER_FORMAT) > calls {
+                return odd("repeats and formats");
+            }
+            calls
+        }
+        EDGE => {
+            let tool = Subject { kind: TOOL.to_owned(), name: subject.name.clone(), ..Subject::default() };
+            let steps = all.get(&tool).and_then(|cells| cells.get(&(STEPS.to_owned(), 0))).copied().unwrap_or_default();
+            if sum(SUPPORT) > steps {
+                return odd("steps");
+            }
+            sum(SUPPORT)
+        }
+        _ => sum(STEPS),
+    };
+    if events < 1 || sum(SESSIONS) < 1 || sum(SESSIONS) > events {
+        return odd("sessions");
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Which tool followed which in a week of one person: of every tool a bounded sample of its steps, and what came after
+//! them. Step, lag and partition mean what they mean in [`crate::frames::calls::CallFrame::follow_ups`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::names::Sym;
+use crate::telemetry::log::{Event, EventLog, NO_STEP};
+
+/// A tool in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// Who was shown the answer.
+    chain: u32,
+    step: u32,
+    /// The tool.
+    pub tool: Sym,
+    partition: u32,
+    /// Index into [`EventLog::sessions`].
+    pub session: u32,
+    /// Index of the first event of the step with the tool.
+    pub event: usize,
+}
+
+/// Every use of a tool, by chain and step.
+pub fn uses(log: &EventLog) -> Vec<Use> {
+    let mut uses = Vec::with_capacity(log.events.len());
+    let mut start = 0;
+    for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+        uses.extend((0_u32..).zip(chain).map(|(place, event)| used(event, place, start + place as usize)));
+        start += chain.len();
+    }
+    uses.sort_unstable();
+    uses.dedup_by_key(|used| (used.chain, used.step, used.tool, used.partition));
+    uses
+}
+
+fn used(event: &Event, place: u32, index: usize) -> Use {
+    Use {
+        chain: event.chain,
+        step: if event.step == NO_STEP { place } else { event.step },
+        tool: event.tool,
+        partition: event.partition,
+        session: event.session,
+        event: index,
+    }
+}
+
+/// How often a tool came after some steps, and in which sessions, by lag.
+#[derive(Debug, Default)]
+pub struct Followed {
+    /// Steps.
+    pub support: u64,
+    /// Sessions.
+    pub sessions: BTreeSet<u32>,
+}
+
+/// What came after these uses of one tool.
+pub fn after(uses: &[Use], from: &[usize], lags: &[u32]) -> BTreeMap<(Sym, u32), Followed> {
+    let mut out: BTreeMap<(Sym, u32), Followed> = BTreeMap::new();
+    for &at in from {
+        let used = uses[at];
+        for &lag in lags {
+            let wanted = (used.chain, used.step.saturating_add(lag));
+            let first = uses.partition_point(|later| (later.chain, later.step) < wanted);
+            let later = uses[first..].iter().take_while(|later| (later.chain, later.step) == wanted);
+            for to in later.filter(|later| later.partition == used.partition) {
+                let followed = out.entry((to.tool, lag)).or_default();
+                followed.support += 1;
+                followed.sessions.insert(used.session);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,211 @@
+//! The folders into which people put their contributions, `user=<pseudonym>/week=<Monday>/contribution.parquet`: what in
+//! them can be pooled, and what is refused and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use jiff::civil::Date;
+
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::id::Id;
+use crate::base::visible::Shown as _;
+use crate::fleet::check::{Counts, checked};
+use crate::fleet::limits::Limits;
+use crate::fleet::naming::{Naming, is_user};
+use crate::fleet::roster::{self, Roster};
+use crate::fleet::weeks;
+use crate::frames::contribution::{Contribution, Outcome, read};
+use crate::logs::trace::Millis;
+
+/// The name of the file of a person's week.
+const FILE: &str = "contribution.parquet";
+
+/// Why an old contribution is not pooled: of a folder that was used for long, most files.
+pub const TOO_OLD: &str = "its week is too long ago";
+
+/// Where the contribution of a week lies below a directory.
+pub fn place(directory: &Path, user: &str, week: &str) -> PathBuf {
+    directory.join(format!("user={user}")).join(format!("week={week}")).join(FILE)
+}
+
+/// A contribution that can be pooled.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// Pseudonym of the person.
+    pub user: String,
+    /// Monday of the week.
+    pub week: String,
+    /// Digest of the file.
+    pub digest: String,
+    /// Marks of sessions.
+    pub marks: Vec<String>,
+    /// Counts.
+    pub counts: Counts,
+}
+
+/// What folders hold.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// What can be pooled, by week and person.
+    pub given: BTreeMap<(String, String), Given>,
+    /// What is refused, by place, with the reason.
+    pub refused: Vec<(String, String)>,
+    /// What was pooled before.
+    pub roster: Roster,
+}
+
+/// How contributions are judged.
+pub struct Judge<'a> {
+    /// How names leave.
+    pub naming: &'a Naming,
+    /// Bounds.
+    pub limits: &'a Limits,
+    /// Now.
+    pub now_ms: Millis,
+}
+
+impl Judge<'_> {
+    /// Reads directories.
+    ///
+    /// # Errors
+    /// If one cannot be read, or its roster is damaged.
+    pub fn read(&self, directories: &[PathBuf]) -> Result<Held> {
+        let mut held = Held::default();
+        for directory in directories {
+            held.roster.absorb(roster_of(directory)?);
+            for path in listed(directory)? {
+                self.user(directory, &path, &mut held);
+            }
+        }
+        self.refuse_twins(&mut held);
+        held.refused.sort();
+        Ok(held)
+    }
+
+    fn user(&self, directory: &Path, path: &Path, held: &mut Held) {
+        let name = name_of(path);
+        if name == roster::FILE || name.starts_with('.') {
+            return;
+        }
+        let user = name.strip_prefix("user=").filter(|user| is_user(user));
+        let Some(user) = user.filter(|_| is_directory(path)) else {
+            let why = "it is no directory user=<pseudonym> of small letters, digits and dashes";
+            return held.refuse(directory, path, why);
+        };
+        for path in listed(path).unwrap_or_default() {
+            let name = name_of(&path);
+            let week = name.strip_prefix("week=").and_then(weeks::named).filter(|_| is_directory(&path));
+            let outcome = match week {
+                None => Err("it is no directory week=<Monday>".to_owned()),
+                Some(week) => self.given(&path.join(FILE), user, week),
+            };
+            match outcome {
+                Err(why) => held.refuse(directory, &path, &why),
+                Ok(given) => {
+                    let key = (given.week.clone(), given.user.clone());
+                    if held.given.get(&key).is_some_and(|known| known.digest != given.digest) {
+                        held.refuse(directory, &path, "another folder has another file of this person and week");
+                    } else {
+                        held.given.insert(key, given);
+                    }
+                }
+            }
+        }
+    }
+
+    fn given(&self, path: &Path, user: &str, week: Date) -> Outcome<Given> {
+        if weeks::is_past(week, self.now_ms, self.limits) {
+            return Err(TOO_OLD.to_owned());
+        }
+        if !weeks::is_told(week, self.now_ms, self.limits) {
+            return Err("its week is not over".to_owned());
+        }
+        let bytes = self.bytes(path)?;
+        let digest = Id::witness(&bytes).to_string();
+        let contribution = read(bytes, self.limits.rows_max)?;
+        let Contribution { user: said_user, week: said_week, marks, .. } = &contribution;
+        if (said_user.as_str(), said_week.as_str()) != (user, week.to_string().as_str()) {
+            return Err("it says that it is another person's, or of another week".to_owned());
+        }
+        if marks.is_empty() || marks.len() > self.limits.marks_max {
+            return Err("it has no marks of sessions, or too many".to_owned());
+        }
+        let counts = checked(&contribution, self.naming, self.limits)?;
+        Ok(Given { user: user.to_owned(), week: week.to_string(), digest, marks: marks.clone(), counts })
+    }
+
+    /// The bytes of a small regular file.
+    fn bytes(&self, path: &Path) -> Outcome<Vec<u8>> {
+        let meta = fs::symlink_metadata(path).map_err(|cause| format!("it cannot be read: {cause}"))?;
+        if !meta.is_file() {
+            return Err("it is no regular file".to_owned());
+        }
+        if meta.len() > self.limits.file_bytes_max {
+            return Err(format!("it has {} bytes; at most {} are read", meta.len(), self.limits.file_bytes_max));
+        }
+        files::read_own(path).map_err(|cause| format!("it cannot be read: {cause}"))
+    }
+
+    /// Refuses the same logs under two names. Whose week was pooled before keeps it.
+    fn refuse_twins(&self, held: &mut Held) {
+        let mut owners: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+        for given in held.given.values() {
+            for mark in &given.marks {
+                owners.entry((given.week.clone(), mark.clone())).or_default().insert(given.user.clone());
+            }
+        }
+        let twins: BTreeSet<(String, String)> = owners
+            .into_iter()
+            .filter(|(_, users)| users.len() > 1)
+            .flat_map(|((week, _), users)| users.into_iter().map(move |user| (week.clone(), user)))
+            .collect();
+        for (week, user) in twins {
+            if !held.roster.spent(&week).contains(user.as_str()) {
+                held.given.remove(&(week.clone(), user.clone()));
+                let why = "it holds sessions that another name gives too: one person must have one name";
+                held.refused.push((format!("user={user}/week={week}"), why.to_owned()));
+            }
+        }
+    }
+}
+
+impl Held {
+    fn refuse(&mut self, directory: &Path, path: &Path, why: &str) {
+        let place = path.strip_prefix(directory).unwrap_or(path);
+        self.refused.push((place.shown(), why.to_owned()));
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Whether it is a directory, not a link to one.
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory).map_err(|cause| Error::io("reading", directory, &cause))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn roster_of(directory: &Path) -> Result<Roster> {
+    let path = directory.join(roster::FILE);
+    match files::read_own(&path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(Roster::default()),
+        Err(cause) => Err(Error::io("reading", &path, &cause)),
+        Ok(bytes) => {
+            let roster: Option<Roster> = serde_json::from_slice(&bytes).ok();
+            roster.filter(|roster| roster.schema_version == roster::SCHEMA_VERSION).ok_or_else(|| {
+                Error::failed(format!("{} is damaged or of another version", path.shown()))
+                    .hint("it says whose weeks were pooled; without it differences of pools could tell of one person")
+            })
+        }
+    }
+}

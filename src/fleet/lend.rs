@@ -1,0 +1,457 @@
+//! What a team and a provider lend to somebody's own figures before the rules read them: endpoints, sizes of tools and
+//! follow-ups, each by what is missing of one's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::body_shape::BodyShape;
+use crate::base::names::Sym;
+use crate::base::stats::{FollowUpCount, ToolStats};
+use crate::fleet::limits::Limits;
+use crate::fleet::measure::{
+    BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, OTHER, REPEATS, SHAPE, STEPS, SUPPORT, TOOL,
+    quantile,
+};
+use crate::fleet::naming::Naming;
+use crate::fleet::shares::Shares;
+use crate::fleet::tables::{calls, part};
+use crate::fleet::weeks;
+use crate::frames::contribution::{Pool, Subject};
+use crate::frames::fingerprint::{Fingerprint, Observed, ToolCosts};
+use crate::logs::trace::Millis;
+use crate::settings::finding::{Finding, Verdict};
+
+/// Responses of the weeks in which repeats are told: what repeats are a share of.
+const JUDGED: &str = "judged";
+
+/// Weighted counts of a subject by measure and bin.
+#[derive(Clone, Debug, Default)]
+struct Lent {
+    counts: BTreeMap<(String, u32), f64>,
+    people: i64,
+}
+
+impl Lent {
+    fn number(&self, measure: &str) -> Option<f64> {
+        self.counts.get(&(measure.to_owned(), 0)).copied()
+    }
+
+    fn bins(&self, measure: &str) -> Vec<(u32, f64)> {
+        let all = self.counts.range((measure.to_owned(), 0)..=(measure.to_owned(), u32::MAX));
+        all.map(|((_, bin), count)| (*bin, *count)).collect()
+    }
+
+    fn quantile(&self, measure: &str, percent: f64) -> Option<u64> {
+        quantile(self.bins(measure), percent)
+    }
+
+    /// Mean of the middles of a histogram.
+    fn mean(&self, measure: &str) -> Option<f64> {
+        let bins = self.bins(measure);
+        let total: f64 = bins.iter().map(|(_, count)| count).sum();
+        let sum: f64 = bins.iter().map(|(bin, count)| crate::fleet::measure::middle(*bin) as f64 * count).sum();
+        (total > 0.0).then(|| sum / total)
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        other.counts.iter().for_each(|(key, count)| *self.counts.entry(key.clone()).or_default() += count);
+        self.people = if self.people == 0 { other.people } else { self.people.min(other.people) };
+    }
+}
+
+/// A pool, weighted by age, under the names that its owner has for things.
+#[derive(Default)]
+pub struct Lender {
+    subjects: BTreeMap<Subject, Lent>,
+}
+
+impl Lender {
+    /// The pool as it counts now.
+    pub fn new(pool: &Pool, now_ms: Millis, limits: &Limits) -> Self {
+        let mut lender = Self::default();
+        let calls = calls(pool);
+        for row in &pool.rows {
+            let weight = weeks::named(&row.week).map_or(0.0, |week| weeks::weight(week, now_ms, limits));
+            let lent = lender.subjects.entry(row.count.subject.clone()).or_default();
+            let mut add = |measure: &str, bin, count: i64| {
+                *lent.counts.entry((measure.to_owned(), bin)).or_default() += weight * count as f64;
+            };
+            add(&row.count.measure, row.count.bin, row.count.count);
+            if row.count.measure == REPEATS {
+                add(JUDGED, 0, calls.get(&part(row)).copied().unwrap_or_default());
+            }
+            lent.people = if lent.people == 0 { row.people } else { lent.people.min(row.people) };
+        }
+        lender
+    }
+
+    fn of(&self, kind: &str, name: &str, other: &str, lag: u32) -> Option<&Lent> {
+        let subject = Subject { kind: kind.to_owned(), name: name.to_owned(), other: other.to_owned(), lag };
+        self.subjects.get(&subject)
+    }
+
+    /// An endpoint over all tools that have it, of which it may be told how often it repeats.
+    fn endpoint(&self, name: &str) -> Option<Lent> {
+        let mut whole = Lent::default();
+        let of = |(subject, _): &(&Subject, &Lent)| subject.kind == ENDPOINT && subject.name == name;
+        self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
+        whole.number(JUDGED).is_some().then_some(whole)
+    }
+
+    /// All endpoints of a tool together.
+    fn tool(&self, name: &str) -> Option<Lent> {
+        let mut whole = Lent::default();
+        let of = |(subject, _): &(&Subject, &Lent)| subject.kind == ENDPOINT && subject.other == name;
+        self.subjects.iter().filter(of).for_each(|(_, lent)| whole.absorb(lent));
+        whole.number(CALLS).is_some().then_some(whole)
+    }
+
+    fn names(&self, kind: &str) -> BTreeSet<&str> {
+        self.subjects.keys().filter(|subject| subject.kind == kind).map(|subject| subject.name.as_str()).collect()
+    }
+}
+
+/// Whose values are, by subject and kind; for the evidence.
+#[derive(Debug, Default)]
+pub struct Whose {
+    values: BTreeMap<(&'static str, String), Shares>,
+}
+
+/// Who lends, and how things are called there.
+pub struct Lenders<'a> {
+    /// The team, and how it names things.
+    pub team: (&'a Lender, &'a Naming),
+    /// A provider, and how it names things.
+    pub provider: (&'a Lender, &'a Naming),
+    /// Bounds.
+    pub limits: &'a Limits,
+}
+
+impl Lenders<'_> {
+    /// Lends to what rules R1, R2 and R6 read.
+    pub fn lend(&self, observed: &mut Observed) -> Whose {
+        let mut whose = Whose::default();
+        self.endpoints(&mut observed.endpoints, &mut whose);
+        self.tools(&mut observed.tools, &mut whose);
+        let own: BTreeMap<String, u64> =
+            observed.tools.iter().filter_map(|tool| Some((tool.key.clone()?, tool.events))).collect();
+        self.follow_ups(&mut observed.names, &mut observed.follow_ups, &own, &mut whose);
+        whose
+    }
+
+    /// Lends to what rule T1 reads.
+    pub fn lend_stats(
+        &self,
+        names: &mut Vec<String>,
+        tools: &mut Vec<ToolStats>,
+        follow_ups: &mut Vec<FollowUpCount>,
+    ) -> Whose {
+        let mut whose = Whose::default();
+        let known: Vec<String> = tools.iter().map(|stats| names[stats.tool.0 as usize].clone()).collect();
+        for name in self.unseen(TOOL, known.iter().map(String::as_str)) {
+            let tool = symbol(names, &name);
+            tools.push(ToolStats { tool, ..ToolStats::default() });
+        }
+        for stats in tools.iter_mut() {
+            let name = names[stats.tool.0 as usize].clone();
+            let (team, provider) = self.tool(&name);
+            let shares = self.shares(stats.sized, team.as_ref(), provider.as_ref(), CALLS);
+            if shares.lent() == 0 {
+                continue;
+            }
+            let own = |value: u64| (stats.sized > 0).then_some(value);
+            let size = |own: Option<u64>, percent: f64| blended(&shares, own, &team, &provider, percent);
+            (stats.bytes_p50, stats.bytes_p99) = (size(own(stats.bytes_p50), 50.0), size(own(stats.bytes_p99), 99.0));
+            stats.calls += shares.lent();
+            stats.ran += shares.lent();
+            stats.sized += shares.lent();
+            whose.values.insert((TOOL, name), shares);
+        }
+        tools.retain(|stats| stats.calls > 0);
+        let own = BTreeMap::new();
+        self.follow_ups(names, follow_ups, &own, &mut whose);
+        whose
+    }
+
+    fn shares(&self, own: u64, team: Option<&Lent>, provider: Option<&Lent>, measure: &str) -> Shares {
+        let has = |lent: Option<&Lent>| lent.and_then(|lent| lent.number(measure)).unwrap_or_default();
+        Shares::of(own, (has(team), team.map_or(0, |lent| lent.people)), has(provider), self.limits)
+    }
+
+    fn tool(&self, name: &str) -> (Option<Lent>, Option<Lent>) {
+        let of = |(lender, naming): &(&Lender, &Naming)| lender.tool(&naming.of(name));
+        (of(&self.team), of(&self.provider))
+    }
+
+    /// Names that others have a subject of, that mean the same to everybody and that are not among the known.
+    fn unseen<'n>(&self, kind: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
+        let known: BTreeSet<&str> = known.collect();
+        let (team, naming) = &self.team;
+        let new = team.names(kind).into_iter().filter(|name| naming.is_public(name) && !known.contains(name));
+        new.map(str::to_owned).collect()
+    }
+
+    fn endpoints(&self, endpoints: &mut Vec<Fingerprint>, whose: &mut Whose) {
+        let known: Vec<String> = endpoints.iter().filter_map(|seen| seen.key.clone()).collect();
+        for name in self.unseen(ENDPOINT, known.iter().map(String::as_str)) {
+            endpoints.push(Fingerprint { endpoint: name.clone(), key: Some(name), ..Fingerprint::default() });
+        }
+        for seen in endpoints.iter_mut() {
+            let Some(name) = seen.key.clone() else { continue };
+            let of = |(lender, naming): &(&Lender, &Naming)| lender.endpoint(&naming.of(&name));
+            let (team, provider) = (of(&self.team), of(&self.provider));
+            let shares = self.shares(seen.events, team.as_ref(), provider.as_ref(), JUDGED);
+            // Where only a part was recorded, own events and responses differ, and rules ask for that.
+            if shares.lent() > 0 && seen.calls == seen.events as f64 {
+                let lent = [(team, shares.team), (provider, shares.provider)];
+                for (lent, n) in lent.into_iter().filter_map(|(lent, n)| Some((lent?, n))).filter(|(_, n)| *n > 0) {
+                    add(seen, &lent, n);
+                }
+                whose.values.insert((ENDPOINT, name), shares);
+            }
+        }
+        endpoints.retain(|seen| seen.events > 0);
+        endpoints.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
+    }
+
+    fn tools(&self, tools: &mut Vec<ToolCosts>, whose: &mut Whose) {
+        let known: Vec<String> = tools.iter().filter_map(|seen| seen.key.clone()).collect();
+        for name in self.unseen(TOOL, known.iter().map(String::as_str)) {
+            tools.push(ToolCosts { tool: name.clone(), key: Some(name), ..ToolCosts::default() });
+        }
+        for seen in tools.iter_mut() {
+            let Some(name) = seen.key.clone() else { continue };
+            let (team, provider) = self.tool(&name);
+            let shares = self.shares(seen.events, team.as_ref(), provider.as_ref(), CALLS);
+            if shares.lent() == 0 {
+                continue;
+            }
+            let own = |value: u64| (seen.events > 0).then_some(value);
+            let size = |own: Option<u64>, percent: f64| blended(&shares, own, &team, &provider, percent);
+            let sizes = [(seen.bytes_p50, 50.0), (seen.bytes_p85, 85.0), (seen.bytes_p99, 99.0)];
+            [seen.bytes_p50, seen.bytes_p85, seen.bytes_p99] = sizes.map(|(value, percent)| size(own(value), percent));
+            seen.calls += shares.lent() as f64;
+            seen.events += shares.lent();
+            whose.values.insert((TOOL, name), shares);
+        }
+        tools.retain(|seen| seen.events > 0 || seen.prefetches > 0 || seen.predictions > 0);
+        tools.sort_by(|a, b| a.tool.cmp(&b.tool));
+    }
+
+    /// Lends steps of a tool with what followed them: the whole table of a lender, scaled to the observations it lends.
+    fn follow_ups(
+        &self,
+        names: &mut Vec<String>,
+        follow_ups: &mut Vec<FollowUpCount>,
+        calls: &BTreeMap<String, u64>,
+        whose: &mut Whose,
+    ) {
+        let mut known: BTreeMap<String, u64> = calls.clone();
+        for edge in follow_ups.iter() {
+            // Steps, where they are known: a tool is called more than once in some.
+            known.insert(names[edge.from.0 as usize].clone(), edge.trials);
+        }
+        let live: BTreeSet<String> =
+            known.keys().chain(names.iter()).filter(|name| !name.is_empty()).cloned().collect();
+        let unseen = self.unseen(TOOL, live.iter().map(String::as_str));
+        let live: Vec<String> = live.into_iter().chain(unseen).collect();
+        let places = [(&self.team, Names::of(&self.team, &live)), (&self.provider, Names::of(&self.provider, &live))];
+        for from in &live {
+            let lent = |(lender, naming): &(&Lender, &Naming)| lender.of(TOOL, &naming.of(from), "", 0).cloned();
+            let (team, provider) = (lent(&self.team), lent(&self.provider));
+            let own = known.get(from).copied().unwrap_or_default();
+            let shares = self.shares(own, team.as_ref(), provider.as_ref(), STEPS);
+            if shares.lent() == 0 {
+                continue;
+            }
+            let mut table = Table::of(from, names, follow_ups, own);
+            for ((place, to), (lent, n)) in places.iter().zip([(team, shares.team), (provider, shares.provider)]) {
+                let steps = lent.and_then(|lent| lent.number(STEPS)).unwrap_or_default();
+                if n > 0 && steps > 0.0 {
+                    table.add(&place.0, &place.1.of(from), to, n as f64 / steps);
+                }
+            }
+            table.put(names, follow_ups, own + shares.lent());
+            whose.values.insert((EDGE, from.clone()), shares);
+        }
+        follow_ups.sort_by_key(|edge| (edge.from, edge.to, edge.lag));
+    }
+}
+
+/// Live names by the names that a lender has for them.
+struct Names(BTreeMap<String, String>);
+
+impl Names {
+    fn of((_, naming): &(&Lender, &Naming), live: &[String]) -> Self {
+        Self(live.iter().map(|name| (naming.of(name), name.clone())).collect())
+    }
+}
+
+/// What followed one tool: own counts, and lent ones beside them.
+struct Table {
+    from: String,
+    edges: BTreeMap<(String, u32), Cell>,
+    /// Steps of everything, and of all that a lender has.
+    steps: f64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    support: f64,
+    arrivals: f64,
+    sessions: u64,
+}
+
+impl Table {
+    /// Own counts of a tool, taken out of the list.
+    fn of(from: &str, names: &[String], follow_ups: &mut Vec<FollowUpCount>, own: u64) -> Self {
+        let is_here = |edge: &FollowUpCount| names[edge.from.0 as usize] == from;
+        let steps = follow_ups.first().map_or(own, |edge| edge.steps) as f64;
+        let edge = |edge: &FollowUpCount| {
+            let cell = Cell { support: edge.support as f64, arrivals: edge.arrivals as f64, sessions: edge.sessions };
+            ((names[edge.to.0 as usize].clone(), edge.lag), cell)
+        };
+        let edges = follow_ups.iter().filter(|edge| is_here(edge)).map(edge).collect();
+        follow_ups.retain(|edge| !is_here(edge));
+        Self { from: from.to_owned(), edges, steps }
+    }
+
+    fn add(&mut self, lender: &Lender, from: &str, live: &Names, factor: f64) {
+        let all = |kind: &str, measure: &str| {
+            let of = lender.subjects.iter().filter(|(subject, _)| subject.kind == kind);
+            of.map(|(subject, lent)| (subject.clone(), lent.number(measure).unwrap_or_default())).collect::<Vec<_>>()
+        };
+        self.steps += factor * all(TOOL, STEPS).iter().map(|(_, steps)| steps).sum::<f64>();
+        let edges = all(EDGE, SUPPORT);
+        for (subject, support) in edges.iter().filter(|(subject, _)| subject.name == from) {
+            let Some(to) = live.0.get(&subject.other) else { continue };
+            let same = |(other, _): &&(Subject, f64)| (&other.other, other.lag) == (&subject.other, subject.lag);
+            let arrivals: f64 = edges.iter().filter(same).map(|(_, support)| support).sum();
+            let cell = self.edges.entry((to.clone(), subject.lag)).or_default();
+            cell.support += factor * support;
+            cell.arrivals += factor * arrivals;
+            // A row stands on people, and each of them on a session at least.
+            cell.sessions += lender.subjects.get(subject).map_or(0, |lent| lent.people.max(0) as u64);
+        }
+    }
+
+    /// Puts the table back, with so many steps of the tool.
+    fn put(self, names: &mut Vec<String>, follow_ups: &mut Vec<FollowUpCount>, trials: u64) {
+        let from = symbol(names, &self.from);
+        let steps = (self.steps.round() as u64).max(trials);
+        for ((to, lag), cell) in self.edges {
+            let support = (cell.support.round() as u64).min(trials);
+            let arrivals = (cell.arrivals.round() as u64).clamp(support, steps);
+            if support > 0 {
+                let to = symbol(names, &to);
+                let sessions = cell.sessions;
+                follow_ups.push(FollowUpCount { from, to, lag, support, sessions, trials, arrivals, steps });
+            }
+        }
+    }
+}
+
+fn symbol(names: &mut Vec<String>, name: &str) -> Sym {
+    let at = names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    });
+    Sym(at as u32)
+}
+
+fn blended(shares: &Shares, own: Option<u64>, team: &Option<Lent>, provider: &Option<Lent>, percent: f64) -> u64 {
+    let of = |lent: &Option<Lent>| lent.as_ref().and_then(|lent| lent.quantile(BYTES, percent));
+    shares.size(own, of(team), of(provider)).unwrap_or_default()
+}
+
+/// Adds so many observations of a lender to a fingerprint.
+fn add(seen: &mut Fingerprint, lent: &Lent, n: u64) {
+    let calls = lent.number(JUDGED).unwrap_or_default();
+    if calls <= 0.0 {
+        return;
+    }
+    let (own, more) = (seen.calls, n as f64);
+    let weighted = |own_value: Option<f64>, own: f64, lent_value: Option<f64>| match (own_value, lent_value) {
+        (Some(a), Some(b)) if own > 0.0 => Some((a * own + b * more) / (own + more)),
+        (a, b) => b.or(a),
+    };
+    let repeats = more * (lent.number(REPEATS).unwrap_or_default() / calls).clamp(0.0, 1.0);
+    let by_repeats = Shares { own: seen.repeat_events, team: repeats.round() as u64, ..Shares::default() };
+    seen.repeat_distance_p90 = by_repeats.size(seen.repeat_distance_p90, lent.quantile(DISTANCE, 90.0), None);
+    seen.repeats += repeats;
+    seen.bytes_mean = weighted(Some(seen.bytes_mean), own, lent.mean(BYTES)).unwrap_or_default();
+    seen.columns_mean = weighted(seen.columns_mean, own, lent.mean(COLUMNS));
+    if more > own {
+        seen.inner_formats_top3 = formats(lent);
+    }
+    shapes(seen, own, &lent.bins(SHAPE), more);
+    seen.calls += more;
+    seen.events += n;
+    seen.repeat_events = (seen.repeats.round() as u64).min(seen.events);
+}
+
+/// The three most frequent inner formats of a lender.
+fn formats(lent: &Lent) -> Vec<String> {
+    let mut bins = lent.bins(INNER_FORMAT);
+    bins.retain(|(bin, count)| *bin != OTHER && *count > 0.0);
+    let name = |bin: u32| crate::facts::inner_formats::InnerFormat::ALL.get(bin as usize).map(|format| format.key());
+    bins.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| name(*a).cmp(&name(*b))));
+    bins.into_iter().filter_map(|(bin, _)| name(bin)).take(3).map(str::to_owned).collect()
+}
+
+/// Mixes the shapes of a lender in.
+fn shapes(seen: &mut Fingerprint, own: f64, lent: &[(u32, f64)], more: f64) {
+    let total: f64 = lent.iter().map(|(_, count)| count).sum();
+    if total <= 0.0 {
+        return;
+    }
+    let mut mix: BTreeMap<String, f64> =
+        seen.shape_mix.iter().map(|(name, share)| (name.clone(), share * own)).collect();
+    for (bin, count) in lent {
+        let shape = u8::try_from(*bin).map(BodyShape::from_number).unwrap_or_default();
+        *mix.entry(shape.key().to_owned()).or_default() += more * count / total;
+    }
+    seen.shape_mix = mix.into_iter().map(|(name, count)| (name, count / (own + more))).collect();
+    let known = seen.shape_mix.iter().filter(|(name, _)| name != BodyShape::Unknown.key());
+    let best = known.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
+    seen.shape_dominant = best.map(|(name, _)| name.clone());
+    let share = |(_, share): &(String, f64)| if *share > 0.0 { -share * share.log2() } else { 0.0 };
+    seen.format_entropy = 0.0 + seen.shape_mix.iter().map(share).sum::<f64>();
+}
+
+impl Whose {
+    /// Says of every finding whose observations it rests on.
+    pub fn tell(&self, findings: &mut [Finding]) {
+        for finding in findings {
+            if let Some(shares) = self.of(finding) {
+                let counts = std::mem::take(&mut finding.evidence.counts);
+                finding.evidence.counts = format!("{}\n{counts}", shares.words());
+            }
+        }
+    }
+
+    /// Holds what rests on others where a replay of one's own logs shows no gain.
+    pub fn hold_what_does_not_pay(&self, findings: &mut [Finding]) {
+        for finding in findings {
+            let Some(shares) = self.of(finding).filter(|shares| shares.lent() > shares.own) else { continue };
+            let idle = finding.effect.is_some_and(|effect| effect.tokens < 0.5 && effect.host < 0.5);
+            if idle && matches!(finding.verdict, Verdict::Propose(_)) {
+                let words = shares.words();
+                finding.verdict = Verdict::Hold(format!("it saves nothing on your own logs, and {words}"));
+            }
+        }
+    }
+
+    fn of(&self, finding: &Finding) -> Option<&Shares> {
+        let is_link = match &finding.verdict {
+            Verdict::Propose(delta) => delta.key.0.last().is_some_and(|key| key == "follow_up"),
+            Verdict::Hold(_) | Verdict::Skip(_) | Verdict::Hint(_) => false,
+        };
+        let kind = match finding.rule {
+            "R1" | "R2" => ENDPOINT,
+            "R6" | "T1" if is_link => EDGE,
+            "R6" | "T1" => TOOL,
+            _ => return None,
+        };
+        self.values.get(&(kind, finding.subject.clone()))
+    }
+}

@@ -1,0 +1,17 @@
+//! Many people, one pool: what one person may give, on what a published row stands, and how much of it counts at home.
+
+pub mod contribute;
+pub mod folder;
+pub mod lend;
+pub mod limits;
+pub mod naming;
+pub mod pool;
+pub mod shares;
+pub mod tables;
+pub mod weeks;
+
+mod check;
+mod edges;
+mod measure;
+mod roster;
+mod standing;

@@ -1,0 +1,85 @@
+//! The names under which tools and endpoints leave: those that say nothing of a user as they are, all others keyed.
+
+use std::collections::BTreeSet;
+
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
+use crate::base::id::Id;
+use crate::base::pseudonyms::Pseudonyms;
+use crate::logs::endpoint::Endpoints;
+
+/// Hex digits of a keyed name.
+const DIGITS: usize = 16;
+/// What stands for the secret where names are as they are: what a provider publishes of its own server.
+pub const PLAIN: &str = "plain";
+
+/// How names leave.
+pub struct Naming {
+    public: BTreeSet<String>,
+    /// None where names stay as they are.
+    names: Option<Pseudonyms>,
+}
+
+impl Naming {
+    /// Names keyed by the secret of a team, or with `None` names as they are. Public are the tools of Claude Code that
+    /// devboy ships an annotation of, and the endpoint classes of the shipped lists.
+    ///
+    /// # Errors
+    /// If a shipped file does not fit.
+    pub fn new(names: Option<Pseudonyms>) -> Result<Self> {
+        let data = Data::default();
+        let odd = |cause: &dyn std::fmt::Display| Error::failed(format!("annotations/claude_code.toml: {cause}"));
+        let text = data.text("annotations/claude_code.toml")?;
+        let document: toml_edit::DocumentMut = text.parse().map_err(|cause| odd(&cause))?;
+        let tools = document.get("tools").and_then(|tools| tools.as_table_like()).into_iter();
+        let tools = tools.flat_map(|tools| tools.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+        let endpoints = data.read("endpoints.toml", Endpoints::parse)?;
+        Ok(Self { public: tools.chain(endpoints.classes().map(str::to_owned)).collect(), names })
+    }
+
+    /// Tells the secret from others.
+    pub fn secret(&self) -> String {
+        self.names.as_ref().map_or_else(|| PLAIN.to_owned(), Pseudonyms::check)
+    }
+
+    /// The name that leaves.
+    pub fn of(&self, name: &str) -> String {
+        match &self.names {
+            Some(names) if !self.is_public(name) => {
+                format!("k{}", &names.id(Id::pseudonym(name.as_bytes())).to_string()[..DIGITS])
+            }
+            _ => name.to_owned(),
+        }
+    }
+
+    /// Whether a name says nothing of a user.
+    pub fn is_public(&self, name: &str) -> bool {
+        self.public.contains(name)
+    }
+
+    /// Whether a name can have come from [`Naming::of`].
+    pub fn is_possible(&self, name: &str) -> bool {
+        let is_keyed = |digits: &str| {
+            digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        };
+        let is_plain = || {
+            !name.is_empty()
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
+        };
+        self.is_public(name) || name.strip_prefix('k').is_some_and(is_keyed) || self.names.is_none() && is_plain()
+    }
+
+    /// The mark of something with an id of its own, such as a session.
+    pub fn mark(&self, text: &str) -> String {
+        let plain = Id::pseudonym(text.as_bytes());
+        let id = self.names.as_ref().map_or(plain, |names| names.id(plain));
+        id.to_string()[..DIGITS].to_owned()
+    }
+}
+
+/// Whether somebody may be called so: small letters, digits and dashes, so that a directory can have the name anywhere.
+pub fn is_user(name: &str) -> bool {
+    (1..=40).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !name.starts_with('-')
+}

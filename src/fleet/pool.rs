@@ -1,0 +1,199 @@
+//! From contributions to what may be published: batches of people, the counts that stand on enough of them, and nothing
+//! that the difference of two counts would give away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::fleet::folder::{Given, Held};
+use crate::fleet::limits::Limits;
+use crate::fleet::measure::{CALLS, EDGE, ENDPOINT, Form, STEPS, SUPPORT, TOOL, of_kind};
+use crate::fleet::roster::{self, Batch};
+use crate::fleet::standing::{ByPerson, gathered, joined, stands, taken_back};
+use crate::frames::contribution::{Count, Pool, PooledCount, Subject};
+
+pub use crate::fleet::roster::Roster;
+
+/// Where the roster of a directory lies.
+pub fn roster_place(directory: &Path) -> std::path::PathBuf {
+    directory.join(roster::FILE)
+}
+
+/// What was pooled, and what was not.
+#[derive(Debug, Default)]
+pub struct Pooled {
+    /// What may be published.
+    pub pool: Pool,
+    /// The batches, those of this run included: to be kept before anything is published.
+    pub roster: Roster,
+    /// Of each week the people pooled and the people who wait for more.
+    pub weeks: BTreeMap<String, (u64, u64)>,
+    /// Subjects of all weeks that are told, and that are not.
+    pub subjects: (u64, u64),
+    /// Things to tell.
+    pub notes: Vec<String>,
+}
+
+/// Pools what folders hold.
+pub fn pooled(held: &Held, secret: String, limits: &Limits) -> Pooled {
+    let mut out = Pooled { roster: held.roster.clone(), ..Pooled::default() };
+    out.roster.schema_version = roster::SCHEMA_VERSION;
+    out.pool.secret = secret;
+    let weeks: BTreeSet<&String> = held.given.keys().map(|(week, _)| week).collect();
+    for week in weeks {
+        let given: BTreeMap<&str, &Given> = held
+            .given
+            .values()
+            .filter(|given| given.week == **week)
+            .map(|given| (given.user.as_str(), given))
+            .collect();
+        out.week(week, &given, limits);
+    }
+    out.pool.rows.sort();
+    out
+}
+
+impl Pooled {
+    fn week(&mut self, week: &str, given: &BTreeMap<&str, &Given>, limits: &Limits) {
+        let digest = |given: &Given| (given.user.clone(), given.digest.clone());
+        let there: Batch = given.values().map(|given| digest(given)).collect();
+        let spent: BTreeSet<String> = self.roster.spent(week).into_iter().map(str::to_owned).collect();
+        let fresh: Batch = there.clone().into_iter().filter(|(user, _)| !spent.contains(user)).collect();
+        let is_batch = fresh.len() as u64 >= limits.people_min;
+        let waiting = if is_batch { 0 } else { fresh.len() as u64 };
+        if is_batch {
+            self.roster.weeks.entry(week.to_owned()).or_default().push(fresh);
+        }
+        let batches: Vec<(u32, Batch, bool)> = self
+            .roster
+            .whole(week, &there)
+            .map(|(number, batch, is_whole)| (number, batch.clone(), is_whole))
+            .collect();
+        let mut people = 0;
+        for (number, batch, is_whole) in batches {
+            if is_whole {
+                people += batch.len() as u64;
+                let given: Vec<&Given> = batch.keys().filter_map(|user| given.get(user.as_str()).copied()).collect();
+                self.batch(week, number, &given, limits);
+            } else {
+                let gone = batch.iter().filter(|(user, digest)| there.get(*user) != Some(*digest));
+                let gone: Vec<&str> = gone.map(|(user, _)| user.as_str()).collect();
+                self.notes.push(format!(
+                    "week={week}: {} people who were pooled together are left out: what {} gave is gone or changed, and \
+                     without it the difference to the earlier pool would tell of few",
+                    batch.len(),
+                    gone.join(", ")
+                ));
+            }
+        }
+        self.weeks.insert(week.to_owned(), (people, waiting));
+    }
+
+    /// Adds the rows of a batch of people.
+    fn batch(&mut self, week: &str, number: u32, given: &[&Given], limits: &Limits) {
+        let cells = cells(given);
+        let told = told(&cells, limits);
+        self.subjects.0 += told.len() as u64;
+        self.subjects.1 += (cells.len() - told.len()) as u64;
+        for subject in told {
+            for (measure, bin, counts, people) in rows(subject, &cells[subject], limits) {
+                let count = counts.values().sum();
+                let count = Count { subject: subject.clone(), measure: measure.to_owned(), bin, count };
+                self.pool.rows.push(PooledCount { week: week.to_owned(), batch: number, count, people });
+            }
+        }
+    }
+}
+
+/// Counts by person of one subject, by measure and bin.
+type Cells = BTreeMap<String, BTreeMap<u32, ByPerson>>;
+
+fn cells(given: &[&Given]) -> BTreeMap<Subject, Cells> {
+    let mut out: BTreeMap<Subject, Cells> = BTreeMap::new();
+    for (person, given) in (0_u32..).zip(given) {
+        for (subject, counts) in &given.counts {
+            let cells = out.entry(subject.clone()).or_default();
+            for ((measure, bin), count) in counts {
+                cells.entry(measure.clone()).or_default().entry(*bin).or_default().insert(person, *count);
+            }
+        }
+    }
+    out
+}
+
+/// The measure by which people are weighed.
+fn weight<'c>(subject: &Subject, cells: &'c Cells) -> Option<&'c ByPerson> {
+    let (measure, _) = of_kind(&subject.kind).first()?;
+    cells.get(*measure)?.get(&0)
+}
+
+/// The subjects that are told: they stand on enough people, and so does what they leave of the whole they are a part of.
+fn told<'c>(cells: &'c BTreeMap<Subject, Cells>, limits: &Limits) -> BTreeSet<&'c Subject> {
+    let is_told =
+        |subject: &Subject, cells: &Cells| weight(subject, cells).is_some_and(|counts| stands(counts, limits));
+    let mut told: BTreeSet<&Subject> =
+        cells.iter().filter(|(subject, cells)| is_told(subject, cells)).map(|(subject, _)| subject).collect();
+    // No edge is told without the steps that it is a share of.
+    let has_whole =
+        |told: &BTreeSet<&Subject>, subject: &Subject| subject.kind != EDGE || told.contains(&tool(&subject.name));
+    let whole = told.clone();
+    told.retain(|subject| has_whole(&whole, subject));
+    for tool in whole.iter().filter(|subject| subject.kind == TOOL) {
+        let Some(steps) = weight(tool, &cells[*tool]) else { continue };
+        let endpoints = |subject: &&&Subject| subject.kind == ENDPOINT && subject.other == tool.name;
+        take_back(&mut told, cells, steps, limits, endpoints);
+        for lag in &limits.lags {
+            let edges = |subject: &&&Subject| subject.kind == EDGE && subject.name == tool.name && subject.lag == *lag;
+            take_back(&mut told, cells, steps, limits, edges);
+        }
+    }
+    told
+}
+
+fn tool(name: &str) -> Subject {
+    Subject { kind: TOOL.to_owned(), name: name.to_owned(), ..Subject::default() }
+}
+
+fn take_back<'c>(
+    told: &mut BTreeSet<&'c Subject>,
+    cells: &BTreeMap<Subject, Cells>,
+    whole: &ByPerson,
+    limits: &Limits,
+    is_part: impl Fn(&&&Subject) -> bool,
+) {
+    let parts: Vec<&Subject> = told.iter().filter(is_part).copied().collect();
+    let counts: Vec<&ByPerson> = parts.iter().filter_map(|part| weight(part, &cells[*part])).collect();
+    for at in taken_back(whole, &counts, limits) {
+        told.remove(parts[at]);
+    }
+}
+
+/// The rows of a subject that stand: measure, bin, counts, people. A number that nobody has is told as 0 of them all.
+fn rows(subject: &Subject, cells: &Cells, limits: &Limits) -> Vec<(&'static str, u32, ByPerson, i64)> {
+    let everybody = weight(subject, cells).map_or(0, |counts| counts.len() as i64);
+    let none = BTreeMap::new();
+    let mut out = Vec::new();
+    for &(measure, form) in of_kind(&subject.kind) {
+        let bins = cells.get(measure).unwrap_or(&none);
+        let told = match form {
+            Form::Number if bins.is_empty() => {
+                out.push((measure, 0, ByPerson::new(), everybody));
+                continue;
+            }
+            Form::Number => bins.iter().filter(|(_, counts)| stands(counts, limits)).map(owned).collect(),
+            Form::Histogram => joined(bins, limits),
+            Form::Category(_) => gathered(bins, limits),
+        };
+        out.extend(told.into_iter().map(|(bin, counts)| {
+            let people = counts.len() as i64;
+            (measure, bin, counts, people)
+        }));
+    }
+    out
+}
+
+fn owned((bin, counts): (&u32, &ByPerson)) -> (u32, ByPerson) {
+    (*bin, counts.clone())
+}
+
+/// The measures by which the subjects of each kind are weighed: for who reads a pool.
+pub const WEIGHTS: [(&str, &str); 3] = [(ENDPOINT, CALLS), (TOOL, STEPS), (EDGE, SUPPORT)];

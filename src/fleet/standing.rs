@@ -1,0 +1,114 @@
+//! When a count stands on enough people, and how bins are joined until each of them does.
+
+use std::collections::BTreeMap;
+
+use crate::fleet::limits::Limits;
+use crate::fleet::measure::OTHER;
+
+/// Counts by person; nobody with 0.
+pub type ByPerson = BTreeMap<u32, i64>;
+
+/// Whether a count may be told: enough people have a part in it, and none of them too large a one.
+pub fn stands(counts: &ByPerson, limits: &Limits) -> bool {
+    let total: i64 = counts.values().sum();
+    let largest = counts.values().copied().max().unwrap_or_default();
+    counts.len() as u64 >= limits.people_min && largest * 100 <= total * limits.share_max_pct as i64
+}
+
+/// Adds the counts of one to those of another.
+pub fn absorb(into: &mut ByPerson, from: &ByPerson) {
+    from.iter().for_each(|(person, count)| *into.entry(*person).or_default() += count);
+}
+
+/// Joins neighbouring bins, from the lowest, until each stands; what is left at the end goes to the last that does. A joined
+/// bin is called by the one in which its median lies, so that no extreme shows. No count is lost: what is missing could be
+/// found by subtraction. Nothing where not even all together stand.
+pub fn joined(bins: &BTreeMap<u32, ByPerson>, limits: &Limits) -> Vec<(u32, ByPerson)> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut open = Group::default();
+    for (&bin, counts) in bins {
+        open.add(bin, counts);
+        if stands(&open.counts, limits) {
+            groups.push(std::mem::take(&mut open));
+        }
+    }
+    if !open.bins.is_empty() {
+        match groups.last_mut() {
+            None => return Vec::new(),
+            Some(last) => open.bins.iter().for_each(|(bin, counts)| last.add(*bin, counts)),
+        }
+    }
+    // What joined the last group may have unbalanced it.
+    while groups.last().is_some_and(|last| !stands(&last.counts, limits)) {
+        let Some(last) = groups.pop() else { break };
+        match groups.last_mut() {
+            None => return Vec::new(),
+            Some(before) => last.bins.iter().for_each(|(bin, counts)| before.add(*bin, counts)),
+        }
+    }
+    groups.into_iter().map(|group| (group.median(), group.counts)).collect()
+}
+
+/// Bins that are told as one.
+#[derive(Default)]
+struct Group {
+    bins: Vec<(u32, ByPerson)>,
+    counts: ByPerson,
+}
+
+impl Group {
+    fn add(&mut self, bin: u32, counts: &ByPerson) {
+        absorb(&mut self.counts, counts);
+        self.bins.push((bin, counts.clone()));
+    }
+
+    fn median(&self) -> u32 {
+        let total: i64 = self.counts.values().sum();
+        let mut reached = 0;
+        let found = self.bins.iter().find(|(_, counts)| {
+            reached += counts.values().sum::<i64>();
+            2 * reached >= total
+        });
+        found.or(self.bins.last()).map_or(0, |(bin, _)| *bin)
+    }
+}
+
+/// Kinds that stand; all others together as [`OTHER`], to which the rarest of the rest are added until it stands too.
+/// Nothing where not even all together stand.
+pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &Limits) -> Vec<(u32, ByPerson)> {
+    let (mut told, rare): (Vec<_>, Vec<_>) =
+        kinds.iter().map(|(kind, counts)| (*kind, counts.clone())).partition(|(_, counts)| stands(counts, limits));
+    let mut other = ByPerson::new();
+    rare.iter().for_each(|(_, counts)| absorb(&mut other, counts));
+    while !other.is_empty() && !stands(&other, limits) {
+        let total = |counts: &ByPerson| counts.values().sum::<i64>();
+        let rarest = (0..told.len()).min_by_key(|&at| (total(&told[at].1), told[at].0));
+        let Some(at) = rarest else { return Vec::new() };
+        absorb(&mut other, &told.remove(at).1);
+    }
+    if !other.is_empty() {
+        told.push((OTHER, other));
+    }
+    told
+}
+
+/// Takes parts of a told whole back, the smallest first, until what remains of the whole stands or is nothing: what is
+/// suppressed must not be the difference of what is told. Gives the places of the parts that are taken back.
+pub fn taken_back(whole: &ByPerson, parts: &[&ByPerson], limits: &Limits) -> Vec<usize> {
+    let total = |at: &usize| parts[*at].values().sum::<i64>();
+    let mut told: Vec<usize> = (0..parts.len()).collect();
+    told.sort_by_key(|at| (std::cmp::Reverse(total(at)), *at));
+    let mut back = Vec::new();
+    loop {
+        let mut rest = whole.clone();
+        for &at in &told {
+            parts[at].iter().for_each(|(person, count)| *rest.entry(*person).or_default() -= count);
+        }
+        rest.retain(|_, count| *count > 0);
+        if rest.is_empty() || stands(&rest, limits) {
+            return back;
+        }
+        let Some(smallest) = told.pop() else { return back };
+        back.push(smallest);
+    }
+}

@@ -1,0 +1,160 @@
+//! Contributions and pools as listings: every value that leaves, and what a pool says of endpoints, tools and edges.
+
+use std::collections::BTreeMap;
+
+use crate::base::body_shape::BodyShape;
+use crate::base::listing::{Columns, Listing};
+use crate::base::stats::Share;
+use crate::fleet::measure::{
+    BASELINE, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, OTHER, REPEATS, SENT, SHAPE, STEPS, SUPPORT, TOOL, quantile,
+};
+use crate::fleet::pool::WEIGHTS;
+use crate::frames::contribution::{Contribution, Pool, PooledCount, Subject};
+
+/// Every value of some contributions, as it leaves.
+pub fn leaving(contributions: &[Contribution]) -> Listing {
+    let rows: Vec<_> = contributions.iter().flat_map(|from| from.counts.iter().map(move |row| (from, row))).collect();
+    Columns::of(&rows)
+        .text("user", |(from, _)| from.user.clone())
+        .text("week", |(from, _)| from.week.clone())
+        .text("kind", |(_, row)| row.subject.kind.clone())
+        .text("name", |(_, row)| row.subject.name.clone())
+        .text("other", |(_, row)| row.subject.other.clone())
+        .count("lag", |(_, row)| row.subject.lag.into())
+        .text("measure", |(_, row)| row.measure.clone())
+        .count("bin", |(_, row)| row.bin.into())
+        .whole("count", |(_, row)| Some(row.count))
+        .finish()
+}
+
+/// What a pool says of a subject over all its weeks: sums of published rows and nothing else.
+#[derive(Debug, Default)]
+pub struct Summed {
+    /// By measure and bin.
+    pub counts: BTreeMap<(String, u32), i64>,
+    /// Weeks and batches in which it is told.
+    pub parts: u64,
+    /// The fewest people on whom one of them stands.
+    pub people_min: i64,
+    /// Responses of the parts in which repeats are told.
+    judged: i64,
+}
+
+impl Summed {
+    /// A number; none where no week tells it.
+    pub fn number(&self, measure: &str) -> Option<i64> {
+        self.counts.get(&(measure.to_owned(), 0)).copied()
+    }
+
+    fn bins<'s>(&'s self, measure: &'s str) -> impl Iterator<Item = (u32, f64)> + Clone + 's {
+        let all = self.counts.range((measure.to_owned(), 0)..=(measure.to_owned(), u32::MAX));
+        all.map(|((_, bin), count)| (*bin, *count as f64))
+    }
+
+    fn quantile(&self, measure: &str, percent: f64) -> Option<i64> {
+        quantile(self.bins(measure), percent).map(|value| value as i64)
+    }
+
+    /// The most frequent shape that says something; of equals the first by name.
+    fn shape(&self) -> String {
+        let known = self.bins(SHAPE).filter(|(bin, _)| *bin != OTHER && *bin != BodyShape::Unknown as u32);
+        let named = known.map(|(bin, count)| (BodyShape::from_number(bin as u8).key(), count));
+        let best = named.max_by(|(a, x), (b, y)| x.total_cmp(y).then_with(|| b.cmp(a)));
+        best.map(|(name, _)| name.to_owned()).unwrap_or_default()
+    }
+}
+
+/// Where a row of a subject stands: week, batch, subject.
+pub fn part(row: &PooledCount) -> (&str, u32, &Subject) {
+    (&row.week, row.batch, &row.count.subject)
+}
+
+/// The responses of every part of a pool.
+pub fn calls(pool: &Pool) -> BTreeMap<(&str, u32, &Subject), i64> {
+    let rows = pool.rows.iter().filter(|row| row.count.measure == CALLS);
+    rows.map(|row| (part(row), row.count.count)).collect()
+}
+
+/// The rows of a pool by subject.
+pub fn summed(pool: &Pool) -> BTreeMap<Subject, Summed> {
+    let mut out: BTreeMap<Subject, Summed> = BTreeMap::new();
+    let calls = calls(pool);
+    for row in &pool.rows {
+        let PooledCount { count, people, .. } = row;
+        let summed = out.entry(count.subject.clone()).or_default();
+        if count.measure == REPEATS {
+            summed.judged += calls.get(&part(row)).copied().unwrap_or_default();
+        }
+        *summed.counts.entry((count.measure.clone(), count.bin)).or_default() += count.count;
+        if WEIGHTS.contains(&(count.subject.kind.as_str(), count.measure.as_str())) {
+            summed.people_min = if summed.parts == 0 { *people } else { summed.people_min.min(*people) };
+            summed.parts += 1;
+        }
+    }
+    out
+}
+
+fn of_kind<'s>(all: &'s BTreeMap<Subject, Summed>, kind: &str, weight: &str) -> Vec<(&'s Subject, &'s Summed)> {
+    let mut rows: Vec<_> = all.iter().filter(|(subject, _)| subject.kind == kind).collect();
+    rows.sort_by_key(|(subject, summed)| (std::cmp::Reverse(summed.number(weight)), (*subject).clone()));
+    rows
+}
+
+/// Fingerprints of endpoints.
+pub fn endpoints(all: &BTreeMap<Subject, Summed>) -> Listing {
+    let rows = of_kind(all, ENDPOINT, CALLS);
+    let share = |row: &Summed| {
+        let repeats = row.number(REPEATS).filter(|_| row.judged > 0);
+        repeats.map(|repeats| repeats as f64 / row.judged as f64)
+    };
+    Columns::of(&rows)
+        .text("endpoint", |(subject, _)| subject.name.clone())
+        .text("tool", |(subject, _)| subject.other.clone())
+        .whole("calls", |(_, row)| row.number(CALLS))
+        .count("parts", |(_, row)| row.parts)
+        .whole("people_min", |(_, row)| Some(row.people_min))
+        .whole("bytes_p50", |(_, row)| row.quantile(BYTES, 50.0))
+        .whole("bytes_p99", |(_, row)| row.quantile(BYTES, 99.0))
+        .text("shape_dominant", |(_, row)| row.shape())
+        .whole("repeats", |(_, row)| row.number(REPEATS))
+        .real("dup_rate", |(_, row)| share(row))
+        .whole("repeat_distance_p90", |(_, row)| row.quantile(DISTANCE, 90.0))
+        .whole("baseline_tokens", |(_, row)| row.number(BASELINE))
+        .whole("sent_tokens", |(_, row)| row.number(SENT))
+        .finish()
+}
+
+/// Tools with their steps.
+pub fn tools(all: &BTreeMap<Subject, Summed>) -> Listing {
+    let rows = of_kind(all, TOOL, STEPS);
+    Columns::of(&rows)
+        .text("tool", |(subject, _)| subject.name.clone())
+        .whole("steps", |(_, row)| row.number(STEPS))
+        .count("parts", |(_, row)| row.parts)
+        .whole("people_min", |(_, row)| Some(row.people_min))
+        .finish()
+}
+
+/// Follow-up edges with the share of the earlier tool's steps.
+pub fn edges(all: &BTreeMap<Subject, Summed>) -> Listing {
+    let rows = of_kind(all, EDGE, SUPPORT);
+    let steps = |from: &Subject| {
+        let tool = Subject { kind: TOOL.to_owned(), name: from.name.clone(), ..Subject::default() };
+        all.get(&tool).and_then(|row| row.number(STEPS)).unwrap_or_default().max(0)
+    };
+    let share = |subject: &Subject, row: &Summed| {
+        let steps = steps(subject);
+        Share::new(row.number(SUPPORT).unwrap_or_default().clamp(0, steps) as u64, steps as u64)
+    };
+    Columns::of(&rows)
+        .text("from", |(subject, _)| subject.name.clone())
+        .text("to", |(subject, _)| subject.other.clone())
+        .count("lag", |(subject, _)| subject.lag.into())
+        .whole("support", |(_, row)| row.number(SUPPORT))
+        .whole("steps", |(subject, _)| Some(steps(subject)))
+        .count("parts", |(_, row)| row.parts)
+        .whole("people_min", |(_, row)| Some(row.people_min))
+        .real("probability", |(subject, row)| Some(share(subject, row).value()))
+        .real("probability_lower", |(subject, row)| Some(share(subject, row).lower))
+        .finish()
+}

@@ -1,0 +1,363 @@
+//! Contributions of people and pools of them as Parquet: tall tables of integer counts. Reading is strict, since such a
+//! file may come from anybody.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use crate::base::error::{Error, Result};
+
+/// Version of the columns and of what they mean.
+pub const SCHEMA_VERSION: u32 = 1;
+/// Rows that are read at a time. A column can repeat a long text in every row, so that memory is bounded by this times the
+/// size of the file.
+const BATCH_ROWS: usize = 64;
+/// Longest text in a column, in bytes.
+const TEXT_BYTES_MAX: usize = 200;
+
+/// What a count is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subject {
+    /// `endpoint`, `tool` or `edge`.
+    pub kind: String,
+    /// Name of the endpoint or tool; of an edge the earlier tool.
+    pub name: String,
+    /// The tool of an endpoint; of an edge the later tool; empty for a tool.
+    pub other: String,
+    /// Steps between the tools of an edge; 0 otherwise.
+    pub lag: u32,
+}
+
+/// A count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count {
+    /// What it is about.
+    pub subject: Subject,
+    /// What is counted.
+    pub measure: String,
+    /// Bin of a histogram or category; 0 for a plain number.
+    pub bin: u32,
+    /// How many.
+    pub count: i64,
+}
+
+/// What one person adds of one week.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contribution {
+    /// Pseudonym of the person.
+    pub user: String,
+    /// Monday of the week, `2026-10-26`.
+    pub week: String,
+    /// Tells the team's secret from others.
+    pub secret: String,
+    /// Marks of sessions of the week, by which the same logs under two names are known.
+    pub marks: Vec<String>,
+    /// Counts, each key once.
+    pub counts: Vec<Count>,
+}
+
+/// A published row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PooledCount {
+    /// Monday of the week.
+    pub week: String,
+    /// Number of the batch of people within the week.
+    pub batch: u32,
+    /// The count over the people of the batch.
+    pub count: Count,
+    /// People it stands on.
+    pub people: i64,
+}
+
+/// A pool as it is published.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pool {
+    /// Tells the team's secret from others.
+    pub secret: String,
+    /// Rows, sorted.
+    pub rows: Vec<PooledCount>,
+}
+
+fn counts_schema() -> Vec<Field> {
+    vec![
+        Field::new("kind", DataType::Utf8, false),
+        Field::new("name", DataType::Utf8, false),
+        Field::new("other", DataType::Utf8, false),
+        Field::new("lag", DataType::Int32, false),
+        Field::new("measure", DataType::Utf8, false),
+        Field::new("bin", DataType::Int32, false),
+        Field::new("count", DataType::Int64, false),
+    ]
+}
+
+fn pooled_schema() -> Vec<Field> {
+    let week = [Field::new("week", DataType::Utf8, false), Field::new("batch", DataType::Int32, false)];
+    let people = Field::new("people", DataType::Int64, false);
+    week.into_iter().chain(counts_schema()).chain([people]).collect()
+}
+
+/// The bytes of a contribution file. Nothing in it is compressed, so that its size bounds what a reader has to hold.
+///
+/// # Errors
+/// If the columns do not fit together, which is a fault of devboy.
+pub fn write(contribution: &Contribution) -> Result<Vec<u8>> {
+    let about = [
+        ("user", contribution.user.clone()),
+        ("week", contribution.week.clone()),
+        ("secret", contribution.secret.clone()),
+        ("marks", contribution.marks.join(",")),
+    ];
+    encoded("contribution", counts_schema(), count_columns(contribution.counts.iter()), &about)
+}
+
+/// The bytes of a pool.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_pool(pool: &Pool) -> Result<Vec<u8>> {
+    let rows = || pool.rows.iter();
+    let mut columns = vec![texts(rows().map(|row| &*row.week)), ints(rows().map(|row| row.batch))];
+    columns.extend(count_columns(rows().map(|row| &row.count)));
+    columns.push(longs(rows().map(|row| row.people)));
+    encoded("pool", pooled_schema(), columns, &[("secret", pool.secret.clone())])
+}
+
+fn count_columns<'a>(rows: impl Iterator<Item = &'a Count> + Clone) -> Vec<ArrayRef> {
+    vec![
+        texts(rows.clone().map(|row| &*row.subject.kind)),
+        texts(rows.clone().map(|row| &*row.subject.name)),
+        texts(rows.clone().map(|row| &*row.subject.other)),
+        ints(rows.clone().map(|row| row.subject.lag)),
+        texts(rows.clone().map(|row| &*row.measure)),
+        ints(rows.clone().map(|row| row.bin)),
+        longs(rows.map(|row| row.count)),
+    ]
+}
+
+fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+fn ints(values: impl Iterator<Item = u32>) -> ArrayRef {
+    Arc::new(values.map(|value| i32::try_from(value).unwrap_or(i32::MAX)).map(Some).collect::<Int32Array>())
+}
+
+fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn encoded(what: &str, fields: Vec<Field>, columns: Vec<ArrayRef>, about: &[(&str, String)]) -> Result<Vec<u8>> {
+    let version = [("schema_version", SCHEMA_VERSION.to_string())];
+    encoded_as(&version, what, fields, columns, about)
+}
+
+fn encoded_as(
+    version: &[(&str, String)],
+    what: &str,
+    fields: Vec<Field>,
+    columns: Vec<ArrayRef>,
+    about: &[(&str, String)],
+) -> Result<Vec<u8>> {
+    let failed = |cause: &dyn std::fmt::Display| Error::failed(format!("writing Parquet: {cause}"));
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|cause| failed(&cause))?;
+    let own = [("tool_version", env!("CARGO_PKG_VERSION").to_owned()), ("what", what.to_owned())];
+    let about = version
+        .iter()
+        .chain(&own)
+        .chain(about)
+        .map(|(key, value)| KeyValue::new(format!("devboy.{key}"), value.clone()));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_key_value_metadata(Some(about.collect()))
+        .build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(|cause| failed(&cause))?;
+    writer.write(&batch).map_err(|cause| failed(&cause))?;
+    writer.into_inner().map_err(|cause| failed(&cause))
+}
+
+/// Why a file is refused, in words that follow its name.
+pub type Refusal = String;
+/// What was read, or why not.
+pub type Outcome<T> = std::result::Result<T, Refusal>;
+
+/// Reads a contribution of at most so many rows.
+///
+/// # Errors
+/// Why it is none that this version can read.
+pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<Contribution> {
+    let table = table(bytes, "contribution", &counts_schema(), rows_max)?;
+    let mut counts = Vec::new();
+    for batch in &table.batches {
+        for row in 0..batch.num_rows() {
+            counts.push(count(batch, 0, row)?);
+        }
+    }
+    let said = |key: &str| table.said(key).map(str::to_owned).ok_or_else(|| format!("it does not say its {key}"));
+    let marks = said("marks")?.split(',').filter(|mark| !mark.is_empty()).map(str::to_owned).collect();
+    Ok(Contribution { user: said("user")?, week: said("week")?, secret: said("secret")?, marks, counts })
+}
+
+/// Reads a pool.
+///
+/// # Errors
+/// Why it is none that this version can read.
+pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> Outcome<Pool> {
+    let table = table(bytes, "pool", &pooled_schema(), rows_max)?;
+    let mut rows = Vec::new();
+    for batch in &table.batches {
+        for row in 0..batch.num_rows() {
+            rows.push(PooledCount {
+                week: text(batch, 0, row)?,
+                batch: small(batch, 1, row)?,
+                count: count(batch, 2, row)?,
+                people: batch.column(9).as_primitive::<Int64Type>().value(row),
+            });
+        }
+    }
+    Ok(Pool { secret: table.said("secret").unwrap_or_default().to_owned(), rows })
+}
+
+/// What a file says of itself, and its rows.
+struct Table {
+    about: About,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    fn said(&self, key: &str) -> Option<&str> {
+        self.about.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A file with exactly these columns. A reader that panics on hostile bytes has refused them.
+fn table(bytes: Vec<u8>, what: &str, fields: &[Field], rows_max: usize) -> Outcome<Table> {
+    let read = || batches_of(bytes.into(), what, fields, rows_max);
+    let (about, batches) =
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("it is no Parquet file: damaged".to_owned()))?;
+    Ok(Table { about, batches })
+}
+
+type About = Vec<(String, String)>;
+
+fn batches_of(bytes: Bytes, what: &str, fields: &[Field], rows_max: usize) -> Outcome<(About, Vec<RecordBatch>)> {
+    let damaged = |cause: &dyn std::fmt::Display| format!("it is no Parquet file: {cause}");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|cause| damaged(&cause))?;
+    let metadata = reader.metadata();
+    let about: About = metadata.file_metadata().key_value_metadata().into_iter().flatten().filter_map(entry).collect();
+    let said = |key: &str| about.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+    match said("schema_version") {
+        None => return Err("no devboy wrote it: it names no schema version".to_owned()),
+        Some(version) if version != SCHEMA_VERSION.to_string() => {
+            return Err(format!("its schema version is {version}, this devboy reads {SCHEMA_VERSION}"));
+        }
+        Some(_) => {}
+    }
+    if said("what") != Some(what) {
+        return Err(format!("it is no {what}"));
+    }
+    let plain: Vec<Field> = reader.schema().fields().iter().map(|field| bare(field)).collect();
+    if plain != fields {
+        return Err("its columns are others than the schema has".to_owned());
+    }
+    let chunks = || metadata.row_groups().iter().flat_map(|group| group.columns());
+    if chunks().any(|chunk| chunk.compression() != Compression::UNCOMPRESSED) {
+        return Err("it is compressed, so that its size says nothing of what it holds".to_owned());
+    }
+    if usize::try_from(metadata.file_metadata().num_rows()).map_or(true, |rows| rows > rows_max) {
+        return Err(format!("it has {} rows; at most {rows_max} are read", metadata.file_metadata().num_rows()));
+    }
+    let mut batches: Vec<RecordBatch> = Vec::new();
+    let mut rows = 0;
+    for batch in reader.with_batch_size(BATCH_ROWS).build().map_err(|cause| damaged(&cause))? {
+        let batch = batch.map_err(|cause| damaged(&cause))?;
+        rows += batch.num_rows();
+        let texts = batch.columns().iter().filter_map(|column| column.as_string_opt::<i32>());
+        if rows > rows_max || texts.flat_map(|column| column.iter().flatten()).any(|text| text.len() > TEXT_BYTES_MAX) {
+            return Err("it holds more than its head says, or texts that are no names".to_owned());
+        }
+        batches.push(batch);
+    }
+    Ok((about, batches))
+}
+
+fn entry(pair: &KeyValue) -> Option<(String, String)> {
+    Some((pair.key.strip_prefix("devboy.")?.to_owned(), pair.value.clone()?))
+}
+
+fn bare(field: &Arc<Field>) -> Field {
+    Field::new(field.name(), field.data_type().clone(), field.is_nullable())
+}
+
+fn count(batch: &RecordBatch, first: usize, row: usize) -> Outcome<Count> {
+    Ok(Count {
+        subject: Subject {
+            kind: text(batch, first, row)?,
+            name: text(batch, first + 1, row)?,
+            other: text(batch, first + 2, row)?,
+            lag: small(batch, first + 3, row)?,
+        },
+        measure: text(batch, first + 4, row)?,
+        bin: small(batch, first + 5, row)?,
+        count: batch.column(first + 6).as_primitive::<Int64Type>().value(row),
+    })
+}
+
+fn text(batch: &RecordBatch, column: usize, row: usize) -> Outcome<String> {
+    Ok(batch.column(column).as_string::<i32>().value(row).to_owned())
+}
+
+fn small(batch: &RecordBatch, column: usize, row: usize) -> Outcome<u32> {
+    let value = batch.column(column).as_primitive::<Int32Type>().value(row);
+    u32::try_from(value).map_err(|_| format!("it holds the negative number {value}"))
+}
+
+#[cfg(test)]
+pub mod hostile {
+    //! Files that no devboy writes.
+
+    use arrow_array::{Float64Array, UInt64Array};
+
+    use super::*;
+
+    /// A contribution with this odd thing about it.
+    pub fn odd(like: &Contribution, what: &str) -> Vec<u8> {
+        let rows = like.counts.len();
+        let mut fields = counts_schema();
+        let mut columns = count_columns(like.counts.iter());
+        let mut version = vec![("schema_version", SCHEMA_VERSION.to_string())];
+        match what {
+            "NaN" => {
+                fields[6] = Field::new("count", DataType::Float64, false);
+                columns[6] = Arc::new(Float64Array::from(vec![f64::NAN; rows]));
+            }
+            "2^63" => {
+                fields[6] = Field::new("count", DataType::UInt64, false);
+                columns[6] = Arc::new(UInt64Array::from(vec![1_u64 << 63; rows]));
+            }
+            "more columns" => {
+                fields.push(Field::new("prompt", DataType::Utf8, false));
+                columns.push(texts(std::iter::repeat_n("text", rows)));
+            }
+            "no version" => version.clear(),
+            version_of_it => version[0].1 = version_of_it.to_owned(),
+        }
+        let about = [
+            ("user", like.user.clone()),
+            ("week", like.week.clone()),
+            ("secret", like.secret.clone()),
+            ("marks", like.marks.join(",")),
+        ];
+        encoded_as(&version, "contribution", fields, columns, &about).unwrap()
+    }
+}

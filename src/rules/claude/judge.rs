@@ -1,0 +1,230 @@
+//! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
+//! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::report::numbers::date;
+use crate::rules::Sheet;
+use crate::rules::claude::Facts;
+use crate::settings::claude::levers::Lever;
+use crate::settings::entries::Forecast;
+use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
+use crate::whatif::client::{Knob, Seen, Sides, Study, Trial};
+use crate::whatif::sim::cells::Drawn;
+use crate::whatif::sim::cost::Cost;
+
+/// The numbers of a rule whose lever is simulated.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thresholds {
+    /// Least sessions to choose on, and to judge on.
+    pub sessions_min: u64,
+    /// Least saving, in percent of the whole bill.
+    pub of_bill_percent_min: f64,
+}
+
+/// What is asked.
+pub struct Question<'q> {
+    /// Id of the rule.
+    pub rule: &'static str,
+    /// What it is about, in words.
+    pub subject: &'static str,
+    /// The levers that can do it, the one to be preferred first.
+    pub levers: &'q [&'static str],
+    /// The value that a setting stands for; none if it is about another lever.
+    pub value: fn(Knob) -> Option<Value>,
+}
+
+/// Judges one lever.
+///
+/// # Errors
+/// If the sheet does not fit, or a file of settings holds a key twice.
+pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Result<Finding> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.knob)?)));
+    let trials: Vec<(&Trial, Value)> = trials.collect();
+    let sessions =
+        trials.first().map_or([0, 0], |(trial, _)| [true, false].map(|side| count(facts.study, trial, side)));
+    let [earlier, later] = sessions;
+    let mut evidence = Evidence {
+        counts: format!("chosen on {earlier} earlier sessions, judged on {later} later ones"),
+        n: earlier + later,
+        ..Evidence::default()
+    };
+    let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
+    if earlier.min(later) < thresholds.sessions_min {
+        let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
+        return Ok(finding(Verdict::Skip(reason), evidence));
+    }
+    let tried: Vec<(f64, &Trial, &Value)> = trials
+        .iter()
+        .filter_map(|(trial, value)| Some((change(&sum(facts.study, trial, true))?, *trial, value)))
+        .collect();
+    let listed = tried.iter().map(|(change, _, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
+    evidence.counts += &format!(" (there: {})", listed.collect::<Vec<_>>().join(", "));
+    let best = tried.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((change, trial, value)) = best else {
+        return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
+    };
+    let forecast = forecast(facts, trial);
+    let held = |reason: String, evidence: Evidence| Finding {
+        forecast: forecast.clone(),
+        ..finding(Verdict::Hold(reason), evidence)
+    };
+    if *change >= -NOTHING {
+        let is_nothing = change.abs() < NOTHING;
+        let reason = if is_nothing { "no effect: the log is as cheap as any value" } else { "every value loses" };
+        return Ok(held(reason.to_owned(), evidence));
+    }
+    let Some(told) = &forecast else {
+        return Ok(finding(Verdict::Skip("the later sessions say nothing".to_owned()), evidence));
+    };
+    if let Some(reason) = too_little(told, &thresholds, facts.study.least_percent, sheet) {
+        return Ok(held(format!("{}: {reason}", plain(value)), evidence));
+    }
+    let levers = question.levers.iter().filter_map(|name| facts.levers.named(name));
+    let levers: Vec<&Lever> = levers.filter(|lever| lever.check(value).is_ok()).collect();
+    let lever = match chosen(facts, &levers) {
+        Ok(lever) => lever,
+        Err(reason) => return Ok(held(reason, evidence)),
+    };
+    let Some(key) = lever.key(None) else { return Ok(held("it stands in no file of settings".to_owned(), evidence)) };
+    let from = facts.layers.value(&key)?;
+    let to = lever.spelled(value);
+    if from.as_ref() == Some(&to) {
+        return Ok(finding(Verdict::Skip(format!("`{key}` is {to} already")), evidence));
+    }
+    if let Some(reason) = facts.layers.overridden(lever, &key, facts.levers)? {
+        return Ok(held(format!("`{key}` is {reason}"), evidence));
+    }
+    evidence.threshold = Some(sheet.cite("of_bill_percent_min"));
+    let verdict = Verdict::Propose(Delta { key, from: from.as_ref().map(as_toml), to: as_toml(&to) });
+    Ok(Finding { forecast, ..finding(verdict, evidence) })
+}
+
+/// Smaller shares are rounding.
+const NOTHING: f64 = 1e-9;
+
+/// Why a change is too little to be proposed; none if it is not.
+fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, sheet: &Sheet) -> Option<String> {
+    let margin = told.error.max(least_percent / 100.0);
+    let words = format!("{:+.1} % on later sessions", 100.0 * told.change);
+    if told.change > margin {
+        return Some(format!("loses, {words}"));
+    }
+    if told.upper >= -margin {
+        let (upper, margin) = (100.0 * told.upper, 100.0 * margin);
+        return Some(format!(
+            "no effect beyond its error, {words}: it may be {upper:+.1} %, and {margin:.1} % is no difference"
+        ));
+    }
+    let share = -100.0 * told.of_bill;
+    (share < thresholds.of_bill_percent_min)
+        .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
+}
+
+/// The first lever that every client of the last weeks knows, or why there is none.
+pub fn chosen<'l>(facts: &Facts<'_>, levers: &[&'l Lever]) -> std::result::Result<&'l Lever, String> {
+    let unknowing = |lever: &Lever| facts.study.versions.iter().find(|(version, _)| !lever.is_known_to(version));
+    if let Some(lever) = levers.iter().find(|lever| unknowing(lever).is_none()) {
+        return Ok(lever);
+    }
+    let told = levers.iter().filter_map(|lever| Some((lever, unknowing(lever)?)));
+    let words = told.map(|(lever, (version, last))| {
+        format!("client {version}, seen on {}, does not know {} ({})", date(*last), lever.name, lever.versions())
+    });
+    let words: Vec<String> = words.collect();
+    Err(if words.is_empty() { "no lever takes that value".to_owned() } else { words.join("; ") })
+}
+
+/// What a trial says of the later sessions.
+fn forecast(facts: &Facts<'_>, trial: &Trial) -> Option<Forecast> {
+    let study = facts.study;
+    let all = sum(study, trial, false);
+    let in_money = all.before.nano_usd > 0;
+    let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
+    let later = || sessions(study, trial, false);
+    let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
+    let drawn = Drawn::new(&pairs, facts.resampling)?;
+    let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
+    let saved = measure(&all.after) - measure(&all.before);
+    let thousand = all.requests.max(1) as f64 / 1_000.0;
+    let times = || later().map(|(seen, _)| seen);
+    Some(Forecast {
+        part: trial.knob.part().key().to_owned(),
+        change: change(&all)?,
+        lower: drawn.lower,
+        upper: drawn.upper,
+        of_bill: if bill > 0.0 { saved / bill } else { 0.0 },
+        usd: in_money.then_some(-saved / 1e9),
+        error: (all.error_units as f64 / all.before.units.max(1) as f64).abs(),
+        chosen_on: count(study, trial, true),
+        sessions: pairs.len() as u64,
+        span_ms: (times().map(|seen| seen.first).min()?, times().map(|seen| seen.last).max()?),
+        hard_breaks: all.hard as f64 / thousand,
+        soft_breaks: all.soft as f64 / thousand,
+    })
+}
+
+/// The sessions of one side that the lever concerns.
+fn sessions<'s>(study: &'s Study, trial: &'s Trial, is_earlier: bool) -> impl Iterator<Item = (&'s Seen, &'s Sides)> {
+    let pairs = study.sessions.iter().zip(&trial.sessions);
+    pairs.filter(move |(seen, sides)| seen.is_earlier == is_earlier && sides.before.units > 0)
+}
+
+fn count(study: &Study, trial: &Trial, is_earlier: bool) -> u64 {
+    sessions(study, trial, is_earlier).count() as u64
+}
+
+fn sum(study: &Study, trial: &Trial, is_earlier: bool) -> Sides {
+    let mut all = Sides::default();
+    sessions(study, trial, is_earlier).for_each(|(_, sides)| all.join(sides));
+    all
+}
+
+fn change(sides: &Sides) -> Option<f64> {
+    sides.before.change_to(&sides.after)
+}
+
+/// A value without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A value as findings hold it.
+fn as_toml(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => whole.into(),
+            (None, number) => number.unwrap_or_default().into(),
+        },
+        other => other.to_string().into(),
+    }
+}
+
+/// The path of a lever's key, for hints.
+pub fn key_of(facts: &Facts<'_>, lever: &str) -> Option<KeyPath> {
+    facts.levers.named(lever)?.key(None)
+}
+
+/// A hint about a lever; held if a client does not know it.
+pub fn hint(
+    facts: &Facts<'_>,
+    rule: &'static str,
+    subject: &str,
+    lever: &str,
+    words: String,
+    evidence: Evidence,
+) -> Finding {
+    let levers: Vec<&Lever> = facts.levers.named(lever).into_iter().collect();
+    let verdict = match chosen(facts, &levers) {
+        Ok(_) => Verdict::Hint(words),
+        Err(reason) => Verdict::Hold(reason),
+    };
+    Finding::new(rule, subject, verdict, evidence)
+}

@@ -1,0 +1,88 @@
+//! The rules about Claude Code's own settings: what was simulated of a lever, held against its versions, its bounds and the
+//! files that win over it.
+
+mod judge;
+mod s1_main_ttl;
+mod s2_subagent_ttl;
+mod s3_compact_window;
+mod s4_result_sizes;
+mod s5_unused_servers;
+mod s6_skills;
+mod s7_subagent_model;
+mod s8_retention;
+
+use std::collections::BTreeMap;
+
+use crate::base::bootstrap::Resampling;
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::rules::Sheet;
+use crate::settings::claude::layers::Layers;
+use crate::settings::claude::levers::Levers;
+use crate::settings::finding::Finding;
+use crate::whatif::client::Study;
+
+/// A rule about settings.
+pub struct ClaudeRule {
+    /// Short id: "S1".
+    pub id: &'static str,
+    /// Name of its files.
+    pub file: &'static str,
+    /// What it decides, in one line.
+    pub summary: &'static str,
+    /// What it looks at, why, when it stays quiet, an example.
+    pub docs: &'static str,
+    /// The judgement.
+    pub judge: fn(&Facts<'_>, &Sheet) -> Result<Vec<Finding>>,
+}
+
+/// All rules about settings, in the order in which they speak.
+pub static REGISTER: [&ClaudeRule; 8] = [
+    &s1_main_ttl::RULE,
+    &s2_subagent_ttl::RULE,
+    &s3_compact_window::RULE,
+    &s4_result_sizes::RULE,
+    &s5_unused_servers::RULE,
+    &s6_skills::RULE,
+    &s7_subagent_model::RULE,
+    &s8_retention::RULE,
+];
+
+/// What rules about settings may read.
+pub struct Facts<'a> {
+    /// What was tried.
+    pub study: &'a Study,
+    /// Everything that can be set.
+    pub levers: &'a Levers,
+    /// The file as it is, and those above it.
+    pub layers: &'a Layers,
+    /// How sessions are drawn for intervals.
+    pub resampling: &'a Resampling,
+    /// What was used of what a setting could switch off.
+    pub uses: &'a Uses,
+}
+
+/// What was used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Servers of the project's `.mcp.json`; none where no project was asked about.
+    pub servers: Option<Vec<String>>,
+    /// Calls of MCP tools, by server.
+    pub server_calls: BTreeMap<String, u64>,
+    /// Uses of skills.
+    pub skills: u64,
+    /// Requests of subagents, by model.
+    pub subagent_models: BTreeMap<String, u64>,
+}
+
+/// Lets every rule about settings speak.
+///
+/// # Errors
+/// If a sheet does not fit, or a file of settings holds a key twice.
+pub fn judge_all(facts: &Facts<'_>, data: &Data) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for rule in REGISTER {
+        findings.extend((rule.judge)(facts, &Sheet::named(rule.file, data)?)?);
+    }
+    Ok(findings)
+}

@@ -1,0 +1,48 @@
+//! S2: how long what subagents write to the prompt cache lives.
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::rules::Sheet;
+use crate::rules::claude::judge::{Question, judge as judged};
+use crate::rules::claude::{ClaudeRule, Facts};
+use crate::settings::finding::Finding;
+use crate::whatif::client::Knob;
+
+/// The rule.
+pub static RULE: ClaudeRule = ClaudeRule {
+    id: "S2",
+    file: "s2_subagent_ttl",
+    summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
+    docs: DOCS,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Every request of subagents is sent again with each lifetime, 5m and 1h, under the simulated cache. The value is chosen on the earlier
+three fifths of the sessions and judged on the later ones.
+
+### Why
+A write that lives an hour costs 1.6 times one that lives five minutes, and saves writing everything again after a pause between
+the two. Which is cheaper depends on how long the pauses are, and those of subagents are not those of people.
+
+### When it stays quiet
+Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is off the
+bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that wins sets it; it holds already.
+
+### Example
+```json
+{ "subagentPromptCacheTtl": "1h" }
+```
+"#;
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let question =
+        Question { rule: RULE.id, subject: "cache lifetime, subagents", levers: &["subagentPromptCacheTtl"], value };
+    Ok(vec![judged(facts, sheet, &question)?])
+}
+
+fn value(knob: Knob) -> Option<Value> {
+    if let Knob::SubagentTtl(class) = knob { Some(json!(class.key())) } else { None }
+}

@@ -1,0 +1,51 @@
+//! S4: how much of a long result the model is shown.
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::rules::Sheet;
+use crate::rules::claude::judge::{Question, judge as judged};
+use crate::rules::claude::{ClaudeRule, Facts};
+use crate::settings::finding::Finding;
+use crate::whatif::client::Knob;
+
+/// The rule.
+pub static RULE: ClaudeRule = ClaudeRule {
+    id: "S4",
+    file: "s4_result_sizes",
+    summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
+    docs: DOCS,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+Every request is sent again with results that are longer than a limit cut to what the client shows of them: a preview, or the
+first page of a reading. One more request is paid for each edit whose source is cut away, and each reading that is lost is read again.
+What identifiers are cut away stands beside as soft breaks.
+
+### Why
+A long result is paid for again at every request after it.
+
+### When it stays quiet
+Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is off the
+bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that wins sets it; it holds already.
+
+### Example
+```json
+{ "bashOutputMaxChars": 12000 }
+```
+"#;
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let bash = |knob| if let Knob::BashChars(chars) = knob { Some(json!(chars)) } else { None };
+    let mcp = |knob| if let Knob::McpTokens(tokens) = knob { Some(json!(tokens)) } else { None };
+    let read = |knob| if let Knob::ReadTokens(tokens) = knob { Some(json!(tokens)) } else { None };
+    let asked: [(&'static str, &[&'static str], fn(Knob) -> Option<Value>); 3] = [
+        ("shell output", &["bashOutputMaxChars"], bash),
+        ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),
+        ("readings of files", &["CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS"], read),
+    ];
+    let one = |(subject, levers, value)| judged(facts, sheet, &Question { rule: RULE.id, subject, levers, value });
+    asked.into_iter().map(one).collect()
+}

@@ -1,0 +1,90 @@
+//! S5: MCP servers that a project starts and never calls.
+
+use serde::Deserialize;
+
+use crate::base::error::Result;
+use crate::rules::Sheet;
+use crate::rules::claude::judge::{hint, key_of};
+use crate::rules::claude::{ClaudeRule, Facts};
+use crate::settings::finding::{Evidence, Finding, Verdict};
+
+/// The rule.
+pub static RULE: ClaudeRule = ClaudeRule {
+    id: "S5",
+    file: "s5_unused_servers",
+    summary: "Tells of MCP servers of a project that no session called; never written, since no log says what their definitions cost.",
+    docs: DOCS,
+    judge,
+};
+
+const DOCS: &str = r#"
+### What it looks at
+With `--scope project` or `local`: the servers of `.mcp.json`, and the calls of their tools in the sessions of this project. In any
+scope: whether tool search is switched off.
+
+### Why
+A server's instructions and the names of its tools stand in every request, and where tools are not deferred their definitions too.
+No log says how large these are, so nobody can say what leaving one out saves: it is told, and never written.
+
+### When it stays quiet
+Too few sessions; every server was called; a client version of the last weeks does not know the lever.
+
+### Example
+```json
+{ "disabledMcpjsonServers": ["jira"] }
+```
+"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thresholds {
+    sessions_min: u64,
+}
+
+fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Thresholds = sheet.thresholds()?;
+    let mut findings: Vec<Finding> = tool_search(facts)?.into_iter().collect();
+    let sessions = facts.study.sessions.len() as u64;
+    let finding = |subject: &str, verdict| Finding::new(RULE.id, subject, verdict, Evidence::default());
+    let Some(servers) = &facts.uses.servers else {
+        let reason = "--scope project or local looks at the servers of .mcp.json".to_owned();
+        findings.push(finding("MCP servers", Verdict::Skip(reason)));
+        return Ok(findings);
+    };
+    for server in servers {
+        let calls = facts.uses.server_calls.get(server).copied().unwrap_or_default();
+        let evidence = Evidence {
+            counts: format!("{calls} calls of {server} in {sessions} sessions of this project"),
+            n: sessions,
+            threshold: Some(sheet.cite("sessions_min")),
+            ..Evidence::default()
+        };
+        findings.push(match calls {
+            0 if sessions >= thresholds.sessions_min => {
+                let words = format!("never called here; \"disabledMcpjsonServers\": [\"{server}\"] leaves it out");
+                hint(facts, RULE.id, server, "disabledMcpjsonServers", words, evidence)
+            }
+            0 => {
+                let verdict = Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")));
+                Finding { evidence, ..finding(server, verdict) }
+            }
+            _ => Finding { evidence, ..finding(server, Verdict::Skip("it is called".to_owned())) },
+        });
+    }
+    Ok(findings)
+}
+
+/// Whether the definitions of all MCP tools are sent at once because somebody said so.
+fn tool_search(facts: &Facts<'_>) -> Result<Option<Finding>> {
+    let lever = "ENABLE_TOOL_SEARCH";
+    let Some(key) = key_of(facts, lever) else { return Ok(None) };
+    let is_off = facts.layers.value(&key)?.is_some_and(|value| value == "false");
+    let calls: u64 = facts.uses.server_calls.values().sum();
+    let evidence = Evidence { counts: format!("{calls} calls of MCP tools"), n: calls, ..Evidence::default() };
+    let words = || {
+        format!(
+            "`{key}` is \"false\": all definitions of MCP tools are sent at once; without it they wait until one is looked for"
+        )
+    };
+    Ok(is_off.then(|| hint(facts, RULE.id, "tool search", lever, words(), evidence)))
+}

@@ -1,0 +1,266 @@
+//! `tune search`: the few changes of a configuration that save most, looked for in earlier sessions and judged on later
+//! ones. What single rules propose is one place in the space that is searched here.
+//!
+//! The search is greedy: of all values of all keys the one that saves most is taken, then the best beside it, and so on.
+//! What comes out is a path of few changes, not an optimum of forty.
+
+mod path;
+mod report;
+mod space;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::bootstrap::{Resampling, sum_interval};
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::logs::trace::Millis;
+use crate::replay::by_session::{BySession, Tokens};
+use crate::replay::reach::Reach;
+use crate::replay::{Options, Scenario, Tape};
+use crate::rules::search::path::{Chosen, Walk};
+use crate::rules::search::space::Knob;
+use crate::settings::{Settings, SettingsFile, what_if};
+
+pub use report::{findings, json, sentence, tables};
+
+/// Name of the sheet.
+pub const SHEET: &str = "search.toml";
+
+/// The sheet `rules/search.toml`, which explains its numbers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sheet {
+    blocks: usize,
+    train_blocks: usize,
+    steps_max: usize,
+    endpoints_max: usize,
+    gain_percent_min: f64,
+    false_step_percent: f64,
+    batch: usize,
+    resampling: Resampling,
+    knob: Vec<Knob>,
+}
+
+impl Sheet {
+    /// Reads the sheet; `place` is where it stands, for messages.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+        let odd = |what: &str| Err(Error::failed(format!("{place}: {what}")));
+        if sheet.train_blocks == 0 || sheet.train_blocks >= sheet.blocks {
+            return odd("train_blocks must be at least 1 and less than blocks");
+        }
+        if sheet.batch == 0 || sheet.steps_max == 0 {
+            return odd("batch and steps_max must be at least 1");
+        }
+        if !(sheet.false_step_percent > 0.0 && sheet.false_step_percent < 100.0) {
+            return odd("false_step_percent must lie between 0 and 100");
+        }
+        Ok(sheet)
+    }
+
+    /// What an interval leaves out on either side when as many steps are looked at as a path may have.
+    fn tail(&self) -> f64 {
+        self.false_step_percent / 100.0 / 2.0 / self.steps_max as f64
+    }
+}
+
+/// What is searched.
+pub struct Ground<'a> {
+    /// The configuration from which the path starts.
+    pub file: &'a SettingsFile,
+    /// The responses.
+    pub tape: &'a Tape,
+    /// First record of each session of the tape.
+    pub began: &'a [Millis],
+    /// Who runs the pipeline.
+    pub reach: &'a Reach,
+    /// Numbers.
+    pub sheet: &'a Sheet,
+    /// Whether to go on; asked before each step.
+    pub goes_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// Sessions in which the path was looked for.
+    pub earlier: Part,
+    /// Later sessions, on which it was judged.
+    pub later: Part,
+    /// Values that were tried at each step.
+    pub candidates: u64,
+    /// Replays of a value.
+    pub looks: u64,
+    /// The steps, each beside those before. The last one may not hold.
+    pub steps: Vec<Step>,
+    /// All steps that hold together.
+    pub together: Judged,
+    /// The same search as if it had been made earlier: what it found, and what came.
+    pub folds: Vec<Fold>,
+    /// Another configuration on the same later sessions.
+    pub against: Option<Judged>,
+    /// Whether the time was up before the end.
+    pub stopped: bool,
+}
+
+/// Some sessions under the configuration as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Sessions.
+    pub sessions: u64,
+    /// Tokens of their tool results.
+    pub baseline_tokens: i64,
+    /// Saved of them now.
+    pub saved_tokens: i64,
+}
+
+/// What a change saves more, with its interval over sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Tokens saved more.
+    pub tokens: i64,
+    /// Lower end of the interval, corrected for the number of steps.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+}
+
+/// A step of the path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The key, spelled as in TOML.
+    pub key: String,
+    /// The value that holds now, as TOML; none if the key is new.
+    pub from: Option<String>,
+    /// The value that is tried, as TOML.
+    pub to: String,
+    /// Tokens that it saves more in the earlier sessions.
+    pub earlier_tokens: i64,
+    /// What it saves more in the later ones.
+    pub later: Judged,
+    /// Whether that is more than chance.
+    pub holds: bool,
+}
+
+/// The search as of some day.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fold {
+    /// Sessions known then.
+    pub known: u64,
+    /// Sessions of the next block.
+    pub next: u64,
+    /// Changes on the path.
+    pub changes: u64,
+    /// Tokens that it should have saved more in the next block, by its share of the known ones.
+    pub predicted_tokens: f64,
+    /// What it did save more there.
+    pub actual: Judged,
+}
+
+impl Ground<'_> {
+    fn scenario(&self, settings: &Settings) -> Scenario {
+        let options = Options { extended: false, invalidate: true, counting: None };
+        Scenario::new(settings, self.tape, options).within(self.reach, self.tape)
+    }
+
+    fn judged(&self, more: &[i64]) -> Judged {
+        let values: Vec<f64> = more.iter().map(|&tokens| tokens as f64).collect();
+        let (lower, upper) = sum_interval(&values, &self.sheet.resampling, self.sheet.tail()).unwrap_or_default();
+        Judged { tokens: more.iter().sum(), lower, upper }
+    }
+
+    /// Searches; `against` is another configuration to be judged on the same sessions.
+    ///
+    /// # Errors
+    /// If the sheet names a key or value that no configuration has.
+    pub fn search(&self, against: Option<&Settings>) -> Result<Search> {
+        let sessions = BySession::new(self.tape);
+        let now = self.scenario(&what_if(self.file, &[])?);
+        let present = sessions.tokens(&now);
+        let blocks = self.blocks(&sessions);
+        let candidates = space::candidates(self.sheet, self.tape, &now)?;
+        let walk = Walk { ground: self, sessions: &sessions, now: &now, present: &present, candidates: &candidates };
+        let (earlier, later) = (blocks[..self.sheet.train_blocks].concat(), blocks[self.sheet.train_blocks..].concat());
+        let found = walk.path(&earlier, Some(&later))?;
+        let mut looks = found.looks;
+        let mut folds = Vec::new();
+        for known in 1..blocks.len() {
+            let (train, next) = (blocks[..known].concat(), &blocks[known]);
+            let path = walk.path(&train, None)?;
+            looks += path.looks;
+            folds.push(self.fold(&walk, &train, next, &path.steps)?);
+        }
+        let more = |settings: &Settings| sessions.more(&later, &now, &present, &self.scenario(settings));
+        let held: Vec<&Chosen> = found.steps.iter().filter(|step| step.holds).collect();
+        let changes: Vec<_> = held.iter().map(|step| step.change.clone()).collect();
+        Ok(Search {
+            earlier: part(&earlier, &present),
+            later: part(&later, &present),
+            candidates: candidates.len() as u64,
+            looks,
+            together: self.judged(&more(&what_if(self.file, &changes)?)),
+            steps: found.steps.iter().map(|chosen| self.step(chosen)).collect(),
+            folds,
+            against: against.map(|settings| self.judged(&more(settings))),
+            stopped: !(self.goes_on)(),
+        })
+    }
+
+    fn fold(&self, walk: &Walk<'_>, train: &[usize], next: &[usize], path: &[Chosen]) -> Result<Fold> {
+        let changes: Vec<_> = path.iter().map(|step| step.change.clone()).collect();
+        let scenario = self.scenario(&what_if(self.file, &changes)?);
+        let actual = walk.sessions.more(next, walk.now, walk.present, &scenario);
+        let found: i64 = walk.sessions.more(train, walk.now, walk.present, &scenario).iter().sum();
+        let (known, coming) = (part(train, walk.present), part(next, walk.present));
+        Ok(Fold {
+            known: known.sessions,
+            next: coming.sessions,
+            changes: path.len() as u64,
+            predicted_tokens: found as f64 / (known.baseline_tokens as f64).max(1.0) * coming.baseline_tokens as f64,
+            actual: self.judged(&actual),
+        })
+    }
+
+    fn step(&self, chosen: &Chosen) -> Step {
+        let (key, to) = &chosen.change;
+        let from = self.file.get(key).map(|value| value.to_string().trim().to_owned());
+        Step {
+            key: key.to_string(),
+            from,
+            to: to.to_string().trim().to_owned(),
+            earlier_tokens: chosen.earlier_tokens,
+            later: chosen.later.unwrap_or_default(),
+            holds: chosen.holds,
+        }
+    }
+
+    /// Places of sessions by time, cut into blocks with about as many responses each; none is empty unless there are
+    /// fewer sessions than blocks.
+    fn blocks(&self, sessions: &BySession<'_>) -> Vec<Vec<usize>> {
+        let sizes: Vec<(u32, usize)> = sessions.sizes().collect();
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by_key(|&place| (self.began.get(sizes[place].0 as usize).copied().unwrap_or_default(), place));
+        let all: usize = sizes.iter().map(|(_, responses)| responses).sum();
+        let mut blocks = vec![Vec::new(); self.sheet.blocks];
+        let mut before = 0;
+        for place in order {
+            let block = before * self.sheet.blocks / all.max(1);
+            blocks[block.min(self.sheet.blocks - 1)].push(place);
+            before += sizes[place].1;
+        }
+        blocks
+    }
+}
+
+fn part(places: &[usize], present: &[Tokens]) -> Part {
+    let tokens = places.iter().map(|&place| &present[place]);
+    let (baseline_tokens, saved_tokens) =
+        tokens.fold((0, 0), |(baseline, saved), tokens| (baseline + tokens.baseline, saved + tokens.saved));
+    Part { sessions: places.len() as u64, baseline_tokens, saved_tokens }
+}
+
+/// A change of the configuration.
+type Change = (KeyPath, toml_edit::Value);

@@ -1,0 +1,131 @@
+//! What a search found: one sentence, the path as a table, the findings that are written, JSON.
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::report::numbers::{counted, percent, signed, thousands};
+use crate::report::table::Table;
+use crate::rules::search::{Judged, Part, Search, Step};
+use crate::settings::current::Current;
+use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
+
+/// The name under which the journal notes what came of a search.
+const RULE: &str = "search";
+
+/// The answer in one sentence; `who` runs the pipeline.
+pub fn sentence(search: &Search, who: &str) -> String {
+    let held = search.steps.iter().filter(|step| step.holds).count() as u64;
+    let later = counted(search.later.sessions, "later session");
+    let tried = counted(search.candidates, "value");
+    if held == 0 {
+        return format!("nothing to change: of {tried}, none saves more in the {later} ({who})");
+    }
+    let all = &search.together;
+    format!(
+        "{} would save {} more of all tool-result tokens in the {later} ({} to {}; {who})",
+        counted(held, "change"),
+        share(all.tokens as f64, &search.later),
+        share(all.lower, &search.later),
+        share(all.upper, &search.later),
+    )
+}
+
+/// The tables, each with its heading: the path; with `explain` also what the search would have brought before.
+pub fn tables(search: &Search, explain: bool) -> Vec<(String, Table)> {
+    let (earlier, later) = (&search.earlier, &search.later);
+    let heading = format!(
+        "looked for in {} ({} tokens of tool results, {} saved now), judged on {} ({}, {})",
+        counted(earlier.sessions, "earlier session"),
+        thousands(earlier.baseline_tokens.unsigned_abs()),
+        share(earlier.saved_tokens as f64, earlier),
+        counted(later.sessions, "later one"),
+        thousands(later.baseline_tokens.unsigned_abs()),
+        share(later.saved_tokens as f64, later),
+    );
+    let mut tables = Vec::new();
+    if !search.steps.is_empty() {
+        let mut path = Table::new(&["#step", "change", "now", "#earlier", "#later", "#from", "#to", "holds"]);
+        for (number, step) in (1_u64..).zip(&search.steps) {
+            path.row([
+                number.to_string(),
+                format!("{} = {}", step.key, step.to),
+                step.from.clone().unwrap_or_else(|| "(built in)".to_owned()),
+                share(step.earlier_tokens as f64, earlier),
+                share(step.later.tokens as f64, later),
+                share(step.later.lower, later),
+                share(step.later.upper, later),
+                if step.holds { "yes" } else { "no" }.to_owned(),
+            ]);
+        }
+        tables.push((heading, path));
+    }
+    if let Some(other) = &search.against {
+        let mut against = Table::new(&["configuration", "#saves more", "#from", "#to"]);
+        for (name, judged) in [("this path", &search.together), ("--against", other)] {
+            against.row([
+                name.to_owned(),
+                share(judged.tokens as f64, later),
+                share(judged.lower, later),
+                share(judged.upper, later),
+            ]);
+        }
+        tables.push(("on the later sessions".to_owned(), against));
+    }
+    if explain {
+        let mut folds = Table::new(&["#known", "#next", "#changes", "#predicted", "#came", "#from", "#to"]);
+        for fold in &search.folds {
+            folds.row([
+                thousands(fold.known),
+                thousands(fold.next),
+                thousands(fold.changes),
+                signed(fold.predicted_tokens, 0),
+                signed(fold.actual.tokens as f64, 0),
+                signed(fold.actual.lower, 0),
+                signed(fold.actual.upper, 0),
+            ]);
+        }
+        tables.push((
+            "the same search made earlier: tokens that it predicted for the next sessions, and what came".to_owned(),
+            folds,
+        ));
+    }
+    tables
+}
+
+fn share(tokens: f64, part: &Part) -> String {
+    percent(tokens / (part.baseline_tokens as f64).max(1.0))
+}
+
+/// The steps as findings: those that hold are proposed.
+///
+/// # Errors
+/// If a step cannot be read back, which is a defect.
+pub fn findings(search: &Search, current: &dyn Current) -> Result<Vec<Finding>> {
+    search.steps.iter().map(|step| finding(search, step, current)).collect()
+}
+
+fn finding(search: &Search, step: &Step, current: &dyn Current) -> Result<Finding> {
+    let key: KeyPath = step.key.parse()?;
+    let Judged { tokens, lower, upper } = step.later;
+    let counts = format!(
+        "{} tokens more saved in {} ({} to {}, corrected for the number of steps)",
+        signed(tokens as f64, 0),
+        counted(search.later.sessions, "later session"),
+        signed(lower, 0),
+        signed(upper, 0),
+    );
+    let to = step.to.parse().unwrap_or_else(|_| toml_edit::Value::from(step.to.as_str()));
+    let verdict = if step.holds {
+        Verdict::Propose(Delta { from: current.value(&key), key, to })
+    } else {
+        Verdict::Hold(format!("`{key}` = {to} does not save more than chance in the later sessions"))
+    };
+    let evidence = Evidence { counts, n: search.later.sessions, ..Evidence::default() };
+    Ok(Finding::new(RULE, step.key.clone(), verdict, evidence))
+}
+
+/// Everything, for programs.
+pub fn json(search: &Search) -> Value {
+    json!(search)
+}

@@ -1,0 +1,109 @@
+//! Which file of settings wins: what an organisation sets over what one person sets for a project, that over what a
+//! project sets for all, and that over what a person sets for all projects. Shell variables are no layer; each wins over the
+//! keys that give way to it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::base::visible::Shown as _;
+use crate::settings::claude::file::ClaudeFile;
+use crate::settings::claude::levers::{Lever, Levers, Place, Scope};
+
+/// Where the files are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClaudePlaces {
+    /// The user's directory of Claude Code: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    pub home: Option<PathBuf>,
+    /// The project: the current directory.
+    pub project: Option<PathBuf>,
+    /// What the organisation sets.
+    pub managed: Option<PathBuf>,
+    /// Names of the variables that are set and not empty.
+    pub variables: BTreeSet<String>,
+}
+
+impl ClaudePlaces {
+    /// The file of a scope; none without a home, or outside of any directory.
+    pub fn file(&self, scope: Scope) -> Option<PathBuf> {
+        match scope {
+            Scope::User => self.home.as_ref().map(|home| home.join("settings.json")),
+            Scope::Project => self.project.as_ref().map(|project| project.join(".claude").join("settings.json")),
+            Scope::Local => self.root().map(|root| root.join(".claude").join("settings.local.json")),
+            Scope::Managed => self.managed.clone(),
+        }
+    }
+
+    /// The root of the git repository around the project, where Claude Code looks for what one person sets; else the
+    /// project itself.
+    fn root(&self) -> Option<PathBuf> {
+        let project = self.project.as_ref()?;
+        Some(project.ancestors().find(|place| place.join(".git").exists()).unwrap_or(project).to_owned())
+    }
+}
+
+/// The file that is changed, and those above it.
+#[derive(Debug)]
+pub struct Layers {
+    /// The file that is changed.
+    pub file: ClaudeFile,
+    above: Vec<(Scope, ClaudeFile)>,
+    variables: BTreeSet<String>,
+}
+
+impl Layers {
+    /// Reads the file of a scope (`path`, if it lies elsewhere) and those that win over it for everybody whom it concerns.
+    ///
+    /// # Errors
+    /// If one of them is there and cannot be read.
+    pub fn load(places: &ClaudePlaces, scope: Scope, path: &Path) -> Result<Self> {
+        // What one project sets says nothing about a file for all projects.
+        let above: &[Scope] = match scope {
+            Scope::User | Scope::Local | Scope::Managed => &[Scope::Managed],
+            Scope::Project => &[Scope::Managed, Scope::Local],
+        };
+        let file = |scope: &Scope| Some((*scope, places.file(*scope).filter(|place| place != path)?));
+        let read = |(scope, path): (Scope, PathBuf)| Ok((scope, ClaudeFile::load(&path)?));
+        let above = above.iter().filter_map(file).map(read).collect::<Result<Vec<_>>>()?;
+        Ok(Self { file: ClaudeFile::load(path)?, above, variables: places.variables.clone() })
+    }
+
+    /// What stands in the file for a key.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn value(&self, key: &KeyPath) -> Result<Option<Value>> {
+        self.file.get(key)
+    }
+
+    /// What keeps a lever from having any effect here: "set by …"; none if nothing does.
+    ///
+    /// # Errors
+    /// As [`ClaudeFile::get`].
+    pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<String>> {
+        for (_, file) in &self.above {
+            if file.get(key)?.is_some() {
+                return Ok(Some(format!("set by {} and cannot be overridden here", file.path.shown())));
+            }
+        }
+        let own = (lever.place == Place::Variable).then_some(lever);
+        let stronger = lever.gives_way_to.iter().filter_map(|name| levers.named(name));
+        for other in own.into_iter().chain(stronger) {
+            // A variable of the shell is overwritten by the same one in a file of settings.
+            if other.name != lever.name && other.place == Place::Variable && self.variables.contains(&other.name) {
+                return Ok(Some(format!("set by the variable {} and cannot be overridden here", other.name)));
+            }
+            let Some(other_key) = other.key(None).filter(|_| other.name != lever.name) else { continue };
+            let files = self.above.iter().map(|(_, file)| file).chain([&self.file]);
+            for file in files {
+                if file.get(&other_key)?.is_some() {
+                    return Ok(Some(format!("set by {} of {}, which wins over it", other.name, file.path.shown())));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,333 @@
+//! What can be set in Claude Code, as data (`rules/levers/`): where a lever stands, which values it takes, which client
+//! versions know it, and whether devboy proposes it, tells of it, or leaves it alone.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+
+/// All levers, file by file.
+#[derive(Debug, Clone)]
+pub struct Levers(Vec<Lever>);
+
+/// One thing that can be set.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lever {
+    /// Its name: a key of the settings (dots between parts, `*` for a model), or a variable.
+    pub name: String,
+    /// Where it is set.
+    pub place: Place,
+    /// What its values are.
+    pub kind: Kind,
+    /// The values that it takes, if they can be listed.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// Least value.
+    #[serde(default)]
+    pub min: Option<i64>,
+    /// Greatest value.
+    #[serde(default)]
+    pub max: Option<i64>,
+    /// What holds where nobody sets it.
+    #[serde(default)]
+    default: Option<Value>,
+    /// The same in words, where it is no single value.
+    #[serde(default)]
+    unset: Option<String>,
+    /// The first client version that knows it.
+    #[serde(default)]
+    pub since: Option<String>,
+    /// Where nobody says that: the client version that the documentation was of.
+    #[serde(default)]
+    pub documented: Option<String>,
+    /// The last client version in which it does anything.
+    #[serde(default)]
+    pub until: Option<String>,
+    /// The files that it may stand in.
+    pub scopes: Vec<Scope>,
+    /// Levers that win over it wherever they are set, strongest first.
+    #[serde(default)]
+    pub gives_way_to: Vec<String>,
+    /// What it does, in a sentence.
+    pub does: String,
+    /// How it shows in a log.
+    pub log: String,
+    /// Who says all that.
+    pub source: String,
+    /// How sure that is.
+    pub confidence: Confidence,
+    #[serde(default)]
+    rule: Option<String>,
+    #[serde(default)]
+    hint: bool,
+    #[serde(default)]
+    why_not: Option<String>,
+}
+
+/// Where a lever is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// A key of `settings.json`.
+    Setting,
+    /// A variable, which `settings.json` can set in its `env`.
+    Variable,
+    /// The head of the file of an agent.
+    Agent,
+    /// A server of `.mcp.json`.
+    Server,
+}
+
+/// What the values of a lever are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// One of a few words.
+    Choice,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Boolean,
+    /// A text.
+    Text,
+    /// A list.
+    List,
+    /// Keys with values.
+    Map,
+}
+
+/// Whose file of settings it is; the later wins over the earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// `settings.json` of the user, for all projects.
+    User,
+    /// `.claude/settings.json` of a project, for all who work on it.
+    Project,
+    /// `.claude/settings.local.json` of a project, for one person.
+    Local,
+    /// What an organisation sets for its machines.
+    Managed,
+}
+
+/// How sure it is what a lever does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The documentation says it.
+    Documented,
+    /// The changelog says it.
+    Changelog,
+    /// Only users say it.
+    Reported,
+}
+
+impl Place {
+    /// The word for it in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Setting => "key of settings.json",
+            Self::Variable => "variable",
+            Self::Agent => "head of the file of an agent",
+            Self::Server => "server of .mcp.json",
+        }
+    }
+}
+
+impl Scope {
+    /// The word for it on the command line.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+            Self::Managed => "managed",
+        }
+    }
+}
+
+impl Confidence {
+    /// The word for it in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Documented => "documented",
+            Self::Changelog => "changelog",
+            Self::Reported => "reported",
+        }
+    }
+}
+
+/// What devboy does with a lever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate<'l> {
+    /// This rule proposes it where it pays.
+    Rule(&'l str),
+    /// It is told of and never written: nobody can say what it would bring.
+    Hint,
+    /// Neither, for this reason.
+    LeftAlone(&'l str),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    lever: Vec<Lever>,
+}
+
+impl Levers {
+    /// Reads all files of levers.
+    ///
+    /// # Errors
+    /// If one does not fit, a name stands twice, a lever has no fate or several, or one gives way to an unknown one.
+    pub fn load(data: &Data) -> Result<Self> {
+        let mut levers = Self(Vec::new());
+        for name in Data::lever_files() {
+            let file = data.file(name)?;
+            for lever in file.parsed::<File>()?.lever {
+                if let Some(default) = &lever.default {
+                    lever.check(default).map_err(|cause| {
+                        Error::failed(format!("{}: `default = {default}`: {}", file.place, cause.message))
+                    })?;
+                }
+                let fates = [lever.rule.is_some(), lever.hint, lever.why_not.is_some()];
+                if fates.iter().filter(|is_given| **is_given).count() != 1 {
+                    let message = format!("{}: {}: neither or several of rule, hint, why_not", file.place, lever.name);
+                    return Err(Error::failed(message).hint("give exactly one of them"));
+                }
+                if levers.named(&lever.name).is_some() {
+                    return Err(Error::failed(format!("{}: {} stands twice", file.place, lever.name)));
+                }
+                levers.0.push(lever);
+            }
+        }
+        let unknown = |lever: &Lever| lever.gives_way_to.iter().find(|name| levers.named(name).is_none()).cloned();
+        match levers.0.iter().find_map(|lever| Some((lever, unknown(lever)?))) {
+            Some((lever, other)) => {
+                Err(Error::failed(format!("levers: {} gives way to {other}, which is no lever", lever.name)))
+            }
+            None => Ok(levers),
+        }
+    }
+
+    /// All of them, in the order of the files.
+    pub fn all(&self) -> impl Iterator<Item = &Lever> {
+        self.0.iter()
+    }
+
+    /// The lever of this name.
+    pub fn named(&self, name: &str) -> Option<&Lever> {
+        self.0.iter().find(|lever| lever.name == name)
+    }
+}
+
+impl Lever {
+    /// What devboy does with it.
+    pub fn fate(&self) -> Fate<'_> {
+        match (&self.rule, &self.why_not) {
+            (Some(rule), _) => Fate::Rule(rule),
+            (None, Some(reason)) => Fate::LeftAlone(reason),
+            (None, None) => Fate::Hint,
+        }
+    }
+
+    /// The first version that is sure to know it; none if nobody documents it.
+    pub fn first_version(&self) -> Option<&str> {
+        self.since.as_deref().or(self.documented.as_deref())
+    }
+
+    /// Whether a client of this version knows it. What is no version knows nothing.
+    pub fn is_known_to(&self, version: &str) -> bool {
+        let (Some(version), Some(first)) = (numbers(version), self.first_version().and_then(numbers)) else {
+            return false;
+        };
+        let last = self.until.as_deref().and_then(numbers);
+        first <= version && last.is_none_or(|last| version <= last)
+    }
+
+    /// Its key in a file of settings; `model` fills a `*`. None if it stands elsewhere.
+    pub fn key(&self, model: Option<&str>) -> Option<KeyPath> {
+        match self.place {
+            Place::Variable => Some(KeyPath::from(["env", self.name.as_str()])),
+            Place::Setting => {
+                let part = |part: &str| if part == "*" { model.map(str::to_owned) } else { Some(part.to_owned()) };
+                self.name.split('.').map(part).collect::<Option<Vec<_>>>().map(KeyPath)
+            }
+            Place::Agent | Place::Server => None,
+        }
+    }
+
+    /// A value as it is written in a file of settings: variables are texts there.
+    pub fn spelled(&self, value: &Value) -> Value {
+        match (self.place, value) {
+            (Place::Variable, Value::Bool(flag)) => json!(if *flag { "1" } else { "" }),
+            (Place::Variable, Value::Number(number)) => json!(number.to_string()),
+            _ => value.clone(),
+        }
+    }
+
+    /// Whether a value is one that it takes.
+    ///
+    /// # Errors
+    /// Says what it takes.
+    pub fn check(&self, value: &Value) -> Result<()> {
+        let fits = match self.kind {
+            Kind::Choice => value.as_str().is_some_and(|text| self.values.iter().any(|known| known == text)),
+            Kind::Integer => value.as_i64().is_some_and(|number| self.is_within(number as f64)),
+            Kind::Number => value.as_f64().is_some_and(|number| self.is_within(number)),
+            Kind::Boolean => value.is_boolean(),
+            Kind::Text => value.is_string(),
+            Kind::List => value.is_array(),
+            Kind::Map => value.is_object(),
+        };
+        if fits { Ok(()) } else { Err(Error::failed(format!("{} takes {}, not {value}", self.name, self.takes()))) }
+    }
+
+    fn is_within(&self, number: f64) -> bool {
+        self.min.is_none_or(|min| number >= min as f64) && self.max.is_none_or(|max| number <= max as f64)
+    }
+
+    /// What holds where nobody sets it, in words.
+    pub fn default_words(&self) -> String {
+        self.default.as_ref().map(Value::to_string).or_else(|| self.unset.clone()).unwrap_or_default()
+    }
+
+    /// What it takes, in words: "5m or 1h", "100000 to 1000000".
+    pub fn takes(&self) -> String {
+        let kind = match self.kind {
+            _ if !self.values.is_empty() => return self.values.join(" or "),
+            Kind::Choice | Kind::Text => "a text",
+            Kind::Integer => "a whole number",
+            Kind::Number => "a number",
+            Kind::Boolean => return "true or false".to_owned(),
+            Kind::List => return "a list".to_owned(),
+            Kind::Map => return "keys with values".to_owned(),
+        };
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => format!("{kind} from {min} to {max}"),
+            (Some(min), None) => format!("{kind} from {min} on"),
+            (None, Some(max)) => format!("{kind} up to {max}"),
+            (None, None) => kind.to_owned(),
+        }
+    }
+
+    /// The versions that know it, in words: "2.1.243 and newer".
+    pub fn versions(&self) -> String {
+        let first = match (&self.since, &self.documented) {
+            (Some(since), _) => format!("{since} and newer"),
+            (None, Some(documented)) => format!("{documented} and newer, perhaps older"),
+            (None, None) => "none that is documented".to_owned(),
+        };
+        self.until.as_ref().map_or(first.clone(), |until| format!("{first}, up to {until}"))
+    }
+}
+
+/// The numbers of a version: `2.1.243` of "2.1.243" and of "2.1.243-beta.1".
+pub fn numbers(version: &str) -> Option<Vec<u64>> {
+    let core = version.split(['-', '+', ' ']).next()?;
+    core.split('.').map(|part| part.parse().ok()).collect()
+}

@@ -1,0 +1,123 @@
+//! What devboy wrote into a file of settings, as an entry of the journal, and the way back: byte for byte where nothing
+//! else changed since, else key by key, and never over what somebody did in the meantime.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::base::error::Result;
+use crate::base::files;
+use crate::base::key_path::KeyPath;
+use crate::logs::trace::Millis;
+use crate::settings::claude::edit;
+use crate::settings::claude::file::ClaudeFile;
+use crate::settings::entries::{CLAUDE_SETTINGS, Entry, Journal, JournalChange};
+use crate::settings::journal::{entry_of, journal_name, journal_path, read_journal, text_sha};
+use crate::settings::reversal::{Kept, Reversal};
+
+/// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are those
+/// of the two texts, and a key that keeps its value is left out.
+///
+/// # Errors
+/// If one of the texts is no strict JSON, or a key is not one.
+pub fn claude_entry(
+    at_ms: Millis,
+    command: &str,
+    before: &ClaudeFile,
+    journal: &Path,
+    after: &str,
+    changes: Vec<JournalChange>,
+) -> Result<Entry> {
+    let new = before.holding(after.to_owned());
+    let mut filled = Vec::new();
+    for change in changes {
+        let key: KeyPath = change.key.parse()?;
+        let spelled =
+            |file: &ClaudeFile| -> Result<Option<String>> { Ok(file.get(&key)?.map(|value| value.to_string())) };
+        let (old, new) = (spelled(before)?, if after.is_empty() { None } else { spelled(&new)? });
+        if old != new {
+            filled.push(JournalChange { old, new, ..change });
+        }
+    }
+    let mut entry = entry_of(at_ms, command, &before.place(journal), after, filled);
+    entry.target = Some(CLAUDE_SETTINGS.to_owned());
+    Ok(entry)
+}
+
+/// The entries of the journal about the configuration `config` and about settings of Claude Code; those that were not
+/// confirmed are decided by what the files hold.
+///
+/// # Errors
+/// If the journal is there and cannot be read at all.
+pub fn journal_of_all(config: &Path) -> Result<Journal> {
+    let mut journal = read_journal(&journal_path(config))?;
+    let name = journal_name(config);
+    journal.entries.retain(|entry| entry.config == name || entry.is_about_claude());
+    let sha = |entry: &Entry| {
+        let path = if entry.is_about_claude() { Path::new(&entry.config) } else { config };
+        match files::read(path) {
+            Ok(bytes) => String::from_utf8(bytes).ok().map(|text| text_sha(&text)),
+            Err(cause) => (cause.kind() == ErrorKind::NotFound).then(|| text_sha("")),
+        }
+    };
+    Ok(journal.decided_by(sha))
+}
+
+/// Takes an entry back, in memory.
+///
+/// # Errors
+/// If the file is no strict JSON.
+pub fn reverse_claude(file: &ClaudeFile, entry: &Entry) -> Result<Reversal> {
+    let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
+    let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
+    if let Some(text) = before.filter(|text| text_sha(text) == entry.before_sha) {
+        // A file of nothing would be no JSON: one that devboy made stays, with nothing in it.
+        let text = if text.is_empty() { "{}\n".to_owned() } else { text };
+        let is_exact = text_sha(&text) == entry.before_sha;
+        return Ok(Reversal { text, undone: entry.changes.clone(), kept: Vec::new(), is_exact, is_edited });
+    }
+    let (mut text, mut undone, mut kept) = (file.text.clone(), Vec::new(), Vec::new());
+    for change in &entry.changes {
+        match back(&file.holding(text.clone()), change)? {
+            Ok(changed) => {
+                text = changed;
+                undone.push(change.clone());
+            }
+            Err(reason) => kept.push(Kept { key: change.key.clone(), reason }),
+        }
+    }
+    let is_exact = text_sha(&text) == entry.before_sha;
+    Ok(Reversal { text, undone, kept, is_exact, is_edited })
+}
+
+/// The text with one change taken back, or why not.
+fn back(file: &ClaudeFile, change: &JournalChange) -> Result<std::result::Result<String, String>> {
+    let Ok(key) = change.key.parse::<KeyPath>() else { return Ok(Err("is no key".to_owned())) };
+    let parsed = |text: &Option<String>| text.as_deref().map(serde_json::from_str::<Value>).transpose();
+    let (Ok(old), Ok(new)) = (parsed(&change.old), parsed(&change.new)) else {
+        return Ok(Err("has values in the journal that cannot be read".to_owned()));
+    };
+    let found = file.get(&key)?;
+    if found != new {
+        return Ok(Err(match (&found, &new) {
+            (found, _) if *found == old => "has its old value already".to_owned(),
+            (None, _) => "was taken out since".to_owned(),
+            (Some(found), Some(new)) => format!("is {found} now, devboy wrote {new}"),
+            (Some(found), None) => format!("is {found} now, devboy took it out"),
+        }));
+    }
+    let Some(old) = old else {
+        let text = edit::remove(&file.path, &file.text, &key)?;
+        return without_empty_parent(file, &key, text).map(Ok);
+    };
+    edit::set(&file.path, &file.text, &key, &old).map(Ok)
+}
+
+/// A table that only held what devboy put there goes with it.
+fn without_empty_parent(file: &ClaudeFile, key: &KeyPath, text: String) -> Result<String> {
+    let Some(parent) = key.parent().filter(|parent| !parent.0.is_empty()) else { return Ok(text) };
+    let is_empty =
+        file.holding(text.clone()).get(&parent)?.is_some_and(|held| held == Value::Object(Default::default()));
+    if is_empty { edit::remove(&file.path, &text, &parent) } else { Ok(text) }
+}

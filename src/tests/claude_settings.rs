@@ -1,0 +1,540 @@
+//! `devboy tune claude-settings` on generated logs: for every rule one in which it proposes (or tells), one in which it holds,
+//! and one in which the client is too old.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::harness::Home;
+use super::log_builder::{Record, START_MS, assistant, user};
+use crate::base::data::Data;
+use crate::base::files::Step;
+use crate::base::files::faults::Fault;
+use crate::settings::claude::levers::{Fate, Levers};
+use crate::shell::arguments::Exit;
+
+/// A kind of session.
+#[derive(Clone)]
+struct Kind {
+    version: &'static str,
+    /// Seconds between turns.
+    pause: u32,
+    /// Whether what is written lives an hour.
+    hour: bool,
+    turns: u32,
+    /// Characters of the result of each turn.
+    result: usize,
+    tool: &'static str,
+    agent: bool,
+    cwd: String,
+    sessions: u32,
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        let (version, tool, cwd) = ("2.1.290", "Bash", "/home/u/p".to_owned());
+        Self { version, pause: 20, hour: false, turns: 6, result: 900, tool, agent: false, cwd, sessions: 14 }
+    }
+}
+
+/// A chain as its file would hold it.
+struct Teller<'k> {
+    kind: &'k Kind,
+    session: String,
+    is_agent: bool,
+    second: i64,
+    text: String,
+    parent: Option<String>,
+    number: u32,
+    context: u64,
+    cached: u64,
+    grown: u64,
+    last: Option<i64>,
+}
+
+/// Tokens of tools and system prompt.
+const PREFIX: u64 = 30_000;
+
+impl Teller<'_> {
+    fn push(&mut self, record: Record, chars: usize) {
+        self.number += 1;
+        let uuid = format!("{}-{}-{}", self.session, self.is_agent, self.number);
+        let at = jiff::Timestamp::from_millisecond(START_MS + self.second * 1_000).unwrap().to_string();
+        let record = record.session(&self.session).link(&uuid, self.parent.as_deref());
+        let record = record.set("timestamp", at).set("version", self.kind.version).set("cwd", self.kind.cwd.as_str());
+        let record = if self.is_agent { record.agent("a1") } else { record };
+        self.text += &record.line();
+        self.parent = Some(uuid);
+        self.grown += chars as u64 / 3 + 40;
+    }
+
+    fn request(&mut self, block: Value) {
+        let lives = if self.kind.hour { 3_600 } else { 300 };
+        let is_alive = self.last.is_some_and(|last| self.second - last <= lives);
+        let read = if is_alive { self.cached } else { 0 };
+        self.context += self.grown;
+        self.grown = 0;
+        let written = self.context - read;
+        let (five, hour) = if self.kind.hour { (0, written) } else { (written, 0) };
+        let usage = json!({
+            "input_tokens": 3, "output_tokens": 60, "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": written,
+            "cache_creation": { "ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour },
+        });
+        self.cached = self.context;
+        let chars = block.to_string().len();
+        let message = format!("m-{}-{}-{}", self.session, self.is_agent, self.number);
+        // Another model shares no prefix with the main thread.
+        let model = if self.is_agent { "claude-sonnet-4-5" } else { "claude-opus-4-5" };
+        let record = assistant(&message, &[block]).message("usage", usage).message("model", model);
+        self.push(record, chars);
+        self.last = Some(self.second);
+        self.second += 2;
+    }
+
+    fn turn(&mut self, turn: u32) {
+        let words = format!("please go on with step {turn} of the work at hand");
+        self.push(user("", words.as_str()), words.len());
+        let id = format!("toolu-{}-{}-{turn}", self.session, self.is_agent);
+        let input = json!({ "command": format!("step {turn}") });
+        self.request(json!({ "type": "tool_use", "id": id, "name": self.kind.tool, "input": input }));
+        let body: String = (0..).map(|n| format!("word {n} ")).take(self.kind.result / 7 + 1).collect();
+        let body = &body[..self.kind.result.min(body.len())];
+        self.push(user("", vec![json!({ "type": "tool_result", "tool_use_id": id, "content": body })]), body.len());
+        self.request(json!({ "type": "text", "text": "this step is done" }));
+        self.second += i64::from(self.kind.pause);
+    }
+}
+
+/// Writes sessions of a kind, a day apart each.
+fn told(home: &Home, kind: &Kind) {
+    for number in 0..kind.sessions {
+        let session = format!("s{number:02}");
+        let teller = |is_agent| {
+            let (second, parent, text) = (i64::from(number) * 86_400, None, String::new());
+            let (context, cached, grown, last, session) = (PREFIX, 0, 0, None, session.clone());
+            let mut teller =
+                Teller { kind, session, is_agent, second, text, parent, number: 0, context, cached, grown, last };
+            (0..kind.turns).for_each(|turn| teller.turn(turn));
+            teller.text
+        };
+        home.write(&format!(".claude/projects/-home-u-p/{session}.jsonl"), teller(false));
+        if kind.agent {
+            home.write(&format!(".claude/projects/-home-u-p/{session}/subagents/agent-a1.jsonl"), teller(true));
+        }
+    }
+}
+
+const TUNE: [&str; 2] = ["tune", "claude-settings"];
+
+/// What a rule says about a subject.
+fn finding(home: &Home, rule: &str, subject: &str, more: &[&str]) -> Value {
+    let report = home.json(&[&TUNE[..], &["--dry-run"], more].concat());
+    let found = report["findings"].as_array().unwrap().iter();
+    let mut found = found.filter(|finding| finding["rule"] == rule && finding["subject"] == subject);
+    found.next().unwrap_or_else(|| panic!("{rule} says nothing of {subject}: {report:#}")).clone()
+}
+
+fn judged(kind: Kind, rule: &str, subject: &str) -> (String, Value) {
+    let home = Home::new();
+    told(&home, &kind);
+    let finding = finding(&home, rule, subject, &[]);
+    (finding["verdict"].as_str().unwrap().to_owned(), finding)
+}
+
+/// Proposed in the first, held in the second, and held in the first for an older client.
+fn thrice(rule: &str, subject: &str, pays: Kind, loses: Kind, old: &'static str, key: &str, value: &Value) {
+    let (verdict, found) = judged(pays.clone(), rule, subject);
+    assert_eq!((verdict.as_str(), &found["key"], &found["new"]), ("propose", &json!(key), value), "{found:#}");
+    let effect = &found["effect"];
+    assert!(effect["change"].as_f64().unwrap() < 0.0 && effect["upper"].as_f64().unwrap() < 0.0, "{effect}");
+    assert!(effect["sessions"].as_u64().unwrap() >= 5 && effect["chosen_on"].as_u64().unwrap() >= 5, "{effect}");
+    let (verdict, found) = judged(loses, rule, subject);
+    assert_eq!(verdict, "hold", "{found:#}");
+    let reason = found["reason"].as_str().unwrap();
+    assert!(reason.contains("no effect") || reason.contains("loses"), "{reason}");
+    let (verdict, found) = judged(Kind { version: old, ..pays }, rule, subject);
+    assert_eq!(verdict, "hold", "{found:#}");
+    let reason = found["reason"].as_str().unwrap();
+    assert!(
+        reason.contains(&format!("client {old}, seen on 2026-01-")) && reason.contains("does not know"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn the_lifetime_of_main_threads_is_set_where_pauses_outlive_five_minutes() {
+    let pays = Kind { pause: 900, ..Kind::default() };
+    let loses = Kind { pause: 15, ..Kind::default() };
+    thrice("S1", "cache lifetime, main threads", pays, loses, "2.1.240", "promptCacheTtl", &json!("1h"));
+}
+
+#[test]
+fn a_lifetime_of_an_hour_is_taken_back_where_nobody_pauses() {
+    let (verdict, found) =
+        judged(Kind { hour: true, turns: 20, result: 6_000, ..Kind::default() }, "S1", "cache lifetime, main threads");
+    assert_eq!((verdict.as_str(), &found["new"]), ("propose", &json!("5m")), "{found:#}");
+}
+
+#[test]
+fn the_lifetime_of_subagents_is_set_for_them_alone() {
+    let pays = Kind { pause: 900, agent: true, ..Kind::default() };
+    let loses = Kind { pause: 15, agent: true, ..Kind::default() };
+    thrice("S2", "cache lifetime, subagents", pays, loses, "2.1.240", "subagentPromptCacheTtl", &json!("1h"));
+    let (verdict, found) = judged(Kind { pause: 900, ..Kind::default() }, "S2", "cache lifetime, subagents");
+    assert_eq!(verdict, "skip", "without subagents: {found:#}");
+}
+
+#[test]
+fn the_window_is_set_where_long_contexts_are_carried_along() {
+    let pays = Kind { turns: 45, result: 9_000, tool: "Fetch", ..Kind::default() };
+    let loses = Kind { turns: 3, ..Kind::default() };
+    thrice("S3", "automatic compaction", pays.clone(), loses, "2.1.239", "autoCompactWindow", &json!(150_000));
+    // An older client knows the variable only.
+    let (verdict, found) = judged(Kind { version: "2.1.250", ..pays }, "S3", "automatic compaction");
+    assert_eq!((verdict.as_str(), &found["new"]), ("propose", &json!("150000")), "{found:#}");
+    assert_eq!(found["key"], "env.CLAUDE_CODE_AUTO_COMPACT_WINDOW");
+}
+
+#[test]
+fn long_results_are_shown_in_part_where_nobody_needs_the_rest() {
+    let of = |tool: &'static str, result: usize| Kind { turns: 7, result, tool, ..Kind::default() };
+    let (shell, mcp, read) = ("shell output", "results of MCP tools", "readings of files");
+    thrice("S4", shell, of("Bash", 25_000), of("Bash", 500), "2.1.260", "bashOutputMaxChars", &json!(4_000));
+    let tool = "mcp__tracker__list";
+    let key = "env.MAX_MCP_OUTPUT_TOKENS";
+    thrice("S4", mcp, of(tool, 60_000), of(tool, 500), "2.1.239", key, &json!("5000"));
+    let key = "env.CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS";
+    thrice("S4", read, of("Read", 60_000), of("Read", 500), "2.0.99", key, &json!("5000"));
+}
+
+/// Told in the first home, in other words or held in the second, held for an older client.
+fn hinted(rule: &str, subject: &str, more: &[&str], homes: [&Home; 3], other: &str, old: &str) {
+    let [told, quiet, too_old] = homes.map(|home| finding(home, rule, subject, more));
+    assert_eq!(told["verdict"], "hint", "{told:#}");
+    assert_eq!(quiet["verdict"], other, "{quiet:#}");
+    assert_eq!(too_old["verdict"], "hold", "{too_old:#}");
+    assert!(too_old["reason"].as_str().unwrap().contains(&format!("client {old}")), "{too_old:#}");
+}
+
+fn home_of(kind: &Kind) -> Home {
+    let home = Home::new();
+    let cwd = home.path("work").to_str().unwrap().to_owned();
+    told(&home, &Kind { cwd, ..kind.clone() });
+    home
+}
+
+#[test]
+fn servers_that_a_project_never_calls_are_told_of_and_never_written() {
+    let with_servers = |kind: &Kind| {
+        let home = home_of(kind);
+        home.write("work/.mcp.json", r#"{"mcpServers": {"tracker": {"command": "x"}, "idle": {"url": "y"}}}"#);
+        home
+    };
+    let calls = Kind { tool: "mcp__tracker__list", ..Kind::default() };
+    let homes = [&calls, &Kind { sessions: 3, ..calls.clone() }, &Kind { version: "2.1.200", ..calls.clone() }];
+    let homes = homes.map(with_servers);
+    let scope = ["--scope", "project"];
+    hinted("S5", "idle", &scope, [&homes[0], &homes[1], &homes[2]], "hold", "2.1.200");
+    assert_eq!(finding(&homes[0], "S5", "tracker", &scope)["verdict"], "skip");
+    let outcome = homes[0].run(&[&TUNE[..], &scope].concat());
+    assert!(outcome.out.contains("S5 hint idle: never called here"), "{}", outcome.out);
+    assert!(!homes[0].path("work/.claude").exists(), "a hint is not written");
+}
+
+#[test]
+fn the_list_of_skills_the_retention_and_the_model_of_subagents_are_told_of() {
+    let kind = Kind { agent: true, ..Kind::default() };
+    let [all, few, old] =
+        [&kind, &Kind { sessions: 4, ..kind.clone() }, &Kind { version: "2.1.60", ..kind.clone() }].map(home_of);
+    hinted("S6", "list of skills", &[], [&all, &few, &old], "hold", "2.1.60");
+    let kept = home_of(&kind);
+    kept.write(".claude/settings.json", "{\"cleanupPeriodDays\": 400}");
+    hinted("S8", "retention of logs", &[], [&all, &kept, &old], "skip", "2.1.60");
+    let alone = home_of(&Kind::default());
+    hinted("S7", "model of subagents", &[], [&all, &alone, &old], "skip", "2.1.60");
+}
+
+/// A log in which an hour pays, and settings.
+fn pausing(settings: &str) -> Home {
+    let home = Home::new();
+    told(&home, &Kind { pause: 900, ..Kind::default() });
+    if !settings.is_empty() {
+        home.write(".claude/settings.json", settings);
+    }
+    home
+}
+
+#[test]
+fn the_settings_are_written_noted_and_taken_back() {
+    for settings in
+        ["", "{}\n", "\u{feff}{\r\n\t\"model\": \"opus\",\r\n\t\"own\": [1,2 ,3]\r\n}", "{\"env\":{\"A\":\"1\"}}"]
+    {
+        let home = pausing(settings);
+        let path = home.path(".claude/settings.json");
+        let outcome = home.run(&TUNE);
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+        let text = fs::read_to_string(&path).unwrap();
+        let held: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap();
+        assert_eq!(held["promptCacheTtl"], "1h", "{text}");
+        let again = home.run(&TUNE);
+        assert!(again.err.contains("nothing to change"), "{}", again.err);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        let history = home.json(&["tune", "history"]);
+        let entry = &history["entries"][0];
+        assert_eq!((&entry["command"], &entry["target"]), (&json!("tune claude-settings"), &json!("claude-settings")));
+        let forecast = &entry["changes"][0]["forecast"];
+        assert!(forecast["lower"].as_f64().unwrap() <= forecast["change"].as_f64().unwrap(), "{entry:#}");
+        let undone = home.run(&["tune", "undo"]);
+        assert_eq!(undone.exit, Exit::Done, "{}", undone.err);
+        let back = fs::read_to_string(&path).unwrap();
+        assert_eq!(back, if settings.is_empty() { "{}\n" } else { settings });
+        assert_eq!(home.json(&["tune", "history"])["entries"][0]["undone"], true);
+    }
+}
+
+#[test]
+fn nothing_is_written_where_nothing_pays_and_that_is_one_line() {
+    let home = Home::new();
+    told(&home, &Kind { turns: 3, ..Kind::default() });
+    let outcome = home.run(&TUNE);
+    assert_eq!(outcome.exit, Exit::Done);
+    let line = "no setting of Claude Code would pay beyond its error: nothing to change";
+    assert_eq!(outcome.err.lines().filter(|told| told.contains(line)).count(), 1, "{}", outcome.err);
+    assert!(
+        !home.path(".claude/settings.json").exists() && !home.config().with_file_name("tuning-journal.jsonl").exists()
+    );
+}
+
+#[test]
+fn what_wins_over_the_file_is_named() {
+    let held = |home: &Home, more: &[&str]| {
+        let found = finding(home, "S1", "cache lifetime, main threads", more);
+        assert_eq!(found["verdict"], "hold", "{found:#}");
+        found["reason"].as_str().unwrap().to_owned()
+    };
+    let home = pausing("");
+    home.write("managed/managed-settings.json", "{\"promptCacheTtl\": \"5m\"}");
+    let reason = held(&home, &[]);
+    assert!(reason.contains("managed-settings.json and cannot be overridden here"), "{reason}");
+    let home = pausing("");
+    home.variables.lock().unwrap().push("CLAUDE_CODE_PROMPT_CACHE_TTL".to_owned());
+    let reason = held(&home, &[]);
+    assert!(reason.contains("set by the variable CLAUDE_CODE_PROMPT_CACHE_TTL"), "{reason}");
+    let home = pausing("{\"env\": {\"FORCE_PROMPT_CACHING_5M\": \"1\"}}");
+    let reason = held(&home, &[]);
+    assert!(reason.contains("FORCE_PROMPT_CACHING_5M of"), "{reason}");
+    let home = home_of(&Kind { pause: 900, ..Kind::default() });
+    home.write("work/.claude/settings.local.json", "{\"promptCacheTtl\": \"5m\"}");
+    let reason = held(&home, &["--scope", "project"]);
+    assert!(reason.contains("settings.local.json and cannot be overridden here"), "{reason}");
+    // It says nothing about all projects.
+    assert_eq!(finding(&home, "S1", "cache lifetime, main threads", &[])["verdict"], "propose");
+}
+
+#[test]
+fn a_file_that_cannot_be_understood_or_written_is_left_as_it_is() {
+    for (settings, told) in [
+        ("{\n  // mine\n  \"a\": 1\n}", "settings.json:2:3: a comment"),
+        ("{\"a\": 1,}", "settings.json:1:9: a comma"),
+        ("{\"promptCacheTtl\": \"5m\", \"promptCacheTtl\": \"5m\"}", "stands a second time"),
+        ("{\"env\": 1, \"promptCacheTtl\": [", "settings.json:1:"),
+    ] {
+        let home = pausing(settings);
+        let outcome = home.run(&TUNE);
+        assert_eq!(outcome.exit, Exit::Failed, "{}", outcome.err);
+        assert!(outcome.err.contains(told), "{}", outcome.err);
+        assert_eq!(fs::read_to_string(home.path(".claude/settings.json")).unwrap(), settings);
+    }
+    let home = pausing("{\"mine\": 1}");
+    let path = home.path(".claude/settings.json");
+    let mut mode = fs::metadata(&path).unwrap().permissions();
+    mode.set_readonly(true);
+    fs::set_permissions(&path, mode).unwrap();
+    let outcome = home.run(&TUNE);
+    assert!(outcome.exit == Exit::Failed && outcome.err.contains("is read-only"), "{}", outcome.err);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"mine\": 1}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_a_link() {
+    let home = pausing("");
+    let real = home.write("dotfiles/claude.json", "{\"mine\": 1}\n");
+    std::os::unix::fs::symlink(&real, home.path(".claude/settings.json")).unwrap();
+    assert_eq!(home.run(&TUNE).exit, Exit::Done);
+    assert!(fs::symlink_metadata(home.path(".claude/settings.json")).unwrap().file_type().is_symlink());
+    assert!(fs::read_to_string(&real).unwrap().contains("promptCacheTtl"));
+}
+
+#[test]
+fn whatever_fails_the_settings_are_old_or_new_and_the_journal_knows() {
+    let home = pausing("{\"mine\": 1}\n");
+    let path = home.path(".claude/settings.json");
+    assert_eq!(home.run(&TUNE).exit, Exit::Done);
+    let expected = fs::read_to_string(&path).unwrap();
+    let mut struck = 0;
+    for step in [Step::Create, Step::Write, Step::Sync, Step::Rename, Step::MakeDir] {
+        for (nth, lasts) in (0..8).flat_map(|nth| [(nth, false), (nth, true)]) {
+            fs::write(&path, "{\"mine\": 1}\n").unwrap();
+            let _absent = fs::remove_dir_all(home.config().parent().unwrap());
+            // The lake is not what is tried here.
+            let faults = [".claude", ".config"].map(|dir| Fault::new(&home.path(dir), step, nth, lasts, 5));
+            let outcome = home.run(&TUNE);
+            let has_struck = faults.iter().any(Fault::has_struck);
+            drop(faults);
+            let place = format!("{step:?} {nth}, lasting {lasts}: {}", outcome.err);
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text == expected || (text == "{\"mine\": 1}\n" && outcome.exit == Exit::Failed), "{place}");
+            home.run(&TUNE);
+            assert_eq!(fs::read_to_string(&path).unwrap(), expected, "{place}");
+            assert_eq!(home.json(&["tune", "history"])["entries"].as_array().unwrap().len(), 1, "{place}");
+            assert_eq!(home.run(&["tune", "undo"]).exit, Exit::Done, "{place}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "{\"mine\": 1}\n", "{place}");
+            struck += u32::from(has_struck);
+            if !has_struck {
+                break;
+            }
+        }
+    }
+    assert!(struck > 10, "{struck} faults struck");
+}
+
+#[test]
+fn tune_alone_does_what_concerns_this_machine() {
+    let home = pausing("");
+    let outcome = home.run(&["tune"]);
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    assert!(outcome.err.contains("pipeline: nothing reads a configuration here"), "{}", outcome.err);
+    assert!(home.path(".claude/settings.json").exists() && !home.config().exists());
+    let home = pausing("");
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n");
+    let outcome = home.run(&["tune", "--check"]);
+    assert_eq!(outcome.exit, Exit::Pending, "{}", outcome.err);
+    assert!(!home.path(".claude/settings.json").exists());
+    let outcome = home.run(&["tune"]);
+    assert!(outcome.err.contains("settings →"), "{}", outcome.err);
+    // Each file has entries of its own, and broken settings leave the other one whole.
+    let entries = home.json(&["tune", "history"])["entries"].as_array().unwrap().clone();
+    assert!(entries.iter().any(|entry| entry["target"] == "claude-settings"), "{entries:#?}");
+    home.write(".claude/settings.json", "{,}");
+    assert_eq!(home.run(&["tune"]).exit, Exit::Failed);
+    assert_eq!(fs::read_to_string(home.path(".claude/settings.json")).unwrap(), "{,}");
+}
+
+/// Everything that the page of facts about Claude Code names as something that can be set.
+const NAMED: &[&str] = &[
+    "promptCacheTtl",
+    "CLAUDE_CODE_PROMPT_CACHE_TTL",
+    "subagentPromptCacheTtl",
+    "CLAUDE_CODE_SUBAGENT_PROMPT_CACHE_TTL",
+    "experimental.cacheTtl",
+    "ENABLE_PROMPT_CACHING_1H",
+    "FORCE_PROMPT_CACHING_5M",
+    "DISABLE_PROMPT_CACHING",
+    "DISABLE_PROMPT_CACHING_HAIKU",
+    "DISABLE_PROMPT_CACHING_SONNET",
+    "DISABLE_PROMPT_CACHING_OPUS",
+    "DISABLE_PROMPT_CACHING_FABLE",
+    "autoCompactEnabled",
+    "DISABLE_AUTO_COMPACT",
+    "DISABLE_COMPACT",
+    "autoCompactWindow",
+    "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    "modelSettings.*.autoCompactWindow",
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+    "DISABLE_MICROCOMPACT",
+    "ENABLE_TOOL_SEARCH",
+    "alwaysLoad",
+    "permissions.deny",
+    "disabledMcpjsonServers",
+    "enabledMcpjsonServers",
+    "deniedMcpServers",
+    "disableClaudeAiConnectors",
+    "CLAUDE_CODE_MAX_MCP_DESCRIPTION_LENGTH",
+    "bashOutputMaxChars",
+    "BASH_MAX_OUTPUT_LENGTH",
+    "MAX_MCP_OUTPUT_TOKENS",
+    "CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS",
+    "TASK_MAX_OUTPUT_LENGTH",
+    "taskOutputMaxChars",
+    "effortLevel",
+    "modelSettings.*.effortLevel",
+    "CLAUDE_CODE_EFFORT_LEVEL",
+    "maxEffortLevel",
+    "alwaysThinkingEnabled",
+    "MAX_THINKING_TOKENS",
+    "model",
+    "ANTHROPIC_MODEL",
+    "ANTHROPIC_DEFAULT_MODEL",
+    "CLAUDE_CODE_SUBAGENT_MODEL",
+    "CLAUDE_CODE_SUBAGENT_MODEL_FORCE",
+    "availableModels",
+    "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+    "ANTHROPIC_SMALL_FAST_MODEL",
+    "fastMode",
+    "claudeMdExcludes",
+    "autoMemoryEnabled",
+    "skillListingBudgetFraction",
+    "skillListingMaxDescChars",
+    "SLASH_COMMAND_TOOL_CHAR_BUDGET",
+    "skillOverrides",
+    "disableBundledSkills",
+    "includeGitInstructions",
+    "CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT",
+    "outputStyle",
+    "tools, disallowedTools",
+    "promptSuggestionEnabled",
+    "awaySummaryEnabled",
+    "CLAUDE_CODE_DISABLE_TERMINAL_TITLE",
+    "DISABLE_NON_ESSENTIAL_MODEL_CALLS",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "enabledPlugins",
+    "cleanupPeriodDays",
+    "includeCoAuthoredBy",
+    "statusLine",
+    "hooks",
+];
+
+#[test]
+fn every_lever_has_a_row_and_every_row_a_fate() {
+    let levers = Levers::load(&Data::default()).unwrap();
+    for name in NAMED {
+        assert!(levers.named(name).is_some(), "{name} has no row");
+    }
+    let rules: Vec<&str> = crate::rules::claude::REGISTER.iter().map(|rule| rule.id).collect();
+    for lever in levers.all() {
+        assert!(NAMED.contains(&lever.name.as_str()), "{} is named nowhere", lever.name);
+        match lever.fate() {
+            Fate::Rule(rule) => assert!(rules.contains(&rule) && lever.first_version().is_some(), "{}", lever.name),
+            Fate::Hint => assert!(lever.first_version().is_some(), "{}", lever.name),
+            Fate::LeftAlone(reason) => assert!(reason.len() > 10, "{}", lever.name),
+        }
+    }
+}
+
+#[test]
+fn a_lever_is_known_from_its_version_on_and_within_its_bounds() {
+    let levers = Levers::load(&Data::default()).unwrap();
+    let ttl = levers.named("promptCacheTtl").unwrap();
+    for (version, is_known) in [
+        ("2.1.242", false),
+        ("2.1.243", true),
+        ("2.2", true),
+        ("2.1.99", false),
+        ("3.0.0-beta.1", true),
+        ("", false),
+        ("x", false),
+    ] {
+        assert_eq!(ttl.is_known_to(version), is_known, "{version}");
+    }
+    let over = levers.named("taskOutputMaxChars").unwrap();
+    assert!(over.is_known_to("2.1.276") && !over.is_known_to("2.1.277"));
+    assert!(!levers.named("DISABLE_MICROCOMPACT").unwrap().is_known_to("9.9.9"), "nobody documents it");
+    assert!(ttl.check(&json!("1h")).is_ok() && ttl.check(&json!("2h")).is_err() && ttl.check(&json!(5)).is_err());
+    let window = levers.named("autoCompactWindow").unwrap();
+    for (value, fits) in [(99_999, false), (100_000, true), (1_000_000, true), (1_000_001, false)] {
+        assert_eq!(window.check(&json!(value)).is_ok(), fits, "{value}");
+    }
+    assert_eq!(levers.named("MAX_MCP_OUTPUT_TOKENS").unwrap().spelled(&json!(5_000)), json!("5000"));
+}

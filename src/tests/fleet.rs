@@ -1,0 +1,380 @@
+//! Pools: on whom every row stands, and what attacks on them find.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::harness::{Home, NOW_MS};
+use super::log_builder::cases;
+use crate::base::data::Data;
+use crate::base::id::Id;
+use crate::base::pseudonyms::{Pseudonyms, published_tool};
+use crate::fleet::folder::{Given, Held, place};
+use crate::fleet::limits::{Limits, SHEET};
+use crate::fleet::naming::Naming;
+use crate::fleet::pool::pooled;
+use crate::frames::contribution::{self, Contribution, Count, Pool, PooledCount, Subject, read_pool};
+use crate::shell::arguments::Exit;
+
+pub const SECRET: &str = "a secret that a team shares";
+/// The last week that is over.
+pub const WEEK: &str = "2026-10-19";
+
+pub fn limits() -> Limits {
+    Data::default().parsed(SHEET).unwrap()
+}
+
+pub fn naming() -> Naming {
+    Naming::new(Some(Pseudonyms::of_secret(SECRET.as_bytes()))).unwrap()
+}
+
+/// What somebody did of one endpoint: calls and repeats, in one session.
+pub type Done<'a> = (&'a str, i64, i64);
+
+fn row(kind: &str, name: &str, other: &str, lag: u32, measure: &str, bin: u32, count: i64) -> Count {
+    let subject = Subject { kind: kind.into(), name: name.into(), other: other.into(), lag };
+    Count { subject, measure: measure.into(), bin, count }
+}
+
+/// The rows of some endpoints, each of a tool of its own, and of edges with their support.
+pub fn rows(done: &[Done<'_>], edges: &[(&str, &str, i64)]) -> Vec<Count> {
+    let name = |name: &str| naming().of(name);
+    let mut out = Vec::new();
+    for &(endpoint, calls, repeats) in done {
+        let name = name(endpoint);
+        let numbers =
+            [("calls", calls), ("sessions", 1), ("baseline_tokens", 100 * calls), ("sent_tokens", 90 * calls)];
+        out.extend(numbers.map(|(measure, count)| row("endpoint", &name, &name, 0, measure, 0, count)));
+        out.push(row("endpoint", &name, &name, 0, "bytes", 90, calls));
+        out.push(row("endpoint", &name, &name, 0, "shape", 2, calls));
+        if repeats > 0 {
+            out.push(row("endpoint", &name, &name, 0, "repeats", 0, repeats));
+            out.push(row("endpoint", &name, &name, 0, "distance", 7, repeats));
+        }
+        out.extend([("steps", calls), ("sessions", 1)].map(|(of, count)| row("tool", &name, "", 0, of, 0, count)));
+    }
+    for &(from, to, support) in edges {
+        let counts = [("support", support), ("sessions", 1)];
+        out.extend(counts.map(|(measure, count)| row("edge", &name(from), &name(to), 1, measure, 0, count)));
+    }
+    out.sort();
+    out
+}
+
+/// A contribution of somebody whose sessions are nobody else's.
+pub fn of_person(user: &str, week: &str, counts: Vec<Count>) -> Contribution {
+    let marks = vec![Id::pseudonym(format!("{user} {week}").as_bytes()).to_string()[..16].to_owned()];
+    Contribution { user: user.into(), week: week.into(), secret: naming().secret(), marks, counts }
+}
+
+/// Puts a contribution where it belongs.
+pub fn put(directory: &Path, contribution: &Contribution) {
+    let path = place(directory, &contribution.user, &contribution.week);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, contribution::write(contribution).unwrap()).unwrap();
+}
+
+/// Pools directories and gives what is published, with what was said.
+pub fn pool(home: &Home, directories: &[&str]) -> (Pool, serde_json::Value) {
+    let paths: Vec<String> = directories.iter().map(|name| home.path(name).to_string_lossy().into_owned()).collect();
+    let out = home.path("published").to_string_lossy().into_owned();
+    let mut command = vec!["pool", "--publish", &out];
+    command.extend(paths.iter().map(String::as_str));
+    let said = home.json(&command);
+    let pool = read_pool(std::fs::read(home.path("published/pool.parquet")).unwrap(), 1_000_000).unwrap();
+    (pool, said)
+}
+
+/// The counts that a pool tells of an endpoint or tool.
+fn told<'p>(pool: &'p Pool, name: &str) -> Vec<&'p PooledCount> {
+    let name = naming().of(name);
+    pool.rows.iter().filter(|row| row.count.subject.name == name).collect()
+}
+
+#[test]
+fn a_row_stands_on_five_people_and_nobody_has_more_than_half() {
+    let home = Home::of_team(Some(SECRET));
+    let team = home.path("team");
+    for person in 0..6 {
+        // One person has most calls of Grep, four people know mcp__rare__look, one is alone on mcp__own__look.
+        let grep = if person == 0 { 400 } else { 4 };
+        let mut done = vec![("Read", 50, 10), ("Grep", grep, 0)];
+        if person < 4 {
+            done.push(("mcp__rare__look", 30, 3));
+        }
+        if person == 5 {
+            done.push(("mcp__own__look", 500, 100));
+        }
+        put(&team, &of_person(&format!("p{person}"), WEEK, rows(&done, &[])));
+    }
+    let (pool, said) = pool(&home, &["team"]);
+    assert_eq!(said["weeks"][0]["people"], 6);
+    assert!(told(&pool, "Read").iter().all(|row| row.people == 6));
+    let calls = told(&pool, "Read").into_iter().find(|row| row.count.measure == "calls").unwrap();
+    assert_eq!((calls.count.count, &*calls.week), (300, WEEK));
+    for name in ["Grep", "mcp__rare__look", "mcp__own__look"] {
+        assert!(told(&pool, name).is_empty(), "{name}");
+    }
+    let text = home.run(&["pool", home.path("team").to_str().unwrap()]);
+    assert!(text.err.contains("# week=2026-10-19: 6 people pooled"), "{}", text.err);
+}
+
+/// What attackers see of pools: sums of rows by key.
+fn sums(pool: &Pool) -> BTreeMap<(String, Count), i64> {
+    let mut out = BTreeMap::new();
+    for row in &pool.rows {
+        let key = (row.week.clone(), Count { count: 0, ..row.count.clone() });
+        *out.entry(key).or_default() += row.count.count;
+    }
+    out
+}
+
+#[test]
+fn no_difference_of_pools_is_one_person() {
+    let home = Home::of_team(Some(SECRET));
+    let give = |team: &str, person: &str, week: &str| {
+        put(&home.path(team), &of_person(person, week, rows(&[("Read", 40, 8)], &[])));
+    };
+    let people = ["a", "b", "c", "d", "e", "f"];
+    people.iter().for_each(|person| give("team", person, WEEK));
+    let (first, _) = pool(&home, &["team"]);
+    assert!(!first.rows.is_empty());
+    // Somebody comes late: nothing changes until there are five of them.
+    give("team", "late", WEEK);
+    assert_eq!(pool(&home, &["team"]).0, first);
+    // Another week of the same people and one more.
+    people.iter().chain(&["more"]).for_each(|person| give("team", person, "2026-10-12"));
+    let (second, _) = pool(&home, &["team"]);
+    let before = sums(&first);
+    assert!(sums(&second).iter().all(|(key, count)| before.get(key).is_none_or(|known| known == count)));
+    assert!(second.rows.iter().all(|row| row.people >= 5));
+    // Another group that holds one person: with it and without it the pool is the same.
+    give("group", "alone", WEEK);
+    assert_eq!(pool(&home, &["team", "group"]).0, second);
+    // Four more who come late make five: the difference is theirs together.
+    ["l2", "l3", "l4", "l5"].iter().for_each(|person| give("team", person, WEEK));
+    let (third, _) = pool(&home, &["team"]);
+    let (old, new) = (sums(&second), sums(&third));
+    let grown: Vec<i64> =
+        new.iter().filter_map(|(key, count)| Some(count - old.get(key)?)).filter(|d| *d > 0).collect();
+    assert!(grown.contains(&(5 * 40)) && grown.iter().all(|more| more % 5 == 0), "{grown:?}");
+    // Who takes back what was pooled takes the batch along, and not the difference alone.
+    std::fs::remove_dir_all(home.path("team/user=a")).unwrap();
+    let (fourth, said) = pool(&home, &["team"]);
+    assert!(fourth.rows.iter().all(|row| !(row.week == WEEK && row.batch == 0)));
+    assert!(said["notes"].to_string().contains("what a gave is gone"), "{}", said["notes"]);
+}
+
+#[test]
+fn what_is_suppressed_is_not_the_difference_of_what_is_told() {
+    let home = Home::of_team(Some(SECRET));
+    for person in 0..8 {
+        // Read is followed by Edit, by Grep, and with two people by a tool of their own: without more the steps less the
+        // two edges would be theirs.
+        let mut edges = vec![("Read", "Edit", if person < 2 { 20 } else { 30 }), ("Read", "Grep", 20)];
+        if person < 2 {
+            edges.push(("Read", "mcp__own__look", 10));
+        }
+        put(&home.path("team"), &of_person(&format!("p{person}"), WEEK, rows(&[("Read", 50, 0)], &edges)));
+    }
+    let (pool, _) = pool(&home, &["team"]);
+    let edges: Vec<&PooledCount> =
+        pool.rows.iter().filter(|row| row.count.subject.kind == "edge" && row.count.measure == "support").collect();
+    // The larger is told, the smaller is taken back.
+    assert_eq!(
+        edges.iter().map(|row| (&*row.count.subject.other, row.count.count)).collect::<Vec<_>>(),
+        [("Edit", 220)]
+    );
+}
+
+#[test]
+fn names_are_found_by_no_dictionary_and_logs_of_one_person_explain_no_row() {
+    let home = Home::of_team(Some(SECRET));
+    let names = ["mcp__gitlab__get_issues", "mcp__payroll__get_salary", "deploy_to_production"];
+    for person in 0..7 {
+        let done: Vec<Done<'_>> = names.iter().map(|name| (*name, 20 + person, 5)).collect();
+        put(&home.path("team"), &of_person(&format!("p{person}"), WEEK, rows(&done, &[])));
+    }
+    let (pool, _) = pool(&home, &["team"]);
+    let told: Vec<&str> = pool.rows.iter().map(|row| row.count.subject.name.as_str()).collect();
+    let other = Naming::new(Some(Pseudonyms::of_secret(b"a secret of another team"))).unwrap();
+    for name in names {
+        assert!(told.contains(&naming().of(name).as_str()), "{name} is told under its keyed name");
+        let plain = Id::pseudonym(name.as_bytes()).to_string();
+        let xxh = Id::of(name.as_bytes()).to_string();
+        let verb = name.rsplit("__").next().unwrap();
+        for guess in [name, verb, &plain[..12], &xxh[..12], &published_tool(name), &other.of(name)] {
+            assert!(!told.iter().any(|told| told.contains(guess)), "{guess} of {name}");
+        }
+    }
+    // Who has all of one person's counts finds no row that is nothing but them, or mostly them.
+    for person in 0..7 {
+        for row in pool.rows.iter().filter(|row| row.count.measure == "calls") {
+            assert!(2 * (20 + person) <= row.count.count && row.people >= 5);
+        }
+    }
+}
+
+fn held(people: &[Vec<Count>]) -> Held {
+    let mut held = Held::default();
+    for (number, counts) in people.iter().enumerate() {
+        let user = format!("p{number}");
+        let mut given = Given {
+            user: user.clone(),
+            week: WEEK.into(),
+            digest: user.clone(),
+            marks: Vec::new(),
+            counts: BTreeMap::new(),
+        };
+        for count in counts {
+            let cells = given.counts.entry(count.subject.clone()).or_default();
+            *cells.entry((count.measure.clone(), count.bin)).or_default() += count.count;
+        }
+        held.given.insert((WEEK.into(), user), given);
+    }
+    held
+}
+
+/// A person's week with sizes, shapes and follow-ups that differ.
+fn person() -> impl Strategy<Value = Vec<Count>> {
+    let endpoint = (0_usize..4, 3_i64..200, 0_u32..40, 0_u32..6, prop::collection::vec(1_i64..60, 3));
+    prop::collection::vec(endpoint, 1..5).prop_map(|endpoints| {
+        let mut out = Vec::new();
+        for (name, calls, bin, shape, follows) in endpoints {
+            let name = ["Read", "Grep", "Edit", "Bash"][name];
+            for (measure, bin, count) in
+                [("calls", 0, calls), ("bytes", bin, calls), ("shape", shape, calls), ("sessions", 0, 1)]
+            {
+                out.push(row("endpoint", name, name, 0, measure, bin, count));
+            }
+            out.push(row("tool", name, "", 0, "steps", 0, calls));
+            for (to, support) in ["Read", "Grep", "Edit"].iter().zip(follows) {
+                out.push(row("edge", name, to, 1, "support", 0, support.min(calls)));
+            }
+        }
+        out
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    /// Counted again from what the people gave, with nothing of the program: every row is told of at least five, nobody has
+    /// more than half, histograms lose no count, and what edges leave of their steps stands as well.
+    #[test]
+    fn every_row_can_be_counted_again(people in prop::collection::vec(person(), 1..14)) {
+        let held = held(&people);
+        let found = pooled(&held, String::new(), &limits()).pool;
+        prop_assert!(people.len() >= 5 || found.rows.is_empty());
+        let of = |given: &Given, subject: &Subject, measure: &str, bin: Option<u32>| -> i64 {
+            let cells = given.counts.get(subject).into_iter().flatten();
+            cells.filter(|((of, at), _)| of == measure && bin.is_none_or(|bin| bin == *at)).map(|(_, n)| n).sum()
+        };
+        let each = |subject: &Subject, measure: &str, bin: Option<u32>| -> Vec<i64> {
+            held.given.values().map(|given| of(given, subject, measure, bin)).filter(|count| *count > 0).collect()
+        };
+        let stands = |parts: &[i64]| {
+            parts.len() >= 5 && parts.iter().all(|part| 2 * part <= parts.iter().sum::<i64>())
+        };
+        for told in &found.rows {
+            let Count { subject, measure, count, .. } = &told.count;
+            prop_assert!(told.people >= 5, "{told:?}");
+            if ["calls", "steps", "support"].contains(&measure.as_str()) {
+                let parts = each(subject, measure, None);
+                prop_assert!(stands(&parts) && *count == parts.iter().sum::<i64>() && told.people == parts.len() as i64);
+            }
+            if ["bytes", "shape"].contains(&measure.as_str()) {
+                let bins = found.rows.iter().filter(|row| row.count.subject == *subject && row.count.measure == *measure);
+                let whole: i64 = bins.map(|row| row.count.count).sum();
+                prop_assert_eq!(whole, each(subject, measure, None).iter().sum::<i64>());
+            }
+        }
+        let edges = found.rows.iter().filter(|row| row.count.measure == "support").map(|row| &row.count.subject);
+        let edges: Vec<&Subject> = edges.collect();
+        for from in ["Read", "Grep", "Edit", "Bash"].iter().filter(|from| edges.iter().any(|edge| edge.name == **from)) {
+            let tool = Subject { kind: "tool".into(), name: (*from).into(), ..Subject::default() };
+            let told: Vec<&&Subject> = edges.iter().filter(|edge| edge.name == **from).collect();
+            let rest = held.given.values().map(|given| {
+                of(given, &tool, "steps", None) - told.iter().map(|edge| of(given, edge, "support", None)).sum::<i64>()
+            });
+            let rest: Vec<i64> = rest.filter(|rest| *rest > 0).collect();
+            prop_assert!(rest.is_empty() || stands(&rest), "{from}: {rest:?}");
+        }
+    }
+}
+
+/// A log of one session with calls of this tool, on a day in the week.
+pub fn log(session: &str, tool: &str, calls: usize, day: &str) -> String {
+    use super::log_builder::*;
+    let at = |record: Record, second: usize| {
+        record.session(session).set("timestamp", format!("{day}T10:{:02}:{:02}.000Z", second / 60 % 60, second % 60))
+    };
+    let each = |number: usize| {
+        let id = format!("{session}-{number}");
+        let body = format!("{tool} answers {number} of {session} with some words");
+        at(asks(&id, &id, tool), 2 * number).line() + &at(answers(&id, body), 2 * number + 1).line()
+    };
+    (0..calls).map(each).collect()
+}
+
+#[test]
+fn sharing_shows_what_leaves_and_writes_a_week_once() {
+    let home = Home::of_team(Some(SECRET));
+    home.write(".claude/projects/-home-u-p/a.jsonl", log("s1", "mcp__payroll__get_salary", 9, "2026-10-20"));
+    home.write(".claude/projects/-home-u-p/b.jsonl", log("s2", "Read", 9, "2026-10-28"));
+    let team = home.path("team").to_string_lossy().into_owned();
+    let shown = home.run(&["share", "--show", "--to", &team, "--format", "csv"]);
+    assert!(
+        shown.out.contains("endpoint") && shown.out.contains(&naming().of("mcp__payroll__get_salary")),
+        "{}",
+        shown.out
+    );
+    assert!(!shown.out.contains("Read") && !shown.out.contains("payroll") && !home.path("team").exists());
+    let said = home.run(&["share", "--to", &team, "--as", "somebody"]);
+    assert!(said.err.contains("1 finished week as somebody: 1 written"), "{}", said.err);
+    let file = place(&home.path("team"), "somebody", WEEK);
+    let bytes = std::fs::read(&file).unwrap();
+    let read = contribution::read(bytes.clone(), 1_000).unwrap();
+    let calls = read.counts.iter().find(|row| row.measure == "calls").unwrap();
+    assert_eq!((calls.count, read.user.as_str(), read.marks.len()), (9, "somebody", 1));
+    // Of Read only this week is known, which is not over.
+    assert!(read.counts.iter().all(|row| row.subject.name != "Read"));
+    home.write(".claude/projects/-home-u-p/c.jsonl", log("s3", "Grep", 9, "2026-10-21"));
+    let again = home.run(&["share", "--to", &team, "--as", "somebody"]);
+    assert!(again.err.contains("0 written") && std::fs::read(&file).unwrap() == bytes, "{}", again.err);
+    for (odd, words) in [("../up", "not a pseudonym"), ("A B", "not a pseudonym"), ("", "not a pseudonym")] {
+        let refused = home.run(&["share", "--to", &team, "--as", odd]);
+        assert!(refused.exit == Exit::Usage && refused.err.contains(words), "{odd}: {}", refused.err);
+    }
+    for (secret, words) in [(None, "there is no team secret"), (Some("short"), "has 5 bytes")] {
+        let home = Home::of_team(secret);
+        home.write(".claude/projects/-home-u-p/a.jsonl", log("s1", "Read", 9, "2026-10-20"));
+        let refused = home.run(&["share", "--to", &team]);
+        assert!(refused.exit == Exit::Usage && refused.err.contains(words), "{}", refused.err);
+    }
+}
+
+#[test]
+fn one_person_adds_no_more_than_the_bounds() {
+    let home = Home::of_team(Some(SECRET));
+    for session in 0..30 {
+        let name = format!(".claude/projects/-home-u-p/{session}.jsonl");
+        home.write(&name, log(&format!("s{session}"), "Read", 40, "2026-10-20"));
+    }
+    let team = home.path("team").to_string_lossy().into_owned();
+    home.run(&["share", "--to", &team, "--as", "busy"]);
+    let bytes = std::fs::read(place(&home.path("team"), "busy", WEEK)).unwrap();
+    let read = contribution::read(bytes, 1_000).unwrap();
+    let number = |kind: &str, measure: &str| {
+        let row =
+            read.counts.iter().find(|row| row.subject.kind == kind && row.measure == measure && row.subject.lag < 2);
+        row.map(|row| row.count).unwrap()
+    };
+    assert_eq!(number("endpoint", "calls"), 500);
+    assert!(number("endpoint", "sessions") <= 20 && number("tool", "steps") == 500);
+    // Each of 40 steps but the last of a session is followed by Read: the share survives the sample.
+    let share = number("edge", "support") as f64 / 500.0;
+    assert!((share - 39.0 / 40.0).abs() < 0.03, "{share}");
+    assert!(crate::fleet::weeks::named(WEEK).is_some_and(|week| crate::fleet::weeks::is_told(week, NOW_MS, &limits())));
+}

@@ -1,0 +1,148 @@
+//! What a team lends: how much of it counts, and that somebody with three days of logs gets what fits.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::fleet::{SECRET, limits, log};
+use super::harness::Home;
+use super::log_builder::*;
+use crate::fleet::shares::Shares;
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    #[test]
+    fn own_data_wins_where_there_is_enough(own in 0_u64..400, team in 0_f64..500.0, provider in 0_f64..500.0) {
+        let limits = limits();
+        let shares = Shares::of(own, (team, 5), provider, &limits);
+        let all = (own + shares.lent()) as f64;
+        prop_assert!(shares.team as f64 <= team && shares.provider as f64 <= provider, "nobody lends what he has not");
+        if own >= 20 {
+            prop_assert!(shares.lent() as f64 <= 0.3 * all, "{shares:?}");
+        }
+        prop_assert!(own < 100 || shares.lent() as f64 <= 0.1 * all, "{shares:?}");
+        // Of what is left a provider fills at most 40 %.
+        let room = Shares::of(own, (1e9, 5), 0.0, &limits).team as f64;
+        prop_assert!(shares.provider as f64 <= 0.4 * room);
+        if team >= 20.0 {
+            prop_assert!(all >= 20.0, "a team fills up to what rules ask for");
+        }
+        if team < 1.0 && provider < 1.0 {
+            prop_assert_eq!(shares.lent(), 0);
+        }
+    }
+}
+
+/// Days of somebody who polls a ticket: every status comes twice, with so many other answers between.
+fn days(home: &Home, who: &str, sessions: usize, blocks: usize, day: &str) {
+    for session in 0..sessions {
+        let name = format!("{who}-{session}");
+        let mut text = String::new();
+        let mut number = 0;
+        let mut call = |tool: &str, body: String| {
+            number += 1;
+            let id = format!("{name}-{number}");
+            let at = |record: Record, second: usize| {
+                let time = format!("{day}T{:02}:{:02}:{:02}.000Z", 9 + session % 8, second / 60 % 60, second % 60);
+                record.session(&name).set("timestamp", time)
+            };
+            text += &at(asks(&id, &id, tool), 2 * number).line();
+            text += &at(answers(&id, body), 2 * number + 1).line();
+        };
+        for block in 0..blocks {
+            for place in 0..8 {
+                let body = |what: &str, n: usize| {
+                    let words = (0..90).map(|at| format!("{what}{n}w{}", (at * 7 + n * 13) % 91));
+                    words.collect::<Vec<_>>().join(" ")
+                };
+                call("mcp__tracker__poll", body(&format!("{name} status {block} "), place % 4));
+                call("mcp__tracker__other", body(&format!("{name} other {block} "), place));
+            }
+        }
+        home.write(&format!(".claude/projects/-home-{who}-p/{name}.jsonl"), text);
+    }
+}
+
+fn lru_size(report: &Value) -> Option<i64> {
+    let findings = report["findings"].as_array().unwrap();
+    let found = findings.iter().find(|row| {
+        row["verdict"] == "propose"
+            && row["key"].as_str().is_some_and(|key| key.ends_with("lru_size"))
+            && row["subject"] == "mcp__tracker__poll"
+    });
+    found.map(|row| row["new"].as_i64().unwrap())
+}
+
+#[test]
+fn three_days_of_logs_and_a_team_give_what_a_month_of_logs_gives() {
+    let members: Vec<Home> = (0..7).map(|_| Home::of_team(Some(SECRET))).collect();
+    let pool = Home::of_team(Some(SECRET));
+    let team = pool.path("team").to_string_lossy().into_owned();
+    for (number, home) in members.iter().enumerate() {
+        days(home, &format!("m{number}"), 5, 2, "2026-10-20");
+    }
+    let command = ["tune", "analyze", "--from-claude-logs", "--dry-run"];
+    // Each of two members is left out once: the others pool, and it has a session of one block.
+    for out in [0, 3] {
+        let team = format!("{team}-{out}");
+        for (number, home) in members.iter().enumerate().filter(|(number, _)| *number != out) {
+            let said = home.run(&["share", "--to", &team, "--as", &format!("m{number}")]);
+            assert!(said.err.contains("1 written"), "{}", said.err);
+        }
+        let published = pool.path(&format!("published-{out}")).to_string_lossy().into_owned();
+        pool.json(&["pool", &team, "--publish", &published]);
+        let file = format!("{published}/pool.parquet");
+        let new = Home::of_team(Some(SECRET));
+        days(&new, "new", 1, 1, "2026-10-30");
+        let (alone, lent) = (new.json(&command), new.json(&[&command[..], &["--team", &file]].concat()));
+        let month = members[out].json(&command);
+        let wanted = lru_size(&month).expect("a month of logs is enough");
+        assert_eq!((lru_size(&alone), lru_size(&lent)), (None, Some(wanted)), "{:#}", lent["findings"]);
+        let saved = |report: &Value| report["gate"]["saved_after"].as_f64().unwrap();
+        assert!(saved(&lent) > saved(&alone) + 100.0, "it pays on the new member's own logs: {}", saved(&lent));
+        assert_eq!(lent["gate"]["passed"], json!(true));
+        let of_team = lent["findings"].as_array().unwrap().iter().find(|row| row["subject"] == "mcp__tracker__poll");
+        let words = of_team.unwrap()["evidence"]["counts"].as_str().unwrap();
+        assert!(words.starts_with("of 20 observations 8 are own, 12 stand for the team (6 people or more)"), "{words}");
+        // A team of other habits, or another secret, changes nothing or is refused.
+        let stranger = Home::of_team(Some("another secret of another team"));
+        days(&stranger, "new", 1, 1, "2026-10-30");
+        let refused = stranger.run(&[&command[..], &["--team", &file]].concat());
+        assert!(refused.err.contains("another team secret"), "{}", refused.err);
+        let wrong = new.run(&[&command[..], &["--provider", &file]].concat());
+        assert!(wrong.err.contains("has keyed names"), "{}", wrong.err);
+    }
+}
+
+#[test]
+fn a_team_fills_value_models_and_own_logs_outweigh_it() {
+    let team = Home::of_team(Some(SECRET));
+    let directory = team.path("team").to_string_lossy().into_owned();
+    for member in 0..6 {
+        let home = Home::of_team(Some(SECRET));
+        for session in 0..3 {
+            let name = format!("{member}-{session}");
+            home.write(&format!(".claude/projects/-h-p/{name}.jsonl"), log(&name, "Grep", 20, "2026-10-20"));
+        }
+        home.run(&["share", "--to", &directory, "--as", &format!("m{member}")]);
+    }
+    let published = team.path("published").to_string_lossy().into_owned();
+    team.json(&["pool", &directory, "--publish", &published]);
+    let file = format!("{published}/pool.parquet");
+    let new = Home::of_team(Some(SECRET));
+    new.write(".claude/projects/-h-p/a.jsonl", log("new", "Read", 30, "2026-10-30"));
+    let command = ["tune", "from-claude-logs", "--tools", "--dry-run"];
+    let (alone, lent) = (new.json(&command), new.json(&[&command[..], &["--team", &file]].concat()));
+    let typical = |report: &Value, tool: &str| {
+        let key = format!("tools.{tool}.cost_model.typical_kb");
+        let row = report["findings"].as_array().unwrap().iter().find(|row| row["key"] == json!(key))?.clone();
+        Some((row["new"].as_f64().unwrap(), row["evidence"]["counts"].as_str().unwrap().to_owned()))
+    };
+    assert_eq!(typical(&alone, "Grep"), None);
+    let (kb, words) = typical(&lent, "Grep").expect("the team lends a tool that was not used yet");
+    assert!(
+        (0.02..0.06).contains(&kb) && words.starts_with("of 20 observations 0 are own, 20 stand for the team"),
+        "{words}"
+    );
+    assert_eq!(typical(&lent, "Read"), typical(&alone, "Read"));
+}

@@ -1,0 +1,111 @@
+//! `tune search` on logs in which it is known what pays.
+
+use serde_json::Value;
+
+use super::harness::{Home, Outcome};
+use super::log_builder::{answers, asks, log};
+use crate::base::bootstrap::{Resampling, sum_interval};
+use crate::shell::arguments::Exit;
+
+const TOOL: &str = "mcp__store__list";
+
+/// Sessions in which every body comes back after `apart` others, so that only a cache of more than these knows it.
+fn write_repeats(home: &Home, sessions: usize, apart: usize) {
+    for session in 0..sessions {
+        let name = format!("s-{session:02}");
+        let calls = (0..4 * apart).flat_map(|number| {
+            let (call, body) = (format!("{name}-{number}"), number % apart);
+            let text = format!("store {session} shelf {body}: ").repeat(40);
+            let at = (session * 600 + number * 2) as u32;
+            [
+                asks(&format!("m-{call}"), &call, TOOL).at(at).session(&name),
+                answers(&call, text).at(at + 1).session(&name),
+            ]
+        });
+        home.write(&format!("logs/projects/p/{name}.jsonl"), log(&calls.collect::<Vec<_>>()));
+    }
+}
+
+fn search(home: &Home, more: &[&str]) -> Value {
+    let logs = home.path("logs").display().to_string();
+    home.json(&[&["tune", "search", "--input-dir", &logs][..], more].concat())
+}
+
+#[test]
+fn a_search_finds_the_one_value_that_pays_writes_it_and_finds_nothing_more() {
+    let home = Home::new();
+    write_repeats(&home, 20, 8);
+    let found = search(&home, &[]);
+    let steps = found["search"]["steps"].as_array().unwrap();
+    assert_eq!(steps[0]["key"], "dedup.lru_size", "{steps:#?}");
+    // Eight bodies stand between two showings: five entries know none of them, ten all.
+    assert_eq!((steps[0]["to"].as_str(), steps[0]["holds"].as_bool()), (Some("8"), Some(true)), "{steps:#?}");
+    let (predicted, later) = (&found["search"]["together"], &found["search"]["later"]);
+    let share = predicted["tokens"].as_f64().unwrap() / later["baseline_tokens"].as_f64().unwrap();
+    assert!(predicted["lower"].as_f64().unwrap() > 0.0 && share > 0.5, "{found:#}");
+    // What the search would have promised earlier came.
+    for fold in found["search"]["folds"].as_array().unwrap() {
+        let (promised, came) = (fold["predicted_tokens"].as_f64().unwrap(), fold["actual"]["tokens"].as_f64().unwrap());
+        assert!((promised - came).abs() <= 0.1 * came, "{fold:#}");
+    }
+    let written: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
+    assert_eq!(written["dedup"]["lru_size"].as_integer(), Some(8));
+    let again = search(&home, &[]);
+    assert_eq!(again["changes"], 0, "{again:#}");
+}
+
+#[test]
+fn nothing_is_changed_where_nothing_pays_and_threads_do_not_matter() {
+    let home = Home::new();
+    write_repeats(&home, 12, 4);
+    let logs = home.path("logs").display().to_string();
+    let run = |threads: &str| -> Outcome {
+        let words = ["tune", "search", "--input-dir", &logs, "--no-lake", "--json", "--reproducible", "-q"];
+        home.run(&[&words[..], &["--threads", threads, "--check"]].concat())
+    };
+    let one = run("1");
+    assert_eq!(one.exit, Exit::Done, "{}", one.err);
+    assert_eq!(one.out, run("3").out);
+    assert!(!home.config().exists());
+}
+
+#[test]
+fn a_later_loss_ends_the_path() {
+    let home = Home::new();
+    // A larger cache pays in the earlier sessions only: the later ones show nothing twice.
+    write_repeats(&home, 12, 8);
+    for session in 12..24 {
+        let name = format!("s-{session:02}");
+        let calls = (0..32).flat_map(|number| {
+            let call = format!("{name}-{number}");
+            let at = (session * 600 + number * 2) as u32;
+            let text = format!("store {session} item {number}: ").repeat(40);
+            [
+                asks(&format!("m-{call}"), &call, TOOL).at(at).session(&name),
+                answers(&call, text).at(at + 1).session(&name),
+            ]
+        });
+        home.write(&format!("logs/projects/p/{name}.jsonl"), log(&calls.collect::<Vec<_>>()));
+    }
+    let found = search(&home, &["--dry-run"]);
+    let steps = found["search"]["steps"].as_array().unwrap();
+    assert_eq!((steps[0]["key"].as_str(), steps[0]["holds"].as_bool()), (Some("dedup.lru_size"), Some(false)));
+    assert_eq!((steps.len(), &found["changes"]), (1, &Value::from(0)));
+}
+
+/// The share of samples whose true sum, 0, lies outside of the interval.
+#[test]
+fn the_interval_of_a_sum_leaves_out_what_it_says() {
+    let resampling = Resampling { seed: 5, samples: 400 };
+    let mut state = 11_u64;
+    let mut draw =
+        || (0..12).map(|_| crate::base::bootstrap::next(&mut state) as f64 / u64::MAX as f64 - 0.5).sum::<f64>();
+    let mut outside = 0;
+    for _ in 0..400 {
+        let values: Vec<f64> = (0..40).map(|_| draw()).collect();
+        let (lower, upper) = sum_interval(&values, &resampling, 0.05).unwrap();
+        outside += usize::from(lower > 0.0 || upper < 0.0);
+    }
+    // 10 % of 400, with room for the percentile bootstrap of 40 values being a little narrow.
+    assert!((24..=66).contains(&outside), "{outside} of 400");
+}

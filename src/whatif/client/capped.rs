@@ -1,0 +1,78 @@
+//! Results of tools as the client would have shown them under a smaller limit: from the start of what was shown, a preview of
+//! what is too long.
+
+use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
+use crate::whatif::client::sheet::Results;
+use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
+
+/// How long a result may be, and of which tools.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// Characters of shell output that succeeded; more is stored in a file.
+    BashChars(u64),
+    /// Tokens of a result of an MCP tool; more is stored in a file.
+    McpTokens(u64),
+    /// Tokens of a reading; more comes in pages, of which this is the first.
+    ReadTokens(u64),
+}
+
+/// The stage.
+pub struct Capped {
+    limit: Limit,
+    results: Results,
+    sizes: SizeRules,
+}
+
+impl Capped {
+    /// Shows results under a limit.
+    pub fn new(limit: Limit, results: Results, sizes: SizeRules) -> Self {
+        Self { limit, results, sizes }
+    }
+
+    fn concerns(&self, tool: &str) -> bool {
+        let listed = |tools: &[String]| tools.iter().any(|known| known == tool);
+        match self.limit {
+            Limit::BashChars(_) => listed(&self.results.bash_tools),
+            Limit::McpTokens(_) => tool.starts_with("mcp__"),
+            Limit::ReadTokens(_) => listed(&self.results.read_tools),
+        }
+    }
+
+    /// The item as it would have been shown.
+    fn shown(&self, timeline: &Timeline, item: Item) -> Item {
+        let Key::Block(index) = item.key else { return item };
+        let block = &timeline.blocks[index as usize];
+        let is_whole = item.kept_chars >= block.chars;
+        if block.kind != BlockKind::ToolResult || block.call == NONE || block.chars == 0 || !is_whole {
+            return item;
+        }
+        let call = &timeline.calls[block.call as usize];
+        // What failed is shown by other rules.
+        if call.is_error || !self.concerns(timeline.names.text(call.tool)) {
+            return item;
+        }
+        let text = self.sizes.text_tokens(block, block.chars, item.tokens).unwrap_or_default();
+        let chars = u64::from(block.chars);
+        let page = |tokens: u64| u32::try_from(chars * tokens / u64::from(text.max(1))).unwrap_or(block.chars);
+        let (is_long, kept_chars) = match self.limit {
+            Limit::BashChars(most) => (chars > most, self.results.preview_chars),
+            Limit::McpTokens(most) => (u64::from(text) > most, self.results.preview_chars),
+            Limit::ReadTokens(most) => (u64::from(text) > most, page(most)),
+        };
+        let kept_chars = kept_chars.min(block.chars);
+        let kept = (u64::from(text) * u64::from(kept_chars) / chars) as u32;
+        let tokens = item.tokens - text + kept + self.results.preview_tokens;
+        if is_long && tokens < item.tokens { Item { tokens, kept_chars, ..item } } else { item }
+    }
+}
+
+impl Stage for Capped {
+    fn begin(&mut self, _: &Timeline, _: u32) {}
+
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, _: &mut StageOutput) {
+        for item in &mut view.items {
+            *item = self.shown(moment.timeline, *item);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What Claude Code would have cost under other settings of its own: each lever that can be simulated at each of its values,
+//! session by session, with what it would have broken.
+
+pub mod capped;
+pub mod realised;
+pub mod sheet;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::{Millis, NO_TIME, Place};
+use crate::whatif::client::capped::{Capped, Limit};
+use crate::whatif::client::sheet::Sheet;
+use crate::whatif::compaction::params::{Align, Params as CompactionParams};
+use crate::whatif::compaction::{Compaction, Sheet as CompactionSheet};
+use crate::whatif::prompt_cache::params::{CacheSim, Class, Params, Ttl};
+use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::breakage::rows::{Break, Strength};
+use crate::whatif::sim::breakage::tally::penalties;
+use crate::whatif::sim::breakage::{Detectors, Watch};
+use crate::whatif::sim::cache_sim::written;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::distance;
+use crate::whatif::sim::journal::Journal;
+use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::view::Stage;
+use crate::whatif::simulation::Simulation;
+
+/// A lever that can be simulated, at a value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Knob {
+    /// Lifetime of what main threads write to the cache.
+    MainTtl(Class),
+    /// The same of subagents.
+    SubagentTtl(Class),
+    /// The window that automatic compaction goes by, in tokens.
+    Window(u64),
+    /// Characters of shell output.
+    BashChars(u64),
+    /// Tokens of results of MCP tools.
+    McpTokens(u64),
+    /// Tokens of readings.
+    ReadTokens(u64),
+}
+
+/// Which requests a lever concerns.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Part {
+    /// Those of main threads.
+    Main,
+    /// Those of subagents.
+    Subagents,
+    /// All.
+    All,
+}
+
+impl Part {
+    /// The word for it in reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Subagents => "subagents",
+            Self::All => "all",
+        }
+    }
+
+    fn has(self, is_main: bool) -> bool {
+        match self {
+            Self::Main => is_main,
+            Self::Subagents => !is_main,
+            Self::All => true,
+        }
+    }
+}
+
+impl Knob {
+    /// Which requests it concerns.
+    pub fn part(self) -> Part {
+        match self {
+            Self::MainTtl(_) => Part::Main,
+            Self::SubagentTtl(_) => Part::Subagents,
+            _ => Part::All,
+        }
+    }
+}
+
+/// One session without and with a setting.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct Sides {
+    /// Requests.
+    pub requests: u64,
+    /// Cost as simulated of what the log says.
+    pub before: Cost,
+    /// Cost with the setting, readings of what is lost included.
+    pub after: Cost,
+    /// Steps that would surely have failed.
+    pub hard: u64,
+    /// Steps whose source is gone.
+    pub soft: u64,
+    /// Simulated less billed, in units.
+    pub error_units: i128,
+}
+
+impl Sides {
+    /// Adds another session.
+    pub fn join(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.before += other.before;
+        self.after += other.after;
+        self.hard += other.hard;
+        self.soft += other.soft;
+        self.error_units += other.error_units;
+    }
+}
+
+/// What a setting comes to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trial {
+    /// The setting.
+    pub knob: Knob,
+    /// Session by session, in the order of [`Study::sessions`].
+    pub sessions: Vec<Sides>,
+}
+
+/// A session of the study.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen {
+    /// First record.
+    pub first: Millis,
+    /// End of its last request.
+    pub last: Millis,
+    /// Its whole cost as simulated.
+    pub cost: Cost,
+    /// What of that subagents took.
+    pub subagents: Cost,
+    /// Whether values are chosen on it; else they are judged on it.
+    pub is_earlier: bool,
+}
+
+/// All settings that were tried.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Study {
+    /// The sessions, earliest first.
+    pub sessions: Vec<Seen>,
+    /// The settings.
+    pub trials: Vec<Trial>,
+    /// Client versions of the last weeks, each with its last request.
+    pub versions: BTreeMap<String, Millis>,
+    /// By how many percent sides have to differ at least.
+    pub least_percent: f64,
+}
+
+/// Tries everything on the sessions of a project, or on all.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option<Id>) -> Result<Study> {
+    let sheet = Sheet::load(data)?;
+    let compaction = data.read("policies/compaction.toml", CompactionSheet::parse)?;
+    let sheets = crate::whatif::chosen::Sheets::load(data)?;
+    let params: CompactionParams = sheets.sheet(crate::whatif::chosen::Policy::Compaction).params()?;
+    let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices).counting_answers(true);
+    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
+    let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
+    let timeline = &world.timeline;
+    let bench = Bench { ground: &ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
+    let order = order(timeline, project);
+    let mut tries: Vec<(Vec<Knob>, Run, Vec<Break>)> = Vec::new();
+    let of_ttl = sheet.ttl.values.par_iter().map(|&class| {
+        let params = Params { ttl: Ttl::Always(class), ..oracle.params };
+        let run = ground.under(&oracle.with(params)).baseline();
+        (vec![Knob::MainTtl(class), Knob::SubagentTtl(class)], run, Vec::new())
+    });
+    tries.par_extend(of_ttl);
+    let of_window = sheet.window.tokens.par_iter().map(|&window| {
+        // As the client compacts: it keeps no tail, and does not count turns.
+        let tail_keep_tokens = compaction.client.tail_keep_tokens;
+        let params = CompactionParams {
+            window,
+            tail_keep_tokens,
+            align: Align::Message,
+            min_turns_between: 0,
+            ..params.clone()
+        };
+        let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
+        let stage = Compaction::new(params, compaction.clone(), tokens, Journal::default());
+        let (run, breaks) = bench.run(Box::new(stage));
+        (vec![Knob::Window(window)], run, breaks)
+    });
+    tries.par_extend(of_window);
+    let results = &sheet.results;
+    let limits = results.bash_chars.iter().map(|&most| (Knob::BashChars(most), Limit::BashChars(most)));
+    let limits = limits.chain(results.mcp_tokens.iter().map(|&most| (Knob::McpTokens(most), Limit::McpTokens(most))));
+    let limits =
+        limits.chain(results.read_tokens.iter().map(|&most| (Knob::ReadTokens(most), Limit::ReadTokens(most))));
+    let limits: Vec<(Knob, Limit)> = limits.collect();
+    let of_results = limits.par_iter().map(|&(knob, limit)| {
+        let (run, breaks) = bench.run(Box::new(Capped::new(limit, results.clone(), world.sizes.rules.clone())));
+        (vec![knob], run, breaks)
+    });
+    tries.par_extend(of_results);
+    let trials = tries.iter().flat_map(|(knobs, run, breaks)| {
+        let sides = |&knob: &Knob| Trial { knob, sessions: bench.sides(knob, run, breaks, &order) };
+        knobs.iter().map(sides).collect::<Vec<_>>()
+    });
+    Ok(Study {
+        trials: trials.collect(),
+        sessions: bench.seen(&order, sheet.split.earlier_percent),
+        versions: versions(timeline, &order, sheet.split.version_days),
+        least_percent: world.winner_percent_min,
+    })
+}
+
+/// The sessions with requests, earliest first.
+fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
+    let has_requests: BTreeSet<u32> = timeline
+        .requests
+        .iter()
+        .filter(|request| request.context() > 0)
+        .map(|request| timeline.chains[request.chain as usize].session)
+        .collect();
+    let is_asked = |session: &u32| project.is_none_or(|wanted| timeline.sessions[*session as usize].project == wanted);
+    // Sessions stand in the order of their first records.
+    has_requests.into_iter().filter(is_asked).collect()
+}
+
+/// Client versions of the last days.
+fn versions(timeline: &Timeline, order: &[u32], days: i64) -> BTreeMap<String, Millis> {
+    let asked: BTreeSet<u32> = order.iter().copied().collect();
+    let of = |chain: u32| timeline.chains[chain as usize].session;
+    let requests =
+        || timeline.requests.iter().filter(|request| request.end != NO_TIME && asked.contains(&of(request.chain)));
+    let last = requests().map(|request| request.end).max().unwrap_or_default();
+    let mut versions: BTreeMap<String, Millis> = BTreeMap::new();
+    for request in requests().filter(|request| request.end > last - days * MILLIS_PER_DAY) {
+        let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
+        *seen = request.end.max(*seen);
+    }
+    versions
+}
+
+const MILLIS_PER_DAY: Millis = 86_400_000;
+
+/// What every try is made on.
+struct Bench<'b> {
+    ground: &'b Ground<'b>,
+    detectors: &'b Detectors<'b>,
+    baseline: &'b Run,
+    blind: &'b Run,
+}
+
+impl Bench<'_> {
+    fn run(&self, stage: Box<dyn Stage>) -> (Run, Vec<Break>) {
+        let mut watch = Watch::new(self.detectors);
+        let chains = 0..self.ground.timeline.chains.len() as u32;
+        let run = self.ground.run(chains, &mut [stage], Some(&mut watch));
+        (run, watch.breaks)
+    }
+
+    /// Session of a request, and whether it is of a main thread.
+    fn place(&self, request: u32) -> (u32, bool) {
+        let timeline = self.ground.timeline;
+        let chain = &timeline.chains[timeline.requests[request as usize].chain as usize];
+        (chain.session, chain.place == Place::Main)
+    }
+
+    /// Both sides of a setting, session by session.
+    fn sides(&self, knob: Knob, run: &Run, breaks: &[Break], order: &[u32]) -> Vec<Sides> {
+        let part = knob.part();
+        let [before, after] = Run::priced_alike([self.baseline, run]);
+        let mut sides: BTreeMap<u32, Sides> = BTreeMap::new();
+        let mut add = |request: u32, change: &dyn Fn(&mut Sides)| {
+            let (session, is_main) = self.place(request);
+            if part.has(is_main) {
+                change(sides.entry(session).or_default());
+            }
+        };
+        for priced in &before.requests {
+            add(priced.request, &|sides| {
+                sides.requests += 1;
+                sides.before += priced.cost;
+            });
+        }
+        for priced in &after.requests {
+            add(priced.request, &|sides| sides.after += priced.cost);
+        }
+        for extra in &after.extra {
+            add(extra.request, &|sides| sides.after += extra.cost);
+        }
+        for (request, cost) in self.penalties(breaks) {
+            add(request, &|sides| sides.after += cost);
+        }
+        for one in breaks.iter().filter(|one| !one.class.is_part_of_another()) {
+            add(one.request, &|sides| match one.class.strength() {
+                Strength::Hard => sides.hard += 1,
+                Strength::Soft => sides.soft += 1,
+                Strength::Bug => {}
+            });
+        }
+        for priced in &self.blind.requests {
+            let units = distance::apart(self.ground, priced).units();
+            add(priced.request, &|sides| sides.error_units += units);
+        }
+        order.iter().map(|session| sides.get(session).copied().unwrap_or_default()).collect()
+    }
+
+    /// What breaks cost at least: each lost reading is written again once, and each step that would surely have failed is a
+    /// request more, which reads its whole context.
+    fn penalties(&self, breaks: &[Break]) -> Vec<(u32, Cost)> {
+        let Ground { timeline, tariff, priors, .. } = self.ground;
+        let cost = |index: u32, spent: &Spent| {
+            let request = &timeline.requests[index as usize];
+            (index, tariff.cost(request.model, request.start, spent))
+        };
+        let rereads = penalties(breaks).map(|lost| {
+            let spent = written(lost.reread_tokens, priors[lost.request as usize].class);
+            cost(lost.request, &spent)
+        });
+        let failed: BTreeSet<u32> =
+            breaks.iter().filter(|one| one.class.strength() == Strength::Hard).map(|one| one.request).collect();
+        let again = failed.into_iter().map(|index| {
+            let read = timeline.requests[index as usize].context();
+            cost(index, &Spent { read, ..Spent::default() })
+        });
+        rereads.chain(again).collect()
+    }
+
+    fn seen(&self, order: &[u32], earlier_percent: u64) -> Vec<Seen> {
+        let timeline = self.ground.timeline;
+        let earlier = order.len() as u64 * earlier_percent / 100;
+        let blank = |(place, &session): (usize, &u32)| {
+            let first = timeline.sessions[session as usize].ts_first;
+            let is_earlier = (place as u64) < earlier;
+            (session, Seen { first, last: first, cost: Cost::default(), subagents: Cost::default(), is_earlier })
+        };
+        let mut seen: BTreeMap<u32, Seen> = order.iter().enumerate().map(blank).collect();
+        for priced in &self.baseline.requests {
+            let (session, is_main) = self.place(priced.request);
+            let Some(seen) = seen.get_mut(&session) else { continue };
+            seen.cost += priced.cost;
+            if !is_main {
+                seen.subagents += priced.cost;
+            }
+            seen.last = timeline.requests[priced.request as usize].end.max(seen.last);
+        }
+        order.iter().filter_map(|session| seen.get(session).copied()).collect()
+    }
+}

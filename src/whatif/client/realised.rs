@@ -1,0 +1,215 @@
+//! What became of a change of Claude Code's settings: what its requests were billed after it, over before it, held against
+//! requests that it does not concern (difference in differences), with an interval over sessions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::bootstrap::{Resampling, below};
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::{Millis, Place};
+use crate::settings::entries::Forecast;
+use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::bill;
+use crate::whatif::sim::cost::Spent;
+use crate::whatif::sim::money::{Prices, Tariff};
+
+/// The sheet `rules/history.toml`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryRules {
+    /// Least sessions after the change.
+    pub after_min: u64,
+    /// Least sessions before it.
+    pub before_min: u64,
+    /// How sessions are drawn.
+    pub resampling: Resampling,
+}
+
+impl HistoryRules {
+    /// Reads the sheet.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn load(data: &Data) -> Result<Self> {
+        data.parsed("history.toml")
+    }
+}
+
+/// What was changed, when, and for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'f> {
+    /// When it was written.
+    pub at: Millis,
+    /// When the next change of the same file was.
+    pub until: Millis,
+    /// The project that it concerns; none: all.
+    pub project: Option<Id>,
+    /// What was expected of it.
+    pub forecast: &'f Forecast,
+}
+
+/// What became of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Realised {
+    /// Sessions that ended before the change.
+    pub before: u64,
+    /// Sessions that began after it.
+    pub after: u64,
+    /// Cost per token of context (per request, of a change that makes contexts smaller) after over before, less one, over the
+    /// same of what it does not concern; none while there are too few sessions.
+    pub change: Option<f64>,
+    /// Lower end of its 95 % interval over sessions.
+    pub lower: Option<f64>,
+    /// Upper end.
+    pub upper: Option<f64>,
+    /// What it was held against: `subagents`, `main`, `other projects`, or nothing.
+    pub control: Option<&'static str>,
+    /// What follows.
+    pub verdict: CameTrue,
+}
+
+/// Whether a forecast came true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CameTrue {
+    /// Too few sessions yet.
+    TooEarly,
+    /// What happened fits what was told, and nothing, too.
+    NotClear,
+    /// What happened fits what was told.
+    Yes,
+    /// It saved more than told.
+    Better,
+    /// It saved less than told, beyond both intervals.
+    No,
+}
+
+impl CameTrue {
+    /// The words for it in reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::TooEarly => "too early",
+            Self::NotClear => "not clear yet",
+            Self::Yes => "came true",
+            Self::Better => "saves more than told",
+            Self::No => "did not come true",
+        }
+    }
+}
+
+/// Cost and what it is divided by, of what the change concerns and of what it does not.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    of: [f64; 2],
+    beside: [f64; 2],
+}
+
+/// Holds a forecast against what was billed.
+pub fn realised(timeline: &Timeline, prices: &Prices, change: &Change<'_>, rules: &HistoryRules) -> Realised {
+    let (before, after) = sides(timeline, prices, change);
+    let (count_before, count_after) = (count(&before), count(&after));
+    let has_control = before.iter().chain(&after).any(|sums| sums.beside[1] > 0.0);
+    let control = has_control.then(|| match (change.forecast.part.as_str(), change.project) {
+        ("main", _) => "subagents",
+        ("subagents", _) => "main threads",
+        _ => "other projects",
+    });
+    let early = Realised {
+        before: count_before,
+        after: count_after,
+        change: None,
+        lower: None,
+        upper: None,
+        control,
+        verdict: CameTrue::TooEarly,
+    };
+    if count_before < rules.before_min || count_after < rules.after_min {
+        return early;
+    }
+    let Some(told) = difference(&before, &after) else { return early };
+    let mut state = rules.resampling.seed;
+    let mut drawn: Vec<f64> = (0..rules.resampling.samples)
+        .filter_map(|_| {
+            let (before, after) = (sample(&before, &mut state), sample(&after, &mut state));
+            difference(&before, &after)
+        })
+        .collect();
+    drawn.sort_by(f64::total_cmp);
+    let end = |share: f64| drawn.get((drawn.len().saturating_sub(1) as f64 * share).round() as usize).copied();
+    let (Some(lower), Some(upper)) = (end(0.025), end(0.975)) else { return early };
+    let forecast = change.forecast;
+    let verdict = if lower > forecast.upper {
+        CameTrue::No
+    } else if upper < forecast.lower {
+        CameTrue::Better
+    } else if upper < 0.0 {
+        CameTrue::Yes
+    } else {
+        CameTrue::NotClear
+    };
+    Realised { change: Some(told), lower: Some(lower), upper: Some(upper), verdict, ..early }
+}
+
+fn count(sessions: &[Sums]) -> u64 {
+    sessions.iter().filter(|sums| sums.of[1] > 0.0).count() as u64
+}
+
+/// Sessions that ended before the change, and that began after it.
+fn sides(timeline: &Timeline, prices: &Prices, change: &Change<'_>) -> (Vec<Sums>, Vec<Sums>) {
+    let tariff = Tariff::new(prices, &timeline.names);
+    let mut sums = vec![Sums::default(); timeline.sessions.len()];
+    let mut ends = vec![Millis::MIN; timeline.sessions.len()];
+    // What makes contexts smaller shows per request, what makes them cheaper per token.
+    let per_request = change.forecast.part == "all";
+    for request in timeline.requests.iter().filter(|request| request.context() > 0) {
+        let chain = &timeline.chains[request.chain as usize];
+        let session = chain.session as usize;
+        ends[session] = request.end.max(ends[session]);
+        let is_project = change.project.is_none_or(|wanted| timeline.sessions[session].project == wanted);
+        let is_part = match change.forecast.part.as_str() {
+            "main" => chain.place == Place::Main,
+            "subagents" => chain.place != Place::Main,
+            _ => true,
+        };
+        let spent = Spent { output: request.usage.output, ..bill::spent(request, Class::FiveMinutes) };
+        // Input-equivalent tokens, so that another model is no other cost.
+        let cost = tariff.cost(request.model, request.start, &spent).units as f64;
+        let pair = [cost, if per_request { 1.0 } else { request.context() as f64 }];
+        // A change for one project is held against the others, one for all against the other chains.
+        let side = match (is_project, is_part) {
+            (true, true) => Some(&mut sums[session].of),
+            (true, false) if change.project.is_none() => Some(&mut sums[session].beside),
+            (false, true) => Some(&mut sums[session].beside),
+            _ => None,
+        };
+        if let Some(side) = side {
+            (side[0], side[1]) = (side[0] + pair[0], side[1] + pair[1]);
+        }
+    }
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for ((session, sums), end) in timeline.sessions.iter().zip(sums).zip(ends) {
+        if end < change.at {
+            before.push(sums);
+        } else if session.ts_first >= change.at && session.ts_first < change.until {
+            after.push(sums);
+        }
+    }
+    (before, after)
+}
+
+/// By how much what the change concerns became dearer, over what it does not concern, less one.
+fn difference(before: &[Sums], after: &[Sums]) -> Option<f64> {
+    let ratio = |sessions: &[Sums], side: fn(&Sums) -> [f64; 2]| {
+        let (cost, by) = sessions.iter().map(side).fold((0.0, 0.0), |sum, one| (sum.0 + one[0], sum.1 + one[1]));
+        (cost > 0.0 && by > 0.0).then(|| cost / by)
+    };
+    let change = ratio(after, |sums| sums.of)? / ratio(before, |sums| sums.of)?;
+    let beside = ratio(after, |sums| sums.beside).zip(ratio(before, |sums| sums.beside));
+    Some(change / beside.map_or(1.0, |(after, before)| after / before) - 1.0)
+}
+
+fn sample(sessions: &[Sums], state: &mut u64) -> Vec<Sums> {
+    sessions.iter().map(|_| sessions[below(sessions.len(), state)]).collect()
+}

@@ -1,0 +1,137 @@
+//! How large a context will be after a compaction, by what is known before it: what the chain began with besides its first prompt, a
+//! summary as long as the last ones, the files that were read last (the client puts them back), and a rest learned from earlier
+//! compactions.
+
+use std::collections::BTreeMap;
+
+use crate::base::forecast::{Forecast, at_share, next_within, week_of};
+use crate::base::id::Id;
+use crate::logs::timeline::requests::{BlockKind, Boundary, NONE, SegmentCause, Timeline};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::compaction::sheet::{Reattach, Sheet};
+use crate::whatif::sim::sizes::{self, Sizes};
+
+/// A compaction with what is known before it, and how large the context was after it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Carried {
+    /// When the first request after it began.
+    pub at: Millis,
+    /// Tokens that stand in front of the conversation: tools, system prompt, memory.
+    pub opening: u64,
+    /// Tokens of the files that were read last.
+    pub files: u64,
+    /// Tokens of the summary.
+    pub summary: u64,
+    /// Tokens of the first context after it.
+    pub came: u64,
+}
+
+/// Every compaction with a request after it, by time.
+pub fn compactions(timeline: &Timeline, sizes: &Sizes, sheet: &Sheet) -> Vec<Carried> {
+    let of = |boundary: &Boundary| carried(timeline, sizes, sheet, boundary);
+    let mut found: Vec<Carried> = timeline.boundaries.iter().filter_map(of).collect();
+    found.sort_by_key(|one| (one.at, one.came));
+    found
+}
+
+fn carried(timeline: &Timeline, sizes: &Sizes, sheet: &Sheet, boundary: &Boundary) -> Option<Carried> {
+    let request = timeline.requests.get(boundary.request as usize)?;
+    if request.chain != boundary.chain || request.context() == 0 {
+        return None;
+    }
+    let summary = (boundary.summary != NONE).then(|| u64::from(sizes.tokens[boundary.summary as usize]));
+    Some(Carried {
+        at: request.start,
+        opening: opening(timeline, sizes, sheet, boundary),
+        files: files(timeline, &sizes.tokens, &sheet.client.reattach, boundary),
+        summary: summary.unwrap_or(0),
+        came: request.context(),
+    })
+}
+
+/// What the chain began with besides its first prompt; where that cannot be told, the static prefix.
+fn opening(timeline: &Timeline, sizes: &Sizes, sheet: &Sheet, boundary: &Boundary) -> u64 {
+    let chain = &timeline.chains[boundary.chain as usize];
+    let prefix = sizes.prefix[boundary.chain as usize];
+    let first = &timeline.requests[chain.requests.start as usize];
+    // A chain that goes on from another one, or that the log shows only from a compaction on, began with a conversation.
+    let began = &timeline.segments[chain.segments.start as usize];
+    let is_plain =
+        began.cause == SegmentCause::Start && began.after == NONE && chain.requests.start != boundary.request;
+    let opening = sizes::opening(timeline, first, &sizes.rules);
+    let is_believed = is_plain && opening <= prefix + sheet.client.reattach.memory_tokens_max;
+    if is_believed { opening.max(prefix) } else { prefix }
+}
+
+/// Tokens of the files that were read last since the compaction before, as far as the client puts them back.
+fn files(timeline: &Timeline, tokens: &[u32], reattach: &Reattach, boundary: &Boundary) -> u64 {
+    let chain = &timeline.chains[boundary.chain as usize];
+    let own = |other: &&Boundary| other.chain == boundary.chain && other.request < boundary.request;
+    let since = timeline.boundaries.iter().filter(own).map(|other| other.request).max();
+    let since = since.unwrap_or(chain.requests.start);
+    // By file: when it was last worked on, and its size.
+    let mut known: BTreeMap<Id, (u32, u64)> = BTreeMap::new();
+    for request in &timeline.requests[since as usize..boundary.request as usize] {
+        for block in request.inputs.start..request.outputs.end {
+            let row = &timeline.blocks[block as usize];
+            let Some(call) = timeline.calls.get(row.call as usize).filter(|call| call.path.is_some() && !call.is_error)
+            else {
+                continue;
+            };
+            let tool = timeline.names.text(call.tool);
+            let size = u64::from(tokens[block as usize]);
+            match row.kind {
+                BlockKind::ToolResult if reattach.reads(tool) => drop(known.insert(call.path, (block, size))),
+                BlockKind::ToolUsage if reattach.writes(tool) => drop(known.insert(call.path, (block, size))),
+                BlockKind::ToolResult => {
+                    if let Some(file) = known.get_mut(&call.path) {
+                        file.0 = block;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut latest: Vec<(u32, u64)> = known.into_values().collect();
+    latest.sort_unstable_by(|a, b| b.cmp(a));
+    latest.iter().take(reattach.files_max).map(|(_, size)| (*size).min(reattach.file_tokens_max)).sum()
+}
+
+/// A prediction for each compaction, by those that were over in an earlier week: known until then, judged after.
+pub fn forecasts(found: &[Carried], sheet: &Sheet) -> Vec<Forecast> {
+    let timed = |one: &&Carried| one.at != NO_TIME;
+    found.iter().filter(timed).map(|one| forecast(one, &known_before(found, week_of(one.at)), sheet)).collect()
+}
+
+fn known_before(found: &[Carried], week: i64) -> Vec<Carried> {
+    found.iter().filter(|other| other.at != NO_TIME && week_of(other.at) < week).copied().collect()
+}
+
+/// The prediction by what `known` compactions were like.
+fn forecast(one: &Carried, known: &[Carried], sheet: &Sheet) -> Forecast {
+    let reattach = &sheet.client.reattach;
+    let summary = median(known.iter().map(|other| other.summary as f64).filter(|summary| *summary > 0.0));
+    let summary = summary.unwrap_or_else(|| f64::from(sheet.params.summary_tokens));
+    let plain =
+        |of: &Carried| (of.opening + of.files) as f64 + summary + f64::from(sheet.client.acknowledgement_tokens);
+    let rest =
+        median(known.iter().map(|other| other.came as f64 - plain(other))).unwrap_or(reattach.rest_tokens as f64);
+    let predicted = plain(one) + rest;
+    // How far off the same prediction was for those that are known.
+    let off: Vec<f64> = known.iter().map(|other| other.came as f64 / (plain(other) + rest).max(1.0)).collect();
+    let share = reattach.interval_percent / 100.0;
+    let (low, high) = next_within(&off, share).unwrap_or((1.0 - reattach.unknown_off, 1.0 + reattach.unknown_off));
+    Forecast {
+        week: week_of(one.at),
+        predicted,
+        lower: predicted * low.min(1.0 - reattach.least_off),
+        upper: predicted * high.max(1.0 + reattach.least_off),
+        came: one.came as f64,
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    at_share(&sorted, 0.5)
+}

@@ -1,0 +1,165 @@
+//! The user's own figures beside those of a published study of coding agents: the same questions, asked of the user's logs.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::logs::timeline::requests::{BlockKind, Marks, Timeline};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::report::numbers::{percent, thousands};
+use crate::report::table::Table;
+use crate::whatif::prompt_cache::outcome::{CauseSum, Count};
+use crate::whatif::sim::cost::{Cost, Total};
+use crate::whatif::sim::simulate::{Ground, Run};
+
+/// What a study published; shares in percent.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// Its name.
+    pub name: String,
+    /// What it looked at.
+    pub about: String,
+    /// Input that was read from the cache.
+    pub read_percent: f64,
+    /// Cost of what was missed after idle gaps, of all cost.
+    pub idle_cost_percent: f64,
+    /// Input that a cache of such lifetimes could have read.
+    pub ideal: Vec<Ideal>,
+    /// Sessions with a compaction.
+    pub compacted_percent: f64,
+    /// The longest calls in percent of the calls, and their share of the time of all.
+    pub longest_calls_percent: f64,
+    /// Their share of the time.
+    pub longest_time_percent: f64,
+}
+
+/// A lifetime and what it could have read.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ideal {
+    /// Lifetime.
+    pub seconds: u32,
+    /// Share of the input.
+    pub percent: f64,
+}
+
+/// The same figures of the user's own logs. A share of nothing is none.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Own {
+    /// Tokens read, of all tokens of input.
+    pub read: Count,
+    /// What was written again after an idle gap cost, of what all input cost.
+    pub idle_cost: Option<f64>,
+    /// By lifetime in seconds: tokens that stood in the context before and were last sent no longer ago, of all tokens of input.
+    pub ideal: Vec<(u32, Count)>,
+    /// Sessions with a compaction, of all.
+    pub compacted: Count,
+    /// Steps with tool calls that were answered.
+    pub steps: u64,
+    /// The share of their time that the longest ones took.
+    pub longest_time: Option<f64>,
+}
+
+/// Asks the logs. `baseline` is the log as simulated, which knows what of each context stood in the one before; `expired` are the
+/// misses after idle gaps by the bill, `billed` all of it.
+pub fn own(ground: &Ground<'_>, baseline: &Run, expired: &CauseSum, billed: &Total, study: &Study) -> Own {
+    let timeline = ground.timeline;
+    let session_of = |chain: u32| timeline.chains[chain as usize].session;
+    let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| session_of(boundary.chain)).collect();
+    let steps = steps(timeline);
+    Own {
+        read: Count { k: billed.spent.read, n: billed.spent.prompt() },
+        idle_cost: share_of(&expired.cost_again, &billed.cost),
+        ideal: study.ideal.iter().map(|ideal| (ideal.seconds, readable(ground, baseline, ideal.seconds))).collect(),
+        compacted: Count { k: compacted.len() as u64, n: timeline.sessions.len() as u64 },
+        steps: steps.len() as u64,
+        longest_time: longest(&steps, study.longest_calls_percent),
+    }
+}
+
+fn share_of(part: &Cost, whole: &Cost) -> Option<f64> {
+    match whole {
+        Cost { nano_usd: 1.., .. } => Some(part.nano_usd as f64 / whole.nano_usd as f64),
+        Cost { units: 1.., .. } => Some(part.units as f64 / whole.units as f64),
+        _ => None,
+    }
+}
+
+/// What a cache of that lifetime could have read: leading tokens that the context before has too, if that was sent no longer ago; of
+/// a first request the static prefix, if another session sent it no longer ago.
+fn readable(ground: &Ground<'_>, baseline: &Run, seconds: u32) -> Count {
+    let lives = Millis::from(seconds) * 1_000;
+    let mut count = Count::default();
+    let mut before: Option<u32> = None;
+    for priced in &baseline.requests {
+        let request = &ground.timeline.requests[priced.request as usize];
+        let prior = &ground.priors[priced.request as usize];
+        let idle = match before.replace(request.chain) {
+            Some(chain) if chain == request.chain => Some(prior.idle),
+            _ => prior.elsewhere.or(prior.inherited).map(|warm| request.start.saturating_sub(warm.last_use)),
+        };
+        count.n += request.context();
+        if idle.is_some_and(|idle| idle <= lives) {
+            count.k += priced.shared.min(request.context());
+        }
+    }
+    count
+}
+
+/// Milliseconds between an answer with calls and the request that brings their results, step by step.
+fn steps(timeline: &Timeline) -> Vec<Millis> {
+    let mut steps = Vec::new();
+    for segment in &timeline.segments {
+        let range = segment.requests.start as usize..segment.requests.end as usize;
+        for pair in timeline.requests[range].windows(2) {
+            let calls =
+                pair[0].outputs.clone().any(|block| timeline.blocks[block as usize].kind == BlockKind::ToolUsage);
+            // A person who writes in between took the time, not the tool.
+            let is_timed =
+                calls && !pair[1].marks.has(Marks::HUMAN) && pair[0].end != NO_TIME && pair[1].start != NO_TIME;
+            if is_timed {
+                steps.push((pair[1].start - pair[0].end).max(0));
+            }
+        }
+    }
+    steps
+}
+
+/// The share of the time of all steps that the longest ones took.
+fn longest(steps: &[Millis], percent: f64) -> Option<f64> {
+    let mut sorted = steps.to_vec();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let count = (sorted.len() as f64 * percent / 100.0).ceil() as usize;
+    let all: Millis = sorted.iter().sum();
+    (all > 0).then(|| sorted[..count].iter().sum::<Millis>() as f64 / all as f64)
+}
+
+/// Both, figure by figure.
+pub fn table(own: &Own, study: &Study) -> Table {
+    let mut table = Table::new(&["figure", "#yours", "of", &format!("#{}", study.name)]);
+    let published = |percent: f64| format!("{percent} %");
+    let of = |count: Count| if count.n == 0 { "–".to_owned() } else { percent(count.value()) };
+    let some = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+    let tokens = |count: Count| format!("{} tokens of input", thousands(count.n));
+    table.row(["input read from the cache".into(), of(own.read), tokens(own.read), published(study.read_percent)]);
+    table.row([
+        "written again after an idle gap".into(),
+        some(own.idle_cost),
+        "the cost of what was billed".into(),
+        published(study.idle_cost_percent),
+    ]);
+    for ((seconds, count), ideal) in own.ideal.iter().zip(&study.ideal) {
+        let name = format!("readable if a prefix lived {} s", thousands(u64::from(*seconds)));
+        table.row([name, of(*count), tokens(*count), published(ideal.percent)]);
+    }
+    let sessions = format!("{} sessions", thousands(own.compacted.n));
+    table.row(["sessions with a compaction".into(), of(own.compacted), sessions, published(study.compacted_percent)]);
+    table.row([
+        format!("time of the longest {} % of the steps with calls", study.longest_calls_percent),
+        some(own.longest_time),
+        format!("{} steps", thousands(own.steps)),
+        published(study.longest_time_percent),
+    ]);
+    table
+}
