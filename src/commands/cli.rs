@@ -9,8 +9,8 @@ use crate::base::error::Kind;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Visible;
 use crate::commands::{
-    annotate, completions, cost, decode, doctor, encode, ingest, man, mine, planner, pool, replay, report, share, tune,
-    what_if,
+    annotate, completions, cost, decode, doctor, encode, ingest, man, mine, planner, pool, replay, report, session,
+    share, tune, what_if,
 };
 use crate::report::sharing::Shared;
 use crate::shell::arguments::Exit;
@@ -28,6 +28,7 @@ pub struct Cli {
 enum Command {
     Report(Box<report::Args>),
     Cost(cost::Args),
+    Session(session::Args),
     Tune(tune::Args),
     WhatIf(Box<what_if::Args>),
     Replay(Box<replay::Args>),
@@ -136,6 +137,7 @@ fn execute(command: Command, context: &mut Context<'_>) -> Exit {
     let outcome = match command {
         Command::Report(args) => report::run(&args, context),
         Command::Tune(args) => tune::run(&args, context),
+        Command::Session(args) => session::run(&args, context),
         Command::Cost(args) => cost::run(&args, context),
         Command::WhatIf(args) => what_if::run(&args, context),
         Command::Replay(args) => replay::run(&args, context),

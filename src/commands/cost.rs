@@ -3,21 +3,17 @@
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::input::Input;
+use crate::commands::books::Books;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::attribution::Attribution;
-use crate::cost::bill::Bill;
 use crate::cost::groups::{By, Label};
+use crate::cost::summary::Summary;
 use crate::cost::tables;
-use crate::mine::in_progress::Holds;
 use crate::mine::quality;
 use crate::report::table::Format;
-use crate::report::{envelope, listing};
+use crate::report::{envelope, listing, sharing};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
-use crate::shell::window;
-use crate::whatif::chosen::Sheets;
-use crate::whatif::simulation::{Simulation, oracle};
 
 /// Rows of a table that nobody asked to be longer.
 const TOP: usize = 10;
@@ -32,7 +28,7 @@ pub struct Args {
     /// What to share the bill out by; several keys make a cross table.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "tool", value_name = "KEY,…")]
     by: Vec<By>,
-    /// So many rows, the most expensive first; the others are summed up in one row. Tables have 10, CSV and JSON all.
+    /// So many rows of a table, the most expensive first; the others are summed up in one. CSV and JSON have all rows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     top: Option<u32>,
     /// All rows.
@@ -52,42 +48,45 @@ pub struct Args {
 /// Reads, shares out, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let keys = keys(&args.by)?;
-    let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.input, window, 0, &args.output, context)?;
-    input.expect_records(&args.input)?;
-    input.report_holds(Holds::FirstChunks)?;
-    let timeline = input.timeline(false)?;
-    if timeline.requests.is_empty() && !args.input.allow_empty {
-        return Err(input.nothing_in_window("requests to a model"));
-    }
-    let cache = oracle(&Sheets::load(&input.data)?)?;
-    let world = Simulation::new(timeline, None, &input.data, false, true)?;
-    let bill = Bill::new(&world, cache.cache.class_unknown);
-    let found = input.pool.install(|| Attribution::new(&bill, &keys));
+    let books = Books::open(&args.input, &args.window, &args.output, context)?;
+    let (input, bill) = (&books.input, books.bill());
+    let (found, summary) = input.pool.install(|| rayon::join(|| Attribution::new(&bill, &keys), || Summary::of(&bill)));
     let form = args.output.form();
-    let labels = || found.rows.iter().flat_map(|row| &row.labels);
+    let sessions = tables::sessions(&books.world.timeline);
+    let projects =
+        || found.rows.iter().flat_map(|row| &row.labels).filter_map(|label| Some(&sessions.get(label)?.project));
+    let labels = || found.rows.iter().flat_map(|row| &row.labels).chain(projects());
     let is_redacted = args.redact || (form == Format::Md && !args.output.names);
-    let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), &input) };
+    let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), input) };
     let (short, full) = (|label: &Label| names.short(label), |label: &Label| names.full(label));
     input.tell(&args.output, context)?;
     let top = args.top.map_or(TOP, |top| top as usize);
     let top = if args.all { found.rows.len() } else { top };
     match form {
         Format::Json => {
-            let fields = json!({
+            let mut fields = json!({
                 "window": input.window_json(),
                 "inputs": input.json(),
                 "data_quality": quality::json(&quality::of(&input.sources)),
                 "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
-                "bill": bill.total(),
+                "summary": summary,
                 "total": tables::json(&found.total),
                 "rows": listing::json(&tables::listing(&found, &full)),
             });
+            if is_redacted {
+                sharing::hide_places(&mut fields);
+            }
             let document = envelope::envelope("cost", args.output.stamp(context), fields);
             envelope::write(context.out, &document)?;
         }
         Format::Csv => listing::table(&tables::listing(&found, &full)).write(context.out, Format::Csv, None)?,
-        form => tables::table(&found, top, &short).write(context.out, form, context.width)?,
+        form => {
+            for line in summary.lines() {
+                writeln!(context.out, "{}", form.sentence(&line))?;
+            }
+            writeln!(context.out)?;
+            tables::table(&found, top, &short, &sessions).write(context.out, form, context.width)?;
+        }
     }
     Ok(Exit::Done)
 }

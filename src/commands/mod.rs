@@ -7,6 +7,7 @@ pub mod replay_input;
 pub mod cli;
 
 pub mod annotate;
+pub mod books;
 pub mod completions;
 pub mod config;
 pub mod cost;
@@ -24,6 +25,7 @@ pub mod reconcile;
 pub mod replay;
 pub mod report;
 pub mod responses;
+pub mod session;
 pub mod share;
 pub mod shown_names;
 pub mod timeline;

@@ -30,11 +30,15 @@ impl ShownNames {
     /// Names for these labels, as the logs have them.
     pub fn real<'l>(labels: impl Iterator<Item = &'l Label>, input: &Input) -> Self {
         let labels: BTreeSet<&Label> = labels.collect();
-        let wanted = labels.iter().filter_map(|label| match label {
-            Label::Project(id) | Label::Session(id) => Some(*id).filter(|id| id.is_some()),
-            Label::Word(_) | Label::Tool(_) | Label::Server(_) => None,
+        let ids = |is: fn(&Label) -> Option<Id>| -> IdSet<Id> {
+            labels.iter().filter_map(|label| is(label)).filter(|id| id.is_some()).collect()
+        };
+        let at_the_head = ids(|label| match label {
+            Label::Project(id) | Label::Session(id) => Some(*id),
+            _ => None,
         });
-        let texts = input.texts(wanted.collect());
+        let anywhere = ids(|label| if let Label::Branch(id) = label { Some(*id) } else { None });
+        let texts = input.texts(at_the_head, anywhere);
         let projects = labels.iter().filter_map(|label| match label {
             Label::Project(id) => texts.get(id).map(|path| (*id, path.as_str())),
             _ => None,
@@ -42,8 +46,10 @@ impl ShownNames {
         let projects = short_paths(&projects.collect());
         let name = |label: &Label| match label {
             Label::Project(id) => projects.get(id).cloned().unwrap_or_else(|| gone(*id)),
-            Label::Session(id) => texts.get(id).map_or_else(|| gone(*id), |text| visible(text).into_owned()),
-            Label::Word(text) | Label::Tool(text) | Label::Server(text) => text.clone(),
+            Label::Session(id) | Label::Branch(id) => {
+                texts.get(id).map_or_else(|| gone(*id), |text| visible(text).into_owned())
+            }
+            Label::Word(text) | Label::Tool(text) | Label::Server(text) | Label::Agent(text) => text.clone(),
         };
         let names = labels.into_iter().map(|label| (label.clone(), name(label))).collect();
         Self { names, is_redacted: false }
@@ -64,8 +70,12 @@ impl ShownNames {
                 letter(*count - 1)
             };
             let name = match label {
+                Label::Project(id) if !id.is_some() => gone(*id),
                 Label::Project(_) => format!("project {}", next("project")),
                 Label::Session(_) => format!("session {}", next("session")),
+                Label::Branch(id) if !id.is_some() => gone(*id),
+                Label::Agent(_) => format!("agent {}", next("agent")),
+                Label::Branch(_) => format!("branch {}", next("branch")),
                 Label::Word(text) => text.clone(),
                 Label::Server(server) => {
                     servers.entry(server.clone()).or_insert_with(|| format!("server {}", next("server"))).clone()
@@ -100,7 +110,7 @@ impl ShownNames {
 
 /// What stands for a name that no log on disk has any more.
 fn gone(id: Id) -> String {
-    if id.is_some() { format!("(deleted, {})", &id.to_string()[..ID_CHARS]) } else { "(not in the log)".to_owned() }
+    if id.is_some() { format!("(in no log, {})", &id.to_string()[..ID_CHARS]) } else { "(not in the log)".to_owned() }
 }
 
 /// A, B, … Z, AA, AB, …
@@ -127,11 +137,11 @@ fn short_paths(paths: &BTreeMap<Id, &str>) -> BTreeMap<Id, String> {
 }
 
 impl Input {
-    /// The texts behind pseudonyms of directories and sessions, as far as the logs on disk have them.
-    fn texts(&self, mut wanted: IdSet<Id>) -> IdMap<Id, String> {
+    /// The texts behind pseudonyms, as far as the logs on disk have them: of directories and sessions, which stand at the head
+    /// of a log, and of branches, which stand anywhere.
+    fn texts(&self, mut wanted: IdSet<Id>, mut branches: IdSet<Id>) -> IdMap<Id, String> {
         let mut found = IdMap::default();
-        let mut files: Vec<&LogFile> = Vec::new();
-        let mut rest: Vec<&LogFile> = Vec::new();
+        let (mut files, mut rest): (Vec<&LogFile>, Vec<&LogFile>) = (Vec::new(), Vec::new());
         let mut directories: BTreeSet<String> = BTreeSet::new();
         for file in &self.listing.files {
             if let Some((stem, _)) = Packing::split_name(&file.path) {
@@ -144,11 +154,12 @@ impl Input {
             let is_first = directories.insert(directory_of(file, &self.listing));
             if is_first { files.push(file) } else { rest.push(file) }
         }
-        for file in files.into_iter().chain(rest) {
-            if wanted.is_empty() {
-                break;
-            }
+        files.append(&mut rest);
+        for file in &files {
             look_up(&file.path, file.packing, HEAD_BYTES, &mut wanted, &mut found);
+        }
+        for file in &files {
+            look_up(&file.path, file.packing, u64::MAX, &mut branches, &mut found);
         }
         found
     }

@@ -38,7 +38,8 @@ impl Entry {
         self.first + self.carried + self.again
     }
 
-    fn add(&mut self, share: &Share) {
+    /// Adds a share.
+    pub fn add(&mut self, share: &Share) {
         self.spent += share.spent;
         match share.when {
             When::First => self.first += share.cost,

@@ -1,5 +1,7 @@
 //! The bill of a timeline at list prices, request by request, as its usage says: input and output, nothing estimated.
 
+use serde::Serialize;
+
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::Millis;
@@ -30,6 +32,21 @@ pub struct Charge {
     rates: Rates,
 }
 
+/// What tokens cost by how they were billed; all kinds together are the bill.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Kinds {
+    /// Read from the cache.
+    pub read: Cost,
+    /// Written to it for five minutes.
+    pub write_5m: Cost,
+    /// Written to it for an hour.
+    pub write_1h: Cost,
+    /// Neither.
+    pub uncached: Cost,
+    /// Answered.
+    pub output: Cost,
+}
+
 impl Charge {
     /// What some of the request's tokens cost. Parts of the tokens have parts of the cost: nothing is rounded, and what has
     /// no price as a whole has none in part.
@@ -56,6 +73,22 @@ impl<'a> Bill<'a> {
         let spent = Spent { output: request.usage.output, ..spent(request, self.unknown) };
         let rates = self.rates(request.model, request.start, spent.prompt());
         Charge { spent, cost: rates.cost(&spent), rates }
+    }
+
+    /// What tokens of each kind cost.
+    pub fn kinds(&self) -> Kinds {
+        let mut kinds = Kinds::default();
+        for request in &self.timeline.requests {
+            let charge = self.charge(request);
+            let Spent { read, write_5m, write_1h, uncached, output } = charge.spent;
+            let none = Spent::default();
+            kinds.read += charge.part(&Spent { read, ..none });
+            kinds.write_5m += charge.part(&Spent { write_5m, ..none });
+            kinds.write_1h += charge.part(&Spent { write_1h, ..none });
+            kinds.uncached += charge.part(&Spent { uncached, ..none });
+            kinds.output += charge.part(&Spent { output, ..none });
+        }
+        kinds
     }
 
     /// Prices of a model at a time, for prompts of so many tokens.

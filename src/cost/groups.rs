@@ -7,8 +7,9 @@ use clap::ValueEnum;
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::cost::shares::Thing;
-use crate::logs::timeline::requests::{Block, BlockKind, NONE, Request, Timeline, ToolCall};
+use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall};
 use crate::logs::trace::{NO_TIME, Place};
+use crate::whatif::sim::contexts;
 
 /// A key of a cost table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum)]
@@ -19,12 +20,16 @@ pub enum By {
     Server,
     /// What the context is made of: prompts, tool calls, results, thinking, …
     Content,
+    /// What kind of file calls name.
+    FileKind,
     /// How calls ended: those that failed, those that were made once more right after, all others.
     Outcome,
     /// The directory that a session began in.
     Project,
     /// The session.
     Session,
+    /// The branch that was checked out.
+    Branch,
     /// The day of the request, in local time.
     Day,
     /// Its week, by its Monday.
@@ -37,6 +42,10 @@ pub enum By {
     Version,
     /// Main thread or subagent.
     Source,
+    /// The kind of agent that asked.
+    AgentType,
+    /// The level of effort, as newer clients write it.
+    Effort,
 }
 
 impl By {
@@ -46,21 +55,25 @@ impl By {
             Self::Tool => "tool",
             Self::Server => "server",
             Self::Content => "content",
+            Self::FileKind => "file-kind",
             Self::Outcome => "outcome",
             Self::Project => "project",
             Self::Session => "session",
+            Self::Branch => "branch",
             Self::Day => "day",
             Self::Week => "week",
             Self::Month => "month",
             Self::Model => "model",
             Self::Version => "version",
             Self::Source => "source",
+            Self::AgentType => "agent-type",
+            Self::Effort => "effort",
         }
     }
 
     /// Whether it tells things in one context apart; else it tells requests apart.
     pub fn is_of_things(self) -> bool {
-        matches!(self, Self::Tool | Self::Server | Self::Content | Self::Outcome)
+        matches!(self, Self::Tool | Self::Server | Self::Content | Self::FileKind | Self::Outcome)
     }
 }
 
@@ -73,10 +86,14 @@ pub enum Label {
     Tool(String),
     /// An MCP server.
     Server(String),
+    /// A kind of agent, which people may have named themselves.
+    Agent(String),
     /// Pseudonym of a project.
     Project(Id),
     /// Pseudonym of a session.
     Session(Id),
+    /// Pseudonym of a branch.
+    Branch(Id),
 }
 
 /// Which group each of many things is in.
@@ -156,7 +173,14 @@ fn request_label(timeline: &Timeline, request: &Request, key: By, dates: &mut Da
     match key {
         By::Project => Label::Project(session.project),
         By::Session => Label::Session(session.id),
+        By::Branch => Label::Branch(request.setting.branch),
         By::Model => word(timeline.names.text(request.model)),
+        By::Effort => word(timeline.names.text(request.setting.effort)),
+        By::AgentType if chain.place == Place::Main && chain.agent_type == Sym::default() => word("(main thread)"),
+        By::AgentType => match timeline.names.text(chain.agent_type) {
+            "" => word("(subagents of no known kind)"),
+            kind => Label::Agent(kind.to_owned()),
+        },
         By::Version => word(timeline.names.text(request.version)),
         By::Day | By::Week | By::Month => word(dates.of(request.start, key)),
         _ => word(if chain.place == Place::Main { "main thread" } else { "subagents" }),
@@ -202,7 +226,33 @@ fn date(ms: i64, key: By) -> Option<(i64, i64, String)> {
 /// Things of a timeline's contexts by some keys.
 pub struct Things {
     groups: Partition,
+    places: Places,
+}
+
+/// Where things stand in a partition: blocks, what came with each request, and two more.
+#[derive(Clone, Copy)]
+struct Places {
     blocks: usize,
+    requests: usize,
+}
+
+impl Places {
+    fn of(timeline: &Timeline) -> Self {
+        Self { blocks: timeline.blocks.len(), requests: timeline.requests.len() }
+    }
+
+    fn count(self) -> usize {
+        self.blocks + self.requests + 2
+    }
+
+    fn of_thing(self, thing: Thing) -> usize {
+        match thing {
+            Thing::Block(block) => block as usize,
+            Thing::Unlogged(request) => self.blocks + request as usize,
+            Thing::Prefix => self.blocks + self.requests,
+            Thing::Answer => self.blocks + self.requests + 1,
+        }
+    }
 }
 
 /// Calls that failed.
@@ -210,34 +260,30 @@ pub const FAILED: &str = "(calls that failed)";
 /// Calls that were made once more in the request after, and worked.
 pub const AGAIN: &str = "(the same tool again, right after it failed)";
 
-/// Things that are no block, in the order in which they stand behind the blocks.
-const OTHERS: [Thing; 3] = [Thing::Prefix, Thing::Unlogged, Thing::Answer];
-
 impl Things {
     /// Groups them.
     pub fn new(timeline: &Timeline, keys: &[By]) -> Self {
-        let blocks = timeline.blocks.len();
-        let groups = keys.iter().fold(Partition::whole(blocks + OTHERS.len()), |groups, &key| {
+        let places = Places::of(timeline);
+        let groups = keys.iter().fold(Partition::whole(places.count()), |groups, &key| {
             let mut numbers = Numbers::default();
             let of_calls = call_labels(timeline, key);
-            let label = |block: &Block| match of_calls.get(block.call as usize) {
+            let word = |text: &str| Label::Word(text.to_owned());
+            let blocks = timeline.blocks.iter().map(|block| match of_calls.get(block.call as usize) {
                 Some(label) => label.clone(),
-                None => Label::Word(content(block, key).to_owned()),
-            };
-            let others = OTHERS.map(|thing| Label::Word(other(thing).to_owned()));
-            let of: Vec<u32> = timeline.blocks.iter().map(label).chain(others).map(|label| numbers.of(label)).collect();
+                None => word(content(block, key)),
+            });
+            let unlogged =
+                timeline.requests.iter().enumerate().map(|(index, request)| word(origin(timeline, index, request)));
+            let all = blocks.chain(unlogged).chain([PREFIX, ANSWER].map(word));
+            let of: Vec<u32> = all.map(|label| numbers.of(label)).collect();
             groups.and(numbers.labels, &of)
         });
-        Self { groups, blocks }
+        Self { groups, places }
     }
 
     /// The group of a thing.
     pub fn group(&self, thing: Thing) -> u32 {
-        let index = match thing {
-            Thing::Block(block) => block as usize,
-            other => self.blocks + OTHERS.iter().position(|known| *known == other).unwrap_or_default(),
-        };
-        self.groups.group(index)
+        self.groups.group(self.places.of_thing(thing))
     }
 
     /// The names of a group, one for each key.
@@ -255,6 +301,7 @@ impl Things {
 fn call_labels(timeline: &Timeline, key: By) -> Vec<Label> {
     match key {
         By::Outcome => outcomes(timeline),
+        By::FileKind => timeline.calls.iter().map(|call| file_kind_label(&timeline.names, call)).collect(),
         By::Tool | By::Server => {
             timeline.calls.iter().map(|call| tool_label(&timeline.names, call.tool, key)).collect()
         }
@@ -269,6 +316,11 @@ fn tool_label(names: &Names, tool: Sym, key: By) -> Label {
         (_, None) => Label::Word("(built-in tools)".to_owned()),
         (_, Some(rest)) => Label::Server(rest.rsplit_once("__").map_or(rest, |(server, _)| server).to_owned()),
     }
+}
+
+fn file_kind_label(names: &Names, call: &ToolCall) -> Label {
+    let kind = names.text(call.file_kind);
+    Label::Word(if kind.is_empty() { "(calls that name no file)".to_owned() } else { kind.to_owned() })
 }
 
 /// How calls ended. A call is made once more if the request before asked for the same tool, and file if it names one, and
@@ -306,7 +358,7 @@ fn content(block: &Block, key: By) -> &'static str {
         BlockKind::Injected => "(reminders, skills, output of commands)",
         BlockKind::Summary => "(summaries of compactions)",
         BlockKind::Text => "(text of the model)",
-        BlockKind::Thinking => "(thinking)",
+        BlockKind::Thinking => THINKING,
         BlockKind::ToolUsage if key == By::Content => "(tool calls)",
         BlockKind::ToolResult if key == By::Content => "(tool results)",
         BlockKind::ToolUsage | BlockKind::ToolResult => "(results without a call)",
@@ -314,11 +366,36 @@ fn content(block: &Block, key: By) -> &'static str {
     }
 }
 
-fn other(thing: Thing) -> &'static str {
-    match thing {
-        Thing::Prefix => "(system prompt and tool definitions)",
-        Thing::Answer => "(answers that the log does not have)",
-        Thing::Unlogged | Thing::Block(_) => "(text that the log does not have)",
+/// What stands before all messages.
+pub const PREFIX: &str = "(system prompt and tool definitions)";
+/// What the model thought.
+pub const THINKING: &str = "(thinking)";
+/// How all names of text that no log has begin.
+const UNLOGGED: &str = "(not in the log: ";
+/// What has no block.
+const ANSWER: &str = "(answers that the log does not have)";
+
+/// Whether a name is that of text that no log has.
+pub fn is_unlogged(name: &str) -> bool {
+    name.starts_with(UNLOGGED)
+}
+
+/// With what something came that the log does not have.
+fn origin(timeline: &Timeline, index: usize, request: &Request) -> &'static str {
+    let cause = timeline.segments[request.segment as usize].cause;
+    let opens = contexts::opens(timeline, index as u32);
+    let before = index.checked_sub(1).map(|before| &timeline.requests[before]);
+    let before = before.filter(|before| before.chain == request.chain);
+    let hidden = |block: &Block| block.kind == BlockKind::Thinking && block.chars == 0;
+    let thought = before.is_some_and(|before| {
+        timeline.blocks[before.outputs.start as usize..before.outputs.end as usize].iter().any(hidden)
+    });
+    match cause {
+        SegmentCause::Start if opens => "(not in the log: with the first prompt)",
+        SegmentCause::Compaction if opens => "(not in the log: after a compaction)",
+        _ if request.marks.has(Marks::HUMAN) => "(not in the log: with a later prompt)",
+        _ if thought => "(not in the log: after thinking without text)",
+        _ => "(not in the log: with tool results)",
     }
 }
 

@@ -5,5 +5,8 @@ pub mod bill;
 pub mod findings;
 pub mod groups;
 pub mod page;
+pub mod session;
+pub mod session_tables;
 pub mod shares;
+pub mod summary;
 pub mod tables;

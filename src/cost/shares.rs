@@ -18,8 +18,8 @@ use crate::whatif::sim::view::{Item, Key};
 pub enum Thing {
     /// What stands before all messages: the system prompt and the definitions of tools.
     Prefix,
-    /// What came into a context beside its blocks, and no log has: reminders, attachments, hidden text.
-    Unlogged,
+    /// What came into a context with this request beside its blocks, and no log has: reminders, attachments, hidden text.
+    Unlogged(u32),
     /// Tokens of an answer of which the log has no block.
     Answer,
     /// A block of [`crate::logs::timeline::requests::Timeline::blocks`].
@@ -120,7 +120,7 @@ impl<'b, 'a> Walk<'b, 'a> {
         self.prefix_sent = true;
         for (place, item) in self.items.iter().enumerate() {
             let (thing, known) = match item.key {
-                Key::Residual(brought) => (Thing::Unlogged, (brought != request, brought != request)),
+                Key::Residual(brought) => (Thing::Unlogged(brought), (brought != request, brought != request)),
                 Key::Block(block) if self.blocks.contains(&block) => {
                     let own = (block - self.blocks.start) as usize;
                     let paid = std::mem::replace(&mut self.paid[own], true);
@@ -128,13 +128,13 @@ impl<'b, 'a> Walk<'b, 'a> {
                 }
                 // Of the chain that this one was forked off.
                 Key::Block(block) => (Thing::Block(block), (true, true)),
-                Key::Made(_) => (Thing::Unlogged, (true, true)),
+                Key::Made(_) => (Thing::Unlogged(request), (true, true)),
             };
             till.pay(thing, size(place + 1, item.tokens.into()), known);
         }
         // Nothing has a size: it came without a block.
         let rest = till.rest.prompt();
-        till.pay(Thing::Unlogged, rest, (false, false));
+        till.pay(Thing::Unlogged(request), rest, (false, false));
     }
 
     /// Shares out an answer over its blocks by their sizes. What usage says beyond them was thought: the log mostly leaves

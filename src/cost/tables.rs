@@ -1,11 +1,16 @@
 //! A shared-out bill as tables and as JSON.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::base::listing::{Columns, Listing};
 use crate::cost::attribution::{Attribution, Entry, Row};
-use crate::cost::groups::Label;
-use crate::report::numbers::{counted, percent, thousands};
+use crate::cost::groups::{By, Label};
+use crate::cost::session_tables::duration;
+use crate::logs::timeline::requests::{Session, Timeline};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Table;
 use crate::whatif::sim::cost::Cost;
 
@@ -25,19 +30,60 @@ pub fn share(part: &Cost, whole: &Cost) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+/// What people know a session by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AboutSession {
+    /// Its project.
+    pub project: Label,
+    /// Its first and its last request, if they have times.
+    pub span: Option<(Millis, Millis)>,
+}
+
+impl AboutSession {
+    fn cells(&self, name: &dyn Fn(&Label) -> String) -> [String; 3] {
+        let begun = self.span.map_or_else(|| "–".to_owned(), |(first, _)| date(first));
+        let lasted = self.span.map_or_else(|| "–".to_owned(), |(first, last)| duration(last - first));
+        [name(&self.project), begun, lasted]
+    }
+}
+
+/// Sessions by label.
+pub type Sessions = BTreeMap<Label, AboutSession>;
+
+/// What is known of the sessions of a timeline.
+pub fn sessions(timeline: &Timeline) -> Sessions {
+    let about = |session: &Session| AboutSession { project: Label::Project(session.project), span: None };
+    let mut known: Vec<AboutSession> = timeline.sessions.iter().map(about).collect();
+    for request in timeline.requests.iter().filter(|request| request.start != NO_TIME) {
+        let span = &mut known[timeline.chains[request.chain as usize].session as usize].span;
+        let (first, last) = span.unwrap_or((request.start, request.end));
+        *span = Some((first.min(request.start), last.max(request.end)));
+    }
+    timeline.sessions.iter().map(|session| Label::Session(session.id)).zip(known).collect()
+}
+
+/// "12.3 %" of a bill, or a dash where there is none.
+pub fn percent_of(part: &Cost, whole: &Cost) -> String {
+    share(part, whole).map_or_else(|| "–".to_owned(), percent)
+}
+
 /// The most expensive rows, and what is left in one.
-pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String) -> Table {
+pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, sessions: &Sessions) -> Table {
     let has_calls = found.rows.iter().any(|row| row.entry.calls > 0) && found.keys.iter().any(|key| key.is_of_things());
     let has_unpriced = found.total.cost().unpriced_tokens > 0;
     let mut headers: Vec<&str> = found.keys.iter().map(|key| key.name()).collect();
+    let has_sessions = found.keys.contains(&By::Session);
+    headers.extend(if has_sessions { &["in project", "begun", "lasted"][..] } else { &[] });
     headers.extend(["#first", "#carried", "#again", "#all", "#share"]);
     headers.extend(if has_calls { &["#calls", "#per call"][..] } else { &[] });
     headers.extend(has_unpriced.then_some("#tokens without a price"));
     let mut table = Table::new(&headers);
     let mut line = |names: Vec<String>, entry: &Entry| {
         let cost = entry.cost();
-        let share = share(&cost, &found.total.cost()).map_or_else(|| "–".to_owned(), percent);
-        let money = [&entry.first, &entry.carried, &entry.again, &cost].map(dollars);
+        let share = percent_of(&cost, &found.total.cost());
+        let is_priced = cost.usd().is_some();
+        let money = [&entry.first, &entry.carried, &entry.again, &cost];
+        let money = money.map(|part| if is_priced { dollars(part) } else { "no price".to_owned() });
         let calls = [thousands(entry.calls), per_call(entry).map_or_else(String::new, |usd| format!("${usd:.4}"))];
         let calls = calls.map(|cell| if entry.calls > 0 { cell } else { String::new() });
         let unpriced = thousands(cost.unpriced_tokens);
@@ -45,11 +91,14 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String) -
         table.row(cells.chain(calls.into_iter().filter(|_| has_calls)).chain(has_unpriced.then_some(unpriced)));
     };
     for row in found.rows.iter().take(top) {
-        line(row.labels.iter().map(name).collect(), &row.entry);
+        let mut names: Vec<String> = row.labels.iter().map(name).collect();
+        let about = row.labels.iter().find_map(|label| sessions.get(label));
+        names.extend(about.into_iter().flat_map(|about| about.cells(name)));
+        line(names, &row.entry);
     }
     if let Some(rest) = rest(found, top) {
         let count = (found.rows.len() - top) as u64;
-        let mut names = vec![String::new(); found.keys.len()];
+        let mut names = vec![String::new(); found.keys.len() + if has_sessions { 3 } else { 0 }];
         if let Some(first) = names.first_mut() {
             *first = format!("({})", counted(count, "more row"));
         }

@@ -14,7 +14,7 @@ use crate::logs::timeline::rows::{
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
-const EDITION: u8 = 3;
+const EDITION: u8 = 4;
 
 /// The column in which these bytes stand.
 pub const COLUMN: &str = "packed";
@@ -273,6 +273,7 @@ impl Packer {
         self.column(blocks, |to, row| to.id(row.call));
         self.column(blocks, |to, row| to.number(row.tool.0));
         self.column(blocks, |to, row| to.id(row.path));
+        self.column(blocks, |to, row| to.number(row.file_kind.0));
     }
 }
 
@@ -506,9 +507,10 @@ impl Unpacker<'_> {
         let calls = self.column(count, Self::id)?;
         let tools = self.column(count, Self::sym)?;
         let paths = self.column(count, Self::id)?;
+        let file_kinds = self.column(count, Self::sym)?;
         let outer = kinds.into_iter().zip(flags).zip(chars).zip(bytes).zip(tokens);
-        let inner = calls.into_iter().zip(tools).zip(paths);
-        let row = |(((((kind, flags), chars), bytes), tokens), ((call, tool), path))| BlockRow {
+        let inner = calls.into_iter().zip(tools).zip(paths).zip(file_kinds);
+        let row = |(((((kind, flags), chars), bytes), tokens), (((call, tool), path), file_kind))| BlockRow {
             kind,
             is_string: flags & 1 == 1,
             is_error: flags & 2 == 2,
@@ -519,6 +521,7 @@ impl Unpacker<'_> {
             call,
             tool,
             path,
+            file_kind,
         };
         Some(outer.zip(inner).map(row).collect())
     }

@@ -17,6 +17,9 @@ const FIELDS: [&[u8]; 3] = [b"\"cwd\":\"", b"\"gitBranch\":\"", b"\"sessionId\":
 /// Looks for texts in the first so many bytes of a log; what is found is taken off `wanted`. A log that cannot be read tells
 /// nothing.
 pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &mut IdSet<Id>, found: &mut IdMap<Id, String>) {
+    if wanted.is_empty() {
+        return;
+    }
     let Ok(source) = files::open(path) else { return };
     let Ok(source) = unpack(packing, source) else { return };
     let finders = FIELDS.map(|field| (Finder::new(field), None));

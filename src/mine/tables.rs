@@ -272,11 +272,12 @@ pub fn sessions(rows: &[SessionSummary]) -> Listing {
 /// Sessions for people.
 pub fn sessions_overview(rows: &[SessionSummary]) -> Table {
     let mut table = Table::new(&[
-        "session", "begun", "#span", "#calls", "#chains", "#comp.", "#turns", "model", "#output", "class",
+        "session", "project", "begun", "#span", "#calls", "#chains", "#comp.", "#turns", "model", "#output", "class",
     ]);
     for row in rows {
         table.row([
-            row.session[..8].to_owned(),
+            row.session.clone(),
+            row.project.clone(),
             missing(row.first_ms, date),
             missing(row.first_ms.zip(row.last_ms).map(|(first, last)| last - first), duration),
             thousands(row.calls),

@@ -304,7 +304,10 @@ fn owners(timeline: &Timeline, sizes: &Sizes, request: u32) -> Vec<Thing> {
     let chain = timeline.requests[request as usize].chain as usize;
     let mut owners = vec![Thing::Prefix; sizes.prefix[chain] as usize];
     for item in items {
-        let thing = if let Key::Block(block) = item.key { Thing::Block(block) } else { Thing::Unlogged };
+        let thing = match item.key {
+            Key::Block(block) => Thing::Block(block),
+            Key::Residual(request) | Key::Made(request) => Thing::Unlogged(request),
+        };
         owners.extend(std::iter::repeat_n(thing, item.tokens as usize));
     }
     owners

@@ -7,7 +7,7 @@ use crate::tests::harness::Home;
 use crate::tests::log_builder::*;
 
 /// A command line of every kind that reads logs.
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 21] = [
     &["ingest"],
     &["doctor"],
     &["doctor", "--reconcile"],
@@ -17,6 +17,8 @@ const COMMANDS: [&[&str]; 19] = [
     &["mine", "patterns"],
     &["mine", "projections"],
     &["tune", "from-claude-logs"],
+    &["cost", "--by", "tool,day"],
+    &["session"],
     &["replay"],
     &["replay", "--planner"],
     &["replay", "--policy", "all"],

@@ -200,7 +200,7 @@ fn assert_diff(command: &[&str], text: &str) {
     assert_eq!(left, (0, 0), "{command:?}: a hunk ends early");
 }
 
-const COMMANDS: [&[&str]; 29] = [
+const COMMANDS: [&[&str]; 31] = [
     &["ingest"],
     &["doctor"],
     &["mine", "edges"],
@@ -217,6 +217,8 @@ const COMMANDS: [&[&str]; 29] = [
     &["tune", "analyze", "--from-claude-logs", "--dry-run", "--explain"],
     &["tune", "show"],
     &["tune", "history", "--explain"],
+    &["cost", "--by", "tool,server,project,session,branch,file-kind", "--all"],
+    &["session"],
     &["replay"],
     &["replay", "--sweep", "dedup.lru_size=2,3"],
     &["replay", "--planner"],

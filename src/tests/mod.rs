@@ -9,6 +9,7 @@ mod claude_history;
 mod claude_json;
 mod claude_settings;
 mod cost_attribution;
+mod cost_command;
 mod empty_answers;
 mod encode_deep;
 mod encode_json;

@@ -108,7 +108,9 @@ fn assert_only(found: &[&str], allowed: &[&str], what: &[&str]) {
 fn markdown_names_no_project_server_or_place() {
     let (home, words) = planted();
     home.run(&["tune", "from-claude-logs", "--tools", "-q"]);
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 20] = [
+        &["cost", "--by", "tool,server,project,session,branch", "--all"],
+        &["session"],
         &["ingest"],
         &["doctor"],
         &["replay"],
@@ -158,7 +160,12 @@ fn aggregates_name_no_project_server_or_place() {
         for form in ["table", "json", "csv", "md"] {
             for more in [&[][..], &["--k-anonymity", "2"]] {
                 let asked = [command, &["--format", form], more].concat();
-                let allowed = if command[1] == "projections" { &["argument", "key of an answer"][..] } else { &[] };
+                let allowed: &[&str] = match (command[1], form) {
+                    ("projections", _) => &["argument", "key of an answer"],
+                    // A table for its owner alone.
+                    ("sessions", "table") => &["session", "project"],
+                    _ => &[],
+                };
                 let allowed = [&PROGRAMS[..], allowed].concat();
                 assert_only(&words.found(run(&home, &asked).as_bytes()), &allowed, &asked);
             }
@@ -222,6 +229,7 @@ fn the_lake_holds_the_words_that_the_readme_lists() {
     run(&home, &["replay", "--policy", "all", "-q"]);
     run(&home, &["replay", "-q"]);
     run(&home, &["mine", "projections", "-q"]);
+    run(&home, &["cost", "--by", "project,branch,session", "-q"]);
     let allowed = [&PROGRAMS[..], &["server", "argument", "key of an answer"]].concat();
     assert_only(&words.found(&all_bytes(&home.lake())), &allowed, &["the lake"]);
 }

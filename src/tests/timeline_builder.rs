@@ -341,8 +341,9 @@ impl Story {
         let file = u8::from(is_markdown) * ToolCall::MARKDOWN + u8::from(is_workspace) * ToolCall::WORKSPACE;
         let path = if path.is_empty() { Id::NONE } else { Id::pseudonym(path.as_bytes()) };
         let tool = self.timeline.names.intern(tool);
+        let file_kind = self.timeline.names.intern(if path.is_some() { "other" } else { "" });
         let id = Id::of(format!("toolu {call}").as_bytes());
-        self.timeline.calls.push(ToolCall { id, tool, path, asked, answered: NONE, is_error: false, file });
+        self.timeline.calls.push(ToolCall { id, tool, path, asked, answered: NONE, is_error: false, file, file_kind });
         self.open.push(call);
         self
     }

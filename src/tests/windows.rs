@@ -11,6 +11,8 @@ const COMMANDS: &[&[&str]] = &[
     &["tune", "from-claude-logs", "--dry-run"],
     &["tune", "analyze", "--from-claude-logs", "--dry-run"],
     &["tune", "analyze", "--dry-run", "--input-dir", "TELEMETRY"],
+    &["cost"],
+    &["session"],
     &["replay"],
     &["replay", "--sweep", "dedup.lru_size=1,5"],
     &["replay", "--planner"],

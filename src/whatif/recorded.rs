@@ -105,6 +105,7 @@ impl Draft {
                 answered: NONE,
                 is_error: false,
                 file: 0,
+                file_kind: timeline.names.intern(""),
             });
             let block = Block {
                 kind: BlockKind::ToolUsage,

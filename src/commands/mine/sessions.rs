@@ -2,8 +2,11 @@
 
 use crate::base::error::Result;
 use crate::base::id::Id;
+use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::mine::logs;
+use crate::commands::shown_names::ShownNames;
+use crate::cost::groups::Label;
 use crate::frames::tool_use::SessionSummary;
 use crate::mine::sessions;
 use crate::mine::tables as mined;
@@ -13,9 +16,13 @@ use crate::shell::context::Context;
 
 /// Print one row per session: span, calls, chains, compactions, turns, models, tokens, class.
 ///
-/// Sessions and projects are pseudonyms. A row is about one session, so --k-anonymity above 1 leaves none.
+/// The table has ids as `claude --resume` takes them and the names of projects, for you alone; all other forms have
+/// pseudonyms. A row is about one session, so --k-anonymity above 1 leaves none.
 #[derive(clap::Args, Debug)]
 pub struct Args {
+    /// Letters instead of sessions and projects in the table.
+    #[arg(long, conflicts_with = "names")]
+    redact: bool,
     #[command(flatten)]
     export: ExportArgs,
     #[command(flatten)]
@@ -43,20 +50,42 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let classed = rows.into_iter().map(|row| {
         let read_share = row.read_calls as f64 / row.calls.max(1) as f64;
         let class = classify_agent(row.calls as f64, row.compactions as f64, read_share).variant().to_owned();
-        let hidden = |text: String| {
-            let id = Id::from_hex(&text).unwrap_or_default();
-            let shown = if export.names { id } else { context.pseudonyms.id(id) };
-            shown.to_string()[..DIGITS].to_owned()
-        };
-        SessionSummary { class, session: hidden(row.session), project: hidden(row.project), ..row }
+        SessionSummary { class, ..row }
     });
     let (rows, left_out) = logs::keep_k(classed.collect(), export, |_| 1);
+    let shown = for_people(&rows, args.redact, &input);
+    let hidden = |text: &str| {
+        let id = Id::from_hex(text).unwrap_or_default();
+        let shown = if export.names { id } else { context.pseudonyms.id(id) };
+        shown.to_string()[..DIGITS].to_owned()
+    };
+    let hide = |row: &SessionSummary| SessionSummary {
+        session: hidden(&row.session),
+        project: hidden(&row.project),
+        ..row.clone()
+    };
+    let rows: Vec<SessionSummary> = rows.iter().map(hide).collect();
     logs::tell(&input, export, left_out, context)?;
     let mined = Mined {
-        overview: mined::sessions_overview(&rows),
+        overview: mined::sessions_overview(&shown),
         fields: logs::fields(&input, left_out),
         ..Mined::listed("mine sessions", "sessions", mined::sessions(&rows))
     };
     export.send_mined(context, mined)?;
     Ok(Exit::Done)
+}
+
+/// The rows under the names that their owner knows, or under letters.
+fn for_people(rows: &[SessionSummary], is_redacted: bool, input: &Input) -> Vec<SessionSummary> {
+    let id = |text: &str| Id::from_hex(text).unwrap_or_default();
+    let labels: Vec<[Label; 2]> =
+        rows.iter().map(|row| [Label::Session(id(&row.session)), Label::Project(id(&row.project))]).collect();
+    let all = || labels.iter().flatten();
+    let names = if is_redacted { ShownNames::letters(all()) } else { ShownNames::real(all(), input) };
+    let named = |(row, [session, project]): (&SessionSummary, &[Label; 2])| SessionSummary {
+        session: names.short(session),
+        project: names.short(project),
+        ..row.clone()
+    };
+    rows.iter().zip(&labels).map(named).collect()
 }

@@ -197,6 +197,7 @@ impl Layout<'_> {
                         answered: NONE,
                         is_error: false,
                         file: row.file,
+                        file_kind: file.symbols[row.file_kind.0 as usize],
                     });
                 } else if row.kind == BlockKind::ToolResult {
                     self.results.push((block, row.call, row.is_error));

@@ -422,6 +422,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
                 path: Id::NONE,
+                file_kind: Sym::default(),
             };
             if let Some(path) = path_of(envelope, block, bytes) {
                 self.name_file(&path, &mut made, row);
@@ -465,6 +466,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     fn name_file(&mut self, path: &[u8], block: &mut BlockRow, row: u32) {
         block.path = Id::pseudonym(path);
         let rules = self.guide.rules;
+        block.file_kind = self.out.names.intern(rules.file_kind(path));
         if rules.is_markdown(path) {
             block.file |= ToolCall::MARKDOWN;
         }
@@ -568,6 +570,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         let inner = Envelope {
             cwd: inner.cwd.or(envelope.cwd),
             version: inner.version.or(envelope.version),
+            branch: inner.branch.or(envelope.branch),
             timestamp: inner.timestamp.or(envelope.timestamp),
             parent: ParentField::Absent,
             sidechain: true,

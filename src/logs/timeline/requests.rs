@@ -103,6 +103,8 @@ pub struct ToolCall {
     pub is_error: bool,
     /// Bits: [`ToolCall::MARKDOWN`], [`ToolCall::WORKSPACE`].
     pub file: u8,
+    /// What the file is, by `file_kinds` of `rules/timeline.toml`; the empty name if the input names none.
+    pub file_kind: Sym,
 }
 
 impl ToolCall {

@@ -113,6 +113,8 @@ pub struct BlockRow {
     pub tool: Sym,
     /// Pseudonym of the file that a call names.
     pub path: Id,
+    /// What that file is, by `file_kinds` of `rules/timeline.toml`; the empty name if it names none.
+    pub file_kind: Sym,
 }
 
 /// Something that the model wrote and that stood in its context before.

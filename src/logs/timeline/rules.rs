@@ -49,6 +49,7 @@ pub struct TimelineRules {
     workspace_names: Vec<String>,
     workspace_directories: Vec<String>,
     markdown_endings: Vec<String>,
+    file_kinds: BTreeMap<String, Vec<String>>,
 }
 
 /// The table `[references]`.
@@ -153,6 +154,16 @@ impl TimelineRules {
             let tail = path.len().checked_sub(ending.len()).map(|start| &path[start..]);
             tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending.as_bytes()))
         })
+    }
+
+    /// What a file is by its name (normalised path): a word of the table `file_kinds`, or "other".
+    pub fn file_kind(&self, path: &[u8]) -> &str {
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_ascii_lowercase();
+        let fits = |ending: &String| {
+            let is_ending = ending.starts_with('.') && name.len() > ending.len() && name.ends_with(ending.as_bytes());
+            is_ending || name == ending.as_bytes()
+        };
+        self.file_kinds.iter().find(|(_, endings)| endings.iter().any(fits)).map_or("other", |(kind, _)| kind)
     }
 
     /// Whether a path (normalised) is that of a file that tells the model how to work.

@@ -1,0 +1,49 @@
+//! What every command about money opens: the logs, the simulation of their requests, and the bill.
+
+use crate::base::error::Result;
+use crate::commands::input::Input;
+use crate::cost::bill::Bill;
+use crate::mine::in_progress::Holds;
+use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::whatif::chosen::Sheets;
+use crate::whatif::prompt_cache::params::CacheSim;
+use crate::whatif::simulation::{Simulation, oracle};
+
+/// Logs with their requests and prices.
+pub struct Books {
+    /// The logs.
+    pub input: Input,
+    /// Their requests, sizes and prices.
+    pub world: Simulation,
+    /// The cache as it is shipped.
+    pub cache: CacheSim,
+}
+
+impl Books {
+    /// Reads the logs.
+    ///
+    /// # Errors
+    /// If there are none, if no request lies in the window (unless `input` allows that), or if a data file does not fit.
+    pub fn open(args: &InputArgs, of: &WindowArgs, output: &OutputArgs, context: &mut Context<'_>) -> Result<Self> {
+        let window = window::of(of, context.now_ms)?;
+        let mut input = Input::read_for_timeline(args, window, 0, output, context)?;
+        input.expect_records(args)?;
+        input.report_holds(Holds::FirstChunks)?;
+        let timeline = input.timeline(false)?;
+        if timeline.requests.is_empty() && !args.allow_empty {
+            return Err(input.nothing_in_window("requests to a model"));
+        }
+        let cache = oracle(&Sheets::load(&input.data)?)?;
+        let world = Simulation::new(timeline, None, &input.data, false, true)?;
+        let notes = world.notes(&cache);
+        input.notes.extend(notes);
+        Ok(Self { input, world, cache })
+    }
+
+    /// Their bill.
+    pub fn bill(&self) -> Bill<'_> {
+        Bill::new(&self.world, self.cache.cache.class_unknown)
+    }
+}

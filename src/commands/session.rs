@@ -1,0 +1,179 @@
+//! `devboy session`: one session in time.
+
+use serde_json::json;
+
+use crate::base::error::{Error, Result};
+use crate::commands::books::Books;
+use crate::commands::shown_names::ShownNames;
+use crate::cost::groups::Label;
+use crate::cost::session;
+use crate::cost::session::SessionCost;
+use crate::cost::session_tables as tables;
+use crate::logs::timeline::requests::{Session, Timeline};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::report::numbers::{counted, date};
+use crate::report::table::Format;
+use crate::report::{envelope, listing, sharing};
+use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::whatif::sim::simulate::Ground;
+
+/// Rows of each table that nobody asked to be longer.
+const TOP: usize = 10;
+/// Sessions that an error names.
+const CANDIDATES: usize = 10;
+
+/// Print one session in time: its context, compactions, cache misses, and what was most expensive.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The id of the session, as `claude --resume` takes it, or how it begins. Default: the latest session.
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// So many rows of each table. CSV has all requests.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
+    /// All rows.
+    #[arg(long, conflicts_with = "top")]
+    all: bool,
+    /// Letters instead of the names of projects, servers and sessions.
+    #[arg(long, conflicts_with = "names")]
+    redact: bool,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Reads, looks up, shows.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let books = Books::open(&args.input, &args.window, &args.output, context)?;
+    let timeline = &books.world.timeline;
+    let Some(index) = chosen(args.id.as_deref(), &books)? else { return Ok(Exit::Done) };
+    let bill = books.bill();
+    let ground = Ground::new(timeline, &books.world.sizes, &books.cache, &books.world.prices);
+    let found = books.input.pool.install(|| session::of(&bill, &ground, index));
+    let about = &timeline.sessions[index as usize];
+    let head = [Label::Session(about.id), Label::Project(about.project)];
+    let labels = || head.iter().chain(found.carried.iter().map(|row| &row.label));
+    let form = args.output.form();
+    let is_redacted = args.redact || (form == Format::Md && !args.output.names);
+    let names = if is_redacted { ShownNames::letters(labels()) } else { ShownNames::real(labels(), &books.input) };
+    books.input.tell(&args.output, context)?;
+    let top = if args.all { usize::MAX } else { args.top.map_or(TOP, |top| top as usize) };
+    let name = |label: &Label| names.full(label);
+    match form {
+        Format::Csv => listing::table(&tables::listing(&found)).write(context.out, Format::Csv, None)?,
+        Format::Json => {
+            let [session, project] = head.each_ref().map(|label| names.full(label));
+            let mut fields = json!({
+                "window": books.input.window_json(),
+                "inputs": books.input.json(),
+                "session": session,
+                "project": project,
+                "subagents": found.subagents,
+                "total": found.total,
+                "again": found.again,
+                "requests": listing::json(&tables::listing(&found)),
+                "carried": tables::carried_json(&found.carried, top, &name),
+            });
+            if is_redacted {
+                sharing::hide_places(&mut fields);
+            }
+            let document = envelope::envelope("session", args.output.stamp(context), fields);
+            envelope::write(context.out, &document)?;
+        }
+        form => {
+            let title = format!("Session {} in {}", names.short(&head[0]), names.short(&head[1]));
+            show(&title, &found, (top, &name), form, context)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The index of the session asked for; none if there is no session at all.
+fn chosen(id: Option<&str>, books: &Books) -> Result<Option<u32>> {
+    let timeline = &books.world.timeline;
+    let ends = ends(timeline);
+    let latest = || (0..timeline.sessions.len()).max_by_key(|&at| (ends[at], std::cmp::Reverse(at)));
+    let Some(id) = id else { return Ok(latest().map(|at| at as u32)) };
+    let labels: Vec<Label> = timeline.sessions.iter().map(|session| Label::Session(session.id)).collect();
+    let names = ShownNames::real(labels.iter(), &books.input);
+    let fits = |at: &usize| names.full(&labels[*at]).starts_with(id);
+    let found: Vec<usize> = (0..labels.len()).filter(fits).collect();
+    let exact = found.iter().find(|&&at| names.full(&labels[at]) == id);
+    match (found.as_slice(), exact) {
+        (_, Some(&at)) | (&[at], None) => return Ok(Some(at as u32)),
+        _ => {}
+    }
+    let message = match found.len() {
+        0 => format!("no session begins with \"{id}\""),
+        count => format!("{count} sessions begin with \"{id}\""),
+    };
+    let mut listed: Vec<usize> = if found.is_empty() { (0..labels.len()).collect() } else { found };
+    listed.sort_by_key(|&at| (std::cmp::Reverse(ends[at]), at));
+    let count = listed.len();
+    listed.truncate(CANDIDATES);
+    let projects: Vec<Label> = listed.iter().map(|&at| Label::Project(timeline.sessions[at].project)).collect();
+    let shown = ShownNames::real(projects.iter(), &books.input);
+    let line = |(&at, project): (&usize, &Label)| {
+        let Session { ts_first, .. } = timeline.sessions[at];
+        let day = if ts_first == NO_TIME { "no date".to_owned() } else { date(ts_first) };
+        format!("{}  {day}  {}", names.full(&labels[at]), shown.short(project))
+    };
+    let mut lines: Vec<String> = listed.iter().zip(&projects).map(line).collect();
+    if count > CANDIDATES {
+        lines.push(format!("and {} more: `devboy mine sessions`", count - CANDIDATES));
+    }
+    Err(Error::failed(message).hint(lines.join("\n")))
+}
+
+/// When the last request of each session ended.
+fn ends(timeline: &Timeline) -> Vec<Millis> {
+    let mut ends = vec![Millis::MIN; timeline.sessions.len()];
+    for request in timeline.requests.iter().filter(|request| request.end != NO_TIME) {
+        let end = &mut ends[timeline.chains[request.chain as usize].session as usize];
+        *end = request.end.max(*end);
+    }
+    ends
+}
+
+type Naming<'n> = (usize, &'n dyn Fn(&Label) -> String);
+
+fn show(
+    title: &str,
+    found: &SessionCost,
+    (top, name): Naming<'_>,
+    form: Format,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let Context { out, width, .. } = context;
+    let mut say = |words: &str| writeln!(out, "{}\n", form.sentence(words));
+    say(title)?;
+    say(&tables::headline(found))?;
+    let drawing = tables::drawing(found);
+    if !drawing.is_empty() {
+        let fence = if form == Format::Md { "```\n" } else { "" };
+        writeln!(out, "{fence}{}\n{fence}{}\n", drawing.join("\n"), tables::CAPTION)?;
+    }
+    let events = tables::events(found);
+    let dearest = tables::dearest(found, top);
+    let sections = [
+        (
+            format!("{} and cache misses", counted(found.compactions(), "compaction")),
+            tables::moments(found, &events[..events.len().min(top)]),
+        ),
+        ("Most expensive requests".to_owned(), tables::moments(found, &dearest)),
+        ("What was most expensive to carry".to_owned(), tables::carried(&found.carried, top, name)),
+    ];
+    for (title, table) in sections.iter().filter(|(_, table)| !table.is_empty()) {
+        writeln!(out, "{}", form.sentence(title))?;
+        if form == Format::Md {
+            writeln!(out)?;
+        }
+        table.write(out, form, *width)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}

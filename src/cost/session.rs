@@ -1,0 +1,195 @@
+//! One session in time: how its contexts grew, where they were compacted and where the cache was missed, and what was most
+//! expensive.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::base::names::Sym;
+use crate::cost::attribution::Entry;
+use crate::cost::bill::Bill;
+use crate::cost::groups::{By, Label, Things};
+use crate::cost::shares;
+use crate::cost::shares::{Share, Thing};
+use crate::logs::timeline::requests::{BlockKind, Marks};
+use crate::logs::trace::{Millis, Place};
+use crate::whatif::prompt_cache::causes;
+use crate::whatif::prompt_cache::causes::Loss;
+use crate::whatif::sim::cost::{Cost, Spent, Total};
+use crate::whatif::sim::simulate::Ground;
+
+/// One request of the session.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Moment {
+    /// Number among the requests of its thread, from 1.
+    pub number: u64,
+    /// Thread: 0 is the main one, others are subagents.
+    pub thread: u64,
+    /// When it began.
+    pub ts: Millis,
+    /// Model.
+    pub model: String,
+    /// Tokens of its context.
+    pub context: u64,
+    /// All its tokens.
+    pub spent: Spent,
+    /// What it cost.
+    pub cost: Cost,
+    /// Whether the context was compacted before it.
+    pub compacted: bool,
+    /// Whether a person wrote before it.
+    pub human: bool,
+    /// Why the cache was missed, if it was, as `replay --policy prompt-cache` names the cause.
+    pub miss: Option<&'static str>,
+    /// What the miss cost beyond reading the same tokens from the cache.
+    pub miss_cost: Cost,
+}
+
+/// Something that was in the contexts of the session.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Carried {
+    /// Tool, or what it is.
+    pub label: Label,
+    /// "call", "result" or nothing.
+    pub half: &'static str,
+    /// Its tokens.
+    pub tokens: u64,
+    /// When it came in.
+    pub ts: Millis,
+    /// Requests that it was sent with, the first one included.
+    pub sent: u64,
+    /// What it cost.
+    pub entry: Entry,
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionCost {
+    /// Requests of all its threads, the main one first.
+    pub moments: Vec<Moment>,
+    /// What its contexts were made of, the most expensive to carry first.
+    pub carried: Vec<Carried>,
+    /// Its bill.
+    pub total: Total,
+    /// What was paid for again after cache misses.
+    pub again: Cost,
+    /// Subagents.
+    pub subagents: u64,
+}
+
+impl SessionCost {
+    /// Compactions in all threads.
+    pub fn compactions(&self) -> u64 {
+        self.moments.iter().filter(|moment| moment.compacted).count() as u64
+    }
+}
+
+/// Looks at one session of a timeline, by its index.
+pub fn of(bill: &Bill<'_>, ground: &Ground<'_>, session: u32) -> SessionCost {
+    let timeline = bill.timeline;
+    let chains: Vec<u32> =
+        (0..timeline.chains.len() as u32).filter(|&chain| timeline.chains[chain as usize].session == session).collect();
+    let mut moments: Vec<Moment> = Vec::new();
+    let mut things: BTreeMap<Thing, Held> = BTreeMap::new();
+    let mut again = Cost::default();
+    let misses: BTreeMap<u32, Loss> = causes::losses(ground).into_iter().map(|loss| (loss.request, loss)).collect();
+    for (thread, &chain) in chains.iter().enumerate() {
+        moments.extend(of_chain(bill, chain, thread as u64, &misses));
+        shares::of_chain(bill, chain, &mut |share| {
+            let held = things.entry(share.thing).or_insert_with(|| Held::new(share));
+            held.add(share);
+            if share.when == shares::When::Again {
+                again += share.cost;
+            }
+        });
+    }
+    let total = moments.iter().map(|moment| Total { requests: 1, spent: moment.spent, cost: moment.cost }).sum();
+    let is_agent = |chain: &&u32| timeline.chains[**chain as usize].place != Place::Main;
+    let subagents = chains.iter().filter(is_agent).count() as u64;
+    SessionCost { moments, carried: carried(bill, things), total, again, subagents }
+}
+
+fn of_chain<'b>(
+    bill: &'b Bill<'_>,
+    chain: u32,
+    thread: u64,
+    misses: &'b BTreeMap<u32, Loss>,
+) -> impl Iterator<Item = Moment> + 'b {
+    let name = |model: Sym| bill.timeline.names.text(model).to_owned();
+    let requests = bill.timeline.chains[chain as usize].requests.clone();
+    let billed = requests.map(|index| (index, &bill.timeline.requests[index as usize]));
+    let billed = billed.map(|(index, request)| (index, request, bill.charge(request)));
+    billed.filter(|(.., charge)| charge.spent != Spent::default()).enumerate().map(
+        move |(at, (index, request, charge))| {
+            let miss = misses.get(&index);
+            Moment {
+                number: at as u64 + 1,
+                thread,
+                ts: request.start,
+                model: name(request.model),
+                context: charge.spent.prompt(),
+                spent: charge.spent,
+                cost: charge.cost,
+                compacted: request.marks.has(Marks::COMPACTION),
+                human: request.marks.has(Marks::HUMAN),
+                miss: miss.map(|miss| miss.cause.word()),
+                miss_cost: miss.map_or_else(Cost::default, |miss| miss.cost_lost),
+            }
+        },
+    )
+}
+
+/// A thing while its shares come in.
+struct Held {
+    first: u32,
+    last: u32,
+    sent: u64,
+    tokens: u64,
+    entry: Entry,
+}
+
+impl Held {
+    fn new(share: &Share) -> Self {
+        Self { first: share.request, last: u32::MAX, sent: 0, tokens: 0, entry: Entry::default() }
+    }
+
+    fn add(&mut self, share: &Share) {
+        self.entry.add(share);
+        let prompt = share.spent.prompt();
+        if prompt == 0 {
+            return;
+        }
+        // A request may have read one part of it and written the other.
+        let is_new = self.last != share.request;
+        self.sent += u64::from(is_new);
+        self.tokens = if is_new { prompt } else { self.tokens + prompt };
+        self.last = share.request;
+    }
+}
+
+fn carried(bill: &Bill<'_>, things: BTreeMap<Thing, Held>) -> Vec<Carried> {
+    let groups = Things::new(bill.timeline, &[By::Tool]);
+    let half = |thing: Thing| match thing {
+        Thing::Block(block) => match bill.timeline.blocks[block as usize].kind {
+            BlockKind::ToolUsage => "call",
+            BlockKind::ToolResult => "result",
+            _ => "",
+        },
+        _ => "",
+    };
+    let mut all: Vec<(Thing, Carried)> = things
+        .into_iter()
+        .map(|(thing, held)| {
+            let label =
+                groups.labels(groups.group(thing)).first().cloned().unwrap_or_else(|| Label::Word(String::new()));
+            let ts = bill.timeline.requests[held.first as usize].start;
+            (thing, Carried { label, half: half(thing), tokens: held.tokens, ts, sent: held.sent, entry: held.entry })
+        })
+        .collect();
+    let weight = |carried: &Carried| {
+        let cost = carried.entry.carried + carried.entry.again;
+        (cost.nano_usd, cost.units)
+    };
+    all.sort_by(|(a, one), (b, other)| weight(other).cmp(&weight(one)).then(a.cmp(b)));
+    all.into_iter().map(|(_, carried)| carried).collect()
+}

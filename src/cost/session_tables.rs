@@ -1,0 +1,209 @@
+//! One session as a drawing, as tables and as JSON.
+
+use serde_json::{Value, json};
+
+use crate::base::listing::{Columns, Listing};
+use crate::cost::groups::Label;
+use crate::cost::session::{Carried, Moment, SessionCost};
+use crate::cost::tables::{dollars, percent_of};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::report::numbers::{counted, thousands};
+use crate::report::table::Table;
+
+/// Columns of the drawing, and its lines.
+const WIDTH: usize = 72;
+const HEIGHT: usize = 6;
+/// Eighths of a line.
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The size of the main thread's context over its requests, with compactions (`c`) and cache misses (`m`) below.
+pub fn drawing(found: &SessionCost) -> Vec<String> {
+    let main: Vec<&Moment> = found.moments.iter().filter(|moment| moment.thread == 0).collect();
+    let width = main.len().min(WIDTH);
+    if width < 2 {
+        return Vec::new();
+    }
+    let bucket = |column: usize| &main[column * main.len() / width..(column + 1) * main.len() / width];
+    let largest = |column: usize| bucket(column).iter().map(|moment| moment.context).max().unwrap_or(0);
+    let top = (0..width).map(largest).max().unwrap_or(0).max(1);
+    let eighths = |column: usize| (largest(column) * (HEIGHT as u64 * 8)).div_ceil(top) as usize;
+    let mut lines: Vec<String> = (0..HEIGHT)
+        .rev()
+        .map(|line| {
+            let scale = if line + 1 == HEIGHT { format!("{:>9}", thousands(top)) } else { " ".repeat(9) };
+            let bars = (0..width).map(|column| BARS[eighths(column).saturating_sub(8 * line).min(8)]);
+            format!("{scale} {}", bars.collect::<String>().trim_end())
+        })
+        .collect();
+    let mark = |column: usize| {
+        let any = |is: fn(&Moment) -> bool| bucket(column).iter().any(|moment| is(moment));
+        match (any(|moment| moment.compacted), any(|moment| moment.miss.is_some())) {
+            (true, _) => 'c',
+            (false, true) => 'm',
+            (false, false) => ' ',
+        }
+    };
+    lines.push(format!("{} {}", " ".repeat(9), (0..width).map(mark).collect::<String>().trim_end()));
+    lines
+}
+
+/// What the drawing shows.
+pub const CAPTION: &str =
+    "Tokens in the context of the main thread, request by request; c: compacted before, m: cache missed.";
+
+/// Day and time in the local zone.
+pub fn time(ms: Millis) -> String {
+    let zoned =
+        |at: jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let known = if ms == NO_TIME { None } else { jiff::Timestamp::from_millisecond(ms).ok() };
+    known.map_or_else(|| "–".to_owned(), zoned)
+}
+
+/// "2 h 05 min", "7 min", "12 s".
+pub fn duration(ms: Millis) -> String {
+    let seconds = ms.max(0) / 1_000;
+    match (seconds / 3_600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+/// The most expensive requests, in the order of their cost.
+pub fn dearest(found: &SessionCost, count: usize) -> Vec<&Moment> {
+    let mut moments: Vec<&Moment> = found.moments.iter().collect();
+    let weight = |moment: &Moment| (moment.cost.nano_usd, moment.cost.units);
+    moments.sort_by(|a, b| weight(b).cmp(&weight(a)).then((a.thread, a.number).cmp(&(b.thread, b.number))));
+    moments.truncate(count);
+    moments
+}
+
+/// What happened before a request, in words.
+fn occasion(moment: &Moment) -> String {
+    let miss = moment.miss.map(|cause| format!("cache miss: {cause} (+{})", dollars(&moment.miss_cost)));
+    let parts = [moment.compacted.then(|| "compacted".to_owned()), miss, moment.human.then(|| "prompt".to_owned())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The session in one sentence.
+pub fn headline(found: &SessionCost) -> String {
+    let times = || found.moments.iter().map(|moment| moment.ts).filter(|ts| *ts != NO_TIME);
+    let span = times()
+        .min()
+        .zip(times().max())
+        .map(|(first, last)| format!("from {}, {}", time(first), duration(last - first)));
+    let misses = found.moments.iter().filter(|moment| moment.miss.is_some()).count() as u64;
+    let again = format!("{} paid again ({})", dollars(&found.again), percent_of(&found.again, &found.total.cost));
+    let mut parts: Vec<String> = span.into_iter().collect();
+    parts.push(counted(found.total.requests, "request"));
+    parts.extend((found.subagents > 0).then(|| counted(found.subagents, "subagent")));
+    parts.push(counted(found.compactions(), "compaction"));
+    parts.push(if misses == 1 { "1 cache miss".to_owned() } else { format!("{misses} cache misses") });
+    parts.push(format!("{} at list prices, of which {again}", dollars(&found.total.cost)));
+    if found.total.cost.unpriced_tokens > 0 {
+        parts.push(format!("{} tokens without a price", thousands(found.total.cost.unpriced_tokens)));
+    }
+    let text = parts.join("; ");
+    text[..1].to_uppercase() + &text[1..] + "."
+}
+
+/// Requests as a table.
+pub fn moments(found: &SessionCost, chosen: &[&Moment]) -> Table {
+    let mut table = Table::new(&[
+        "when",
+        "thread",
+        "#request",
+        "model",
+        "#context",
+        "#read",
+        "#written",
+        "#answer",
+        "#cost",
+        "#share",
+        "what happened",
+    ]);
+    for moment in chosen {
+        let thread = if moment.thread == 0 { "main".to_owned() } else { format!("subagent {}", moment.thread) };
+        table.row([
+            time(moment.ts),
+            thread,
+            thousands(moment.number),
+            moment.model.clone(),
+            thousands(moment.context),
+            thousands(moment.spent.read),
+            thousands(moment.spent.write()),
+            thousands(moment.spent.output),
+            dollars(&moment.cost),
+            percent_of(&moment.cost, &found.total.cost),
+            occasion(moment),
+        ]);
+    }
+    table
+}
+
+/// Compactions and cache misses, in the order of the clock.
+pub fn events(found: &SessionCost) -> Vec<&Moment> {
+    let mut events: Vec<&Moment> =
+        found.moments.iter().filter(|moment| moment.compacted || moment.miss.is_some()).collect();
+    events.sort_by_key(|moment| (moment.ts, moment.thread, moment.number));
+    events
+}
+
+/// What was carried longest, as a table.
+pub fn carried(found: &[Carried], top: usize, name: &dyn Fn(&Label) -> String) -> Table {
+    let mut table = Table::new(&["what", "#tokens", "came in", "#sent", "#first", "#carried", "#again", "#all"]);
+    for row in found.iter().take(top) {
+        let what = [name(&row.label), row.half.to_owned()].join(" ").trim_end().to_owned();
+        let entry = &row.entry;
+        table.row([
+            what,
+            thousands(row.tokens),
+            time(row.ts),
+            thousands(row.sent),
+            dollars(&entry.first),
+            dollars(&entry.carried),
+            dollars(&entry.again),
+            dollars(&entry.cost()),
+        ]);
+    }
+    table
+}
+
+/// All requests with all columns.
+pub fn listing(found: &SessionCost) -> Listing {
+    Columns::of(&found.moments)
+        .count("thread", |moment| moment.thread)
+        .count("request", |moment| moment.number)
+        .whole("ts_ms", |moment| (moment.ts != NO_TIME).then_some(moment.ts))
+        .text("model", |moment| moment.model.clone())
+        .count("context_tokens", |moment| moment.context)
+        .count("read_tokens", |moment| moment.spent.read)
+        .count("written_5m_tokens", |moment| moment.spent.write_5m)
+        .count("written_1h_tokens", |moment| moment.spent.write_1h)
+        .count("uncached_tokens", |moment| moment.spent.uncached)
+        .count("output_tokens", |moment| moment.spent.output)
+        .whole("nano_usd", |moment| i64::try_from(moment.cost.nano_usd).ok())
+        .count("unpriced_tokens", |moment| moment.cost.unpriced_tokens)
+        .flag("compacted", |moment| moment.compacted)
+        .flag("human", |moment| moment.human)
+        .text("miss", |moment| moment.miss.unwrap_or_default().to_owned())
+        .whole("miss_nano_usd", |moment| i64::try_from(moment.miss_cost.nano_usd).ok())
+        .finish()
+}
+
+/// What was carried, for JSON.
+pub fn carried_json(found: &[Carried], top: usize, name: &dyn Fn(&Label) -> String) -> Value {
+    let row = |row: &Carried| {
+        json!({
+            "what": name(&row.label),
+            "half": row.half,
+            "tokens": row.tokens,
+            "ts_ms": (row.ts != NO_TIME).then_some(row.ts),
+            "sent": row.sent,
+            "first": row.entry.first,
+            "carried": row.entry.carried,
+            "again": row.entry.again,
+        })
+    };
+    found.iter().take(top).map(row).collect()
+}

@@ -1,0 +1,224 @@
+//! `devboy cost` and `devboy session`: every form says the same, names are the owner's own or nobody's.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::harness::{Home, Outcome};
+use super::log_builder::*;
+use crate::base::id::Id;
+use crate::cost::groups::By;
+use crate::shell::arguments::Exit;
+
+const FIRST: &str = "5e55aaaa-0000-4000-8000-000000000001";
+const SECOND: &str = "5e55abbb-0000-4000-8000-000000000002";
+
+fn usage(read: u64, write: u64, output: u64) -> Value {
+    json!({
+        "input_tokens": 7, "output_tokens": output, "cache_creation_input_tokens": write, "cache_read_input_tokens": read,
+        "cache_creation": { "ephemeral_5m_input_tokens": write / 2, "ephemeral_1h_input_tokens": write - write / 2 },
+    })
+}
+
+/// A session of four requests: a read, an MCP call that fails, a second try, an answer.
+fn log(session: &str, cwd: &str, branches: [&str; 2], model: &str, start: u32) -> String {
+    let calls = [("Read", "src/main.rs"), ("mcp__harbour__fetch", ""), ("mcp__harbour__fetch", "")];
+    let mut records = vec![user("p", "please look into it")];
+    let mut read = 0;
+    for (at, (tool, path)) in calls.iter().enumerate() {
+        let id = format!("call {session} {at}");
+        let input = if path.is_empty() { json!({ "query": "x" }) } else { json!({ "file_path": path }) };
+        let block = json!({ "type": "tool_use", "id": id, "name": tool, "input": input });
+        let write = if at == 0 { 18_000 } else { 900 };
+        let asked = assistant(&format!("m{at} {session}"), &[block]).message("usage", usage(read, write, 120));
+        records.push(asked.message("model", model));
+        let body = "line of a result\n".repeat(90);
+        records.push(if at == 1 { fails(&id, &body) } else { answers(&id, body.as_str()) });
+        read += write;
+    }
+    let said = json!({ "type": "text", "text": "done" });
+    // The cache was lost: what had been sent is written again.
+    records.push(
+        assistant(&format!("end {session}"), &[said]).message("usage", usage(0, 20_700, 40)).message("model", model),
+    );
+    let line = |(at, record): (usize, Record)| {
+        let record = record.session(session).set("cwd", cwd).set("gitBranch", branches[usize::from(at > 4)]);
+        let record = record.set("uuid", format!("u{at} {session}"));
+        let parent = at.checked_sub(1).map(|before| format!("u{before} {session}"));
+        record.set("parentUuid", parent).at(start + 20 * at as u32).line()
+    };
+    records.into_iter().enumerate().map(line).collect()
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    let model = "claude-opus-4-6";
+    let place = |cwd: &str, session: &str| format!(".claude/projects/{}/{session}.jsonl", cwd.replace('/', "-"));
+    let (work, play) = ("/home/zoe/work/lantern", "/home/zoe/play/lantern");
+    home.write(&place(work, FIRST), log(FIRST, work, ["main", "feature/tide"], model, 0));
+    home.write(&place(play, SECOND), log(SECOND, play, ["main", "main"], "claude-haiku-4-5", 30_000));
+    home
+}
+
+fn done(outcome: Outcome) -> String {
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    outcome.out
+}
+
+fn out(home: &Home, arguments: &[&str]) -> String {
+    done(home.run(arguments))
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn every_key_gives_rows_that_add_up_to_one_bill_in_all_forms() {
+    let home = home();
+    let bill = home.json(&["cost"])["summary"]["bill"].clone();
+    assert_eq!(number(&bill["requests"]), 8);
+    for key in <By as clap::ValueEnum>::value_variants() {
+        let report = home.json(&["cost", "--by", key.name()]);
+        assert_eq!(report["by"], json!([key.name()]));
+        assert_eq!(report["summary"]["bill"], bill);
+        let rows = report["rows"].as_array().unwrap();
+        let sum = |field: &str| rows.iter().map(|row| number(&row[field])).sum::<u64>();
+        assert_eq!(sum("nano_usd"), number(&bill["cost"]["nano_usd"]), "{key:?}");
+        assert_eq!(sum("first_nano_usd") + sum("carried_nano_usd") + sum("again_nano_usd"), sum("nano_usd"), "{key:?}");
+        assert_eq!(sum("read_tokens"), number(&bill["spent"]["read"]), "{key:?}");
+        assert_eq!(sum("written_1h_tokens"), number(&bill["spent"]["write_1h"]), "{key:?}");
+        assert_eq!(sum("calls"), 6, "{key:?}");
+        let csv = out(&home, &["cost", "--by", key.name(), "--format", "csv"]);
+        assert_eq!(csv.lines().count(), rows.len() + 1, "{key:?}");
+    }
+    let kinds = &home.json(&["cost"])["summary"]["kinds"];
+    let kinds = kinds.as_object().unwrap().values().map(|kind| number(&kind["nano_usd"])).sum::<u64>();
+    assert_eq!(kinds, number(&bill["cost"]["nano_usd"]));
+}
+
+#[test]
+fn rows_say_what_they_are() {
+    let home = home();
+    let values = |key: &str| -> BTreeSet<String> {
+        let report = home.json(&["cost", "--by", key]);
+        report["rows"].as_array().unwrap().iter().map(|row| row[key].as_str().unwrap().to_owned()).collect()
+    };
+    let has = |key: &str, wanted: &[&str]| {
+        let found = values(key);
+        assert!(wanted.iter().all(|name| found.contains(*name)), "{key}: {found:?}");
+    };
+    has("tool", &["Read", "mcp__harbour__fetch", "(prompts)"]);
+    has("server", &["harbour", "(built-in tools)"]);
+    has("file-kind", &["Rust", "(calls that name no file)"]);
+    has("project", &["…/work/lantern", "…/play/lantern"]);
+    has("session", &[FIRST, SECOND]);
+    has("branch", &["main", "feature/tide"]);
+    has("model", &["claude-opus-4-6", "claude-haiku-4-5"]);
+    has("outcome", &["(calls that failed)", "(the same tool again, right after it failed)"]);
+    let cross = home.json(&["cost", "--by", "project,model"]);
+    let pairs = cross["rows"].as_array().unwrap().iter().map(|row| (row["project"].clone(), row["model"].clone()));
+    let wanted = [("…/work/lantern", "claude-opus-4-6"), ("…/play/lantern", "claude-haiku-4-5")];
+    assert_eq!(
+        pairs.collect::<Vec<_>>(),
+        wanted.map(|(project, model)| (json!(project), json!(model))),
+        "dearest first"
+    );
+    assert_eq!(home.run(&["cost", "--by", "tool,tool"]).exit, Exit::Usage);
+}
+
+#[test]
+fn a_table_shows_the_first_rows_and_the_rest_in_one() {
+    let home = home();
+    let short = out(&home, &["cost", "--by", "model", "--top", "1"]);
+    let all = out(&home, &["cost", "--by", "model", "--all"]);
+    assert!(short.contains("(1 more row)") && !all.contains("more row"), "{short}");
+    assert!(all.lines().count() > short.lines().count());
+    let sessions = out(&home, &["cost", "--by", "session"]);
+    assert!(sessions.contains("5e55aaaa") && sessions.contains("…/work/lantern"), "{sessions}");
+    assert!(sessions.contains("2026-01-02") && sessions.contains("2 min"), "begun, lasted: {sessions}");
+}
+
+/// Words that name somebody's things.
+const NAMES: [&str; 6] = ["lantern", "zoe", "5e55", "tide", "harbour", "work"];
+
+#[test]
+fn letters_stand_for_every_name_in_what_is_shared() {
+    let home = home();
+    let keys = "tool,server,project,session,branch";
+    for form in ["table", "json", "csv", "md"] {
+        for command in [&["cost", "--by", keys, "--all"][..], &["session"], &["session", SECOND]] {
+            let asked = [command, &["--redact", "--reproducible", "--format", form]].concat();
+            let text = out(&home, &asked);
+            let found: Vec<_> = NAMES.iter().filter(|name| text.contains(*name)).collect();
+            assert!(found.is_empty(), "{asked:?} has {found:?}:\n{text}");
+            // A table is broken where it is too wide, and the requests of a session name nothing.
+            let has_letters = text.contains("session A") || text.contains("Session A");
+            assert!(has_letters || form == "table" || form == "csv" && command[0] == "session", "{asked:?}: {text}");
+        }
+    }
+    let shared = out(&home, &["cost", "--by", keys, "--format", "md", "--all"]);
+    assert!(!NAMES.iter().any(|name| shared.contains(name)), "{shared}");
+    let named = out(&home, &["cost", "--by", keys, "--format", "md", "--all", "--names"]);
+    assert!(named.contains("harbour") && named.contains("tide"), "{named}");
+}
+
+#[test]
+fn the_lake_has_no_name_of_a_branch_a_directory_or_a_session() {
+    let home = home();
+    out(&home, &["cost", "--by", "branch,session,project"]);
+    let bytes = super::harness::all_bytes(&home.lake());
+    for name in ["lantern", "zoe", "5e55", "tide"] {
+        assert!(!bytes.windows(name.len()).any(|window| window == name.as_bytes()), "{name}");
+    }
+    let id = Id::pseudonym(b"feature/tide");
+    assert!(!bytes.windows(16).any(|window| window == id.0), "not even as it is hashed: the lake seals it");
+}
+
+#[test]
+fn a_session_is_found_by_how_its_id_begins() {
+    let home = home();
+    let of = |id: &str| home.json(&["session", id])["session"].clone();
+    assert_eq!((of(FIRST), of("5e55aa"), of("5e55ab")), (json!(FIRST), json!(FIRST), json!(SECOND)));
+    assert_eq!(home.json(&["session"])["session"], json!(SECOND), "the latest");
+    let ambiguous = home.run(&["session", "5e55"]);
+    assert_eq!(ambiguous.exit, Exit::Failed);
+    assert!(ambiguous.err.contains("2 sessions begin with \"5e55\""), "{}", ambiguous.err);
+    assert!(ambiguous.err.contains(FIRST) && ambiguous.err.contains(SECOND), "{}", ambiguous.err);
+    let unknown = home.run(&["session", "77"]);
+    assert!(unknown.err.contains("no session begins with \"77\"") && unknown.err.contains(FIRST), "{}", unknown.err);
+}
+
+#[test]
+fn a_session_in_time_has_its_bill_its_misses_and_what_it_carried() {
+    let home = home();
+    let report = home.json(&["session", FIRST]);
+    let requests = report["requests"].as_array().unwrap();
+    let sum: u64 = requests.iter().map(|row| number(&row["nano_usd"])).sum();
+    assert_eq!(sum, number(&report["total"]["cost"]["nano_usd"]));
+    let by_session = home.json(&["cost", "--by", "session"]);
+    let row = by_session["rows"].as_array().unwrap().iter().find(|row| row["session"] == FIRST).unwrap().clone();
+    assert_eq!((sum, &report["again"]["nano_usd"]), (number(&row["nano_usd"]), &row["again_nano_usd"]));
+    let misses: Vec<&Value> = requests.iter().map(|row| &row["miss"]).collect();
+    assert!(misses[..3].iter().all(|miss| **miss == json!("")) && *misses[3] != json!(""), "{misses:?}");
+    let text = out(&home, &["session", FIRST]);
+    for words in
+        ["Session 5e55aaaa in …/lantern", "4 requests", "1 cache miss", "Most expensive requests", "m: cache missed"]
+    {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+}
+
+#[test]
+fn what_has_no_price_has_tokens_beside_it() {
+    let home = Home::new();
+    home.write(".claude/projects/p/s.jsonl", log("s", "/p", ["", ""], "somebodys-model", 0));
+    let report = home.json(&["cost", "--by", "model"]);
+    assert_eq!(report["rows"][0]["nano_usd"], 0);
+    let spent = &report["summary"]["bill"]["spent"];
+    let tokens: u64 = spent.as_object().unwrap().values().map(number).sum();
+    assert_eq!(number(&report["rows"][0]["unpriced_tokens"]), tokens);
+    let text = out(&home, &["cost"]);
+    assert!(text.contains("4 requests of models that no price is known for: 77,828 tokens."), "{text}");
+    assert!(!text.contains('$') && text.contains("72,012"), "{text}");
+}
