@@ -36,5 +36,10 @@ pub fn quantile_above(tail: f64) -> f64 {
 /// it does not hold).
 pub fn t_quantile_above(tail: f64, df: u64) -> f64 {
     let (z, df) = (quantile_above(tail), df.max(3) as f64);
-    z + (z.powi(3) + z) / (4.0 * df) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * df * df)
+    let terms = [
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
+    ];
+    z + terms.iter().zip(1..).map(|(term, power)| term / df.powi(power)).sum::<f64>()
 }

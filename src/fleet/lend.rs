@@ -268,7 +268,7 @@ impl Lenders<'_> {
             for ((place, to), (lent, n)) in places.iter().zip([(team, shares.team), (provider, shares.provider)]) {
                 let steps = lent.and_then(|lent| lent.number(STEPS)).unwrap_or_default();
                 if n > 0 && steps > 0.0 {
-                    table.add(&place.0, &place.1.of(from), to, n as f64 / steps);
+                    table.add(place.0, &place.1.of(from), to, n as f64 / steps);
                 }
             }
             table.put(names, follow_ups, own + shares.lent());

@@ -153,8 +153,8 @@ fn tool(name: &str) -> Subject {
     Subject { kind: TOOL.to_owned(), name: name.to_owned(), ..Subject::default() }
 }
 
-fn take_back<'c>(
-    told: &mut BTreeSet<&'c Subject>,
+fn take_back(
+    told: &mut BTreeSet<&Subject>,
     cells: &BTreeMap<Subject, Cells>,
     whole: &ByPerson,
     limits: &Limits,

@@ -266,7 +266,7 @@ fn batches_of(bytes: Bytes, what: &str, fields: &[Field], rows_max: usize) -> Ou
     if said("what") != Some(what) {
         return Err(format!("it is no {what}"));
     }
-    let plain: Vec<Field> = reader.schema().fields().iter().map(|field| bare(field)).collect();
+    let plain: Vec<Field> = reader.schema().fields().iter().map(bare).collect();
     if plain != fields {
         return Err("its columns are others than the schema has".to_owned());
     }

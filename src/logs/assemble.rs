@@ -248,7 +248,10 @@ fn sessions(files: &[File<'_>], names: &Names) -> Vec<Session> {
             rows.entry(row.session).and_modify(|known| known.merge(row, names)).or_insert(*row);
         }
         let own: IdSet<Id> = file.rows.rows.sessions.iter().map(|row| row.session).collect();
-        let told = file.rows.rows.chains.iter().filter(|_| !file.is_repeated).map(|key| file.session(key));
+        // A file that says nothing is no session either.
+        let rows_of = &file.rows.rows;
+        let is_empty = rows_of.calls.is_empty() && rows_of.messages.is_empty() && rows_of.marks.is_empty();
+        let told = rows_of.chains.iter().filter(|_| !file.is_repeated && !is_empty).map(|key| file.session(key));
         for session in told.filter(|session| !own.contains(session)) {
             let row = SessionRow { session, ..nameless_session(file) };
             rows.entry(session).and_modify(|known| known.merge(&row, names)).or_insert(row);
@@ -445,13 +448,14 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
 
 /// What people wrote on main threads, each once, by session and time.
 fn distinct_prompts(files: &[File<'_>]) -> Vec<(u32, Millis)> {
-    let mut known: BTreeMap<Id, (u32, Millis)> = BTreeMap::new();
+    let mut known: BTreeMap<(Id, Option<(u32, Millis)>), (u32, Millis)> = BTreeMap::new();
     for file in files {
         for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Prompt) {
             if let Some(session) = file.chains[mark.chain as usize].filter(|_| file.place(mark.chain) == Place::Main) {
                 // A copy under another session is the same prompt: the first in the order of sessions has it.
                 let here = (session, mark.ts);
-                let first = known.entry(identity(file.rows, mark)).or_insert(here);
+                // What has no id is known by its session and time.
+                let first = known.entry((mark.id, (!mark.id.is_some()).then_some(here))).or_insert(here);
                 *first = here.min(*first);
             }
         }

@@ -20,9 +20,10 @@ pub fn bytes(value: u64) -> String {
     unit.map_or_else(|| format!("{value} B"), |(size, name)| format!("{:.1} {name}", value as f64 / size))
 }
 
-/// "94.9 %"
+/// "94.9 %"; what rounds to nothing has no sign.
 pub fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    let text = format!("{:.1} %", 100.0 * share);
+    if text == "-0.0 %" { "0.0 %".to_owned() } else { text }
 }
 
 /// A difference with its sign and so many decimals; what rounds to nothing has no sign.

@@ -34,12 +34,14 @@ const DOCS: &str = r#"
 Per tool: the sizes of its responses in bytes, how often the planner's prediction was overrun, which tools came next,
 and how many of its prefetches were used.
 
-`typical_kb` is the median and `max_kb` the 99th percentile, rounded up, 1 KiB is 1,024 bytes. Where too many predictions were
-overrun, `typical_kb` is the 85th percentile divided by the ratio that counts as an overrun: then 15 % are overrun.
+`typical_kb` is the median and `max_kb` the 99th percentile, rounded up, 1 KiB is 1,024 bytes. Where too many
+predictions were overrun, `typical_kb` is the 85th percentile divided by the ratio that counts as an overrun: then 15 %
+are overrun.
 
 Links that stand in `follow_up` are held against "steps with A that had B at the lag, of all steps with A", at the lag
 where that is largest; the unit is the step and the bounds are made as in T1. A probability that lies outside of them
-becomes the lower one. A link whose interval lies below the threshold is removed. Projections stay. New links are T1's job.
+becomes the lower one. A link whose interval lies below the threshold is removed. Projections stay. New links are T1's
+job.
 
 A tool whose prefetches are used too seldom is flagged: its `cost_model` and `follow_up` promise more than it keeps.
 
@@ -50,8 +52,9 @@ shipped annotation, because a block hides that.
 Each proposal is replayed over the same responses; one that loses tokens is held.
 
 ### When it stays quiet
-Sizes or bounds that did not hold on later sessions, by devboy's own backtest, are held. Too few responses; a value within some percent of the new one; a follow-up that was seen in too few sessions, or a tool
-with too few steps (its links stay). Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for it: a
+Sizes or bounds that did not hold on later sessions, by devboy's own backtest, are held. Too few responses; a value
+within some percent of the new one; a follow-up that was seen in too few sessions, or a tool with too few steps (its
+links stay). Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for it: a
 block of its own would end that.
 
 ### Example

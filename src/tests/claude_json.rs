@@ -265,14 +265,14 @@ proptest! {
             return Ok(());
         }
         write_noted(&file.place(&journal), &new, &entry).unwrap();
-        prop_assert_eq!(fs::read_to_string(dir.path().join("settings.json.bak")).unwrap(), text.clone());
+        prop_assert_eq!(fs::read_to_string(dir.path().join("settings.json.bak")).unwrap(), text.as_str());
         let back = reverse_claude(&ClaudeFile::load(&path).unwrap(), &entry).unwrap();
         prop_assert_eq!((back.text, back.is_exact, back.undone.len()), (text, true, 1));
         // Somebody adds a key of his own: it stays.
         let mine = set(&path, &new, &KeyPath::from(["mine"]), &later).unwrap();
         fs::write(&path, &mine).unwrap();
         let back = reverse_claude(&ClaudeFile::load(&path).unwrap(), &entry).unwrap();
-        let mut expected = tree.clone();
+        let mut expected = tree;
         expected["mine"] = later;
         prop_assert_eq!(parsed(&back.text), expected);
         // Somebody sets the key himself: it is kept.

@@ -299,7 +299,7 @@ fn nothing_is_written_where_nothing_pays_and_that_is_one_line() {
     told(&home, &Kind { turns: 3, ..Kind::default() });
     let outcome = home.run(&TUNE);
     assert_eq!(outcome.exit, Exit::Done);
-    let line = "no setting of Claude Code would pay beyond its error: nothing to change";
+    let line = "no change of Claude Code's settings is proposed: nothing to change";
     assert_eq!(outcome.err.lines().filter(|told| told.contains(line)).count(), 1, "{}", outcome.err);
     assert!(
         !home.path(".claude/settings.json").exists() && !home.config().with_file_name("tuning-journal.jsonl").exists()

@@ -189,7 +189,7 @@ fn the_backtest_of_bounds_sees_only_what_was_known() {
     assert!(whole.weeks.len() > 8 && whole.share().value() >= 0.945, "{whole:?}");
     // Another future changes no bound of the past: what was judged before stays comparable week by week.
     let weeks: BTreeMap<i64, u64> = whole.weeks.iter().map(|week| (week.week_ms, week.judged)).collect();
-    let mut other = log.clone();
+    let mut other = log;
     let last = other.sessions.len() as u32 - 6;
     other
         .events

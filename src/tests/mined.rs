@@ -646,7 +646,7 @@ fn a_link_that_may_be_chance_is_not_proposed() {
     // Where every call is a Grep, a Grep says nothing about the next call.
     assert_eq!(links("same"), Vec::<String>::new());
     let found = links("turns").concat();
-    assert!(found.contains("Read after") && found.contains("after any step") && found.contains("q < 0.001"), "{found}");
+    assert!(found.contains("Read after") && found.contains("in any order") && found.contains("q < 0.001"), "{found}");
 }
 
 #[test]

@@ -270,7 +270,7 @@ fn the_page_is_about_the_last_thirty_days_and_says_so() {
         home.write(&format!(".claude/projects/-home-user-lantern/{session}.jsonl"), text);
     }
     let out = home.run(&[]).out;
-    assert!(out.starts_with("Spent on 2026-02-11 (the last 30 days): "), "{out}");
+    assert!(out.starts_with("Spent on 2026-02-11 (the 30 days up to the newest request): "), "{out}");
     let (cut, asked, all) =
         (report(&home, &[]), report(&home, &["--since", "2026-01-13"]), report(&home, &["--since", "2026-01-01"]));
     assert_eq!(cut["spent"], asked["spent"], "the last day counts");

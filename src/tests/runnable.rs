@@ -30,7 +30,7 @@ fn without_a_schema_what_every_call_had_is_required() {
     let both = json!({ "project": "acme/shop", "id": "issue-4711" });
     let known = learned(&[both.clone(), both.clone()]);
     assert!(!known.can_run("mcp__x__get", "id"));
-    let known = learned(&[both.clone(), json!({ "id": "issue-4712" })]);
+    let known = learned(&[both, json!({ "id": "issue-4712" })]);
     assert!(known.can_run("mcp__x__get", "id") && !known.can_run("mcp__x__get", "project"));
     // The value of a long text is not kept, that it was there is.
     let long = json!({ "id": "issue-4711", "question": "why ".repeat(100) });
@@ -76,7 +76,7 @@ fn links_whose_call_cannot_run_are_neither_written_nor_made_ahead() {
         let log = session(number).replace("2026-01-02T", &format!("2026-01-{:02}T", number + 1));
         home.write(&format!(".claude/projects/p/s{number:02}.jsonl"), log);
     }
-    let mined = home.json(&["mine", "projections"]);
+    let mined = home.json(&["mine", "projections", "--explain"]);
     let links: Vec<(&str, &str)> = mined["projections"]
         .as_array()
         .unwrap()

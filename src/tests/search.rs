@@ -26,6 +26,23 @@ fn write_repeats(home: &Home, sessions: usize, apart: usize) {
     }
 }
 
+/// Sessions that show nothing twice.
+fn write_fresh(home: &Home, sessions: std::ops::Range<usize>) {
+    for session in sessions {
+        let name = format!("s-{session:02}");
+        let calls = (0..32).flat_map(|number| {
+            let call = format!("{name}-{number}");
+            let at = (session * 600 + number * 2) as u32;
+            let text = format!("store {session} item {number}: ").repeat(40);
+            [
+                asks(&format!("m-{call}"), &call, TOOL).at(at).session(&name),
+                answers(&call, text).at(at + 1).session(&name),
+            ]
+        });
+        home.write(&format!("logs/projects/p/{name}.jsonl"), log(&calls.collect::<Vec<_>>()));
+    }
+}
+
 fn search(home: &Home, more: &[&str]) -> Value {
     let logs = home.path("logs").display().to_string();
     home.json(&[&["tune", "search", "--input-dir", &logs][..], more].concat())
@@ -57,7 +74,7 @@ fn a_search_finds_the_one_value_that_pays_writes_it_and_finds_nothing_more() {
 #[test]
 fn nothing_is_changed_where_nothing_pays_and_threads_do_not_matter() {
     let home = Home::new();
-    write_repeats(&home, 12, 4);
+    write_fresh(&home, 0..12);
     let logs = home.path("logs").display().to_string();
     let run = |threads: &str| -> Outcome {
         let words = ["tune", "search", "--input-dir", &logs, "--no-lake", "--json", "--reproducible", "-q"];
@@ -74,19 +91,7 @@ fn a_later_loss_ends_the_path() {
     let home = Home::new();
     // A larger cache pays in the earlier sessions only: the later ones show nothing twice.
     write_repeats(&home, 12, 8);
-    for session in 12..24 {
-        let name = format!("s-{session:02}");
-        let calls = (0..32).flat_map(|number| {
-            let call = format!("{name}-{number}");
-            let at = (session * 600 + number * 2) as u32;
-            let text = format!("store {session} item {number}: ").repeat(40);
-            [
-                asks(&format!("m-{call}"), &call, TOOL).at(at).session(&name),
-                answers(&call, text).at(at + 1).session(&name),
-            ]
-        });
-        home.write(&format!("logs/projects/p/{name}.jsonl"), log(&calls.collect::<Vec<_>>()));
-    }
+    write_fresh(&home, 12..24);
     let found = search(&home, &["--dry-run"]);
     let steps = found["search"]["steps"].as_array().unwrap();
     assert_eq!((steps[0]["key"].as_str(), steps[0]["holds"].as_bool()), (Some("dedup.lru_size"), Some(false)));

@@ -172,7 +172,7 @@ fn a_structured_copy_beside_a_result_is_not_counted_twice() {
     let copy = json!({ "structuredContent": { "rows": vec!["x".repeat(500); 9] } });
     let body = "x".repeat(4_000);
     let plain = answers("c", body.as_str());
-    let block = json!({ "type": "tool_result", "tool_use_id": "c", "content": body.as_str(), "mcpMeta": copy.clone() });
+    let block = json!({ "type": "tool_result", "tool_use_id": "c", "content": body.as_str(), "mcpMeta": copy });
     let doubled = user("r-c", vec![block]).set("mcpMeta", copy.clone()).set("toolUseResult", copy);
     let asked = || vec![user("p", "go"), asks("m", "c", "mcp__tracker__list")];
     let read = |result: Record| {

@@ -144,9 +144,11 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let reports = study::reports(&scenarios, &mut input, &mut laid)?;
     input.tell(&args.output, context)?;
     scenarios.tell(&args.output, context)?;
-    if let Some(dir) = &args.emit_telemetry {
-        let laid = laid.map_or_else(|| ReplayInput::new(scenarios.model.as_deref(), &mut input), Ok)?;
-        emit::write(dir, &scenarios, &laid, args, context)?;
+    if laid.is_none() && (args.emit_telemetry.is_some() || asks_worth) {
+        laid = Some(ReplayInput::new(scenarios.model.as_deref(), &mut input)?);
+    }
+    if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
+        emit::write(dir, &scenarios, laid, args, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;
@@ -154,9 +156,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let report = &reports[0];
     let gate = gate::Gate::of(args, report, &context.pseudonyms)?;
-    let worth = match asks_worth {
-        true => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &mut input)?,
-        false => None,
+    let worth = match laid.filter(|_| asks_worth) {
+        Some(laid) => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &laid, &mut input)?,
+        None => None,
     };
     show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| gate.conclude(&args.output, context))

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::base::error::Result;
 use crate::commands::input::Input;
 use crate::commands::replay::policy::pipeline::Replayed;
+use crate::commands::replay_input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::report::numbers::percent;
 use crate::settings::Settings;
@@ -35,12 +36,12 @@ impl Worth {
     ///
     /// # Errors
     /// If a data file does not fit.
-    pub fn new(reach: &Reach, settings: &Settings, input: &mut Input) -> Result<Option<Self>> {
+    pub fn new(reach: &Reach, settings: &Settings, laid: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
         let timeline = input.timeline(false)?;
         if timeline.requests.is_empty() {
             return Ok(None);
         }
-        let replayed = Replayed::new(input, &timeline, settings, Some(reach))?;
+        let replayed = Replayed::new(input, laid, &timeline, settings, Some(reach));
         let world = Simulation::new(timeline, None, &input.data, false, true)?;
         let sheets = Sheets::load(&input.data)?;
         let cache = oracle(&sheets)?;

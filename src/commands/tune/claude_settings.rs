@@ -232,7 +232,7 @@ fn conclude(args: &Args, context: &mut Context<'_>, found: &Found, journal: &Pat
     let (now_ms, quiet) = (context.now_ms, args.report.quiet);
     let mut tell = |words: String| if quiet { Ok(()) } else { writeln!(context.err, "# {words}{aside}") };
     if diff.is_empty() {
-        tell("no setting of Claude Code would pay beyond its error: nothing to change".to_owned())?;
+        tell("no change of Claude Code's settings is proposed: nothing to change".to_owned())?;
         return Ok(Exit::Done);
     }
     let changes = counted(count, "change");

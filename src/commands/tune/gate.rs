@@ -94,7 +94,7 @@ impl Gate {
         let last = replay(&with(&made, &[])?, &cells).2;
         let firsts: Vec<Pair> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
         let lasts: Vec<Pair> = last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect();
-        let whole = together.clone().unwrap_or_default();
+        let whole = together.unwrap_or_default();
         for (&group, share) in made.iter().zip(shared(&firsts, &lasts, &whole)) {
             effects[group] = alone[group].is_some().then_some(share);
         }

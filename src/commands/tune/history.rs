@@ -66,12 +66,15 @@ struct Row<'j> {
     came: Vec<(String, Came)>,
 }
 
+/// What was billed after an entry up to a time, change by change.
+type Billed<'a> = dyn Fn(&Entry, Millis) -> Vec<(String, Came)> + 'a;
+
 /// Reads the journal and prints it. `recorded` says what was recorded from one time up to another, itself outside; none
 /// if nothing was. `billed` says of a change of Claude Code's settings what was billed up to a time, change by change.
 pub fn run(
     args: &Args,
     recorded: &dyn Fn(Millis, Millis) -> Option<Realised>,
-    billed: &dyn Fn(&Entry, Millis) -> Vec<(String, Came)>,
+    billed: &Billed<'_>,
     context: &mut Context<'_>,
 ) -> Result<Exit> {
     let config = config_path(args.output.as_ref(), context)?;

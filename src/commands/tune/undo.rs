@@ -79,6 +79,7 @@ struct Target {
 }
 
 /// The file as it is.
+#[expect(clippy::large_enum_variant, reason = "there is one of it")]
 enum Held {
     Pipeline(SettingsFile),
     Claude(ClaudeFile),

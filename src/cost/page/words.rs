@@ -62,8 +62,11 @@ impl Telling<'_> {
             || "at no known time".to_owned(),
             |(first, last)| if first == last { format!("on {first}") } else { format!("{first} … {last}") },
         );
-        let window =
-            if self.is_cut { format!("the last {} days", self.sheet.days) } else { counted_days(spent.span_days) };
+        let window = if self.is_cut {
+            format!("the {} days up to the newest request", self.sheet.days)
+        } else {
+            counted_days(spent.span_days)
+        };
         let money = match spent.total {
             Amount { nano_usd: 0, unpriced_tokens: 1.. } => {
                 format!("{} tokens without a known price", thousands(spent.total.unpriced_tokens))
@@ -155,7 +158,7 @@ impl Telling<'_> {
 
     /// "$12.30 a month", if the window is long enough to say so.
     pub fn a_month(&self, value: f64) -> Option<String> {
-        let days = self.page.spent.span_days;
+        let days = if self.is_cut { i64::from(self.sheet.days) } else { self.page.spent.span_days };
         (days >= self.sheet.month_days_min)
             .then(|| format!("{} a month", usd(value * self.sheet.days_per_month / days as f64)))
     }

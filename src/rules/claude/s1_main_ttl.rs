@@ -20,16 +20,18 @@ pub static RULE: ClaudeRule = ClaudeRule {
 
 const DOCS: &str = r#"
 ### What it looks at
-Every request of main threads is sent again with each lifetime, 5m and 1h, under the simulated cache. The value is chosen on the earlier
-three fifths of the sessions and judged on the later ones.
+Every request of main threads is sent again with each lifetime, 5m and 1h, under the simulated cache. The value is
+chosen on the earlier three fifths of the sessions and judged on the later ones.
 
 ### Why
-A write that lives an hour costs 1.6 times one that lives five minutes, and saves writing everything again after a pause between
-the two. Which is cheaper depends on how long the pauses are, and those of subagents are not those of people.
+A write that lives an hour costs 1.6 times one that lives five minutes, and saves writing everything again after a
+pause between the two. Which is cheaper depends on how long the pauses are, and those of subagents are not those of
+people.
 
 ### When it stays quiet
-Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is off the
-bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that wins sets it; it holds already.
+Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is
+off the bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that
+wins sets it; it holds already.
 
 ### Example
 ```json

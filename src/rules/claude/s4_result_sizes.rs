@@ -20,16 +20,17 @@ pub static RULE: ClaudeRule = ClaudeRule {
 
 const DOCS: &str = r#"
 ### What it looks at
-Every request is sent again with results that are longer than a limit cut to what the client shows of them: a preview, or the
-first page of a reading. One more request is paid for each edit whose source is cut away, and each reading that is lost is read again.
-What identifiers are cut away stands beside as soft breaks.
+Every request is sent again with results that are longer than a limit cut to what the client shows of them: a preview,
+or the first page of a reading. One more request is paid for each edit whose source is cut away, and each reading that
+is lost is read again. What identifiers are cut away stands beside as soft breaks.
 
 ### Why
 A long result is paid for again at every request after it.
 
 ### When it stays quiet
-Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is off the
-bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that wins sets it; it holds already.
+Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is
+off the bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that
+wins sets it; it holds already.
 
 ### Example
 ```json
@@ -37,11 +38,14 @@ bill, interval and all; a client version of the last weeks does not know the lev
 ```
 "#;
 
+/// What it is about, the levers, and which value of a trial is one of theirs.
+type Asked = (&'static str, &'static [&'static str], fn(Knob) -> Option<Value>);
+
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let bash = |knob| if let Knob::BashChars(chars) = knob { Some(json!(chars)) } else { None };
     let mcp = |knob| if let Knob::McpTokens(tokens) = knob { Some(json!(tokens)) } else { None };
     let read = |knob| if let Knob::ReadTokens(tokens) = knob { Some(json!(tokens)) } else { None };
-    let asked: [(&'static str, &[&'static str], fn(Knob) -> Option<Value>); 3] = [
+    let asked: [Asked; 3] = [
         ("shell output", &["bashOutputMaxChars"], bash),
         ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),
         ("readings of files", &["CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS"], read),

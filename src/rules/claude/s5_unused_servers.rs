@@ -19,12 +19,13 @@ pub static RULE: ClaudeRule = ClaudeRule {
 
 const DOCS: &str = r#"
 ### What it looks at
-With `--scope project` or `local`: the servers of `.mcp.json`, and the calls of their tools in the sessions of this project. In any
-scope: whether tool search is switched off.
+With `--scope project` or `local`: the servers of `.mcp.json`, and the calls of their tools in the sessions of this
+project. In any scope: whether tool search is switched off.
 
 ### Why
-A server's instructions and the names of its tools stand in every request, and where tools are not deferred their definitions too.
-No log says how large these are, so nobody can say what leaving one out saves: it is told, and never written.
+A server's instructions and the names of its tools stand in every request, and where tools are not deferred their
+definitions too. No log says how large these are, so nobody can say what leaving one out saves: it is told, and never
+written.
 
 ### When it stays quiet
 Too few sessions; every server was called; a client version of the last weeks does not know the lever.

@@ -22,7 +22,8 @@ const DOCS: &str = r#"
 Uses of skills in all sessions.
 
 ### Why
-The list of skills stands in every context. A user measured about 2,400 tokens of it for the skills that the client comes with.
+The list of skills stands in every context. A user measured about 2,400 tokens of it for the skills that the client
+comes with.
 
 ### When it stays quiet
 A skill was used; too few sessions; a client version of the last weeks does not know the lever; it is set.

@@ -23,8 +23,8 @@ const DOCS: &str = r#"
 The simulated cost of the requests of subagents, and their models.
 
 ### Why
-Subagents often search and read, for which a cheaper model or less effort may do. Whether it does is a question of quality that no
-log answers, so this is information.
+Subagents often search and read, for which a cheaper model or less effort may do. Whether it does is a question of
+quality that no log answers, so this is information.
 
 ### When it stays quiet
 Subagents take little of the bill; a client version of the last weeks does not know the lever.

@@ -36,7 +36,6 @@ pub struct Sheet {
     endpoints_max: usize,
     gain_percent_min: f64,
     false_step_percent: f64,
-    batch: usize,
     resampling: Resampling,
     knob: Vec<Knob>,
 }
@@ -52,8 +51,8 @@ impl Sheet {
         if sheet.train_blocks == 0 || sheet.train_blocks >= sheet.blocks {
             return odd("train_blocks must be at least 1 and less than blocks");
         }
-        if sheet.batch == 0 || sheet.steps_max == 0 {
-            return odd("batch and steps_max must be at least 1");
+        if sheet.steps_max == 0 {
+            return odd("steps_max must be at least 1");
         }
         if !(sheet.false_step_percent > 0.0 && sheet.false_step_percent < 100.0) {
             return odd("false_step_percent must lie between 0 and 100");

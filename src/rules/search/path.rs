@@ -1,7 +1,7 @@
 //! The greedy walk: the change that saves most, then the one that saves most beside it, and so on.
 //!
-//! A value that saved little beside fewer changes seldom saves more beside more of them, so that only those are replayed
-//! again that could still be the best (lazy greedy, Minoux 1978).
+//! Every value is replayed again at each step: one that saves nothing by itself (the wording of hints) may save beside
+//! another (more hints).
 
 use rayon::prelude::*;
 
@@ -55,18 +55,8 @@ struct Reached {
     tokens: Vec<Tokens>,
 }
 
-/// What is known of a candidate.
-#[derive(Clone)]
-struct Standing {
-    /// What it saved more when it was last replayed, session by session.
-    more: Vec<i64>,
-    /// Their sum; unknown before the first replay.
-    tokens: i64,
-    /// At which step that was.
-    step: Option<usize>,
-    /// Whether it can still be taken.
-    open: bool,
-}
+/// A candidate at one step: its place, and what it saves more, session by session.
+type Tried = (usize, Vec<i64>);
 
 impl Walk<'_> {
     /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
@@ -78,23 +68,22 @@ impl Walk<'_> {
         let sheet = self.ground.sheet;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
         let least = ((baseline as f64 * sheet.gain_percent_min / 100.0).ceil() as i64).max(1);
-        let fresh = Standing { more: Vec::new(), tokens: i64::MAX, step: None, open: true };
-        let mut standings = vec![fresh; self.candidates.len()];
+        let mut open: Vec<usize> = (0..self.candidates.len()).collect();
         let mut path = Path::default();
         let mut reached = Reached { changes: Vec::new(), scenario: self.now.clone(), tokens: self.present.to_vec() };
         while path.steps.len() < sheet.steps_max && (self.ground.goes_on)() {
-            let Some(best) = self.best(train, &reached, least, &mut standings, &mut path.looks)? else { break };
+            path.looks += open.len() as u64;
+            let Some((best, more)) = self.best(train, &reached, least, &open)? else { break };
             let next = self.with(&reached, best)?;
-            let more = |places: &[usize]| self.sessions.more(places, &reached.scenario, &reached.tokens, &next);
-            let judged = later.map(|later| self.ground.judged(&more(later)));
-            let (change, earlier_tokens) = (self.candidates[best].clone(), standings[best].tokens);
+            let at_later = |later| self.sessions.more(later, &reached.scenario, &reached.tokens, &next);
+            let judged = later.map(|later| self.ground.judged(&at_later(later)));
+            let (change, earlier_tokens) = (self.candidates[best].clone(), more.iter().sum());
             let holds = judged.is_none_or(|judged| judged.lower > 0.0);
             path.steps.push(Chosen { change: change.clone(), earlier_tokens, later: judged, holds });
             if !holds {
                 break;
             }
-            let same_key = self.candidates.iter().zip(&mut standings).filter(|((key, _), _)| *key == change.0);
-            same_key.for_each(|(_, standing)| standing.open = false);
+            open.retain(|&at| self.candidates[at].0 != change.0);
             reached.changes.push(change);
             reached.tokens = self.sessions.tokens(&next);
             reached.scenario = next;
@@ -108,41 +97,17 @@ impl Walk<'_> {
         Ok(self.ground.scenario(&what_if(self.ground.file, &changes)?))
     }
 
-    /// The candidate that saves most beside what was changed so far, if it saves enough and in more than a few sessions.
-    fn best(
-        &self,
-        train: &[usize],
-        reached: &Reached,
-        least: i64,
-        standings: &mut [Standing],
-        looks: &mut u64,
-    ) -> Result<Option<usize>> {
-        let step = reached.changes.len();
-        loop {
-            let mut order: Vec<usize> =
-                (0..standings.len()).filter(|&at| standings[at].open && standings[at].tokens >= least).collect();
-            order.sort_by_key(|&at| (std::cmp::Reverse(standings[at].tokens), at));
-            let Some(&first) = order.first() else { return Ok(None) };
-            if standings[first].step == Some(step) {
-                if self.is_steady(&standings[first].more) {
-                    return Ok(Some(first));
-                }
-                standings[first].open = false;
-                continue;
-            }
-            let stale = order.into_iter().filter(|&at| standings[at].step != Some(step));
-            let batch: Vec<usize> = stale.take(self.ground.sheet.batch).collect();
-            *looks += batch.len() as u64;
-            let replay = |&at: &usize| {
-                let scenario = self.with(reached, at)?;
-                Ok(self.sessions.more(train, &reached.scenario, &reached.tokens, &scenario))
-            };
-            let replayed: Vec<Result<Vec<i64>>> = batch.par_iter().map(replay).collect();
-            for (at, more) in batch.into_iter().zip(replayed) {
-                let more = more?;
-                standings[at] = Standing { tokens: more.iter().sum(), more, step: Some(step), open: true };
-            }
-        }
+    /// The candidate that saves most beside what was changed so far, of those that save enough and in more than a few
+    /// sessions; of equal ones the first.
+    fn best(&self, train: &[usize], reached: &Reached, least: i64, open: &[usize]) -> Result<Option<Tried>> {
+        let replay = |&at: &usize| -> Result<Tried> {
+            let scenario = self.with(reached, at)?;
+            Ok((at, self.sessions.more(train, &reached.scenario, &reached.tokens, &scenario)))
+        };
+        let mut tried = open.par_iter().map(replay).collect::<Result<Vec<Tried>>>()?;
+        tried.sort_by_key(|(at, more)| (std::cmp::Reverse(more.iter().sum::<i64>()), *at));
+        let enough = tried.into_iter().take_while(|(_, more)| more.iter().sum::<i64>() >= least);
+        Ok(enough.into_iter().find(|(_, more)| self.is_steady(more)))
     }
 
     /// Whether other sessions of the same kind would speak for it, too.

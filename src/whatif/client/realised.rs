@@ -111,7 +111,7 @@ pub fn realised(timeline: &Timeline, prices: &Prices, change: &Change<'_>, rules
     let (before, after) = sides(timeline, prices, change);
     let (count_before, count_after) = (count(&before), count(&after));
     let has_control = before.iter().chain(&after).any(|sums| sums.beside[1] > 0.0);
-    let control = has_control.then(|| match (change.forecast.part.as_str(), change.project) {
+    let control = has_control.then_some(match (change.forecast.part.as_str(), change.project) {
         ("main", _) => "subagents",
         ("subagents", _) => "main threads",
         _ => "other projects",

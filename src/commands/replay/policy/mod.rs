@@ -28,9 +28,11 @@ use crate::commands::replay::policy::pipeline::Replayed;
 use crate::commands::replay::policy::simulate::Scene;
 use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::scenarios::Reaches;
+use crate::commands::replay_input::ReplayInput;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::NO_TIME;
 use crate::mine::in_progress::Holds;
+use crate::replay::reach::Reach;
 use crate::report::numbers::{counted as counted_noun, date};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
@@ -99,8 +101,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if let Some(path) = &flags.policy.per_request {
         check_output(path, &input)?;
     }
-    let replayed =
-        settings.map(|settings| Replayed::new(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
+    let replayed = settings.map(|settings| replayed(&mut input, &timeline, &settings, reach.as_ref())).transpose()?;
     let estimator = flags.policy.estimator.as_deref();
     let world = Simulation::new(timeline, estimator, &input.data, flags.policy.strict_pricing, true)?;
     let world = Simulation { with_output: flags.policy.include_output.is_some(), ..world };
@@ -289,4 +290,10 @@ fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Shee
         ..report.fidelity
     };
     Ok(PolicyReport { input, fidelity, billed: scene.billed, ..report })
+}
+
+/// What the layers would have sent, from an input whose bodies nobody has taken yet.
+fn replayed(input: &mut Input, timeline: &Timeline, settings: &Settings, reach: Option<&Reach>) -> Result<Replayed> {
+    let laid = ReplayInput::new(None, input)?;
+    Ok(Replayed::new(input, &laid, timeline, settings, reach))
 }

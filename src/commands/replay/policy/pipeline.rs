@@ -30,20 +30,22 @@ pub struct Replayed {
 
 impl Replayed {
     /// Replays the layers under a configuration; where a reach is named, over what it could change.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
-    pub fn new(input: &mut Input, timeline: &Timeline, settings: &Settings, reach: Option<&Reach>) -> Result<Self> {
-        let laid = ReplayInput::new(None, input)?;
+    pub fn new(
+        input: &Input,
+        laid: &ReplayInput,
+        timeline: &Timeline,
+        settings: &Settings,
+        reach: Option<&Reach>,
+    ) -> Self {
         let calls: IdMap<Id, u32> = (0..).zip(&timeline.calls).map(|(index, call)| (call.id, index)).collect();
         let replayed = |extended: bool| {
             let scenario = Scenario::new(settings, &laid.tape, laid.options(extended));
             let scenario = reach.map_or(scenario.clone(), |reach| scenario.within(reach, &laid.tape));
-            sent(&laid, &scenario, &calls)
+            sent(laid, &scenario, &calls)
         };
         let (published, extended) = input.pool.install(|| rayon::join(|| replayed(false), || replayed(true)));
         let unstudied = laid.tape.responses.iter().filter(|response| response.outcome == Outcome::Unstudied).count();
-        Ok(Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64 })
+        Self { published: published.into(), extended: extended.into(), unstudied: unstudied as u64 }
     }
 
     /// What was sent in a set of formats.
