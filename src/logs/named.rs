@@ -12,7 +12,7 @@ use crate::base::lines::{Line, LineBuffer, Lines};
 use crate::base::unpack::{Packing, unpack};
 
 /// Fields of records that hold such a text.
-const FIELDS: [&[u8]; 3] = [b"\"cwd\":\"", b"\"gitBranch\":\"", b"\"sessionId\":\""];
+const FIELDS: [&[u8]; 3] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\""];
 
 /// Looks for texts in the first so many bytes of a log; what is found is taken off `wanted`. A log that cannot be read tells
 /// nothing.
@@ -42,7 +42,8 @@ fn take(
     wanted: &mut IdSet<Id>,
     found: &mut IdMap<Id, String>,
 ) {
-    let Some(start) = finder.find(line).map(|at| at + finder.needle().len()) else { return };
+    let value = |at: usize| start_of(line, at + finder.needle().len());
+    let Some(start) = finder.find_iter(line).find_map(value) else { return };
     let raw = &line[start..];
     let Some(end) = end_of(raw) else { return };
     let raw = &raw[..end];
@@ -56,6 +57,14 @@ fn take(
         }
     }
     *last = Some(raw.to_owned());
+}
+
+/// Where the string behind a key begins, whatever white space stands around the colon.
+fn start_of(line: &[u8], key_end: usize) -> Option<usize> {
+    let skip = |at: usize| at + line[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let colon = skip(key_end);
+    let quote = skip((line.get(colon) == Some(&b':')).then_some(colon + 1)?);
+    (line.get(quote) == Some(&b'"')).then_some(quote + 1)
 }
 
 /// Where a JSON string ends.

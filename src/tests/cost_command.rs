@@ -60,6 +60,17 @@ fn home() -> Home {
     home
 }
 
+#[test]
+fn a_name_is_found_whatever_white_space_stands_in_the_log() {
+    let home = Home::new();
+    let text = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
+    let spaced = text.replace("\"cwd\":\"", "\"cwd\" : \"").replace("\"sessionId\":\"", "\"sessionId\":  \"");
+    home.write(&format!(".claude/projects/p/{FIRST}.jsonl"), spaced);
+    let report = home.json(&["cost", "--by", "project,session"]);
+    let row = &report["rows"][0];
+    assert_eq!((row["project"].as_str(), row["session"].as_str()), (Some("…/lantern"), Some(FIRST)), "{row}");
+}
+
 fn done(outcome: Outcome) -> String {
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     outcome.out
