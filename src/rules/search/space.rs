@@ -19,25 +19,26 @@ const ENDPOINT: &str = "<endpoint>";
 #[serde(deny_unknown_fields)]
 pub struct Knob {
     key: String,
-    values: Vec<Scalar>,
+    values: Values,
 }
 
+/// Values of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Scalar {
-    Switch(bool),
-    Count(i64),
-    Share(f64),
-    Word(String),
+enum Values {
+    Switches(Vec<bool>),
+    Counts(Vec<i64>),
+    Shares(Vec<f64>),
+    Words(Vec<String>),
 }
 
-impl Scalar {
-    fn value(&self) -> Value {
+impl Values {
+    fn values(&self) -> Vec<Value> {
         match self {
-            Self::Switch(on) => Value::from(*on),
-            Self::Count(count) => Value::from(*count),
-            Self::Share(share) => Value::from(*share),
-            Self::Word(word) => Value::from(word.as_str()),
+            Self::Switches(all) => all.iter().map(|&one| Value::from(one)).collect(),
+            Self::Counts(all) => all.iter().map(|&one| Value::from(one)).collect(),
+            Self::Shares(all) => all.iter().map(|&one| Value::from(one)).collect(),
+            Self::Words(all) => all.iter().map(|one| Value::from(one.as_str())).collect(),
         }
     }
 }
@@ -56,7 +57,8 @@ pub fn candidates(sheet: &Sheet, tape: &Tape, now: &Scenario) -> Result<Vec<Chan
         } else {
             vec![key]
         };
-        candidates.extend(keys.iter().flat_map(|key| knob.values.iter().map(|value| (key.clone(), value.value()))));
+        candidates
+            .extend(keys.iter().flat_map(|key| knob.values.values().into_iter().map(|value| (key.clone(), value))));
     }
     Ok(candidates)
 }
