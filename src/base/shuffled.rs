@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::normal::upper_tail;
+use crate::base::significance::poisson_at_least;
 
 /// Mean and variance of a count over all orders; both add up over contexts, which are shuffled apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,19 +17,13 @@ pub struct Chance {
 impl Chance {
     /// Probability that another order has at least as many.
     ///
-    /// The count is taken for a gamma variable with this mean and variance and the skewness of a Poisson variable, more
-    /// than which a count of pairs does not have; its tail by Wilson and Hilferty (1931).
+    /// The count is taken for a Poisson variable moved to this mean: it has the variance, and the skewness of rare pairs.
     pub fn p_at_least(&self, count: u64) -> f64 {
-        let above = count as f64 - 0.5 - self.expected;
+        let above = count as f64 - self.expected;
         if self.variance < 1e-9 {
-            return if above > 0.0 { 0.0 } else { 1.0 };
+            return if above > 0.5 { 0.0 } else { 1.0 };
         }
-        let shape = 4.0 * self.variance;
-        let x = 2.0 * above + shape;
-        if x <= 0.0 {
-            return 1.0;
-        }
-        upper_tail(((x / shape).cbrt() - 1.0 + 1.0 / (9.0 * shape)) * 3.0 * shape.sqrt())
+        poisson_at_least(above + self.variance, self.variance)
     }
 }
 

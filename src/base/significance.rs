@@ -87,14 +87,51 @@ fn ln_choose(n: u64, k: u64) -> f64 {
     ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
 }
 
-/// ln n!: a product while it is exact, then Stirling's series (error below 1e-12 from here on).
+/// ln n!: a product while it is exact.
 fn ln_factorial(n: u64) -> f64 {
-    if n < 18 {
-        return ((1..=n).product::<u64>() as f64).ln();
-    }
-    let x = n as f64;
+    if n < 18 { ((1..=n).product::<u64>() as f64).ln() } else { stirling(n as f64) }
+}
+
+/// ln Γ(x + 1) by Stirling's series; its error is below 1e-12 from 18 on.
+fn stirling(x: f64) -> f64 {
     let series = 1.0 / (12.0 * x) - 1.0 / (360.0 * x.powi(3)) + 1.0 / (1260.0 * x.powi(5)) - 1.0 / (1680.0 * x.powi(7));
     x * x.ln() - x + 0.5 * (std::f64::consts::TAU * x).ln() + series
+}
+
+/// Probability that a Poisson variable of this mean is at least `count`, which need not be whole: the regularised lower
+/// incomplete gamma function P(count, mean), by its series below the mean and Lentz's continued fraction above
+/// (Press et al., §6.2).
+pub fn poisson_at_least(count: f64, mean: f64) -> f64 {
+    if count <= 0.0 {
+        return 1.0;
+    }
+    let steps = (0..18).map(|step| count + f64::from(step));
+    let ln_gamma = stirling(count + 17.0) - steps.map(f64::ln).sum::<f64>();
+    let front = (count * mean.ln() - mean - ln_gamma).exp();
+    if mean < count + 1.0 {
+        let (mut term, mut sum, mut at) = (1.0 / count, 1.0 / count, count);
+        while term > sum * f64::EPSILON {
+            at += 1.0;
+            term *= mean / at;
+            sum += term;
+        }
+        return (front * sum).min(1.0);
+    }
+    let mut b = mean + 1.0 - count;
+    let (mut c, mut d) = (1e300, 1.0 / b);
+    let mut fraction = d;
+    for step in 1..10_000 {
+        let a = f64::from(step) * (count - f64::from(step));
+        b += 2.0;
+        let far = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
+        d = 1.0 / far(a * d + b);
+        c = far(b + a / c);
+        fraction *= c * d;
+        if (c * d - 1.0).abs() < 1e-14 {
+            break;
+        }
+    }
+    1.0 - front * fraction
 }
 
 /// Benjamini–Hochberg (1995): for each p-value the smallest false discovery rate at which it is a discovery, in the

@@ -116,21 +116,25 @@ impl<'b, 'a> Walk<'b, 'a> {
             apportioned(till.rest.prompt(), &weights)
         });
         let size = |place: usize, tokens: u64| scaled.as_ref().map_or(tokens, |scaled| scaled[place]);
-        till.pay(Thing::Prefix, size(0, prefix), (self.prefix_sent, self.prefix_sent));
-        self.prefix_sent = true;
+        self.prefix_sent |= till.pay(Thing::Prefix, size(0, prefix), (self.prefix_sent, self.prefix_sent));
         for (place, item) in self.items.iter().enumerate() {
-            let (thing, known) = match item.key {
-                Key::Residual(brought) => (Thing::Unlogged(brought), (brought != request, brought != request)),
+            let tokens = size(place + 1, item.tokens.into());
+            match item.key {
+                Key::Residual(brought) => {
+                    till.pay(Thing::Unlogged(brought), tokens, (brought != request, brought != request))
+                }
                 Key::Block(block) if self.blocks.contains(&block) => {
                     let own = (block - self.blocks.start) as usize;
-                    let paid = std::mem::replace(&mut self.paid[own], true);
-                    (Thing::Block(block), (paid, std::mem::replace(&mut self.sent[own], true)))
+                    // What takes no tokens of this bill comes in with a later one.
+                    if till.pay(Thing::Block(block), tokens, (self.paid[own], self.sent[own])) {
+                        (self.paid[own], self.sent[own]) = (true, true);
+                    }
+                    continue;
                 }
                 // Of the chain that this one was forked off.
-                Key::Block(block) => (Thing::Block(block), (true, true)),
-                Key::Made(_) => (Thing::Unlogged(request), (true, true)),
+                Key::Block(block) => till.pay(Thing::Block(block), tokens, (true, true)),
+                Key::Made(_) => till.pay(Thing::Unlogged(request), tokens, (true, true)),
             };
-            till.pay(thing, size(place + 1, item.tokens.into()), known);
         }
         // Nothing has a size: it came without a block.
         let rest = till.rest.prompt();
@@ -183,12 +187,14 @@ struct Till<'c, E> {
 }
 
 impl<E: FnMut(&Share)> Till<'_, E> {
-    /// The next tokens are this thing; whether its first cost was paid before, and whether it was sent.
-    fn pay(&mut self, thing: Thing, tokens: u64, known: (bool, bool)) {
+    /// The next tokens are this thing, of which is known whether its first cost was paid before, and whether it was sent.
+    /// Says whether any token was left for it.
+    fn pay(&mut self, thing: Thing, tokens: u64, known: (bool, bool)) -> bool {
         let spent = take(&mut self.rest, tokens);
         for (when, spent) in split(spent, known) {
             (self.each)(&Share { request: self.request, thing, when, spent, cost: self.charge.part(&spent) });
         }
+        spent != Spent::default()
     }
 }
 

@@ -393,15 +393,6 @@ proptest! {
         let timeline = told(&steps);
         with_bill(&timeline, Estimator::Anchored, |bill| -> Result<(), TestCaseError> {
             for chain in 0..timeline.chains.len() as u32 {
-                // What was compacted below the prefix of the chain that it was forked off has no places: shares of it may be
-                // nothing at the first request.
-                let adds_up = |request: u32| {
-                    let context = timeline.requests[request as usize].context();
-                    context == 0 || owners(&timeline, bill.sizes, request).len() as u64 == context
-                };
-                if !timeline.chains[chain as usize].requests.clone().all(adds_up) {
-                    continue;
-                }
                 let mut paid: BTreeMap<u32, u32> = BTreeMap::new();
                 let mut faults = Vec::new();
                 let own = |block: u32| {
