@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::harness::Home;
-use super::log_builder::{answers, assistant, log};
+use super::log_builder::{Record, answers, assistant, log};
 use super::script::{Scene, Script};
 use crate::base::data::Data;
 use crate::mine::runnable::Runnable;
@@ -56,7 +56,11 @@ fn session(number: usize) -> String {
     };
     for turn in 0..8 {
         let file = format!("/work/src/part_{number}_{turn}.rs");
-        call("Grep", json!({ "pattern": format!("first_{number}_{turn}"), "path": "/work/src" }), format!("{file}\n"));
+        call(
+            "mcp__x__search",
+            json!({ "words": format!("first {number} {turn}") }),
+            json!({ "hits": [{ "file": file }] }).to_string(),
+        );
         call("Grep", json!({ "pattern": format!("second_{number}_{turn}"), "path": file }), "3: so on".to_owned());
         let page = format!("https://example.org/page/{number}/{turn}");
         call(
@@ -66,11 +70,12 @@ fn session(number: usize) -> String {
         );
         call("WebFetch", json!({ "url": page, "prompt": "what does it say" }), "it says this and that".to_owned());
     }
-    log(&records)
+    let of_session = |record: Record| record.set("sessionId", format!("s{number}"));
+    log(&records.into_iter().map(of_session).collect::<Vec<_>>())
 }
 
 #[test]
-fn links_whose_call_cannot_run_are_not_written() {
+fn links_whose_call_cannot_run_are_neither_written_nor_made_ahead() {
     let home = Home::new();
     for number in 0..30 {
         let log = session(number).replace("2026-01-02T", &format!("2026-01-{:02}T", number + 1));
@@ -83,8 +88,16 @@ fn links_whose_call_cannot_run_are_not_written() {
         .iter()
         .map(|row| (row["to"].as_str().unwrap(), row["argument"].as_str().unwrap()))
         .collect();
-    assert!(links.contains(&("Grep", "path")), "the values pass: {links:?}");
+    let pass = links.contains(&("Grep", "path")) && links.contains(&("WebFetch", "url"));
+    assert!(pass, "the values pass: {links:?}");
     home.run(&["tune", "from-claude-logs", "--tools"]);
     let text = std::fs::read_to_string(home.config()).unwrap();
     assert!(!text.contains("projection_arg = \"path\"") && !text.contains("projection_arg = \"url\""), "{text}");
+    let report = home.json(&["replay", "--planner"]);
+    for arm in report["planner"]["arms"].as_array().unwrap().iter().filter(|arm| arm["arm"] != "published") {
+        assert_eq!(arm["total"]["sent"], 0, "{}", arm["arm"]);
+        let loss =
+            arm["metrics"].as_array().unwrap().iter().find(|metric| metric["metric"] == "exact_recall_loss").unwrap();
+        assert_eq!(loss["verdict"], "n/a", "no decline could have hit: {loss}");
+    }
 }
