@@ -69,7 +69,8 @@ impl ReplayInput {
             profiles,
             &|tool| tool_kind(words, tool),
             input.formats.range_lines_min,
-        );
+        )
+        .without_spare_lines();
         let projects = input.projects(&history);
         Ok(Self {
             tape,

@@ -53,12 +53,19 @@ impl BodyAnalyzer {
         let whole = text.len() == bytes.len() && bytes.len() <= ENCODED_BYTES_MAX;
         let shape = shape::classify(bytes);
         let described = shape::describe(&text, shape);
+        let lines = if whole { self.lines(&text) } else { Vec::new() };
+        // Tokens are counted once: those of the lines add up to those of the body.
+        let raw = match lines.as_slice() {
+            [] => self.measure(&text),
+            lines => lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size)),
+        };
         let mut facts = BodyFacts {
             body,
             sha: Id::pseudonym(bytes),
             counted: self.vocabularies,
             chars: saturate(text.chars().count() as u64),
-            raw: self.measure(&text),
+            raw,
+            lines,
             shape: shape as u8,
             inner_formats: inner_formats::find(&text, shape).0,
             depth: described.depth,
@@ -90,7 +97,6 @@ impl BodyAnalyzer {
         facts.texts = quotable.texts(&lossy);
         facts.published = legacy::published_output(text, shape).map(|(_, text)| self.measure(&text));
         facts.near = near_ref::signature(text, &mut |piece| self.measure(piece));
-        facts.lines = self.lines(text);
     }
 
     /// Adds what a format makes of the body; texts from which not all of it can be quoted are added to `lossy`.

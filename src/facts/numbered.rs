@@ -63,7 +63,7 @@ pub fn lines(body: &str) -> Option<Vec<NumberedLine<'_>>> {
     }
     let mut start = 0;
     let mut lines = Vec::new();
-    for line in body.split('\n') {
+    for line in split_lines(body) {
         if let Some((head, text)) = split(line) {
             let span = start..start + line.len();
             lines.push(NumberedLine { number: head.number, separator: head.separator, text, span });
@@ -73,12 +73,17 @@ pub fn lines(body: &str) -> Option<Vec<NumberedLine<'_>>> {
     Some(lines)
 }
 
+/// The lines of a text, as `split('\n')` gives them; many bytes are searched at a time.
+pub fn split_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(std::iter::once(text.len()));
+    ends.map(move |end| &text[std::mem::replace(&mut start, end + 1)..end])
+}
+
 /// Whether two numbered lines follow each other in place and in number.
 pub fn has_sequence(body: &str) -> bool {
     let mut previous: Option<u32> = None;
-    let mut start = 0;
-    memchr::memchr_iter(b'\n', body.as_bytes()).chain(std::iter::once(body.len())).any(|end| {
-        let line = &body[std::mem::replace(&mut start, end + 1)..end];
+    split_lines(body).any(|line| {
         let number = split(line).map(|(head, _)| head.number);
         let follows = number.is_some_and(|number| previous.is_some_and(|previous| previous + 1 == number));
         previous = number;

@@ -4,7 +4,7 @@
 //! any other line of a body may be one as a whole. It has to stand in an encoding as a line of its own, or behind a mark of
 //! the same kind. This is checked on the real bytes of every encoding.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -13,6 +13,7 @@ use crate::facts::body_facts::Text;
 use crate::facts::encode::grouped_paths::END;
 use crate::facts::encode::grouped_paths::lines::{Hits, Item};
 use crate::facts::numbered;
+use crate::facts::numbered::split_lines;
 
 /// Keeps hashes of lines apart from all other hashes.
 const SEED: u64 = 0x7175_6f74_6564;
@@ -34,7 +35,7 @@ impl<'a> Quotable<'a> {
     /// The lines of a body.
     pub fn of(body: &'a str) -> Self {
         let hits = Hits::find(body);
-        let lines = body.split('\n').map(|whole| Line { whole, text: text_of(&hits, whole) }).collect();
+        let lines = split_lines(body).map(|whole| Line { whole, text: text_of(&hits, whole) }).collect();
         Self { hits, lines }
     }
 
@@ -53,7 +54,7 @@ impl<'a> Quotable<'a> {
 
     /// Whether each line is shown by some line of the encoding, all in order.
     fn follow(&self, encoded: &str, shows: impl Fn(&Line<'_>, &str) -> bool) -> bool {
-        let mut encoded = encoded.split('\n');
+        let mut encoded = split_lines(encoded);
         self.lines.iter().all(|line| encoded.any(|shown| shows(line, shown)))
     }
 
@@ -74,25 +75,34 @@ impl<'a> Quotable<'a> {
     pub fn texts(&self, lossy: &[(u8, String)]) -> Vec<Text> {
         let shown: Vec<(u8, HashSet<&str>)> = lossy
             .iter()
-            .map(|(format, encoded)| (*format, encoded.split('\n').flat_map(|l| [l, text_of(&self.hits, l)]).collect()))
+            .map(|(format, encoded)| {
+                (*format, split_lines(encoded).flat_map(|l| [l, text_of(&self.hits, l)]).collect())
+            })
             .collect();
-        let mut texts: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut texts = Vec::with_capacity(self.lines.len());
         for line in &self.lines {
             // What looks like a number may be part of the line.
             let whole = Some(line.whole).filter(|whole| whole.len() > line.text.len());
             for text in [Some(line.text), whole].into_iter().flatten() {
                 let Some(hash) = hash_of(text) else { continue };
                 let lost = shown.iter().filter(|(_, shown)| !shown.contains(text));
-                *texts.entry(hash).or_default() |= lost.fold(0, |lost, (format, _)| lost | 1 << format);
+                texts.push(Text { hash, lost_in: lost.fold(0, |lost, (format, _)| lost | 1 << format) });
             }
         }
-        texts.into_iter().map(|(hash, lost_in)| Text { hash, lost_in }).collect()
+        texts.sort_unstable_by_key(|text| text.hash);
+        texts.dedup_by(|next, one| {
+            let same = next.hash == one.hash;
+            one.lost_in |= if same { next.lost_in } else { 0 };
+            same
+        });
+        texts.shrink_to_fit();
+        texts
     }
 }
 
 /// The lines of a text that is quoted, in order.
 pub fn quoted_texts(text: &str) -> Vec<Text> {
-    text.split('\n').filter_map(hash_of).map(|hash| Text { hash, lost_in: 0 }).collect()
+    split_lines(text).filter_map(hash_of).map(|hash| Text { hash, lost_in: 0 }).collect()
 }
 
 /// Names a line, whatever stands around it: the marks of a diff and white space, since a quote may begin behind them. A

@@ -4,8 +4,7 @@
 //! blank or a digit. So the tokens of the stretches add up to those of the body, and the cost of a body in which some
 //! lines are replaced by hints follows from the facts.
 
-use std::collections::HashSet;
-
+use crate::base::id::IdSet;
 use crate::facts::numbered;
 
 /// How every reference to lines begins: a body with such a line of its own is left as it is.
@@ -23,7 +22,7 @@ pub struct TokenSegment<'a> {
 /// The stretches of a body; none unless it has numbered lines that hints could stand for.
 pub fn stretches(body: &str) -> Vec<TokenSegment<'_>> {
     let Some(lines) = numbered::lines(body).filter(|_| !has_hint(body)) else { return Vec::new() };
-    let mut numbers = HashSet::new();
+    let mut numbers: IdSet<u32> = IdSet::default();
     let mut out = Vec::with_capacity(lines.len());
     let mut end = 0;
     for pair in lines.windows(2) {
@@ -46,5 +45,6 @@ pub fn stretches(body: &str) -> Vec<TokenSegment<'_>> {
 }
 
 fn has_hint(body: &str) -> bool {
-    body.split('\n').any(|line| line.starts_with(HINT_START))
+    let starts = |place: usize| place == 0 || body.as_bytes()[place - 1] == b'\n';
+    memchr::memmem::find_iter(body.as_bytes(), HINT_START).any(starts)
 }

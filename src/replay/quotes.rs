@@ -4,8 +4,7 @@
 //! were, of which the first and the last may be parts of lines. It is at risk if such a line was sent only in an
 //! encoding that does not hold it byte for byte.
 
-use std::collections::{HashMap, HashSet};
-
+use crate::base::id::IdMap;
 use crate::facts::body_facts::BodyFacts;
 use crate::replay::offer::What;
 use crate::replay::savings::Quotes;
@@ -17,11 +16,10 @@ use crate::replay::tape::{Response, Tape};
 pub fn quotes(tape: &Tape, scenario: &Scenario) -> Quotes {
     let mut sent = vec![None; tape.responses.len()];
     replay_each(tape, scenario, &mut |index, decision| sent[index as usize] = Some(decision.what));
-    let wanted: HashSet<u32> = tape.quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
     let mut quotes = tape.quotes.iter().peekable();
     let mut context = None;
     // Lines that the context was shown, and whether they were sent as they stood.
-    let mut shown: HashMap<u32, bool> = HashMap::new();
+    let mut shown: IdMap<u32, bool> = IdMap::default();
     let mut counted = Quotes::default();
     for ((index, response), what) in (0..).zip(&tape.responses).zip(sent) {
         if context.replace(context_of(response)) != Some(context_of(response)) {
@@ -31,7 +29,7 @@ pub fn quotes(tape: &Tape, scenario: &Scenario) -> Quotes {
             counted.add(&lines.iter().map(|line| shown.get(line).copied()).collect::<Vec<_>>());
         }
         if let Some(what) = what {
-            show(tape.facts_of(response), what, &wanted, &mut shown);
+            show(tape.facts_of(response), what, &mut shown);
         }
     }
     counted
@@ -43,13 +41,13 @@ fn context_of(response: &Response) -> (u32, u32, u32) {
 
 /// Adds the lines of a result. What a reference stands for was sent before; around references to lines the others are
 /// sent as they are.
-fn show(facts: &BodyFacts, what: What, wanted: &HashSet<u32>, shown: &mut HashMap<u32, bool>) {
+fn show(facts: &BodyFacts, what: What, shown: &mut IdMap<u32, bool>) {
     let is_whole = |lost_in: u32| match what {
         What::AsIs | What::RangeReference => true,
         What::Encoded(format) => lost_in >> format & 1 == 0,
         What::Reference(_) | What::NearReference(_) => false,
     };
-    for text in facts.texts.iter().filter(|text| wanted.contains(&text.hash)) {
+    for text in &facts.texts {
         *shown.entry(text.hash).or_default() |= is_whole(text.lost_in);
     }
 }

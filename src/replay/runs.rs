@@ -29,12 +29,19 @@ pub struct Windows {
 impl Windows {
     /// Numbers the windows of `length` lines of all bodies. One line is no window: that two of them follow each
     /// other is seen from the line that they share.
-    pub fn new(facts: &[BodyFacts], length: usize) -> Self {
+    ///
+    /// Only what stands in two places gets a number, a body of which `repeats` says that it is shown twice being two
+    /// places: most windows stand in one.
+    pub fn new(facts: &[BodyFacts], length: usize, repeats: &[bool]) -> Self {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };
+        let mut often = Often::with_room_for(facts.iter().map(|row| row.lines.len()).sum());
+        for (row, &repeats) in facts.iter().zip(repeats) {
+            hashes(&row.lines, length).into_iter().for_each(|(_, hash)| often.add(hash, repeats));
+        }
         let mut known: HashMap<u64, Known, BuildHasherDefault<IdHasher>> = HashMap::default();
         for (body, row) in facts.iter().enumerate() {
-            windows.add(facts, body, &row.lines, &mut known);
+            windows.add(facts, body, &row.lines, &often, &mut known);
         }
         windows
     }
@@ -44,11 +51,12 @@ impl Windows {
         facts: &[BodyFacts],
         body: usize,
         lines: &[Line],
+        often: &Often,
         known: &mut HashMap<u64, Known, BuildHasherDefault<IdHasher>>,
     ) {
         let start = self.numbers.len();
         self.numbers.resize(start + lines.len(), NO_WINDOW);
-        for (at, hash) in hashes(lines, self.length) {
+        for (at, hash) in hashes(lines, self.length).into_iter().filter(|(_, hash)| often.has(*hash)) {
             let here = Known { body: body as u32, at: at as u32, number: self.count };
             let first = *known.entry(hash).or_insert(here);
             let window = |known: Known| &facts[known.body as usize].lines[known.at as usize..][..self.length];
@@ -99,6 +107,40 @@ impl Windows {
                 }
             }
         }
+    }
+}
+
+/// Which hashes came twice: some that came once may be among them, none that came twice is missing.
+struct Often {
+    once: Vec<u64>,
+    twice: Vec<u64>,
+}
+
+impl Often {
+    /// Eight bits for each hash.
+    fn with_room_for(hashes: usize) -> Self {
+        let words = (hashes / 8).next_power_of_two();
+        Self { once: vec![0; words], twice: vec![0; words] }
+    }
+
+    /// The word and the bit of a hash.
+    fn place(&self, hash: u64) -> (usize, u64) {
+        let place = hash.wrapping_mul(BASE) >> 20;
+        ((place >> 6) as usize & (self.once.len() - 1), 1 << (place & 63))
+    }
+
+    fn add(&mut self, hash: u64, repeats: bool) {
+        let (word, bit) = self.place(hash);
+        let before = self.once[word];
+        self.once[word] |= bit;
+        if repeats || before & bit != 0 {
+            self.twice[word] |= bit;
+        }
+    }
+
+    fn has(&self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
+        self.twice[word] & bit != 0
     }
 }
 

@@ -1,5 +1,6 @@
 //! The history as the pipeline would have met it: one response after the other, context by context.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::base::id::{Id, IdMap};
@@ -214,7 +215,7 @@ impl Tape {
             place.push((self.encodings.len() as u32, facts.encodings.len() as u32));
             self.encodings.extend_from_slice(&facts.encodings);
         }
-        self.windows = Windows::new(&self.facts, self.range_lines_min);
+        self.windows = Windows::new(&self.facts, self.range_lines_min, &self.repeated());
         let shares = self.shared_lines();
         for (response, shares_lines) in self.responses.iter_mut().zip(shares) {
             if let Some(facts) = self.facts.get(response.body as usize) {
@@ -226,10 +227,40 @@ impl Tape {
         }
     }
 
+    /// Drops what no replay of this tape asks for: lines of bodies that share none, and texts that nobody quotes. They are
+    /// most of what is known of bodies.
+    #[must_use]
+    pub fn without_spare_lines(mut self) -> Self {
+        let wanted: HashSet<u32> = self.quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
+        let mut shares = vec![false; self.facts.len()];
+        for response in self.responses.iter().filter(|response| response.body_at_hand.shares_lines) {
+            shares[response.body as usize] = true;
+        }
+        for (facts, shares) in self.facts.iter_mut().zip(shares) {
+            facts.texts.retain(|text| wanted.contains(&text.hash));
+            facts.texts.shrink_to_fit();
+            if !shares {
+                facts.lines = Vec::new();
+            }
+        }
+        self
+    }
+
     /// The proven encodings of a response's body.
     pub fn encodings_of(&self, response: &Response) -> &[Encoding] {
         let (start, count) = response.body_at_hand.encodings;
         &self.encodings[start as usize..(start + count) as usize]
+    }
+
+    /// For each body whether two responses show it.
+    fn repeated(&self) -> Vec<bool> {
+        let (mut once, mut twice) = (vec![false; self.facts.len()], vec![false; self.facts.len()]);
+        for response in &self.responses {
+            if let Some(once) = once.get_mut(response.body as usize) {
+                twice[response.body as usize] |= std::mem::replace(once, true);
+            }
+        }
+        twice
     }
 
     /// For each response whether another one of its context shows a window of lines that it shows. Most do not.

@@ -53,41 +53,58 @@ pub fn report(laid: &ReplayInput, settings: &Settings, reaches: &Reaches) -> Rep
     let tape = &laid.tape;
     let everything = [false, true].map(|extended| Scenario::new(settings, tape, laid.options(extended)));
     let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reaches.chosen(), tape));
-    let mut json = JsonBaselines::default();
-    let (ledger, hints) = replay_expanded(tape, &published, &mut |index, decision, _| {
-        add_json(&mut json, tape, &published, index, decision);
-    });
-    let (extended_ledger, extended_hints) = replay_expanded(tape, &extended, &mut |_, _, _| {});
-    let answered: Vec<Millis> = laid.history.calls.iter().map(Call::answered_at).collect();
-    let lasting = published.with_options(settings, Options { invalidate: false, ..laid.options(false) });
-    let without_invalidation = replay(tape, &lasting);
-    let kept = without_invalidation.total.saved_by(LayerId::L0);
+    let (one, two) = rayon::join(
+        || {
+            let mut json = JsonBaselines::default();
+            let (ledger, hints) = replay_expanded(tape, &published, &mut |index, decision, _| {
+                add_json(&mut json, tape, &published, index, decision);
+            });
+            (json, arm(PUBLISHED, laid, &ledger, hints, quotes(tape, &published)))
+        },
+        || {
+            let (ledger, hints) = replay_expanded(tape, &extended, &mut |_, _, _| {});
+            arm(EXTENDED, laid, &ledger, hints, quotes(tape, &extended))
+        },
+    );
+    let ((json, published_arm), extended_arm) = (one, two);
+    let others = || {
+        let of = |(place, reach): (usize, &Reach)| match place == reaches.place() {
+            true => reached_by(laid, reach, &published, [published_arm.total, extended_arm.total]),
+            false => reached(laid, reach, &everything),
+        };
+        reaches.all.iter().enumerate().map(of).collect()
+    };
+    let aside = || {
+        let lasting = published.with_options(settings, Options { invalidate: false, ..laid.options(false) });
+        let kept = replay(tape, &lasting).total.saved_by(LayerId::L0);
+        let answered: Vec<Millis> = laid.history.calls.iter().map(Call::answered_at).collect();
+        (kept, bounds(tape, &published), published_claim(tape, &everything[0], &answered))
+    };
+    let (reached, (kept, bounds, claim)) = rayon::join(others, aside);
     ReplayReport {
         input: summary(laid, &published),
-        bounds: bounds(tape, &published),
-        invalidation_tokens: kept.saturating_sub(ledger.total.saved_by(LayerId::L0)),
-        claim: published_claim(tape, &everything[0], &answered),
+        bounds,
+        invalidation_tokens: kept.saturating_sub(published_arm.total.saved_by(LayerId::L0)),
+        claim,
         paper: laid.paper.clone(),
         json,
-        arms: vec![
-            arm(PUBLISHED, laid, &ledger, hints, quotes(tape, &published)),
-            arm(EXTENDED, laid, &extended_ledger, extended_hints, quotes(tape, &extended)),
-        ],
+        arms: vec![published_arm, extended_arm],
         reach: reaches.chosen().id.clone(),
-        reaches: reaches.all.iter().map(|reach| reached(laid, reach, &everything)).collect(),
+        reaches: reached,
     }
 }
 
 /// What a place on the way could save, with the published and with the extended formats.
 pub fn reached(laid: &ReplayInput, reach: &Reach, everything: &[Scenario; 2]) -> report::Reached {
-    let [published, extended] = everything.each_ref().map(|scenario| scenario.within(reach, &laid.tape));
-    report::Reached {
-        id: reach.id.clone(),
-        name: reach.name.clone(),
-        tokens: published.tokens_reached(&laid.tape),
-        published: replay(&laid.tape, &published).total,
-        extended: replay(&laid.tape, &extended).total,
-    }
+    let within = everything.each_ref().map(|scenario| scenario.within(reach, &laid.tape));
+    let totals = within.each_ref().map(|scenario| replay(&laid.tape, scenario).total);
+    reached_by(laid, reach, &within[0], totals)
+}
+
+fn reached_by(laid: &ReplayInput, reach: &Reach, scenario: &Scenario, totals: [Tally; 2]) -> report::Reached {
+    let [published, extended] = totals;
+    let tokens = scenario.tokens_reached(&laid.tape);
+    report::Reached { id: reach.id.clone(), name: reach.name.clone(), tokens, published, extended }
 }
 
 fn summary(laid: &ReplayInput, scenario: &Scenario) -> report::Input {

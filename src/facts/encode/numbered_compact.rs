@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use crate::facts::encode::{Family, Format, Params};
 use crate::facts::numbered;
 use crate::facts::numbered::Head;
+use crate::facts::numbered::split_lines;
 use crate::facts::subject::{Meaning, Subject};
 
 /// The first number of a sequence is padded as it was; the others stand without padding.
@@ -82,7 +83,7 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
 /// Whether a line behind a tab begins with one.
 fn has_shifted(text: &str) -> bool {
     let shifted = |(head, line): (Head<'_>, &str)| head.separator == "\t" && line.starts_with('\t');
-    text.split('\n').filter_map(numbered::split).any(shifted)
+    split_lines(text).filter_map(numbered::split).any(shifted)
 }
 
 /// The text with another separator behind its numbers; none if some number has that one already.
@@ -91,7 +92,7 @@ fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
         let Some((head, rest)) = numbered::split(line) else { return Some(Cow::Borrowed(line)) };
         (head.separator == from).then(|| Cow::Owned([&line[..head.width()], to, rest].concat()))
     };
-    text.split('\n').map(line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
+    split_lines(text).map(line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
 }
 
 fn write(text: &str, params: Params) -> String {
@@ -100,7 +101,7 @@ fn write(text: &str, params: Params) -> String {
     let mut out = String::with_capacity(text.len());
     let mut sequence: Option<Sequence> = None;
     let mut start = 0;
-    for line in text.split('\n') {
+    for line in split_lines(text) {
         let ends_body = start == last;
         if start > 0 {
             out.push('\n');
@@ -158,7 +159,7 @@ fn read(text: &str) -> Option<String> {
     let mut sequence: Option<Sequence> = None;
     let mut numbered = false;
     let mut start = 0;
-    for line in text.split('\n') {
+    for line in split_lines(text) {
         let ends_body = start == last;
         start += line.len() + 1;
         let head = numbered::split(line).map(|(head, _)| head);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::facts::encode::grouped_paths::{END, GAP};
+use crate::facts::numbered::split_lines;
 
 /// Longest path, in bytes.
 const PATH_BYTES_MAX: usize = 512;
@@ -104,10 +105,10 @@ pub struct Hits<'a> {
 impl<'a> Hits<'a> {
     /// Looks for hits in a body.
     pub fn find(text: &'a str) -> Self {
-        let paths: HashSet<&str> = text.split('\n').filter_map(hit).map(|row| row.path).collect();
+        let paths: HashSet<&str> = split_lines(text).filter_map(hit).map(|row| row.path).collect();
         let mut hits = Self { paths, context: "" };
         if !hits.paths.is_empty() {
-            let lines = text.split('\n').filter(|line| !line.contains(':') && numbers(line, b'-').next().is_some());
+            let lines = split_lines(text).filter(|line| !line.contains(':') && numbers(line, b'-').next().is_some());
             let mut tries = lines.take(CONTEXT_TRIES_MAX).flat_map(|line| numbers(line, b'-'));
             hits.context = tries.find_map(|(path, ..)| hits.directory_before(path)).unwrap_or_default();
         }

@@ -26,6 +26,7 @@ use std::borrow::Cow;
 use crate::facts::encode::grouped_paths::directories::directories;
 use crate::facts::encode::grouped_paths::lines::{Hits, Item, Row, has_candidates, row_number};
 use crate::facts::encode::{Family, Format, Params};
+use crate::facts::numbered::split_lines;
 use crate::facts::subject::{Meaning, Subject};
 
 /// Headings as ripgrep and `ls -R` write them.
@@ -52,7 +53,7 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
         return None;
     }
     let hits = Hits::find(text);
-    let items: Vec<Item<'_>> = text.split('\n').map(|line| hits.read(line)).collect();
+    let items: Vec<Item<'_>> = split_lines(text).map(|line| hits.read(line)).collect();
     if text.starts_with(CONTEXT_START) || items.iter().any(|item| matches!(item, Item::Text(END))) {
         return None;
     }
@@ -60,7 +61,7 @@ fn encode(subject: &Subject<'_>, params: Params) -> Option<String> {
     if !hits.context.is_empty() {
         writer.line(&format!("{CONTEXT_START}{}]", hits.context));
     }
-    let lines: Vec<&str> = text.split('\n').collect();
+    let lines: Vec<&str> = split_lines(text).collect();
     let mut at = 0;
     while at < items.len() {
         at += match items[at] {
@@ -199,7 +200,7 @@ fn continues(group: Group<'_>, previous: Option<u32>, line: &str, ends_body: boo
 
 fn decode(text: &str) -> Option<Meaning> {
     let mut out = String::with_capacity(text.len() * 2);
-    let mut lines = text.split('\n').peekable();
+    let mut lines = split_lines(text).peekable();
     let context = lines.peek().and_then(|line| line.strip_prefix(CONTEXT_START)?.strip_suffix(']')).unwrap_or_default();
     if !context.is_empty() {
         lines.next();
