@@ -21,7 +21,8 @@ import time
 DIR, ROUNDS = os.environ['BENCH_DIR'], int(os.environ['BENCH_ROUNDS'])
 DEVBOY, CCUSAGE, TUNE = (os.environ.get(k, '') for k in ('DEVBOY_BIN', 'BENCH_CCUSAGE', 'BENCH_TUNE'))
 RSS_UNIT = 1 if sys.platform == 'darwin' else 1024      # bytes of one unit of ru_maxrss
-BEGIN, END = '<!-- bench: written by scripts/bench -->', '<!-- bench: end -->'
+GENERATED = ('<!-- bench: written by scripts/bench -->', '<!-- bench: end -->')
+REAL = ('<!-- bench of real logs: written by scripts/bench --logs -->', '<!-- bench of real logs: end -->')
 INTRO = """# Benchmarks
 
 The bars are ratios, measured on the same files in the same run; absolute times depend on the machine.
@@ -174,6 +175,19 @@ def policies(history, scratch):
     ]
 
 
+def pages(history, scratch):
+    """The first page: in one pass without a lake, then over a lake that the warm-up fills."""
+    page = [DEVBOY, 'report', '--input-dir', history, '--since', '2000-01-01', '-q']
+    kept = {'XDG_CACHE_HOME': os.path.join(scratch, 'page-' + os.path.basename(history))}
+    return [
+        Program('`devboy report`, all days, `--no-lake`', page + ['--no-lake'], {'XDG_CACHE_HOME': os.path.join(scratch, 'none')}),
+        Program('the same, lake up to date', page, kept),
+        Program('`devboy cost --by tool,model`, lake up to date',
+                [DEVBOY, 'cost', '--by', 'tool,model', '--input-dir', history, '-q'], kept),
+        Program('`ccusage claude daily --offline --json`', [CCUSAGE, 'claude', 'daily', '--offline', '--json'], {'CLAUDE_CONFIG_DIR': history}),
+    ]
+
+
 def analyses(events, scratch):
     """Telemetry to proposals. devboy replays each of them besides; its fingerprints alone are what the published tool sums up."""
     config = os.path.join(scratch, 'analyzed', 'pipeline_config.toml')
@@ -186,10 +200,10 @@ def analyses(events, scratch):
 
 
 def decisions_per_second(one, hundred, responses):
-    """What 100 more cells cost, on one core: every cell decides all responses with two sets of formats."""
+    """What 100 more cells cost, on one core: every cell decides all responses at three places, each with two sets of formats."""
     if None in (one, hundred, responses) or hundred <= one:
         return None
-    return 100 * 2 * responses / (hundred - one)
+    return 100 * 6 * responses / (hundred - one)
 
 
 def responses(history, scratch):
@@ -241,6 +255,54 @@ def most(*values):
     return None if None in values else max(values)
 
 
+HEAD = '| command | wall, s: median (min–max) | user + system, s | peak memory, MB |\n| --- | --: | --: | --: |\n'
+BARS = ['', '| bar | measured | limit | met |', '| --- | --: | --: | :-: |']
+
+
+def circumstances(load, floor):
+    return [
+        '%s, `%s`: one warm-up and %d rounds in turns, files in the page cache, %d cores, load %.1f at the start, %s %s.' % (
+            datetime.date.today().isoformat(), os.environ.get('BENCH_COMMAND', 'scripts/bench'), ROUNDS, os.cpu_count(), load, platform.system(), platform.machine()),
+        'devboy %s, ccusage %s (native binary), published tune %s.' % (
+            version([DEVBOY, '--version']), version([CCUSAGE, '--version']), (os.environ.get('BENCH_TUNE_VERSION') or 'of unknown version') if TUNE else 'absent'),
+        'Peak memory below %.0f MB cannot be told from that of the measuring process.' % floor]
+
+
+def measure_logs(history):
+    """The rows that a real history can fill."""
+    load, size = os.getloadavg()[0], bytes_of(history)
+    with tempfile.TemporaryDirectory(prefix='devboy-bench-') as scratch:
+        nothing = Program('true', [shutil.which('true')])
+        tuned = programs(history, scratch, os.path.join(scratch, 'pipeline_config.toml'))
+        replayed = [p for p in replays(history, scratch) if not p.make]
+        asked, paged = policies(history, scratch), pages(history, scratch)
+        for group in (tuned, replayed, asked, paged, [nothing]):
+            interleave(group, scratch)
+    floor = nothing.median(2)
+    table = lambda title, group: ['', '**%s**' % title, '', HEAD + '\n'.join(p.row(floor) for p in group)]
+    cold, fresh, warm, ccusage, tune = (p.median(0) for p in tuned)
+    cold_replay, warm_replay, planner, beside = (p.median(0) for p in replayed)
+    all_cold, all_warm, ccusage_again = (p.median(0) for p in asked)
+    page_cold, page_warm, _, ccusage_last = (p.median(0) for p in paged)
+    ours = [p for p in tuned[:3] + replayed[:3] + asked[:2] + paged[:3]]
+    lines = circumstances(load, floor)
+    lines += table('Real logs, multiplied with ids and results of their own (' + facts(history) + ')', tuned)
+    lines += table('Replay', replayed) + table('Policies', asked) + table('The page', paged)
+    lines += BARS + [
+        bar('cold run without lake ÷ ccusage', ratio(cold, ccusage), .6),
+        bar('cold run writing a lake ÷ ccusage', ratio(fresh, ccusage), None),
+        bar('cold run without lake ÷ published tune', ratio(cold, tune), None),
+        bar('lake up to date ÷ the faster cold run', ratio(warm, least(cold, fresh)), .1),
+        bar('cold replay ÷ ccusage', ratio(cold_replay, beside), 1.8),
+        bar('replay with the lake up to date ÷ cold replay', ratio(warm_replay, cold_replay), .1),
+        bar('`replay --policy all`, cold ÷ ccusage', ratio(all_cold, ccusage_again), None),
+        bar('the page, cold ÷ ccusage', ratio(page_cold, ccusage_last), 2.5),
+        bar('the page, lake up to date, per 600 MB of logs', page_warm and page_warm * .6e9 / size, .3, ' s'),
+        *(bar('peak memory: ' + p.label, p.median(2), 300, ' MB') for p in ours),
+    ]
+    return '\n'.join(lines)
+
+
 def measure():
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix='devboy-bench-') as scratch:
@@ -262,13 +324,9 @@ def measure():
     cold, fresh, warm, ccusage, tune = (p.median(0) for p in many)
     all_cold, all_warm, ccusage_again = (p.median(0) for p in asked)
     analyze, fingerprints, published = (p.median(0) for p in analyzed)
-    head = '| command | wall, s: median (min–max) | user + system, s | peak memory, MB |\n| --- | --: | --: | --: |\n'
+    head = HEAD
     lines = [
-        '%s, `%s`: one warm-up and %d rounds in turns, files in the page cache, %d cores, load %.1f at the start, %s %s.' % (
-            datetime.date.today().isoformat(), os.environ.get('BENCH_COMMAND', 'scripts/bench'), ROUNDS, os.cpu_count(), load, platform.system(), platform.machine()),
-        'devboy %s, ccusage %s (native binary), published tune %s.' % (
-            version([DEVBOY, '--version']), version([CCUSAGE, '--version']), (os.environ.get('BENCH_TUNE_VERSION') or 'of unknown version') if TUNE else 'absent'),
-        'Peak memory below %.0f MB cannot be told from that of the measuring process.' % floor,
+        *circumstances(load, floor),
         '', '**Many files** (' + facts(os.path.join(DIR, 'many')) + ')', '', head + '\n'.join(p.row(floor) for p in many),
         '', '**One file** (' + facts(os.path.join(DIR, 'single')) + ')', '', head + '\n'.join(p.row(floor) for p in single),
         '', '**Replay**, many files', '', head + '\n'.join(p.row(floor) for p in replayed),
@@ -276,7 +334,7 @@ def measure():
         '', '**Policies**, many files', '', head + '\n'.join(p.row(floor) for p in asked),
         '', '**Telemetry** ({:,} events)'.format(int(os.environ['BENCH_EVENTS'])), '', head + '\n'.join(p.row(floor) for p in analyzed),
         '', '**Start**', '', head + help_text.row(floor),
-        '', '| bar | measured | limit | met |', '| --- | --: | --: | :-: |',
+        *BARS,
         bar('cold run without lake ÷ ccusage, many files', ratio(cold, ccusage), .75),
         bar('cold run writing a lake ÷ ccusage, many files', ratio(fresh, ccusage), .75),
         bar('cold run without lake ÷ published tune, many files', ratio(cold, tune), None),
@@ -306,15 +364,15 @@ def measure():
     return '\n'.join(lines)
 
 
-def write(path, table):
+def write(path, table, marks):
     """Put the table between its marks; everything else in the file stays."""
-    text = INTRO
+    text, (begin, end) = INTRO, marks
     if os.path.exists(path):
         with open(path, encoding='utf-8') as f:
             text = f.read()
-    block = '%s\n\n%s\n\n%s' % (BEGIN, table, END)
-    if BEGIN in text and END in text:
-        text = text[:text.index(BEGIN)] + block + text[text.index(END) + len(END):]
+    block = '%s\n\n%s\n\n%s' % (begin, table, end)
+    if begin in text and end in text:
+        text = text[:text.index(begin)] + block + text[text.index(end) + len(end):]
     else:
         text = text.rstrip('\n') + '\n\n' + block + '\n'
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -326,11 +384,12 @@ def main():
     p = argparse.ArgumentParser(prog='scripts/bench')
     p.add_argument('page', help=argparse.SUPPRESS)
     p.add_argument('--write', action='store_true', help='put the table into docs/benchmarks.md')
+    p.add_argument('--logs', metavar='DIR', help='measure on these logs')
     a = p.parse_args()
-    table = measure()
+    table = measure_logs(os.path.join(DIR, 'real')) if a.logs else measure()
     print(table)
     if a.write:
-        write(a.page, table)
+        write(a.page, table, REAL if a.logs else GENERATED)
 
 
 if __name__ == '__main__':
