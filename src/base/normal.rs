@@ -32,10 +32,10 @@ pub fn quantile_above(tail: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The same of Student's t with `df` degrees of freedom (series by Cornish and Fisher; three degrees at least, below which
-/// it does not hold).
-pub fn t_quantile_above(tail: f64, df: u64) -> f64 {
-    let (z, df) = (quantile_above(tail), df.max(3) as f64);
+/// The same of Student's t with `df` degrees of freedom, from that `z` (series by Cornish and Fisher; three degrees at
+/// least, below which it does not hold).
+pub fn t_above(z: f64, df: u64) -> f64 {
+    let df = df.max(3) as f64;
     let terms = [
         (z.powi(3) + z) / 4.0,
         (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,

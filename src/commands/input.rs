@@ -470,7 +470,9 @@ impl Input {
             self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
         let logs = self.sources.iter().filter(|source| !source.is_sidecar());
         let files = logs.filter_map(|source| listed.get(source.path.as_deref()?));
-        files.map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes }).collect()
+        files
+            .map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes, named: false })
+            .collect()
     }
 
     /// Files that are deleted from disk and live on in the lake.

@@ -327,8 +327,10 @@ struct Plan<'a> {
     file: &'a LogFile,
     /// What is stored of it.
     known: Option<StoredSource>,
-    /// Hash of all of it.
+    /// Hash of all of it; [`Id::NONE`] if reading it will tell.
     content: Id,
+    /// Whether reading it has to tell.
+    named: bool,
     fate: Fate,
     /// Why it cannot be read, if it cannot: what is known of it stands.
     failure: Option<String>,
@@ -342,7 +344,8 @@ impl Plan<'_> {
             Fate::Grown => self.known.as_ref().map_or(0, |known| known.bytes),
             Fate::New | Fate::Rewritten | Fate::Studied => 0,
         };
-        Some(Job { path: &self.file.path, packing: self.file.packing, from, to: self.file.bytes })
+        let Self { file, named, .. } = *self;
+        Some(Job { path: &file.path, packing: file.packing, from, to: file.bytes, named })
     }
 }
 
@@ -352,15 +355,21 @@ fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, without_lake: bool, tier: u8
     let is_wanted = |file: &&LogFile| !without_lake || file.modified_ns / 1_000_000 >= scope.since;
     let files: Vec<(&LogFile, Id)> =
         scope.listing.files.iter().filter(is_wanted).map(|file| (file, source_key(file))).collect();
+    let mut gone = stored.gone(scope);
+    let gone_bytes: BTreeSet<u64> = gone.keys().map(|(_, bytes)| *bytes).collect();
     let digests: Vec<Option<std::io::Result<Digest>>> = scope.pool.install(|| {
         let digests = files.par_iter().map(|(file, key)| {
             let known = stored.sources.get(key);
-            let is_certain = without_lake || known.is_some_and(|known| stamp(known) == stamp_of(file));
+            let is_certain = without_lake
+                || match known {
+                    Some(known) => stamp(known) == stamp_of(file),
+                    // Nothing to compare it with: it is new, and is named while it is read.
+                    None => !gone_bytes.contains(&file.bytes) && job_of_new(file).is_one_piece(),
+                };
             (!is_certain).then(|| digest(&file.path, known.map_or(0, |known| known.bytes), file.bytes))
         });
         digests.collect()
     });
-    let mut gone = stored.gone(scope);
     let mut plans = Vec::new();
     for ((file, key), digest) in files.into_iter().zip(digests) {
         let (digest, failure) = match digest.transpose() {
@@ -383,9 +392,14 @@ fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, without_lake: bool, tier: u8
         let same = known.as_ref().map_or(Id::NONE, |known| known.content);
         let content = digest.map_or(same, |digest| digest.whole);
         let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
-        plans.push(Plan { key, root: scope.roots[file.root], directory, file, known, content, fate, failure });
+        let named = !without_lake && content == Id::NONE;
+        plans.push(Plan { key, root: scope.roots[file.root], directory, file, known, content, named, fate, failure });
     }
     plans
+}
+
+fn job_of_new(file: &LogFile) -> Job<'_> {
+    Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes, named: true }
 }
 
 /// What tells without reading it that a file is what it was.
@@ -458,6 +472,7 @@ fn read_into(
             (Some(known), Fate::Unchanged | Fate::Grown) => known.clone(),
             _ => stored.fresh(),
         };
+        let named = reading.as_ref().and_then(|reading| reading.content);
         if let Some(reading) = reading {
             // What a file holds already was counted as it was; this run counts at least as much.
             if plan.fate != Fate::Grown {
@@ -468,7 +483,7 @@ fn read_into(
         }
         source.key = plan.key;
         source.directory = plan.directory;
-        source.content = plan.content;
+        source.content = named.unwrap_or(plan.content);
         source.modified_ns = plan.file.modified_ns;
         source.changed_ns = plan.file.changed_ns;
         source.inode = plan.file.inode;

@@ -44,6 +44,32 @@ pub fn digest(path: &Path, start: u64, bytes: u64) -> Result<Digest> {
     Ok(digest)
 }
 
+/// Hashes what is read through it, so that a file which is read anyway is not read a second time for its name.
+pub struct Naming<R> {
+    source: R,
+    hasher: Xxh3,
+}
+
+impl<R> Naming<R> {
+    /// Nothing has been read so far.
+    pub fn new(source: R) -> Self {
+        Self { source, hasher: Xxh3::new() }
+    }
+
+    /// The name of what has been read: that of [`Digest::whole`].
+    pub fn name(&self) -> Id {
+        named(&self.hasher)
+    }
+}
+
+impl<R: Read> Read for Naming<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
+}
+
 /// How much of a file is read at once: most files are small, and there may be many.
 fn step_bytes(bytes: u64) -> usize {
     bytes.clamp(1, STEP_BYTES as u64) as usize

@@ -10,8 +10,10 @@ use rayon::prelude::*;
 
 use crate::base::damage::Reason;
 use crate::base::files;
+use crate::base::id::Id;
 use crate::base::lines::{Line, LineBuffer, Lines};
 use crate::base::unpack::{Packing, unpack};
+use crate::logs::digest::Naming;
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
 use crate::logs::take::{Both, TakeLines};
@@ -35,6 +37,15 @@ pub struct Job<'a> {
     pub from: u64,
     /// Where to end: the size when the file was listed. What is appended later waits for the next run.
     pub to: u64,
+    /// Whether a name for its content is wanted, see [`Reading::content`].
+    pub named: bool,
+}
+
+impl Job<'_> {
+    /// Whether all of the file goes by in one piece, as it stands on the disk.
+    pub fn is_one_piece(&self) -> bool {
+        self.packing == Packing::Plain && self.from == 0 && self.to <= PIECE_BYTES
+    }
 }
 
 /// What reading a file gave.
@@ -46,6 +57,8 @@ pub struct Reading {
     pub open_tail: bool,
     /// Why the system did not let it be read to its end, if it did not. What was read is no fact about the file then.
     pub failure: Option<String>,
+    /// Name of all of the file, if that was wanted and all of it went by in one piece.
+    pub content: Option<Id>,
 }
 
 /// How reading a stream ended.
@@ -59,7 +72,7 @@ pub struct End {
 
 impl End {
     fn reading(self, extractor: Extractor<'_>) -> Reading {
-        Reading { trace: extractor.finish(), open_tail: self.open_tail, failure: self.failure }
+        Reading { trace: extractor.finish(), open_tail: self.open_tail, failure: self.failure, content: None }
     }
 }
 
@@ -170,6 +183,9 @@ fn cut(jobs: &[Job<'_>]) -> Vec<Piece> {
 }
 
 fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> Reading {
+    if job.named && job.is_one_piece() {
+        return read_named(job, piece, guide, buffer).unwrap_or_else(|cause| unreadable(&cause));
+    }
     let opened = open(job, piece).and_then(|source| {
         let mut lines = Lines::new(source, buffer);
         if job.packing != Packing::Plain {
@@ -186,6 +202,14 @@ fn read_piece(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineB
         Ok(read_lines(lines, owned, guide, job.packing))
     });
     opened.unwrap_or_else(|cause| unreadable(&cause))
+}
+
+/// Reads a whole file and names its content by the bytes that go by.
+fn read_named(job: &Job<'_>, piece: &Piece, guide: Guide<'_>, buffer: &mut LineBuffer) -> std::io::Result<Reading> {
+    let mut source = Naming::new(open(job, piece)?);
+    let mut reading = read_lines(Lines::new(&mut source, buffer), u64::MAX, guide, job.packing);
+    reading.content = reading.failure.is_none().then(|| source.name());
+    Ok(reading)
 }
 
 fn open(job: &Job<'_>, piece: &Piece) -> std::io::Result<Box<dyn Read>> {

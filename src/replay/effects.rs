@@ -7,6 +7,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::replay::dedup_only::DedupOnlyReplay;
+use crate::replay::reach::Reached;
 use crate::replay::scenario::Scenario;
 use crate::replay::shares::BySession;
 use crate::replay::stack::replay_sessions;
@@ -86,10 +87,13 @@ fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[
     let more = changes.par_iter().zip(scopes).map(|(change, scope)| {
         let lane = lane_for(change);
         let ground = if lane.is_some() { &contexts } else { &sessions };
-        let concerned = ground.iter().filter(|(stretch, _)| scope.concerns(stretch));
+        let concerned = ground.iter().filter(|(stretch, _)| scope.concerns(stretch) && stretch.is_reached(now));
         let mut effect = BySession::new();
         for (stretch, present) in concerned {
-            *effect.entry(stretch.session).or_default() += run(change, lane, stretch).saved - present.saved;
+            let more = run(change, lane, stretch).saved - present.saved;
+            if more != 0.0 {
+                *effect.entry(stretch.session).or_default() += more;
+            }
         }
         effect
     });
@@ -116,6 +120,13 @@ pub(super) struct TokenSegment {
     pub(super) responses: Range<usize>,
     /// Its endpoints, sorted.
     endpoints: Vec<u32>,
+}
+
+impl TokenSegment {
+    /// Whether anything in it can be changed by whoever runs the pipeline.
+    fn is_reached(&self, now: &Scenario) -> bool {
+        self.endpoints.iter().any(|&endpoint| now.endpoints[endpoint as usize].reached == Reached::Changes)
+    }
 }
 
 /// The stretches of a tape in which `key` stays the same.

@@ -463,7 +463,7 @@ fn a_line_over_the_limit_is_passed_over_and_counted() {
 fn read_file(path: &Path, packing: Packing, threads: usize) -> Reading {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let to = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let jobs = [Job { path, packing, from: 0, to }];
+    let jobs = [Job { path, packing, from: 0, to, named: false }];
     read_job(&jobs[0], &pool)
 }
 
@@ -593,7 +593,7 @@ fn a_reading_that_goes_on_from_an_offset_sees_only_what_was_appended() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let from = old.len() as u64;
     let read = |to: usize| {
-        let job = Job { path: &path, packing: Packing::Plain, from, to: to as u64 };
+        let job = Job { path: &path, packing: Packing::Plain, from, to: to as u64, named: false };
         read_job(&job, &pool)
     };
     let expected = Expected { lines: 2, records: 2, calls: vec![ORPHAN, UNANSWERED], ..Default::default() };

@@ -211,7 +211,7 @@ fn the_number_of_threads_does_not_matter() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let jobs: Vec<Job<'_>> = files
             .iter()
-            .map(|(_, path, log)| Job { path, packing: Packing::Plain, from: 0, to: log.len() as u64 })
+            .map(|(_, path, log)| Job { path, packing: Packing::Plain, from: 0, to: log.len() as u64, named: false })
             .collect();
         let mut readings = Vec::new();
         read::read_all(&jobs, guide(), &pool, &|_| {}, &mut |reading| readings.push(reading));

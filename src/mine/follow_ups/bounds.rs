@@ -5,15 +5,16 @@
 //! drift. Against the last, new sessions weigh more, and the interval is made as wide as the user's own past asks for:
 //! bounds that would have been written week by week are held against what came after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
 use crate::base::bootstrap::Tally;
 use crate::base::clustered::Clustered;
 use crate::base::names::Sym;
-use crate::base::normal::t_quantile_above;
+use crate::base::normal::{quantile_above, t_above};
 use crate::base::stats::FollowUpCount;
 use crate::mine::follow_ups::{FollowUps, SessionCounts};
 use crate::mine::shuffled::Pair;
@@ -70,44 +71,42 @@ struct Known {
 impl FollowUps {
     /// Every pair with its counts and bounds, by tools and lag.
     pub fn rows(&self, numbers: &Numbers) -> Vec<FollowUpCount> {
-        let width = width(&self.sessions, numbers);
-        let row = |known: Known| {
-            let (lower, upper) = known.share.ahead(errors(&known, width, numbers));
+        let all = self.sessions.len();
+        let past = Past::new(&self.sessions, &[all], numbers);
+        let width = past.width(all);
+        let row = |known: &Known| {
+            let (lower, upper) = known.share.ahead(past.errors(known, width));
             let chance = self.chances.get(&known.pair).copied().unwrap_or_default();
-            let Known { pair: (from, to, lag), support, trials, sessions, .. } = known;
+            let &Known { pair: (from, to, lag), support, trials, sessions, .. } = known;
             FollowUpCount { from, to, lag, support, sessions, trials, lower, upper, chance }
         };
-        known(&self.sessions, numbers).into_iter().map(row).collect()
+        past.known(all).iter().map(row).collect()
     }
 
     /// How many of the bounds that would have been written week by week held.
     pub fn coverage(&self, statistic: &str, numbers: &Numbers) -> Coverage {
+        let cuts = cuts(&self.starts(), &numbers.backtest);
+        let ends: Vec<usize> = cuts.iter().map(|cut| cut.known).collect();
+        let past = Past::new(&self.sessions, &ends, numbers);
         let judge = |cut: Cut| -> Tally {
-            let (known, later) = self.sessions.split_at(cut.known);
-            let judged = judged(known, later, width(known, numbers), numbers);
+            let judged = past.judged(cut.known, self.sessions.len(), past.width(cut.known));
             let held = judged.iter().filter(|judged| judged.came >= judged.lower).count();
             (held as u64, judged.len() as u64)
         };
         let promise = Promise::AtLeast(numbers.bounds.promise);
-        let cuts = cuts(&self.starts(), &numbers.backtest);
         Coverage::of((statistic, "bounds"), promise, &cuts, &numbers.backtest, &judge)
     }
 }
 
-/// How many standard errors wide the bounds of these sessions must be, as their own past says; 0 if it says too little.
-fn width(sessions: &[SessionCounts], numbers: &Numbers) -> f64 {
-    let starts: Vec<i64> = sessions.iter().map(|session| session.start).collect();
-    let of_cut = |cut: Cut| {
-        let (known, later) = sessions.split_at(cut.known);
-        judged(known, later, 0.0, numbers).into_iter().map(|judged| judged.errors)
-    };
-    let mut errors: Vec<f64> = cuts(&starts, &numbers.backtest).into_iter().flat_map(of_cut).collect();
-    if errors.len() < numbers.bounds.judged_min {
-        return 0.0;
-    }
-    errors.sort_by(f64::total_cmp);
-    let rank = (numbers.bounds.promise * (errors.len() + 1) as f64).ceil() as usize;
-    errors[rank.clamp(1, errors.len()) - 1]
+/// What was known of all pairs at the end of each week that is asked for, or that the width of its bounds rests on. Weeks
+/// share their pasts: each is summed up once.
+struct Past<'s> {
+    sessions: &'s [SessionCounts],
+    numbers: &'s Numbers,
+    /// By the number of sessions that were known.
+    known: BTreeMap<usize, Vec<Known>>,
+    /// Standard errors that the tail of a bound asks for, were the sessions without number.
+    normal: f64,
 }
 
 /// A bound against what came.
@@ -119,48 +118,91 @@ struct Judged {
     errors: f64,
 }
 
-/// The links that would have been written, as far as enough came later to judge them.
-fn judged(known: &[SessionCounts], later: &[SessionCounts], width: f64, numbers: &Numbers) -> Vec<Judged> {
-    let judge = |(link, lower): (Known, f64)| {
-        let (from, ..) = link.pair;
-        let sum = |of: &dyn Fn(&SessionCounts) -> Option<u64>| later.iter().filter_map(of).sum::<u64>();
-        let trials = sum(&|session| session.trials.get(&from).copied());
-        let came = sum(&|session| session.support.get(&link.pair).copied()) as f64 / trials as f64;
-        let is_enough = trials >= numbers.bounds.later_steps_min.max(1);
-        is_enough.then(|| Judged { lower, came, errors: link.share.errors_above(came) })
-    };
-    links(known, width, numbers).into_iter().filter_map(judge).collect()
-}
-
-/// What would have been written: of each pair the lag with the highest bound, of each tool the strongest pairs.
-fn links(sessions: &[SessionCounts], width: f64, numbers: &Numbers) -> Vec<(Known, f64)> {
-    let LinkNumbers { steps_min, sessions_min, probability_min, links_max, .. } = numbers.links;
-    let mut best: BTreeMap<Sym, BTreeMap<Sym, (Known, f64)>> = BTreeMap::new();
-    for known in known(sessions, numbers) {
-        let lower = known.share.ahead(errors(&known, width, numbers)).0;
-        if known.sessions < sessions_min || known.trials < steps_min || lower < probability_min {
-            continue;
-        }
-        let (from, to, _) = known.pair;
-        let of_tool = best.entry(from).or_default();
-        if of_tool.get(&to).is_none_or(|(_, other)| lower > *other) {
-            of_tool.insert(to, (known, lower));
-        }
+impl<'s> Past<'s> {
+    /// Sums up what must be known to say how wide bounds are after `ends` sessions.
+    fn new(sessions: &'s [SessionCounts], ends: &[usize], numbers: &'s Numbers) -> Self {
+        // Each lag is a look of its own.
+        let looks = numbers.links.lags.len().max(1) as f64;
+        let normal = quantile_above((1.0 - numbers.bounds.promise) / looks);
+        let mut past = Self { sessions, numbers, known: BTreeMap::new(), normal };
+        let weeks = ends.iter().flat_map(|&end| past.cuts(end)).map(|cut| cut.known);
+        let wanted: BTreeSet<usize> = weeks.chain(ends.iter().copied()).collect();
+        past.known = wanted.into_par_iter().map(|end| (end, known(&sessions[..end], numbers))).collect();
+        past
     }
-    let strongest = |of_tool: BTreeMap<Sym, (Known, f64)>| {
-        let mut links: Vec<(Known, f64)> = of_tool.into_values().collect();
-        links.sort_by(|a, b| b.1.total_cmp(&a.1));
-        links.truncate(links_max);
-        links
-    };
-    best.into_values().flat_map(strongest).collect()
+
+    /// The weeks of the first sessions.
+    fn cuts(&self, end: usize) -> Vec<Cut> {
+        let starts: Vec<i64> = self.sessions[..end].iter().map(|session| session.start).collect();
+        cuts(&starts, &self.numbers.backtest)
+    }
+
+    /// Every pair as it was known after so many sessions.
+    fn known(&self, end: usize) -> &[Known] {
+        self.known.get(&end).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many standard errors wide the bounds must be after so many sessions, as their own past says; 0 if it says too
+    /// little.
+    fn width(&self, end: usize) -> f64 {
+        let bounds = &self.numbers.bounds;
+        let of_cut = |cut: Cut| self.judged(cut.known, end, 0.0).into_iter().map(|judged| judged.errors);
+        let mut errors: Vec<f64> = self.cuts(end).into_iter().flat_map(of_cut).collect();
+        if errors.len() < bounds.judged_min {
+            return 0.0;
+        }
+        errors.sort_by(f64::total_cmp);
+        let rank = (bounds.promise * (errors.len() + 1) as f64).ceil() as usize;
+        errors[rank.clamp(1, errors.len()) - 1]
+    }
+
+    /// The links that would have been written after `end` sessions, as far as enough came until `until` to judge them.
+    fn judged(&self, end: usize, until: usize, width: f64) -> Vec<Judged> {
+        let later = &self.sessions[end..until];
+        let judge = |(link, lower): (&Known, f64)| {
+            let (from, ..) = link.pair;
+            let sum = |of: &dyn Fn(&SessionCounts) -> Option<u64>| later.iter().filter_map(of).sum::<u64>();
+            let trials = sum(&|session| session.trials.get(&from).copied());
+            if trials < self.numbers.bounds.later_steps_min.max(1) {
+                return None;
+            }
+            let came = sum(&|session| session.support.get(&link.pair).copied()) as f64 / trials as f64;
+            Some(Judged { lower, came, errors: link.share.errors_above(came) })
+        };
+        self.links(end, width).into_iter().filter_map(judge).collect()
+    }
+
+    /// What would have been written: of each pair the lag with the highest bound, of each tool the strongest pairs.
+    fn links(&self, end: usize, width: f64) -> Vec<(&Known, f64)> {
+        let LinkNumbers { steps_min, sessions_min, probability_min, links_max, .. } = self.numbers.links;
+        let mut best: BTreeMap<Sym, BTreeMap<Sym, (&Known, f64)>> = BTreeMap::new();
+        let enough = |known: &&Known| known.sessions >= sessions_min && known.trials >= steps_min;
+        for known in self.known(end).iter().filter(enough) {
+            let lower = known.share.ahead(self.errors(known, width)).0;
+            if lower < probability_min {
+                continue;
+            }
+            let (from, to, _) = known.pair;
+            let of_tool = best.entry(from).or_default();
+            if of_tool.get(&to).is_none_or(|(_, other)| lower > *other) {
+                of_tool.insert(to, (known, lower));
+            }
+        }
+        best.into_values().flat_map(|of_tool| strongest_of(of_tool, links_max)).collect()
+    }
+
+    /// Standard errors of a bound: what its tail asks for, or what the past asks for.
+    fn errors(&self, known: &Known, width: f64) -> f64 {
+        t_above(self.normal, known.share.clusters.saturating_sub(1)).max(width)
+    }
 }
 
-/// Standard errors of a bound: what its tail asks for, each lag being a look of its own, or what the past asks for.
-fn errors(known: &Known, width: f64, numbers: &Numbers) -> f64 {
-    let looks = numbers.links.lags.len().max(1) as f64;
-    let tail = (1.0 - numbers.bounds.promise) / looks;
-    t_quantile_above(tail, known.share.clusters.saturating_sub(1)).max(width)
+/// So many links of a tool, those with the highest bounds.
+fn strongest_of(of_tool: BTreeMap<Sym, (&Known, f64)>, links_max: usize) -> Vec<(&Known, f64)> {
+    let mut links: Vec<(&Known, f64)> = of_tool.into_values().collect();
+    links.sort_by(|a, b| b.1.total_cmp(&a.1));
+    links.truncate(links_max);
+    links
 }
 
 /// Every pair with its counts over sessions, which stand in order.
