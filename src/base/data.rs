@@ -21,6 +21,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("p3_data.toml", include_str!("../../rules/p3_data.toml")),
     ("p4_tokenizer.toml", include_str!("../../rules/p4_tokenizer.toml")),
     ("t1_tools.toml", include_str!("../../rules/t1_tools.toml")),
+    ("t2_fields.toml", include_str!("../../rules/t2_fields.toml")),
     ("r1_dedup_enable.toml", include_str!("../../rules/r1_dedup_enable.toml")),
     ("r2_template.toml", include_str!("../../rules/r2_template.toml")),
     ("r3_lru_size.toml", include_str!("../../rules/r3_lru_size.toml")),

@@ -28,6 +28,7 @@ use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter, read as timelines};
 use crate::logs::trace::FileTrace;
+use crate::mine::fields::CallFields;
 use crate::report::numbers;
 use crate::shell::progress::Progress;
 
@@ -54,15 +55,7 @@ impl Input {
     /// If `rules/timeline.toml` does not fit.
     pub fn timeline(&mut self, counted: bool) -> Result<Timeline> {
         let rules = self.timeline_rules()?;
-        let texts = [self.data.text("logs.toml")?, self.data.text(RULES)?].concat();
-        let versions = format!("{:?}", timelines_table::VERSIONS);
-        let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
-        let (plain, full) = (name(""), name("counted"));
-        // Rows with tokens answer either question.
-        let mut known = self.stored_timelines([full, if counted { full } else { plain }]);
-        let news = self.read_timelines(&rules, &known, counted);
-        self.store_timelines(if counted { full } else { plain }, &news);
-        known.extend(news);
+        let known = self.file_timelines(&rules, counted)?;
         let standings = standings_of(self.corpus());
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
         let keys = self.sources.iter().map(|source| source.key).enumerate();
@@ -74,6 +67,32 @@ impl Input {
         Ok(timeline.within(&self.window))
     }
 
+    /// The fields of all answers in JSON, by call, from the same reading as [`Input::timeline`].
+    ///
+    /// # Errors
+    /// If `rules/timeline.toml` does not fit.
+    pub fn fields(&mut self) -> Result<CallFields> {
+        let rules = self.timeline_rules()?;
+        let known = self.file_timelines(&rules, true)?;
+        let mut fields = CallFields::default();
+        known.values().chain(&self.piped_timeline).for_each(|file| fields.add(file));
+        Ok(fields)
+    }
+
+    /// The rows of every source, by its place in `sources`.
+    fn file_timelines(&mut self, rules: &TimelineRules, counted: bool) -> Result<BTreeMap<usize, FileTimeline>> {
+        let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
+        let versions = format!("{:?}", timelines_table::VERSIONS);
+        let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
+        let (plain, full) = (name(""), name("counted"));
+        // Rows with tokens answer either question.
+        let mut known = self.stored_timelines([full, if counted { full } else { plain }]);
+        let news = self.read_timelines(rules, &known, counted);
+        self.store_timelines(if counted { full } else { plain }, &news);
+        known.extend(news);
+        Ok(known)
+    }
+
     fn timeline_rules(&self) -> Result<TimelineRules> {
         self.data.read(RULES, TimelineRules::parse)
     }
@@ -83,7 +102,8 @@ impl Input {
         let rules = self.timeline_rules()?;
         let mut desk = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
         let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params())) };
-        let timeline_guide = TimelineGuide { vocabulary: &self.vocabulary, rules: &rules, gauge: &make };
+        let timeline_guide =
+            TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules: &rules, gauge: &make };
         let mut reader = Reader::new(timeline_guide, &mut desk);
         let reading = read::read_stream_with(source, guide, &mut reader);
         Ok((reading.trace, reader.finish().0))
@@ -144,7 +164,7 @@ impl Input {
         let gauge = || -> Box<dyn TokenCounter> {
             if counted { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) } else { Box::new(Uncounted) }
         };
-        let guide = TimelineGuide { vocabulary: &self.vocabulary, rules, gauge: &gauge };
+        let guide = TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules, gauge: &gauge };
         let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
         let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
         drop(progress);

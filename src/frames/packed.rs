@@ -5,16 +5,18 @@ use std::ops::Range;
 
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
+use crate::base::tokenizer::Tokens;
 use crate::logs::timeline::requests::{
     BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
 };
 use crate::logs::timeline::rows::{
-    AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan, TimelineRows,
+    AgentRow, Answer, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan,
+    TimelineRows,
 };
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
-const EDITION: u8 = 4;
+const EDITION: u8 = 5;
 
 /// The column in which these bytes stand.
 pub const COLUMN: &str = "packed";
@@ -154,6 +156,7 @@ impl Packer {
             cleared,
             references,
             sources,
+            fields,
             utterances,
             words,
             skipped,
@@ -162,7 +165,7 @@ impl Packer {
         lengths.iter().for_each(|&length| self.number(length as u64));
         let lengths = [references.len(), sources.len(), utterances.len(), words.len(), skipped.len()];
         lengths.iter().for_each(|&length| self.number(length as u64));
-        [agents.len(), stated_costs.len()].iter().for_each(|&length| self.number(length as u64));
+        [agents.len(), stated_costs.len(), fields.len()].iter().for_each(|&length| self.number(length as u64));
         self.column(chains, |to, row| {
             to.id(row.session);
             to.id(row.agent);
@@ -195,6 +198,12 @@ impl Packer {
         self.column(references, |to, row| to.number(row.cut));
         self.column(sources, |to, row| to.number(row.block));
         self.column(sources, |to, row| to.number(row.end_chars));
+        self.column(fields, |to, row| to.number(row.block));
+        self.column(fields, |to, row| to.number(row.name.0));
+        self.column(fields, |to, row| row.tokens.into_iter().for_each(|tokens| to.number(tokens)));
+        self.column(fields, |to, row| to.number(row.values));
+        self.column(fields, |to, row| to.number(row.used));
+        self.column(fields, |to, row| to.number(row.how));
         self.column(utterances, |to, row| to.number(row.block));
         self.column(utterances, |to, row| to.length(&row.terms));
         self.column(utterances, |to, row| to.length(&row.words));
@@ -381,7 +390,7 @@ impl Unpacker<'_> {
         for length in &mut lengths {
             *length = self.count(1)?;
         }
-        let (agents, stated_costs) = (self.count(1)?, self.count(1)?);
+        let (agents, stated_costs, fields) = (self.count(1)?, self.count(1)?, self.count(1)?);
         let [chains, sessions, records, blocks, cleared, references, sources, utterances, words, skipped] = lengths;
         let chains = self.column(chains, |from| {
             let (session, agent) = (from.id()?, from.id()?);
@@ -406,6 +415,7 @@ impl Unpacker<'_> {
         let ends = self.column(sources, Self::small)?;
         let source = |(block, end_chars)| Occurrence { block, end_chars };
         let sources = places.into_iter().zip(ends).map(source).collect();
+        let fields = self.fields(fields, blocks.len())?;
         let (utterances, words) = self.utterances(utterances, blocks.len(), words)?;
         let skipped = self.column(skipped, |from| Some((from.text()?, from.number()?)))?.into_iter().collect();
         Some(TimelineRows {
@@ -418,6 +428,7 @@ impl Unpacker<'_> {
             cleared,
             references,
             sources,
+            fields,
             utterances,
             words,
             skipped,
@@ -497,13 +508,7 @@ impl Unpacker<'_> {
         let flags: Vec<u8> = self.column(count, Self::small)?;
         let chars = self.column(count, Self::small)?;
         let bytes = self.column(count, Self::small)?;
-        let tokens = self.column(count, |from| {
-            let mut tokens = crate::base::tokenizer::Tokens::default();
-            for count in &mut tokens {
-                *count = from.small()?;
-            }
-            Some(tokens)
-        })?;
+        let tokens = self.column(count, Self::tokens)?;
         let calls = self.column(count, Self::id)?;
         let tools = self.column(count, Self::sym)?;
         let paths = self.column(count, Self::id)?;
@@ -524,6 +529,27 @@ impl Unpacker<'_> {
             file_kind,
         };
         Some(outer.zip(inner).map(row).collect())
+    }
+
+    fn tokens(&mut self) -> Option<Tokens> {
+        let mut tokens = Tokens::default();
+        for count in &mut tokens {
+            *count = self.small()?;
+        }
+        Some(tokens)
+    }
+
+    fn fields(&mut self, count: usize, blocks: usize) -> Option<Vec<FieldRow>> {
+        let places = self.column(count, |from| from.below(blocks))?;
+        let names = self.column(count, Self::sym)?;
+        let tokens = self.column(count, Self::tokens)?;
+        let values: Vec<u32> = self.column(count, Self::small)?;
+        let used = self.column(count, Self::small)?;
+        let how = self.column(count, Self::small)?;
+        let rows = places.into_iter().zip(names).zip(tokens).zip(values.into_iter().zip(used).zip(how));
+        let row =
+            |(((block, name), tokens), ((values, used), how))| FieldRow { block, name, tokens, values, used, how };
+        Some(rows.map(row).collect())
     }
 
     fn references(&mut self, count: usize, blocks: usize, sources: usize) -> Option<Vec<ReferenceRow>> {

@@ -12,7 +12,7 @@ use crate::frames::columns::{Columns, Outcome, blobs, ids, u32s, u64s};
 pub const TABLES: [&str; 1] = ["timelines"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 1] = [("timelines", 3)];
+pub const VERSIONS: [(&str, u32); 1] = [("timelines", 4)];
 
 /// Rows that are compressed together: few, so that reading is spread over the workers.
 pub(super) const GROUP_ROWS: usize = 16;

@@ -490,6 +490,11 @@ impl<'a> InputFields<'a> {
         Ok(())
     }
 
+    /// What a shell is to run.
+    pub fn command(&self) -> Option<RawStr<'a>> {
+        self.command
+    }
+
     /// The file or directory that the call names.
     pub fn path(&self) -> Option<RawStr<'a>> {
         self.paths.into_iter().flatten().find(|path| !path.0.is_empty())

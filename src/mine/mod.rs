@@ -5,6 +5,8 @@ pub mod published;
 
 pub mod change;
 pub mod edge_graph;
+pub mod edge_page;
+pub mod field_tables;
 pub mod fingerprint_tables;
 pub mod in_progress;
 pub mod pattern;
@@ -15,6 +17,7 @@ pub mod compare;
 pub mod contexts;
 pub mod declines;
 pub mod edges;
+pub mod fields;
 pub mod follow_ups;
 pub mod observe;
 pub mod overview;

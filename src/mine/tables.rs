@@ -18,7 +18,7 @@ fn missing<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
 }
 
 /// "12.3 (10.1–15.0)"
-fn interval(share: &Share) -> String {
+pub(super) fn interval(share: &Share) -> String {
     format!("{} ({}–{})", percent(share.value()), percent(share.lower), percent(share.upper))
 }
 

@@ -9,6 +9,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, pr
 use crate::base::error::Result;
 use crate::base::visible::visible;
 use crate::report::escape;
+use crate::report::html::Html;
 use crate::report::numbers::counted;
 
 /// How a report is written.
@@ -71,6 +72,13 @@ impl Table {
     /// Adds a row. Nothing in a cell can end its line or move a cursor.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| visible(&cell).into_owned()).collect());
+    }
+
+    /// Adds the table to a page.
+    pub fn html(&self, html: &mut Html) {
+        let mark = |(name, numeric): (&String, &bool)| format!("{}{name}", if *numeric { "#" } else { "" });
+        let columns: Vec<String> = self.headers.iter().zip(&self.numeric).map(mark).collect();
+        html.table(&columns.iter().map(String::as_str).collect::<Vec<_>>(), &self.rows);
     }
 
     /// Whether there is nothing in it.

@@ -29,6 +29,7 @@ mod recorded;
 pub mod search;
 pub mod statistics;
 pub mod t1_tools;
+mod t2_fields;
 pub mod tool_keys;
 
 use serde::de::DeserializeOwned;
@@ -42,6 +43,7 @@ use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::frames::fingerprint::Observed;
 use crate::frames::projection::MinedProjection;
+use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::ProjectionNumbers;
 use crate::rules::annotations::Annotations;
@@ -72,6 +74,8 @@ pub enum Speaks {
     Logs,
     /// There, with `--tools`.
     LogsWithTools,
+    /// There, with `--tools --fields`.
+    LogsWithFields,
     /// There, with `--calibrate`.
     LogsCalibrated,
     /// In `tune analyze`.
@@ -81,12 +85,13 @@ pub enum Speaks {
 }
 
 /// All rules, in the order in which they speak.
-pub static REGISTER: [&Rule; 12] = [
+pub static REGISTER: [&Rule; 13] = [
     &p1_model::RULE,
     &p2_agent::RULE,
     &p3_data::RULE,
     &p4_tokenizer::RULE,
     &t1_tools::RULE,
+    &t2_fields::RULE,
     &r1_dedup_enable::RULE,
     &r2_template::RULE,
     &r3_lru_size::RULE,
@@ -118,6 +123,8 @@ pub struct Facts<'a> {
     pub coverage: &'a [Coverage],
     /// Model families held against their bills; empty unless that was asked for.
     pub calibration: &'a [FamilyRatio],
+    /// Fields of JSON answers, tool by tool; empty unless that was asked for.
+    pub fields: &'a [FieldUse],
     /// Shipped annotations.
     pub annotations: &'a Annotations,
     /// Shipped model families.

@@ -78,6 +78,7 @@ pub(super) fn judged_when(asked: &[Speaks], observed: &Observed, text: &str) -> 
         runnable: &Runnable::default(),
         coverage: &[],
         calibration: &[],
+        fields: &[],
         annotations: &SHIPPED,
         families: &[],
         observed,

@@ -437,3 +437,91 @@ proptest! {
         prop_assert_eq!(paragraph("  → ", &text, None), format!("  → {text}\n"));
     }
 }
+
+/// A page that another command writes: by the same rules, with a drawing, titles and a table.
+fn page_of(home: &Home, command: &[&str]) -> String {
+    let file = home.path("other.html");
+    let outcome = home.run(&[command, &["--html", file.to_str().unwrap()]].concat());
+    assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+    let html = std::fs::read_to_string(&file).unwrap();
+    assert!(html.contains("content=\"default-src &#39;none&#39;; style-src &#39;unsafe-inline&#39;"), "{html}");
+    for word in ["<script", "http", "url(", "@import", " src=", " href=", "secret"] {
+        assert!(!html.contains(word), "{word}: {html}");
+    }
+    assert!(html.len() < 1_000_000);
+    assert_closed(&html);
+    html
+}
+
+#[test]
+fn edges_beyond_chance_are_drawn_with_their_table() {
+    let home = Home::new();
+    for number in 0..8 {
+        let text =
+            super::harness::session(&format!("s{number}"), 40).replace("\"Grep\"", "\"mcp__secretserver__look\"");
+        home.write(&format!(".claude/projects/-p/{number}.jsonl"), text);
+    }
+    let html = page_of(&home, &["mine", "edges", "--lags", "1,2"]);
+    let report = home.json(&["mine", "edges", "--lags", "1,2"]);
+    let rows = report["edges"].as_array().unwrap();
+    let significant: Vec<&Value> = rows.iter().filter(|row| row["significant"] == true).collect();
+    assert!(!significant.is_empty(), "{rows:#?}");
+    assert_eq!(html.matches("<path").count(), significant.len(), "a mark for each edge beyond chance");
+    assert_eq!(html.matches("</title>").count(), significant.len() + 1, "each has a title, and so has the page");
+    assert_eq!(html.matches("<tr>").count(), significant.len() + html.matches("<table>").count());
+    for row in significant {
+        let count = crate::report::numbers::thousands(row["count"].as_u64().unwrap());
+        let title = format!("{} → {}: {count} times", row["from"].as_str().unwrap(), row["to"].as_str().unwrap());
+        assert!(html.contains(&title), "{title}\n{html}");
+    }
+    // Nothing beyond chance is a page as well.
+    let few = Home::new();
+    few.write(".claude/projects/-p/one.jsonl", super::harness::session("one", 3));
+    assert!(page_of(&few, &["mine", "edges"]).contains("0 of "));
+}
+
+#[test]
+fn a_replay_is_drawn_by_layer_reach_and_format_with_the_figures_of_the_report() {
+    let home = Home::new();
+    let rows: Vec<Value> =
+        (0..40).map(|row| json!({ "id": row, "name": format!("row {row}"), "state": "open" })).collect();
+    let body = serde_json::to_string_pretty(&rows).unwrap();
+    for number in 0..3 {
+        let call = |at: usize| super::harness::CallLines {
+            session: if number == 0 {
+                "a"
+            } else if number == 1 {
+                "b"
+            } else {
+                "c"
+            },
+            number: at,
+            tool: "mcp__tracker__list",
+            input: "/x",
+            body: &body,
+            model: "claude-opus-4-6",
+        };
+        home.write(
+            &format!(".claude/projects/-p/{number}.jsonl"),
+            (0..4).map(|at| call(at).text()).collect::<String>(),
+        );
+    }
+    let html = page_of(&home, &["replay"]);
+    let replay = &home.json(&["replay"])["replay"];
+    let number = |value: &Value| crate::report::numbers::thousands(value.as_u64().unwrap());
+    for arm in replay["arms"].as_array().unwrap() {
+        for key in ["baseline_tokens", "saved_tokens"] {
+            let figure = number(&arm["savings"][key]);
+            assert!(html.contains(&format!(">{figure}<")), "{key} {figure} is not on the page");
+        }
+    }
+    for heading in ["Tokens saved, by layer", "Who could save them", "What was decided, by format"] {
+        assert!(html.contains(heading), "{heading}");
+    }
+    assert_eq!(html.matches("<table>").count(), 3, "each plot has its table");
+    assert!(html.contains("title=\"published formats, L0 hints: "), "marks have titles: {html}");
+    for other in [&["--sweep", "dedup.lru_size=1,5"][..], &["--policy", "prompt-cache"], &["--planner"]] {
+        let outcome = home.run(&[&["replay", "--html", "x.html"], other].concat());
+        assert_eq!(outcome.exit, Exit::Usage, "{other:?}");
+    }
+}

@@ -32,6 +32,7 @@ fn reader_of(file: &str) -> Vec<&'static str> {
         "backtest.toml" => vec!["tune", "backtest"],
         "fleet.toml" => vec!["share", "--show"],
         "history.toml" => vec!["tune", "history"],
+        "t2_fields.toml" => vec!["mine", "fields"],
         "policies/claude_settings.toml" | "s1_main_ttl.toml" | "s2_subagent_ttl.toml" => claude(),
         "s3_compact_window.toml" | "s4_result_sizes.toml" | "s5_unused_servers.toml" | "s6_skills.toml" => claude(),
         "s7_subagent_model.toml" | "s8_retention.toml" => claude(),

@@ -28,7 +28,8 @@ impl TokenCounter for Plain {
 pub fn timeline_guide() -> TimelineGuide<'static> {
     static RULES: OnceLock<TimelineRules> = OnceLock::new();
     static PLAIN: fn() -> Box<dyn TokenCounter> = || Box::new(Plain);
-    TimelineGuide { vocabulary: guide().vocabulary, rules: RULES.get_or_init(TimelineRules::shipped), gauge: &PLAIN }
+    let rules = RULES.get_or_init(TimelineRules::shipped);
+    TimelineGuide { vocabulary: guide().vocabulary, endpoints: guide().endpoints, rules, gauge: &PLAIN }
 }
 
 /// The rows of one file.

@@ -50,6 +50,7 @@ fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding>
         runnable: &crate::mine::runnable::Runnable::default(),
         coverage: &[],
         calibration: rows,
+        fields: &[],
         annotations: &SHIPPED,
         families: &crate::rules::families::families(&data).unwrap(),
         observed: &Observed::default(),

@@ -31,6 +31,7 @@ const COMMANDS: &[&[&str]] = &[
     &["mine", "fingerprints"],
     &["mine", "fingerprints", "--from-telemetry", "--input-dir", "TELEMETRY"],
     &["mine", "projections"],
+    &["mine", "fields"],
 ];
 
 /// Takes a window and says what lies in it and what does not.

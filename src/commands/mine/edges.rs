@@ -1,5 +1,7 @@
 //! `devboy mine edges`: which tool follows which, how surely, and how soon.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -7,12 +9,14 @@ use crate::base::error::Result;
 use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edge::{Concurrency, Edge, EdgeSums, EndSum, Turns};
+use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::mine::edges;
 use crate::mine::in_progress::Holds;
-use crate::mine::{edge_graph as graph, tables as mined};
+use crate::mine::{edge_graph as graph, edge_page, tables as mined};
 use crate::report::listing;
+use crate::report::numbers::counted;
 use crate::report::table::Table;
+use crate::settings::write_private;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -85,6 +89,10 @@ pub struct Args {
     /// Rows of the table for people; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 50)]
     top: usize,
+    /// Draw the edges that are more than chance into a file for a browser as well: one file, without scripts, that fetches
+    /// nothing.
+    #[arg(long, value_name = "FILE", conflicts_with = "ends")]
+    html: Option<PathBuf>,
     /// Columns of the CSV.
     #[arg(long, value_enum, default_value_t)]
     layout: Layout,
@@ -121,7 +129,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if sums.ends.is_empty() && !args.input.allow_empty {
         return Err(input.nothing_in_window("tool calls"));
     }
-    let thresholds = input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?;
+    let thresholds = input.data.parsed::<EdgeThresholds>("edges.toml")?;
     // What is left out is tested all the same: the rate of false discoveries is that of all edges.
     let all = edges::edges(&sums, &thresholds).into_iter().filter(|edge| args.shows(edge));
     let named = all.map(|edge| {
@@ -163,6 +171,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     if !args.ends {
         fields["ends"] = listing::json(&ends);
     }
+    if let Some(path) = &args.html {
+        write_private(path, &edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
+    }
     let all: Vec<&Edge> = rows.iter().collect();
     let draw = |form: Form| if form == Form::Dot { graph::dot(&all) } else { graph::mermaid(&all) };
     let about =
@@ -182,6 +193,23 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         },
     )?;
     Ok(Exit::Done)
+}
+
+/// How the edges of a page were counted.
+fn words_about(args: &Args, sums: &EdgeSums, thresholds: &EdgeThresholds) -> Vec<String> {
+    let EdgeThresholds { q_max, count_min, sessions_min } = thresholds;
+    let (cases, sessions) = (counted(sums.cases, "context"), counted(sums.sessions, "session"));
+    let how = match args.concurrency() {
+        Concurrency::Message => "calls of one message are concurrent, a context ends where it was compacted",
+        Concurrency::Flat => "calls are one sequence, file by file",
+    };
+    vec![
+        format!("Counted in {cases} of {sessions}; {how}."),
+        format!(
+            "More than chance: more often than in another order of the messages (q ≤ {q_max} over all edges, {count_min} pairs, \
+             {sessions_min} sessions). Lift: times as often as the tool comes anywhere."
+        ),
+    ]
 }
 
 fn by_calls(mut ends: Vec<(String, EndSum)>) -> Vec<(String, EndSum)> {

@@ -3,6 +3,7 @@
 mod compare;
 pub mod edges;
 pub mod export;
+pub mod fields;
 mod fingerprints;
 mod logs;
 mod patterns;
@@ -14,7 +15,7 @@ use crate::base::error::Result;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
-/// Print what devboy mines: follow-up edges, tools, fingerprints, patterns, projections, sessions.
+/// Print what devboy mines: follow-up edges, tools, fingerprints, patterns, projections, fields, sessions.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -30,6 +31,7 @@ enum Command {
     Sessions(sessions::Args),
     Compare(compare::Args),
     Projections(projections::Args),
+    Fields(fields::Args),
 }
 
 /// Runs a subcommand.
@@ -42,5 +44,6 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Command::Sessions(args) => sessions::run(args, context),
         Command::Compare(args) => compare::run(args, context),
         Command::Projections(args) => projections::run(args, context),
+        Command::Fields(args) => fields::run(args, context),
     }
 }

@@ -25,6 +25,7 @@ use crate::mine::quality;
 use crate::replay::report;
 use crate::report::envelope;
 use crate::report::table::Format;
+use crate::settings::write_private;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -69,6 +70,10 @@ pub struct Args {
     /// Write the events that the live pipeline would have recorded, names made anonymous.
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
     emit_telemetry: Option<PathBuf>,
+    /// Write the savings by layer, reach and format to a file for a browser as well: one file with plots, without scripts, that
+    /// fetches nothing.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "sweep", "planner", "policy"])]
+    html: Option<PathBuf>,
     /// Replay the planner instead: `devboy planner`.
     #[arg(long, hide = true, conflicts_with_all = ["against", "baseline", "agent_profile", "model"])]
     planner: bool,
@@ -160,6 +165,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Some(laid) => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &laid, &mut input)?,
         None => None,
     };
+    if let Some(path) = &args.html {
+        write_private(path, &report::html(report))?;
+    }
     show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
     gate.map_or(Ok(Exit::Done), |gate| gate.conclude(&args.output, context))
 }

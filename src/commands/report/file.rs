@@ -9,10 +9,11 @@ use crate::commands::report::show::tool_label;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::groups::Label;
 use crate::cost::page::Page;
-use crate::cost::page::html::{FollowUp, html};
+use crate::cost::page::html::html;
 use crate::cost::page::plots::ToolCost;
 use crate::cost::page::words::Telling;
 use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
+use crate::mine::edge_page::FollowUp;
 use crate::mine::edges as mined;
 use crate::settings::write_private;
 

@@ -121,6 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         runnable: &Runnable::default(),
         coverage: &coverage,
         calibration: &[],
+        fields: &[],
         annotations: &Annotations::load(&responses.data)?,
         families: &[],
         observed: &responses.observed,

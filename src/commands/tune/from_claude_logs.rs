@@ -10,6 +10,7 @@ use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::Input;
+use crate::commands::mine::fields as mine_fields;
 use crate::commands::mine::projections;
 use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::warnings::warnings_json;
@@ -50,7 +51,7 @@ const PLANNER: &str = "planner.toml";
 /// The data file of framing.
 const SIZES: &str = "policies/sizes.toml";
 
-/// Mine the logs, apply rules P1 to P3 (T1 with --tools, P4 with --calibrate), write the configuration and print its diff.
+/// Mine the logs, apply rules P1 to P3 (T1 with --tools, T2 with --fields, P4 with --calibrate), write the configuration and print its diff.
 ///
 /// The diff and the evidence of every change go to stdout, everything else to stderr. The previous file stays beside
 /// the new one as pipeline_config.toml.bak. Keys that stand in the file are kept; a key or table marked `# pin` is never
@@ -60,6 +61,10 @@ pub struct Args {
     /// Also mine a `[tools.<name>]` value model for every tool that was used.
     #[arg(long)]
     tools: bool,
+    /// Also sort the fields of JSON answers into groups by how often they were taken up later. Nothing reads these groups yet: the
+    /// published pipeline does not trim answers.
+    #[arg(long, requires = "tools")]
+    fields: bool,
     /// Also read all text once more and measure, on what was billed, how many characters a token of each model holds.
     #[arg(long)]
     calibrate: bool,
@@ -78,7 +83,16 @@ pub struct Args {
 impl Args {
     /// What logs say, without value models and without measuring tokenizers.
     pub fn plain(write: WriteArgs, input: InputArgs, window: WindowArgs, report: OutputArgs) -> Self {
-        Self { tools: false, calibrate: false, others: TeamArgs::default(), write, input, window, report }
+        Self {
+            tools: false,
+            fields: false,
+            calibrate: false,
+            others: TeamArgs::default(),
+            write,
+            input,
+            window,
+            report,
+        }
     }
 }
 
@@ -107,7 +121,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let file = SettingsFile::load(&path)?;
     let effective = Effective::resolve(&file)?;
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = match args.calibrate {
+    let mut input = match args.calibrate || args.fields {
         true => Input::read_for_timeline(&args.input, window, 0, &args.report, context)?,
         false => Input::read(&args.input, window, 0, &args.report, context)?,
     };
@@ -123,6 +137,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     classify(&mut mined.sessions);
     mined.calibration = args.calibrate.then(|| measure(&mut input)).transpose()?;
+    let fields = if args.fields { mine_fields::of_input(&mut input)?.fields } else { Vec::new() };
     let whose = match args.others.read(&input.data, context)? {
         Some(others) if args.tools => {
             others.lenders().lend_stats(&mut mined.names, &mut mined.tools, &mut mined.follow_ups)
@@ -141,12 +156,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         runnable: &mined.runnable,
         coverage: &mined.coverage,
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
+        fields: &fields,
         annotations: &Annotations::load(&input.data)?,
         families: &crate::rules::families::families(&input.data)?,
         observed: &Observed::default(),
         current: &view,
     };
-    let more = [(args.tools, Speaks::LogsWithTools), (args.calibrate, Speaks::LogsCalibrated)];
+    let more = [
+        (args.tools, Speaks::LogsWithTools),
+        (args.fields, Speaks::LogsWithFields),
+        (args.calibrate, Speaks::LogsCalibrated),
+    ];
     let more = more.into_iter().filter_map(|(is_asked, speaks)| is_asked.then_some(speaks));
     let asked: Vec<Speaks> = std::iter::once(Speaks::Logs).chain(more).collect();
     let mut found = judge_all(&facts, &input.data, &asked)?;

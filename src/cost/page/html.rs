@@ -2,21 +2,10 @@
 
 use crate::cost::page::plots::{ToolCost, Trace};
 use crate::cost::page::words::{Telling, usd};
+use crate::mine::edge_page::{self, FollowUp};
 use crate::report::html::Html;
-use crate::report::html::chart::{self, Columns, Curve, Link};
+use crate::report::html::chart::{self, Columns, Curve};
 use crate::report::numbers::{percent, thousands};
-
-/// A follow-up between tools that is more than chance.
-pub struct FollowUp {
-    /// The earlier tool.
-    pub from: String,
-    /// The later tool.
-    pub to: String,
-    /// How often.
-    pub count: u64,
-    /// In how many of a hundred cases.
-    pub percent: f64,
-}
 
 /// Most columns, series and rows of a plot; the rest is one of its own.
 const SERIES: usize = 7;
@@ -287,31 +276,9 @@ fn graph(html: &mut Html, follow_ups: &[FollowUp]) {
     if follow_ups.is_empty() {
         return;
     }
-    let distinct = |name: fn(&FollowUp) -> &String| {
-        let mut names: Vec<String> = Vec::new();
-        for name in follow_ups.iter().map(name) {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-        names
-    };
-    let (left, right) = (distinct(|one| &one.from), distinct(|one| &one.to));
-    let link = |one: &FollowUp| -> Option<Link> {
-        let place = |names: &[String], name: &String| names.iter().position(|known| known == name);
-        let title = format!("{} → {}: {} times ({:.0} %)", one.from, one.to, thousands(one.count), one.percent);
-        Some((place(&left, &one.from)?, place(&right, &one.to)?, one.count as f64, title))
-    };
-    let links: Vec<Link> = follow_ups.iter().filter_map(link).collect();
     html.leaf("h2", &[], "What follows what");
-    html.element("figure", &[], |html| {
-        chart::layers(html, "which tool follows which", &left, &right, &links);
-        html.leaf(
-            "figcaption",
-            &[],
-            "Left: a tool. Right: the tools of the next step. Only pairs beyond chance; see devboy mine edges.",
-        );
-    });
+    let caption = "Left: a tool. Right: the tools of the next step. Only pairs beyond chance; see devboy mine edges.";
+    edge_page::figure(html, "which tool follows which", follow_ups, caption);
     let row =
         |one: &FollowUp| vec![one.from.clone(), one.to.clone(), thousands(one.count), format!("{:.0} %", one.percent)];
     html.table(&["tool", "next", "#times", "#share"], &follow_ups.iter().map(row).collect::<Vec<_>>());

@@ -12,6 +12,7 @@ pub mod assemble;
 mod beside;
 mod content;
 mod envelope;
+mod fields;
 mod identifiers;
 mod layout;
 mod occurrences;
@@ -24,6 +25,7 @@ mod utterances;
 pub use record::Reader;
 
 use crate::base::tokenizer::Tokens;
+use crate::logs::endpoint::Endpoints;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::vocabulary::Vocabulary;
 
@@ -38,6 +40,8 @@ pub trait TokenCounter {
 pub struct TimelineGuide<'v> {
     /// The words of the logs.
     pub vocabulary: &'v Vocabulary,
+    /// The classes of shell commands.
+    pub endpoints: &'v Endpoints,
     /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
     /// Makes a worker's counter.

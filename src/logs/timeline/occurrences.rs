@@ -1,4 +1,4 @@
-//! Where lines and identifiers stood before, by hash, in bounded memory: what nobody spoke of for long is forgotten.
+//! What stood where before, by hash, in bounded memory: what nobody spoke of for long is forgotten.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use crate::base::id::IdHasher;
 use crate::logs::timeline::requests::Occurrence;
 
-type Table = HashMap<u64, Entry, BuildHasherDefault<IdHasher>>;
+type Table<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
 
 /// What is known of one text.
 #[derive(Default, Clone)]
@@ -40,22 +40,22 @@ impl Entry {
 
 /// Two generations of entries: when the younger one is full, the older one is dropped.
 #[derive(Default)]
-pub struct Occurrences {
-    younger: Table,
-    older: Table,
+pub struct Occurrences<V = Entry> {
+    younger: Table<V>,
+    older: Table<V>,
     entries_max: usize,
     /// Entries that were dropped.
     pub forgotten: u64,
 }
 
-impl Occurrences {
+impl<V: Default> Occurrences<V> {
     /// Nothing yet; at most twice `entries_max` texts are held.
     pub fn new(entries_max: usize) -> Self {
         Self { entries_max, ..Self::default() }
     }
 
     /// What is known of a text, made on first sight.
-    pub fn entry(&mut self, hash: u64) -> &mut Entry {
+    pub fn entry(&mut self, hash: u64) -> &mut V {
         if self.younger.len() >= self.entries_max && !self.younger.contains_key(&hash) {
             self.forgotten += self.older.len() as u64;
             self.older = std::mem::take(&mut self.younger);
@@ -65,7 +65,20 @@ impl Occurrences {
     }
 
     /// What is known of a text.
-    pub fn get(&self, hash: u64) -> Option<&Entry> {
+    pub fn get(&self, hash: u64) -> Option<&V> {
         self.younger.get(&hash).or_else(|| self.older.get(&hash))
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, hash: u64) -> Option<&mut V> {
+        match self.younger.get_mut(&hash) {
+            Some(known) => Some(known),
+            None => self.older.get_mut(&hash),
+        }
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.younger.is_empty() && self.older.is_empty()
     }
 }

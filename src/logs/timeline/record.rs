@@ -11,6 +11,7 @@ use crate::logs::take::TakeRecords;
 use crate::logs::timeline::beside;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};
 use crate::logs::timeline::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
+use crate::logs::timeline::fields::Fields;
 use crate::logs::timeline::references::{References, Spot};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall, Trigger};
 use crate::logs::timeline::rows::{
@@ -53,6 +54,7 @@ pub struct Reader<'g, 'v> {
     /// Places of the sessions in the rows.
     sessions: SessionPlaces,
     references: References<'v>,
+    fields: Fields<'v>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
 }
@@ -102,6 +104,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             chains: ChainIndex::default(),
             sessions: SessionPlaces::default(),
             references: References::new(guide.rules),
+            fields: Fields::new(guide.rules, guide.endpoints),
             messages: IdMap::default(),
         }
     }
@@ -111,6 +114,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.skip("forgotten", self.references.forgotten());
         self.out.rows.references = self.references.found;
         self.out.rows.sources = self.references.sources;
+        self.out.rows.fields = self.fields.found;
         (self.out, self.counters)
     }
 
@@ -458,8 +462,26 @@ impl<'g, 'v> Reader<'g, 'v> {
         let spot = Spot { block: self.out.rows.blocks.len() as u32, chain: record.chain, message };
         match block.kind {
             BlockKind::Thinking | BlockKind::Media => self.references.pass(spot),
-            BlockKind::ToolUsage => self.references.call(spot, self.out.names.text(block.tool), text),
-            _ => self.references.text(spot, text),
+            BlockKind::ToolUsage => {
+                let tool = self.out.names.text(block.tool);
+                self.references.call(spot, tool, text);
+                self.fields.call(spot, block.call, tool, text);
+            }
+            BlockKind::ToolResult => {
+                self.references.text(spot, text);
+                if !block.is_error {
+                    self.fields.answer(spot, block.call, text, &mut self.out.names, self.gauge);
+                }
+            }
+            BlockKind::Text => {
+                self.references.text(spot, text);
+                self.fields.text(spot, text);
+            }
+            BlockKind::Human => {
+                self.references.text(spot, text);
+                self.fields.said(spot, text);
+            }
+            BlockKind::Injected | BlockKind::Summary => self.references.text(spot, text),
         }
     }
 

@@ -130,6 +130,35 @@ pub struct ReferenceRow {
     pub cut: bool,
 }
 
+/// One field of an answer in JSON: the values of one path of keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FieldRow {
+    /// Index into [`TimelineRows::blocks`] of the answer.
+    pub block: u32,
+    /// Path of keys, arrays folded (`items[].id`); [`FieldRow::OTHER`] for all whose keys are no names.
+    pub name: Sym,
+    /// Tokens of its keys and values by vocabulary.
+    pub tokens: Tokens,
+    /// Different values that were new in the chain and can be told again when they are written.
+    pub values: u32,
+    /// Of these, those that the model wrote later.
+    pub used: u32,
+    /// Where it did so first, value by value; bits: [`FieldRow::IN_ARGUMENT`], [`FieldRow::IN_EDIT`],
+    /// [`FieldRow::IN_TEXT`].
+    pub how: u8,
+}
+
+impl FieldRow {
+    /// The name of all fields whose keys are no names.
+    pub const OTHER: &'static str = "*";
+    /// In an argument of a call.
+    pub const IN_ARGUMENT: u8 = 1;
+    /// In what an edit writes.
+    pub const IN_EDIT: u8 = 2;
+    /// In a text for the person.
+    pub const IN_TEXT: u8 = 4;
+}
+
 /// What a file says about a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionSpan {
@@ -175,6 +204,8 @@ pub struct TimelineRows {
     pub references: Vec<ReferenceRow>,
     /// Where that stood; blocks are those of this file.
     pub sources: Vec<Occurrence>,
+    /// Fields of answers in JSON, in the order of blocks.
+    pub fields: Vec<FieldRow>,
     /// Words of what people and the model wrote, by block of this file.
     pub utterances: Vec<Utterance>,
     /// Those words.

@@ -41,6 +41,8 @@ pub struct TimelineRules {
     pub references: ReferenceRules,
     /// What is an identifier.
     pub identifiers: IdentifierRules,
+    /// Which values of JSON answers are followed.
+    pub fields: FieldRules,
     helper_agents: BTreeMap<String, String>,
     skill_prefixes: Vec<String>,
     interrupt_prefixes: Vec<String>,
@@ -92,6 +94,62 @@ pub struct IdentifierRules {
     pub ticket_letters: Span,
     /// Digits of a ticket.
     pub ticket_digits: Span,
+}
+
+/// The table `[fields]`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct FieldRules {
+    /// Tools in whose answers the keys of JSON are data.
+    pub data_tools: Vec<String>,
+    /// Classes of endpoints whose keys are names all the same.
+    pub named_endpoints: Vec<String>,
+    /// Tools that write text into files.
+    pub edit_tools: Vec<String>,
+    /// Levels of JSON that are walked.
+    pub depth_max: usize,
+    /// Fields kept of one answer.
+    pub fields_max: usize,
+    /// Values followed of one answer.
+    pub values_max: usize,
+    /// Shortest value, in bytes.
+    pub text_bytes_min: usize,
+    /// Values held per generation, by their first word.
+    pub told_max: usize,
+    /// Words of the model and of people held per generation.
+    pub written_max: usize,
+    text_bytes_max: usize,
+    words_max: usize,
+    digits_min: usize,
+    plain_bytes_min: usize,
+    key_bytes_max: usize,
+    key_digits_max: usize,
+}
+
+impl FieldRules {
+    /// A key as it may be kept: an identifier. All others are data.
+    pub fn name<'k>(&self, key: &'k [u8]) -> Option<&'k str> {
+        let digits = key.iter().filter(|byte| byte.is_ascii_digit()).count();
+        let is_name = key.first().is_some_and(|first| !first.is_ascii_digit())
+            && key.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+            && key.len() <= self.key_bytes_max
+            && digits <= self.key_digits_max;
+        if is_name { std::str::from_utf8(key).ok() } else { None }
+    }
+
+    /// Whether a value says where it is from when it is met again.
+    pub fn is_followed(&self, value: &[u8]) -> bool {
+        if value.iter().all(u8::is_ascii_digit) {
+            return value.len() >= self.digits_min && value.len() <= self.text_bytes_max;
+        }
+        let is_odd = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_punctuation() || byte.is_ascii_whitespace();
+        let mixes_case = || value[1..].iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase);
+        let words = || value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count();
+        (self.text_bytes_min..=self.text_bytes_max).contains(&value.len())
+            && !value.iter().any(|byte| matches!(byte, b'\n' | b'\t' | b'\r'))
+            && words() <= self.words_max
+            && (value.len() >= self.plain_bytes_min || value.iter().any(is_odd) || mixes_case())
+    }
 }
 
 /// How many of something there may be, both ends included.

@@ -1,6 +1,7 @@
 //! The report of a replay: plain data that the lake can remember.
 
 mod json;
+mod page;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Quote
 use crate::report::numbers::thousands;
 
 pub use json::{json, reaches_json, tally_json};
+pub use page::html;
 pub use tables::{figure, reaches, table, write};
 
 /// Everything that a replay of one configuration says.

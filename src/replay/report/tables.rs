@@ -120,9 +120,17 @@ impl Arm {
 }
 
 fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> Result<()> {
+    let bullet = if format == Format::Md { "- " } else { "" };
+    for line in summary(report) {
+        writeln!(out, "{bullet}{}", format.sentence(&line))?;
+    }
+    Ok(())
+}
+
+/// What was replayed and what came of it, in sentences.
+pub(super) fn summary(report: &ReplayReport) -> Vec<String> {
     let input = &report.input;
     let baseline = report.arms.first().map_or(0, |arm| arm.total.baseline());
-    let bullet = if format == Format::Md { "- " } else { "" };
     let mut lines = vec![
         format!(
             "{} tool responses with text in {} contexts of {} sessions, {} tokens",
@@ -189,10 +197,7 @@ fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> 
             lines.push(format!("{} {what}", thousands(count)));
         }
     }
-    for line in lines {
-        writeln!(out, "{bullet}{}", format.sentence(&line))?;
-    }
-    Ok(())
+    lines
 }
 
 /// A share in per cent; a dash where it has no denominator.
@@ -200,7 +205,7 @@ pub fn figure(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{:.2} %", 100.0 * share))
 }
 
-fn layers(report: &ReplayReport) -> Table {
+pub(super) fn layers(report: &ReplayReport) -> Table {
     let mut table = Table::new(&["formats", "layer", "#responses", "#baseline", "#sent", "#saved", "#of all"]);
     for arm in &report.arms {
         let whole = arm.total.baseline();
@@ -254,7 +259,7 @@ pub fn reaches(reaches: &[Reached]) -> Table {
     table
 }
 
-fn layer_word(layer: LayerId) -> &'static str {
+pub(super) fn layer_word(layer: LayerId) -> &'static str {
     match layer {
         LayerId::L0 => "hints",
         LayerId::L1 => "templates",
@@ -296,7 +301,7 @@ fn grouped(report: &ReplayReport, what: &'static str, groups: fn(&Arm) -> &Vec<G
     table
 }
 
-fn formats(report: &ReplayReport) -> Table {
+pub(super) fn formats(report: &ReplayReport) -> Table {
     let mut table = Table::new(&["formats", "format", "#responses", "#baseline", "#sent", "#saved", "#of its own"]);
     for arm in &report.arms {
         let mut rows: Vec<&Group> = arm.formats.iter().collect();

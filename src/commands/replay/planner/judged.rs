@@ -263,6 +263,7 @@ fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
         runnable: &stage.runnable,
         coverage: &[],
         calibration: &[],
+        fields: &[],
         annotations: &Annotations::load(data)?,
         families: &[],
         observed: &observed,

@@ -181,6 +181,7 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
         runnable: &stage.runnable,
         coverage: &coverage,
         calibration: &[],
+        fields: &[],
         annotations,
         families: &[],
         observed: &Observed::default(),

@@ -1,0 +1,124 @@
+//! `devboy mine fields`: which fields of JSON answers the model took up later.
+
+use std::io::Write as _;
+
+use serde_json::json;
+
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::commands::input::Input;
+use crate::commands::mine::export::{ExportArgs, Form, no_graph};
+use crate::commands::mine::logs;
+use crate::frames::listing as parquet_listing;
+use crate::mine::field_tables as tables;
+use crate::mine::fields;
+use crate::mine::fields::{FieldUse, FieldUses, GroupNumbers, ToolFields};
+use crate::mine::in_progress::Holds;
+use crate::report::numbers::counted;
+use crate::report::table::Format;
+use crate::report::{envelope, listing};
+use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
+
+/// The sheet with the thresholds of groups.
+const SHEET: &str = "t2_fields.toml";
+
+/// Print which fields of JSON answers were taken up later, and the tokens of those that never were.
+///
+/// A field is used if one of its values is written again by the model: in an argument of a later call, in an edit, in its
+/// answer. --explain lists the fields of each tool. Names of fields are shown if they are identifiers; names of MCP servers
+/// are pseudonyms unless --names is given.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// List the fields, and say what the columns mean.
+    #[arg(long)]
+    explain: bool,
+    /// So many rows of a table, most tokens in vain first. CSV, JSON and Markdown have all rows.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
+    #[command(flatten)]
+    export: ExportArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+}
+
+/// Reads, sums up, prints.
+pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let output = args.export.shared();
+    let window = window::of(&args.window, context.now_ms)?;
+    let mut input = Input::read_for_timeline(&args.input, window, 0, &output, context)?;
+    input.expect_records(&args.input)?;
+    input.expect_calls(&args.input)?;
+    input.report_holds(Holds::Calls)?;
+    let numbers = numbers(&input.data)?;
+    let mut uses = of_input(&mut input)?;
+    let name = |tool: &str| logs::shown(&args.export, &context.pseudonyms, tool);
+    uses.tools.iter_mut().for_each(|row| row.tool = name(&row.tool));
+    uses.fields.iter_mut().for_each(|row| row.tool = name(&row.tool));
+    let summary = tables::summary(&uses);
+    let (tools, tools_out) = logs::keep_k(uses.tools, &args.export, |row: &ToolFields| row.sessions);
+    let (rows, rows_out) = logs::keep_k(uses.fields, &args.export, |row: &FieldUse| row.sessions);
+    logs::tell(&input, &args.export, if args.explain { rows_out } else { tools_out }, context)?;
+    let (of_tools, of_fields) = (tables::tools(&tools), tables::fields(&rows, &numbers));
+    let shown = if args.explain { &of_fields } else { &of_tools };
+    let mut fields = logs::fields(&input, tools_out + rows_out);
+    fields["answers"] = json!(uses.answers);
+    fields["sessions"] = json!(uses.sessions);
+    fields["tools"] = listing::json(&of_tools);
+    fields["fields"] = listing::json(&of_fields);
+    args.export.hide_places(&mut fields);
+    let stamp = output.stamp(context);
+    let top = args.top as usize;
+    args.export.send(context, |out, width| match args.export.form() {
+        Form::Table => {
+            summary.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            if tools.is_empty() {
+                return Ok(());
+            }
+            writeln!(out)?;
+            tables::tools_overview(&tools, top).write(out, Format::Table, width)?;
+            more(out, tools.len(), top)?;
+            if args.explain {
+                writeln!(out)?;
+                tables::fields_overview(&rows, top, &numbers).write(out, Format::Table, width)?;
+                more(out, rows.len(), top)?;
+                writeln!(out)?;
+                tables::legend(&numbers).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            }
+            Ok(())
+        }
+        Form::Csv => listing::table(shown).write(out, Format::Csv, width),
+        Form::Md => listing::table(shown).write(out, Format::Md, width),
+        Form::Parquet => parquet_listing::write(out, shown, &[]),
+        Form::Dot | Form::Mermaid => Err(no_graph()),
+        Form::Json => envelope::write(out, &envelope::envelope("mine fields", stamp, fields)),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Says how many rows are not shown.
+fn more(out: &mut Vec<u8>, rows: usize, top: usize) -> Result<()> {
+    match rows.saturating_sub(top) {
+        0 => Ok(()),
+        left => Ok(writeln!(out, "{} with --top {rows}", counted(left as u64, "more row"))?),
+    }
+}
+
+/// When a field is judged.
+pub fn numbers(data: &Data) -> Result<GroupNumbers> {
+    data.parsed(SHEET)
+}
+
+/// Sums up the fields of an input that was read for its timeline.
+pub fn of_input(input: &mut Input) -> Result<FieldUses> {
+    let words = format!("{:?}", input.vocabulary.tool_aliases);
+    let rules = input.data.text("timeline.toml")?;
+    input.remember(&format!("fields {words} {rules}"), |input| {
+        let found = input.fields()?;
+        let (history, names) = logs::history(input);
+        Ok(fields::uses(&history, &names, &found))
+    })
+}

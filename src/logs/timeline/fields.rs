@@ -1,0 +1,390 @@
+//! Which fields of JSON answers the model wrote down again later: an answer's values are followed, as hashes and only while
+//! the file is read, through the arguments, edits and texts behind it.
+//!
+//! A value counts for an answer if neither the model nor a person had written it before in the chain: else the answer echoes
+//! it. A later value counts for every answer that told it and asked for it in an earlier message.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::names::Names;
+use crate::logs::endpoint::{Endpoints, Input};
+use crate::logs::message::InputFields;
+use crate::logs::timeline::TokenCounter;
+use crate::logs::timeline::occurrences::Occurrences;
+use crate::logs::timeline::references::Spot;
+use crate::logs::timeline::requests::NONE;
+use crate::logs::timeline::rows::FieldRow;
+use crate::logs::timeline::rules::{FieldRules, TimelineRules};
+
+/// Follows one file from its start.
+pub struct Fields<'r> {
+    rules: &'r TimelineRules,
+    endpoints: &'r Endpoints,
+    /// What the model and people wrote.
+    written: Occurrences<()>,
+    /// Values that answers told, by their first word.
+    told: Occurrences<Vec<Told>>,
+    asked: IdMap<Id, Asked>,
+    /// By row of `found`: the message that asked for the answer.
+    messages: Vec<u32>,
+    /// What was found.
+    pub found: Vec<FieldRow>,
+}
+
+/// A call.
+#[derive(Clone, Copy)]
+struct Asked {
+    message: u32,
+    /// Whether the keys of its answer are names and no data.
+    is_named: bool,
+}
+
+/// A value that is waited for.
+struct Told {
+    /// Where its first word stands in it.
+    offset: usize,
+    bytes: usize,
+    hash: u64,
+    /// Rows that told it and have not seen it yet.
+    rows: Vec<u32>,
+}
+
+/// One field of the answer at hand.
+struct Field {
+    name: String,
+    /// Its members, one behind the other, as they stand in the answer.
+    text: Vec<u8>,
+    values: Vec<Vec<u8>>,
+}
+
+impl<'r> Fields<'r> {
+    /// Nothing yet.
+    pub fn new(rules: &'r TimelineRules, endpoints: &'r Endpoints) -> Self {
+        let FieldRules { written_max, told_max, .. } = rules.fields;
+        Self {
+            rules,
+            endpoints,
+            written: Occurrences::new(written_max),
+            told: Occurrences::new(told_max),
+            asked: IdMap::default(),
+            messages: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Takes the input of a call, as compact JSON.
+    pub fn call(&mut self, spot: Spot, call: Id, tool: &str, input: &[u8]) {
+        let rules = &self.rules.fields;
+        let is_named = !rules.data_tools.iter().any(|name| name == tool) || self.is_named_endpoint(tool, input);
+        self.asked.entry(call).or_insert(Asked { message: spot.message, is_named });
+        let is_edit = rules.edit_tools.iter().any(|name| name == tool);
+        each_scalar(input, &mut |key, text| {
+            let is_place = self.rules.references.file_keys.iter().any(|known| known.as_bytes() == key);
+            let how = if is_edit && !is_place { FieldRow::IN_EDIT } else { FieldRow::IN_ARGUMENT };
+            self.written.entry(hash_in(spot, text));
+            self.look(spot, how, text);
+        });
+    }
+
+    /// Takes a text of the model.
+    pub fn text(&mut self, spot: Spot, text: &[u8]) {
+        self.look(spot, FieldRow::IN_TEXT, text);
+    }
+
+    /// Takes what a person wrote: an answer that says it again tells nothing.
+    pub fn said(&mut self, spot: Spot, text: &[u8]) {
+        words(text, |word| {
+            self.written.entry(hash_in(spot, &text[word]));
+        });
+        self.chunks(spot, text);
+    }
+
+    /// Takes an answer that is no error: if it is JSON, its fields become rows.
+    pub fn answer(
+        &mut self,
+        spot: Spot,
+        call: Id,
+        text: &[u8],
+        names: &mut Names,
+        gauge: &mut (dyn TokenCounter + '_),
+    ) {
+        let unknown = Asked { message: NONE, is_named: false };
+        let asked = self.asked.get(&call).copied().unwrap_or(unknown);
+        let Some(fields) = fields_of(text, &self.rules.fields, asked.is_named) else { return };
+        for field in fields {
+            let row = self.found.len() as u32;
+            let mut made = FieldRow {
+                block: spot.block,
+                name: names.intern(&field.name),
+                tokens: gauge.tokens(&String::from_utf8_lossy(&field.text)),
+                values: 0,
+                used: 0,
+                how: 0,
+            };
+            for value in &field.values {
+                made.values += u32::from(self.tell(spot, value, row));
+            }
+            self.found.push(made);
+            self.messages.push(asked.message);
+        }
+    }
+
+    /// Whether the keys that a program prints are its own.
+    fn is_named_endpoint(&self, tool: &str, input: &[u8]) -> bool {
+        let command = InputFields::of(input).command().and_then(RawStr::decode);
+        let command = command.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let class = self.endpoints.class(tool, Input { command: command.as_deref(), ..Input::default() });
+        self.rules.fields.named_endpoints.iter().any(|known| *known == class)
+    }
+
+    /// Waits for a value from now on; false if it is known already.
+    fn tell(&mut self, spot: Spot, value: &[u8], row: u32) -> bool {
+        let mut first = None;
+        words(value, |word| first = first.take().or(Some(word)));
+        let Some(first) = first.filter(|_| self.written.get(hash_in(spot, value)).is_none()) else { return false };
+        let hash = xxh3_64(value);
+        let waiting = self.told.entry(hash_in(spot, &value[first.clone()]));
+        match waiting.iter_mut().find(|told| told.hash == hash && told.bytes == value.len()) {
+            Some(told) => told.rows.push(row),
+            None => waiting.push(Told { offset: first.start, bytes: value.len(), hash, rows: vec![row] }),
+        }
+        true
+    }
+
+    /// Looks for values in what the model wrote, and remembers that it was written.
+    fn look(&mut self, spot: Spot, how: u8, text: &[u8]) {
+        let Self { written, told, messages, found, .. } = self;
+        words(text, |word| {
+            let start = word.start;
+            let hash = hash_in(spot, &text[word]);
+            written.entry(hash);
+            let waiting = told.get_mut(hash).into_iter().flatten();
+            for value in waiting.filter(|value| !value.rows.is_empty() && stands_at(text, start, value)) {
+                value.rows.retain(|&row| {
+                    // What the same message wrote beside its call was written before the answer.
+                    let is_own = messages[row as usize] == spot.message && spot.message != NONE;
+                    if !is_own {
+                        let row = &mut found[row as usize];
+                        row.used += 1;
+                        row.how |= how;
+                    }
+                    is_own
+                });
+            }
+        });
+        self.chunks(spot, text);
+    }
+
+    /// Remembers addresses, paths and other words with signs in them.
+    fn chunks(&mut self, spot: Spot, text: &[u8]) {
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>()[]{},;|".contains(byte);
+        for chunk in text.split(ends).filter(|chunk| chunk.len() >= self.rules.fields.text_bytes_min) {
+            let end = chunk.iter().rposition(|byte| !b".:!?".contains(byte)).map_or(0, |last| last + 1);
+            self.written.entry(hash_in(spot, &chunk[..end]));
+        }
+    }
+}
+
+/// Whether a value stands in a text where its first word does, as a whole.
+fn stands_at(text: &[u8], word: usize, told: &Told) -> bool {
+    let Some(start) = word.checked_sub(told.offset) else { return false };
+    let end = start + told.bytes;
+    let Some(piece) = text.get(start..end) else { return false };
+    let goes_on = |at: usize| at > 0 && at < text.len() && is_inside(text[at - 1]) && is_inside(text[at]);
+    !goes_on(start) && !goes_on(end) && xxh3_64(piece) == told.hash
+}
+
+/// The hash of a text in a chain.
+fn hash_in(spot: Spot, text: &[u8]) -> u64 {
+    xxh3_64_with_seed(text, u64::from(spot.chain))
+}
+
+/// Whether a byte is part of a word: letters, digits, `_` and all that is not ASCII.
+fn is_inside(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// The words of a text.
+fn words(text: &[u8], mut take: impl FnMut(std::ops::Range<usize>)) {
+    let mut at = 0;
+    while let Some(start) = text[at..].iter().position(|&byte| is_inside(byte)).map(|skip| at + skip) {
+        let end = text[start..].iter().position(|&byte| !is_inside(byte)).map_or(text.len(), |length| start + length);
+        take(start..end);
+        at = end;
+    }
+}
+
+/// Every string and number of an input, with the last key above it.
+fn each_scalar(input: &[u8], take: &mut dyn FnMut(&[u8], &[u8])) {
+    let mut walk = Walk { take };
+    // The span was walked before: what fails here are malformed escapes, which end it.
+    walk.value(&mut Cursor::new(input), b"", 0).unwrap_or_default();
+}
+
+struct Walk<'t> {
+    take: &'t mut dyn FnMut(&[u8], &[u8]),
+}
+
+/// Levels of an input that are walked.
+const INPUT_DEPTH_MAX: usize = 64;
+
+impl Walk<'_> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, key: &[u8], depth: usize) -> Result<(), Fault> {
+        let shape = cursor.shape()?;
+        if depth > INPUT_DEPTH_MAX {
+            return cursor.skip_value();
+        }
+        let mut first = true;
+        match shape {
+            Shape::Object => {
+                cursor.enter()?;
+                while let Some(key) = cursor.next_key(&mut first)? {
+                    self.value(cursor, key.0, depth + 1)?;
+                }
+            }
+            Shape::Array => {
+                cursor.enter()?;
+                while cursor.next_element(&mut first)? {
+                    self.value(cursor, key, depth + 1)?;
+                }
+            }
+            Shape::String => {
+                let raw = cursor.string()?;
+                let decoded;
+                let text = match raw.plain() {
+                    Some(plain) => plain,
+                    None => {
+                        decoded = raw.decode().unwrap_or_default();
+                        &decoded
+                    }
+                };
+                (self.take)(key, text);
+            }
+            Shape::Number => (self.take)(key, cursor.number()?),
+            Shape::Bool | Shape::Null => cursor.skip_value()?,
+        }
+        Ok(())
+    }
+}
+
+/// The fields of one or more JSON documents, objects or arrays, which stand one after another, in order of first sight;
+/// none if the text is anything else.
+fn fields_of(text: &[u8], rules: &FieldRules, is_named: bool) -> Option<Vec<Field>> {
+    let mut cursor = Cursor::new(text);
+    cursor.skip_space();
+    if !matches!(cursor.rest().first(), Some(b'{' | b'[')) {
+        return None;
+    }
+    let mut answer = Answer::new(rules, is_named);
+    while !cursor.at_end() {
+        let is_document = matches!(cursor.shape(), Ok(Shape::Object | Shape::Array));
+        let start = cursor.pos();
+        if !is_document || answer.value(&mut cursor, start, 0).is_err() {
+            return None;
+        }
+    }
+    Some(answer.fields)
+}
+
+/// An answer that is taken apart.
+struct Answer<'r> {
+    rules: &'r FieldRules,
+    is_named: bool,
+    path: String,
+    /// Keys above the value at hand that are no names.
+    unnamed: usize,
+    fields: Vec<Field>,
+    /// Fields by path.
+    places: IdMap<u64, usize>,
+    /// By field and value: each counts once.
+    seen: IdSet<u64>,
+}
+
+impl<'r> Answer<'r> {
+    fn new(rules: &'r FieldRules, is_named: bool) -> Self {
+        Self {
+            rules,
+            is_named,
+            path: String::new(),
+            unnamed: 0,
+            fields: Vec::new(),
+            places: IdMap::default(),
+            seen: IdSet::default(),
+        }
+    }
+
+    /// Takes a value; `start` is where its key or the sign before it stands.
+    fn value(&mut self, cursor: &mut Cursor<'_>, start: usize, depth: usize) -> Result<(), Fault> {
+        let shape = cursor.shape()?;
+        let length = self.path.len();
+        let mut first = true;
+        match shape {
+            Shape::Object if depth <= self.rules.depth_max => {
+                cursor.enter()?;
+                loop {
+                    let start = cursor.pos();
+                    let Some(key) = cursor.next_key(&mut first)? else { break };
+                    let name = if self.is_named { self.rules.name(key.0) } else { None };
+                    self.unnamed += usize::from(name.is_none());
+                    if length > 0 {
+                        self.path.push('.');
+                    }
+                    self.path.push_str(name.unwrap_or(FieldRow::OTHER));
+                    self.value(cursor, start, depth + 1)?;
+                    self.path.truncate(length);
+                    self.unnamed -= usize::from(name.is_none());
+                }
+            }
+            Shape::Array if depth <= self.rules.depth_max => {
+                cursor.enter()?;
+                self.path.push_str("[]");
+                loop {
+                    let start = cursor.pos();
+                    if !cursor.next_element(&mut first)? {
+                        break;
+                    }
+                    self.value(cursor, start, depth + 1)?;
+                }
+                self.path.truncate(length);
+            }
+            Shape::String => {
+                let text = cursor.string()?.decode().unwrap_or_default();
+                self.scalar(cursor.since(start), Some(&text));
+            }
+            Shape::Number => {
+                let literal = cursor.number()?;
+                self.scalar(cursor.since(start), Some(literal));
+            }
+            Shape::Object | Shape::Array | Shape::Bool | Shape::Null => {
+                cursor.skip_value()?;
+                self.scalar(cursor.since(start), None);
+            }
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, member: &[u8], value: Option<&[u8]>) {
+        let place = self.place();
+        let field = &mut self.fields[place];
+        field.text.extend_from_slice(member);
+        let Some(value) = value.filter(|value| self.rules.is_followed(value)) else { return };
+        if self.seen.len() < self.rules.values_max && self.seen.insert(xxh3_64_with_seed(value, place as u64)) {
+            field.values.push(value.to_vec());
+        }
+    }
+
+    /// The field at hand; those beyond the cap are one with those that have no name.
+    fn place(&mut self) -> usize {
+        let next = self.fields.len();
+        let is_other = self.unnamed > 0
+            || next >= self.rules.fields_max && !self.places.contains_key(&xxh3_64(self.path.as_bytes()));
+        let name: &str = if is_other { FieldRow::OTHER } else { &self.path };
+        let place = *self.places.entry(xxh3_64(name.as_bytes())).or_insert(next);
+        if place == next {
+            self.fields.push(Field { name: name.to_owned(), text: Vec::new(), values: Vec::new() });
+        }
+        place
+    }
+}

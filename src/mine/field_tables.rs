@@ -1,0 +1,151 @@
+//! Fields of JSON answers as tables and listings.
+
+use crate::base::listing::{Columns, Listing};
+use crate::base::stats::Share;
+use crate::mine::fields::{FieldUse, FieldUses, Group, GroupNumbers, ToolFields};
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::Table;
+
+/// All columns of tools.
+pub fn tools(rows: &[ToolFields]) -> Listing {
+    let share = |row: &ToolFields, of: fn(&Share) -> f64| (row.followed > 0).then(|| of(&row.share()));
+    Columns::of(rows)
+        .text("tool", |row| row.tool.clone())
+        .count("answers", |row| row.answers)
+        .count("responses", |row| row.responses)
+        .count("sessions", |row| row.sessions)
+        .count("fields", |row| row.fields)
+        .count("followed", |row| row.followed)
+        .count("used", |row| row.used)
+        .real("used_share", |row| share(row, Share::value))
+        .real("used_share_lower", |row| share(row, |share| share.lower))
+        .real("used_share_upper", |row| share(row, |share| share.upper))
+        .count("tokens", |row| row.tokens)
+        .count("tokens_used", |row| row.tokens_used)
+        .count("tokens_unused", |row| row.tokens_unused)
+        .count("tokens_not_followed", |row| row.tokens_not_followed)
+        .finish()
+}
+
+/// All columns of fields.
+pub fn fields(rows: &[FieldUse], numbers: &GroupNumbers) -> Listing {
+    let share = |row: &FieldUse, of: fn(&Share) -> f64| (row.followed > 0).then(|| of(&row.share()));
+    Columns::of(rows)
+        .text("tool", |row| row.tool.clone())
+        .text("field", |row| row.field.clone())
+        .count("responses", |row| row.responses)
+        .count("sessions", |row| row.sessions)
+        .count("followed", |row| row.followed)
+        .count("sessions_followed", |row| row.sessions_followed)
+        .count("used", |row| row.used)
+        .real("used_share", |row| share(row, Share::value))
+        .real("used_share_lower", |row| share(row, |share| share.lower))
+        .real("used_share_upper", |row| share(row, |share| share.upper))
+        .count("in_arguments", |row| row.in_arguments)
+        .count("in_edits", |row| row.in_edits)
+        .count("in_texts", |row| row.in_texts)
+        .count("tokens", |row| row.tokens)
+        .count("tokens_unused", |row| row.tokens_unused)
+        .text("group", |row| numbers.group(row).map_or("", Group::key).to_owned())
+        .finish()
+}
+
+/// "12.3 % (10.1–15.0 %)"; a dash where nothing was followed.
+fn interval(share: &Share) -> String {
+    if share.n == 0 {
+        return "–".to_owned();
+    }
+    let ends = [share.lower, share.upper].map(|end| format!("{:.1}", 100.0 * end));
+    format!("{} ({})", percent(share.value()), ends.join("–"))
+}
+
+/// The first tools for people.
+pub fn tools_overview(rows: &[ToolFields], top: usize) -> Table {
+    let columns = [
+        "tool",
+        "#JSON answers",
+        "#sessions",
+        "#fields",
+        "#used (95 %)",
+        "#tokens",
+        "#of unused fields",
+        "#not followed",
+    ];
+    let mut table = Table::new(&columns);
+    for row in rows.iter().take(top) {
+        table.row([
+            row.tool.clone(),
+            format!("{} of {}", thousands(row.responses), thousands(row.answers)),
+            thousands(row.sessions),
+            thousands(row.fields),
+            interval(&row.share()),
+            thousands(row.tokens),
+            thousands(row.tokens_unused),
+            thousands(row.tokens_not_followed),
+        ]);
+    }
+    table
+}
+
+/// The first fields for people.
+pub fn fields_overview(rows: &[FieldUse], top: usize, numbers: &GroupNumbers) -> Table {
+    let columns =
+        ["tool", "field", "#answers", "#sessions", "#followed", "#used (95 %)", "#tokens", "#unused", "group"];
+    let mut table = Table::new(&columns);
+    for row in rows.iter().take(top) {
+        table.row([
+            row.tool.clone(),
+            row.field.clone(),
+            thousands(row.responses),
+            thousands(row.sessions),
+            thousands(row.followed),
+            interval(&row.share()),
+            thousands(row.tokens),
+            thousands(row.tokens_unused),
+            numbers.group(row).map_or("–", Group::key).to_owned(),
+        ]);
+    }
+    table
+}
+
+/// How many answers are JSON at all, and what became of their tokens: the lines above the tables.
+pub fn summary(uses: &FieldUses) -> Vec<String> {
+    let sum = |of: fn(&ToolFields) -> u64| uses.tools.iter().map(of).sum::<u64>();
+    let (responses, tokens, unused) = (sum(|row| row.responses), sum(|row| row.tokens), sum(|row| row.tokens_unused));
+    let share = Share::new(sum(|row| row.used), sum(|row| row.followed));
+    let of_all = percent(responses as f64 / uses.answers.max(1) as f64);
+    let first = format!(
+        "{} of {} ({of_all}) are JSON, of {}: {}.",
+        thousands(responses),
+        counted(uses.answers, "answer"),
+        counted(uses.tools.len() as u64, "tool"),
+        counted(tokens, "token"),
+    );
+    if responses == 0 {
+        return vec![first];
+    }
+    let second = format!(
+        "Of {} with a value that can be followed, {} had one that the model wrote again later: {}. The others hold {}.",
+        counted(share.n, "field"),
+        thousands(share.k),
+        interval(&share),
+        counted(unused, "token"),
+    );
+    vec![first, second]
+}
+
+/// What the words of the tables mean, for who asks for it.
+pub fn legend(numbers: &GroupNumbers) -> Vec<String> {
+    vec![
+        "A field is used in an answer if the model wrote one of its values later: in an argument, an edit or a text.".into(),
+        "Followed are values that say where they are from (ids, paths, addresses, names with signs or mixed case, numbers of \
+         three digits). Texts, single words, yes and no are not: they may be read without being repeated."
+            .into(),
+        "What the model or a person had written before the answer is an echo and not followed.".into(),
+        "Short numbers and common names may be met again by chance, so that a share is rather too high than too low.".into(),
+        format!(
+            "A group is given from {} answers in {} sessions on (rules/t2_fields.toml).",
+            numbers.responses_min, numbers.sessions_min
+        ),
+    ]
+}

@@ -1,0 +1,309 @@
+//! Which fields of JSON answers the model took up later, by tool: shares with their intervals, tokens of what it never did, and
+//! the groups that follow from it.
+//!
+//! Only what is written again can be seen. A field that informs without being repeated (a text, a status, a yes or no) is
+//! *not followed* and judged by nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::id::{Id, IdMap};
+use crate::base::names::{Names, Sym};
+use crate::base::stats::Share;
+use crate::logs::history::History;
+use crate::logs::timeline::rows::{FieldRow, FileTimeline};
+use crate::logs::trace::Status;
+
+/// How fields of all whose keys are no names are called.
+pub const OTHER_NAMES: &str = "other names";
+
+/// The vocabulary in which tokens are counted: `o200k_base`.
+const VOCABULARY: usize = 0;
+
+/// The fields of the answers of many files, by call; copies of an answer are one.
+#[derive(Default)]
+pub struct CallFields {
+    names: Names,
+    answers: IdMap<Id, Answer>,
+}
+
+/// An answer in JSON.
+#[derive(Default)]
+struct Answer {
+    tokens: u64,
+    fields: BTreeMap<Sym, Field>,
+}
+
+/// One field of an answer.
+#[derive(Clone, Copy, Default)]
+struct Field {
+    tokens: u64,
+    values: u32,
+    used: u32,
+    how: u8,
+}
+
+impl CallFields {
+    /// Adds the rows of a file. Of copies of an answer each may have seen more of what came later.
+    pub fn add(&mut self, file: &FileTimeline) {
+        let symbols = self.names.absorb(&file.names);
+        for row in &file.rows.fields {
+            let block = &file.rows.blocks[row.block as usize];
+            if !block.call.is_some() {
+                continue;
+            }
+            let answer = self.answers.entry(block.call).or_default();
+            answer.tokens = answer.tokens.max(u64::from(block.tokens[VOCABULARY]));
+            let field = answer.fields.entry(symbols[row.name.0 as usize]).or_default();
+            field.tokens = field.tokens.max(u64::from(row.tokens[VOCABULARY]));
+            field.values = field.values.max(row.values);
+            field.used = field.used.max(row.used);
+            field.how |= row.how;
+        }
+    }
+}
+
+/// Fields of answers, by tool and by field.
+#[derive(Serialize, Deserialize, Default, Debug, Clone)]
+pub struct FieldUses {
+    /// Answers that ran well, of all tools.
+    pub answers: u64,
+    /// Sessions with a call.
+    pub sessions: u64,
+    /// Tools with an answer in JSON, those with the most tokens in unused fields first.
+    pub tools: Vec<ToolFields>,
+    /// Their fields, tool by tool in the same order.
+    pub fields: Vec<FieldUse>,
+}
+
+/// The fields of one tool.
+#[derive(Serialize, Deserialize, Default, Debug, Clone)]
+pub struct ToolFields {
+    /// Tool; of a shell with the class of the command.
+    pub tool: String,
+    /// Answers that are no errors.
+    pub answers: u64,
+    /// Of these, those in JSON with at least one field.
+    pub responses: u64,
+    /// Sessions with one of those.
+    pub sessions: u64,
+    /// Different fields.
+    pub fields: u64,
+    /// Fields of responses (each once per response) with a value that was followed.
+    pub followed: u64,
+    /// Of these, with a value that the model wrote later.
+    pub used: u64,
+    /// Tokens of the responses.
+    pub tokens: u64,
+    /// Of these, of fields that were used.
+    pub tokens_used: u64,
+    /// Of these, of fields that were followed and never used.
+    pub tokens_unused: u64,
+    /// Of these, of fields without a value that could be followed. The rest is brackets and signs between fields.
+    pub tokens_not_followed: u64,
+}
+
+/// One field of a tool.
+#[derive(Serialize, Deserialize, Default, Debug, Clone)]
+pub struct FieldUse {
+    /// Tool, as in [`ToolFields::tool`].
+    pub tool: String,
+    /// Path of keys, or [`OTHER_NAMES`].
+    pub field: String,
+    /// Responses that have it.
+    pub responses: u64,
+    /// Sessions with one of them.
+    pub sessions: u64,
+    /// Responses in which a value of it was followed.
+    pub followed: u64,
+    /// Sessions with one of those.
+    pub sessions_followed: u64,
+    /// Responses of which the model wrote a value later.
+    pub used: u64,
+    /// Of these, first into an argument of a call.
+    pub in_arguments: u64,
+    /// Of these, first into a file.
+    pub in_edits: u64,
+    /// Of these, first to the person.
+    pub in_texts: u64,
+    /// Tokens of its keys and values.
+    pub tokens: u64,
+    /// Of these, in responses in which it was followed and not used.
+    pub tokens_unused: u64,
+}
+
+impl ToolFields {
+    /// How many of the followed fields were used.
+    pub fn share(&self) -> Share {
+        Share::new(self.used, self.followed)
+    }
+}
+
+impl FieldUse {
+    /// In how many of the followed responses it was used.
+    pub fn share(&self) -> Share {
+        Share::new(self.used, self.followed)
+    }
+}
+
+/// What is being summed up of a tool.
+#[derive(Default)]
+struct Sums {
+    tool: ToolFields,
+    sessions: BTreeSet<u32>,
+    fields: BTreeMap<String, FieldSums>,
+}
+
+#[derive(Default)]
+struct FieldSums {
+    field: FieldUse,
+    sessions: BTreeSet<u32>,
+    followed: BTreeSet<u32>,
+}
+
+/// Sums up the fields of the answers of a history; `names` are those of its tools and endpoints.
+pub fn uses(history: &History, names: &Names, found: &CallFields) -> FieldUses {
+    let mut tools: BTreeMap<String, Sums> = BTreeMap::new();
+    let (mut answers, mut all_sessions) = (0, BTreeSet::new());
+    for call in &history.calls {
+        let session = history.chains[call.chain as usize].session;
+        all_sessions.insert(session);
+        if call.status != Status::Ok {
+            continue;
+        }
+        answers += 1;
+        let label = label(names.text(call.tool), names.text(call.endpoint));
+        let sums = tools.entry(label).or_default();
+        sums.tool.answers += 1;
+        if let Some(answer) = found.answers.get(&call.id) {
+            sums.add(answer, session, &found.names);
+        }
+    }
+    tools.retain(|_, sums| sums.tool.responses > 0);
+    let mut rows: Vec<(ToolFields, Vec<FieldUse>)> = tools.into_iter().map(|(tool, sums)| sums.rows(tool)).collect();
+    rows.sort_by(|(a, _), (b, _)| b.tokens_unused.cmp(&a.tokens_unused).then_with(|| a.tool.cmp(&b.tool)));
+    let mut uses = FieldUses { answers, sessions: all_sessions.len() as u64, ..FieldUses::default() };
+    for (tool, fields) in rows {
+        uses.tools.push(tool);
+        uses.fields.extend(fields);
+    }
+    uses
+}
+
+/// The name of a tool; that of a shell says which program answered.
+fn label(tool: &str, endpoint: &str) -> String {
+    let is_class = !endpoint.is_empty() && endpoint != tool && matches!(tool, "Bash" | "WebFetch");
+    if is_class { format!("{tool}: {endpoint}") } else { tool.to_owned() }
+}
+
+impl Sums {
+    fn add(&mut self, answer: &Answer, session: u32, names: &Names) {
+        let tool = &mut self.tool;
+        tool.responses += 1;
+        tool.tokens += answer.tokens;
+        self.sessions.insert(session);
+        for (&name, field) in &answer.fields {
+            let name = names.text(name);
+            let name = if name == FieldRow::OTHER { OTHER_NAMES } else { name };
+            let sums = self.fields.entry(name.to_owned()).or_default();
+            sums.field.add(field);
+            sums.sessions.insert(session);
+            match (field.values > 0, field.used > 0) {
+                (false, _) => tool.tokens_not_followed += field.tokens,
+                (true, false) => tool.tokens_unused += field.tokens,
+                (true, true) => tool.tokens_used += field.tokens,
+            }
+            if field.values > 0 {
+                sums.followed.insert(session);
+                tool.followed += 1;
+                tool.used += u64::from(field.used > 0);
+            }
+        }
+    }
+
+    /// The row of the tool, and those of its fields: most tokens in vain first.
+    fn rows(self, tool: String) -> (ToolFields, Vec<FieldUse>) {
+        let row = |(field, sums): (String, FieldSums)| FieldUse {
+            tool: tool.clone(),
+            field,
+            sessions: sums.sessions.len() as u64,
+            sessions_followed: sums.followed.len() as u64,
+            ..sums.field
+        };
+        let mut fields: Vec<FieldUse> = self.fields.into_iter().map(row).collect();
+        fields.sort_by(|a, b| b.tokens_unused.cmp(&a.tokens_unused).then_with(|| a.field.cmp(&b.field)));
+        let (sessions, count) = (self.sessions.len() as u64, fields.len() as u64);
+        (ToolFields { tool, sessions, fields: count, ..self.tool }, fields)
+    }
+}
+
+impl FieldUse {
+    fn add(&mut self, field: &Field) {
+        self.responses += 1;
+        self.tokens += field.tokens;
+        if field.values == 0 {
+            return;
+        }
+        self.followed += 1;
+        let has = |bit: u8| u64::from(field.how & bit > 0);
+        self.in_arguments += has(FieldRow::IN_ARGUMENT);
+        self.in_edits += has(FieldRow::IN_EDIT);
+        self.in_texts += has(FieldRow::IN_TEXT);
+        if field.used > 0 {
+            self.used += 1;
+        } else {
+            self.tokens_unused += field.tokens;
+        }
+    }
+}
+
+/// The numbers of `rules/t2_fields.toml`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct GroupNumbers {
+    /// Responses in which a field was followed before it is judged.
+    pub responses_min: u64,
+    /// Sessions with one of them.
+    pub sessions_min: u64,
+    must_have_lower_min: f64,
+    debug_upper_max: f64,
+}
+
+/// What a field is worth; the names are those of the published schema.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Group {
+    /// Surely used in most responses.
+    MustHave,
+    /// Neither.
+    NiceToHave,
+    /// Surely used in next to none.
+    Debug,
+}
+
+impl Group {
+    /// Its name in a configuration.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::MustHave => "must_have",
+            Self::NiceToHave => "nice_to_have",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+impl GroupNumbers {
+    /// The group of a field; none of one that was seen too rarely or has no name.
+    pub fn group(&self, field: &FieldUse) -> Option<Group> {
+        let is_enough = field.followed >= self.responses_min && field.sessions_followed >= self.sessions_min;
+        if !is_enough || field.field == OTHER_NAMES {
+            return None;
+        }
+        let share = field.share();
+        Some(match share {
+            Share { lower, .. } if lower >= self.must_have_lower_min => Group::MustHave,
+            Share { upper, .. } if upper <= self.debug_upper_max => Group::Debug,
+            _ => Group::NiceToHave,
+        })
+    }
+}
