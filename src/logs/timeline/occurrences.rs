@@ -76,9 +76,4 @@ impl<V: Default> Occurrences<V> {
             None => self.older.get_mut(&hash),
         }
     }
-
-    /// Whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.younger.is_empty() && self.older.is_empty()
-    }
 }

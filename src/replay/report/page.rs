@@ -16,11 +16,26 @@ type Bar = (String, Vec<f64>, String);
 pub fn html(report: &ReplayReport) -> String {
     let mut html = Html::new();
     html.leaf("h1", &[], "What the pipeline would have saved");
-    tables::summary(report).iter().for_each(|line| _ = html.leaf("p", &[], line));
+    report.arms.iter().for_each(|arm| _ = html.leaf("p", &[], &headline(report, arm)));
     layers(&mut html, report);
     reaches(&mut html, report);
     formats(&mut html, report);
+    html.leaf("h2", &[], "How the figures come about");
+    tables::summary(report).iter().for_each(|line| _ = html.leaf("p", &[("class", "soft")], line));
     html.page("devboy replay")
+}
+
+/// What an arm saves, in a sentence.
+fn headline(report: &ReplayReport, arm: &Arm) -> String {
+    let (saved, whole) = (arm.total.saved(), arm.total.baseline());
+    let count = thousands(arm.total.count());
+    format!(
+        "{} formats, {}: {} of the {} tokens of {count} tool responses.",
+        arm.name,
+        report.reach_name(),
+        with_share(saved, whole),
+        thousands(whole)
+    )
 }
 
 fn tokens(value: f64) -> String {
