@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use devboy::readers::endpoint::Endpoints;
 use devboy::readers::packed::{pack, unpack};
 use devboy::readers::timeline::assemble::{SourceTimeline, assemble};
 use devboy::readers::timeline::rules::TimelineRules;
@@ -14,6 +15,7 @@ use devboy::readers::tokenizer::Tokens;
 use libfuzzer_sys::fuzz_target;
 
 static WORDS: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::shipped);
+static ENDPOINTS: LazyLock<Endpoints> = LazyLock::new(Endpoints::shipped);
 static RULES: LazyLock<TimelineRules> = LazyLock::new(TimelineRules::shipped);
 
 struct Bytes;
@@ -32,7 +34,7 @@ fn put_together(file: &FileTimeline) {
 
 fuzz_target!(|bytes: &[u8]| {
     let gauge = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
-    let guide = TimelineGuide { vocabulary: &WORDS, rules: &RULES, gauge: &gauge };
+    let guide = TimelineGuide { vocabulary: &WORDS, endpoints: &ENDPOINTS, rules: &RULES, gauge: &gauge };
     let (file, counters) = read::read_stream(bytes, guide);
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
     let again = unpack(&pack(&file)).expect("what was packed can be unpacked");
