@@ -17,6 +17,8 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 
 /// Reads the Claude Code logs on your disk: what happened in them, and what to change in your configuration.
+///
+/// Without a command it prints the page of `devboy report`, and takes its flags: `devboy --since 7d`.
 #[derive(Parser, Debug)]
 #[command(name = "devboy", bin_name = "devboy", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
@@ -53,7 +55,7 @@ pub fn command() -> clap::Command {
 
 /// Runs one command line. Everything it prints goes through `context`.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<'_>) -> Exit {
-    let parsed = command().try_get_matches_from(arguments).and_then(|matches| {
+    let parsed = command().try_get_matches_from(with_command(arguments.into_iter().collect())).and_then(|matches| {
         let cli = <Cli as clap::FromArgMatches>::from_arg_matches(&matches)?;
         let command = cli.command.unwrap_or_else(|| Command::Report(Box::default()));
         Ok((command, Kept::of(&matches), lake_of(&matches)))
@@ -91,6 +93,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, context: &mut Context<
         );
     }
     exit
+}
+
+/// The arguments with the command that is meant where none is named: flags alone are those of the page.
+pub fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let first = arguments.get(1).and_then(|first| first.to_str());
+    let is_own = |first: &str| ["-h", "--help", "-V", "--version"].contains(&first);
+    if first.is_some_and(|first| first.starts_with('-') && first != "--" && !is_own(first)) {
+        arguments.insert(1, "report".into());
+    }
+    arguments
 }
 
 /// What becomes of the bytes that a command prints.

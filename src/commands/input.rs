@@ -213,6 +213,10 @@ impl Input {
 
     fn open_lake(&mut self, args: &InputArgs, context: &Context<'_>) {
         let Some(dir) = args.lake.clone().or_else(|| context.env.lake_dir()).filter(|_| !args.no_lake) else { return };
+        // Where there is nothing to keep, none is made.
+        if self.listing.files.is_empty() && !dir.is_dir() {
+            return;
+        }
         match Lake::open(&dir) {
             Ok(lake) => {
                 self.notes.extend(lake.note.clone());
@@ -419,6 +423,11 @@ impl Input {
         })?;
         self.in_progress = Some(InProgress { subagents, holds });
         Ok(())
+    }
+
+    /// The same of a report about one session, which has so many of them.
+    pub fn report_holds_of(&mut self, subagents: u64, holds: Holds) {
+        self.in_progress = Some(InProgress { subagents, holds });
     }
 
     /// Gives tools that were renamed their present names.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::base::visible::visible;
+use crate::base::visible::{Shown as _, visible};
 use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::share;
 use crate::fleet::folder::{Judge, TOO_OLD};
@@ -62,6 +62,10 @@ pub enum By {
 
 /// Reads, pools, notes whose weeks are spent, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    if let Some(missing) = args.directories.iter().find(|directory| !directory.is_dir()) {
+        return Err(Error::failed(format!("there is no directory {}", missing.shown()))
+            .hint("name the folder that the team shares: everybody writes into it with `devboy share --to DIR`"));
+    }
     let limits: Limits = Data::new(args.rules_dir.as_deref())?.parsed(SHEET)?;
     let naming = share::naming(args.plain_names, context)?;
     share::enough_secret(&limits, args.plain_names, context)?;

@@ -1,5 +1,6 @@
 //! `devboy` and `devboy report`: one page of what was spent, what stops the waste, and what does not pay.
 
+mod evidence;
 mod file;
 mod look;
 mod show;
@@ -9,26 +10,32 @@ use std::path::PathBuf;
 use crate::base::error::Result;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::page::Page;
+use crate::mine::in_progress::Holds;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 
 /// Say on one page what was spent, what would have cost less and what to change, and what does not pay.
 ///
-/// This is what `devboy` alone does. It looks at the last 30 days up to the newest request, if there are more. Every
+/// This is what `devboy` alone does, with the same flags: `devboy --since 7d`. It looks at the last 30 days up to the newest request, if there are more. Every
 /// finding holds beyond chance on your own logs, says what to do with the effect to be expected and its 95 % interval
 /// over sessions, and names the command that prints the same figures. Money is at list prices.
 #[derive(clap::Args, Debug, Default)]
 pub struct Args {
     /// Most findings, and most names in a line.
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
     /// All findings and names.
     #[arg(long, conflicts_with = "top")]
     all: bool,
     /// How the figures come about.
     #[arg(long)]
     explain: bool,
-    /// Write the page to a file for a browser as well: one file with plots, without scripts, that fetches nothing.
+    /// What one finding stands on: everything that was looked at with its interval, the sessions with most of it, and the
+    /// command that the figures come from.
+    #[arg(long, value_name = "ID", conflicts_with = "html")]
+    finding: Option<String>,
+    /// Write the page to a file for a browser as well: one file with plots, without scripts, that fetches nothing. `-`
+    /// writes it to stdout instead of the words.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Letters instead of names of projects and MCP servers: for a page that is shared. Markdown has them anyway (see --names).
@@ -44,29 +51,36 @@ pub struct Args {
 
 /// Reads, asks, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
+    let html = args.html.as_deref().map(|path| file::Target::of(path, args)).transpose()?;
     let mut input = look::input(args, context)?;
-    let sheet: Sheet = input.data.parsed("findings.toml")?;
+    let sheet = Sheet::load(&input.data)?;
     let is_cut = look::cut(args, &sheet, &mut input, context.now_ms)?;
+    // Behind the cut: it is about the same requests as the page.
+    input.report_holds(Holds::FirstChunks)?;
     let page: Page = input.remember("the page", look::page)?;
     if page.spent.requests == 0 && !args.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
-    let follow_ups = if args.html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
+    let chosen = args.finding.as_deref().map(|id| evidence::chosen(id, &page)).transpose()?;
+    let follow_ups = if html.is_some() { file::follow_ups(&mut input, &sheet)? } else { Vec::new() };
     let tools = file::tools(&page, &follow_ups);
-    let told = show::told(args, &page, &tools, &input, is_cut);
+    let told = show::told(args, &page, (&tools, chosen), &input, is_cut);
     let telling = told.telling(args, &page, &sheet, is_cut);
-    if let Some(path) = &args.html {
-        file::write(path, &telling, &follow_ups, &|tool| told.tool(tool))?;
-    }
+    let text = html.as_ref().map(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
+    let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;
     input.tell(&args.output, context)?;
-    show::show(args, &telling, &input, context)?;
+    match chosen {
+        _ if is_written => {}
+        Some(finding) => evidence::show(args, &telling, finding, &input, context)?,
+        None => show::show(args, &telling, &input, context)?,
+    }
     Ok(Exit::Done)
 }
 
 impl Args {
     /// How many findings and names.
     fn top(&self) -> Option<usize> {
-        if self.all { Some(usize::MAX) } else { self.top }
+        if self.all { Some(usize::MAX) } else { self.top.map(|top| top as usize) }
     }
 
     /// Arguments with which other commands see the same logs; `since` is the first day of a page that was cut.

@@ -10,7 +10,8 @@ use crate::cost::session;
 use crate::cost::session::SessionCost;
 use crate::cost::session_tables as tables;
 use crate::logs::timeline::requests::{Session, Timeline};
-use crate::logs::trace::{Millis, NO_TIME};
+use crate::logs::trace::{Millis, NO_TIME, Place};
+use crate::mine::in_progress::Holds;
 use crate::report::numbers::{counted, date};
 use crate::report::table::Format;
 use crate::report::{envelope, listing, sharing};
@@ -48,9 +49,12 @@ pub struct Args {
 
 /// Reads, looks up, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
-    let books = Books::open(&args.input, &args.window, &args.output, context)?;
-    let timeline = &books.world.timeline;
+    let mut books = Books::open(&args.input, &args.window, &args.output, context)?;
     let Some(index) = chosen(args.id.as_deref(), &books)? else { return Ok(Exit::Done) };
+    let own = books.world.timeline.chains.iter().filter(|chain| chain.session == index);
+    let in_progress = own.filter(|chain| chain.place == Place::Progress).count() as u64;
+    books.input.report_holds_of(in_progress, Holds::FirstChunks);
+    let timeline = &books.world.timeline;
     let bill = books.bill();
     let ground = Ground::new(timeline, &books.world.sizes, &books.cache, &books.world.prices);
     let found = books.input.pool.install(|| session::of(&bill, &ground, index));

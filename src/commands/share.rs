@@ -105,7 +105,7 @@ pub fn naming(plain: bool, context: &Context<'_>) -> Result<Naming> {
     let Some(secret) = &context.env.team_secret else {
         return Err(Error::usage("there is no team secret").hint(
             "set DEVBOY_TEAM_SECRET, or DEVBOY_TEAM_SECRET_FILE to a file that holds it: `openssl rand -hex 32` makes one, \
-             and everybody of the team needs the same",
+             and everybody of the team needs the same; to look without one: devboy share --show --plain-names",
         ));
     };
     Naming::new(Some(Pseudonyms::of_secret(secret)))

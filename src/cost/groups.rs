@@ -1,11 +1,12 @@
 //! What a bill can be shared out by: things in contexts (tools, servers, …) and requests (days, models, projects, …).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use clap::ValueEnum;
 
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
+use crate::cost::outcomes::outcomes;
 use crate::cost::shares::Thing;
 use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall};
 use crate::logs::trace::{NO_TIME, Place};
@@ -255,11 +256,6 @@ impl Places {
     }
 }
 
-/// Calls that failed.
-pub const FAILED: &str = "(calls that failed)";
-/// Calls that were made once more in the request after, and worked.
-pub const AGAIN: &str = "(the same tool again, right after it failed)";
-
 impl Things {
     /// Groups them.
     pub fn new(timeline: &Timeline, keys: &[By]) -> Self {
@@ -300,7 +296,7 @@ impl Things {
 /// The names of calls under a key, in the order of [`Timeline::calls`]; none where blocks tell all.
 fn call_labels(timeline: &Timeline, key: By) -> Vec<Label> {
     match key {
-        By::Outcome => outcomes(timeline),
+        By::Outcome => outcomes(timeline).into_iter().map(|outcome| Label::Word(outcome.to_owned())).collect(),
         By::FileKind => timeline.calls.iter().map(|call| file_kind_label(&timeline.names, call)).collect(),
         By::Tool | By::Server => {
             timeline.calls.iter().map(|call| tool_label(&timeline.names, call.tool, key)).collect()
@@ -321,34 +317,6 @@ fn tool_label(names: &Names, tool: Sym, key: By) -> Label {
 fn file_kind_label(names: &Names, call: &ToolCall) -> Label {
     let kind = names.text(call.file_kind);
     Label::Word(if kind.is_empty() { "(calls that name no file)".to_owned() } else { kind.to_owned() })
-}
-
-/// How calls ended. A call is made once more if the request before asked for the same tool, and file if it names one, and
-/// that failed.
-fn outcomes(timeline: &Timeline) -> Vec<Label> {
-    let requests = requests_of_blocks(timeline);
-    let asked = |call: &ToolCall| requests.get(call.asked as usize).copied().unwrap_or(NONE);
-    let failed: HashSet<(u32, Sym, Id)> = timeline
-        .calls
-        .iter()
-        .filter(|call| call.is_error && asked(call) != NONE)
-        .map(|call| (asked(call), call.tool, call.path))
-        .collect();
-    let chain = |request: u32| timeline.requests.get(request as usize).map(|request| request.chain);
-    let label = |call: &ToolCall| {
-        let request = asked(call);
-        let before = request.checked_sub(1).filter(|&before| request != NONE && chain(before) == chain(request));
-        let again = before.is_some_and(|before| failed.contains(&(before, call.tool, call.path)));
-        Label::Word(
-            match (call.is_error, again) {
-                (true, _) => FAILED,
-                (false, true) => AGAIN,
-                (false, false) => "(other calls)",
-            }
-            .to_owned(),
-        )
-    };
-    timeline.calls.iter().map(label).collect()
 }
 
 /// What a block is, in words of a report; results and calls are told apart only where nothing tells their tools.

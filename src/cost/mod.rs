@@ -4,6 +4,7 @@ pub mod attribution;
 pub mod bill;
 pub mod findings;
 pub mod groups;
+pub mod outcomes;
 pub mod page;
 pub mod session;
 pub mod session_tables;

@@ -15,6 +15,7 @@ use crate::logs::timeline::requests::{BlockKind, Marks};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::causes::Loss;
+use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::simulate::Ground;
 
@@ -39,8 +40,8 @@ pub struct Moment {
     pub compacted: bool,
     /// Whether a person wrote before it.
     pub human: bool,
-    /// Why the cache was missed, if it was, as `replay --policy prompt-cache` names the cause.
-    pub miss: Option<&'static str>,
+    /// Why the cache was missed, if it was.
+    pub miss: Option<Cause>,
     /// What the miss cost beyond reading the same tokens from the cache.
     pub miss_cost: Cost,
 }
@@ -132,7 +133,7 @@ fn of_chain<'b>(
                 cost: charge.cost,
                 compacted: request.marks.has(Marks::COMPACTION),
                 human: request.marks.has(Marks::HUMAN),
-                miss: miss.map(|miss| miss.cause.word()),
+                miss: miss.map(|miss| miss.cause),
                 miss_cost: miss.map_or_else(Cost::default, |miss| miss.cost_lost),
             }
         },

@@ -9,6 +9,8 @@ use crate::cost::tables::{dollars, percent_of};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::{counted, thousands};
 use crate::report::table::Table;
+use crate::whatif::prompt_cache::outcome::Cause;
+use crate::whatif::sim::cost::Cost;
 
 /// Columns of the drawing, and its lines.
 const WIDTH: usize = 72;
@@ -80,7 +82,7 @@ pub fn dearest(found: &SessionCost, count: usize) -> Vec<&Moment> {
 
 /// What happened before a request, in words.
 fn occasion(moment: &Moment) -> String {
-    let miss = moment.miss.map(|cause| format!("cache miss: {cause} (+{})", dollars(&moment.miss_cost)));
+    let miss = moment.miss.map(|cause| format!("cache miss: {} ({} lost)", cause.words(), dollars(&moment.miss_cost)));
     let parts = [moment.compacted.then(|| "compacted".to_owned()), miss, moment.human.then(|| "prompt".to_owned())];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -93,13 +95,14 @@ pub fn headline(found: &SessionCost) -> String {
         .zip(times().max())
         .map(|(first, last)| format!("from {}, {}", time(first), duration(last - first)));
     let misses = found.moments.iter().filter(|moment| moment.miss.is_some()).count() as u64;
-    let again = format!("{} paid again ({})", dollars(&found.again), percent_of(&found.again, &found.total.cost));
+    let lost: Cost = found.moments.iter().map(|moment| moment.miss_cost).sum();
     let mut parts: Vec<String> = span.into_iter().collect();
     parts.push(counted(found.total.requests, "request"));
     parts.extend((found.subagents > 0).then(|| counted(found.subagents, "subagent")));
     parts.push(counted(found.compactions(), "compaction"));
     parts.push(if misses == 1 { "1 cache miss".to_owned() } else { format!("{misses} cache misses") });
-    parts.push(format!("{} at list prices, of which {again}", dollars(&found.total.cost)));
+    let lost = if misses == 0 { String::new() } else { format!(", of which these lost {}", dollars(&lost)) };
+    parts.push(format!("{} at list prices{lost}", dollars(&found.total.cost)));
     if found.total.cost.unpriced_tokens > 0 {
         parts.push(format!("{} tokens without a price", thousands(found.total.cost.unpriced_tokens)));
     }
@@ -151,7 +154,7 @@ pub fn events(found: &SessionCost) -> Vec<&Moment> {
 
 /// What was carried longest, as a table.
 pub fn carried(found: &[Carried], top: usize, name: &dyn Fn(&Label) -> String) -> Table {
-    let mut table = Table::new(&["what", "#tokens", "came in", "#sent", "#first", "#carried", "#again", "#all"]);
+    let mut table = Table::new(&["what", "#tokens", "came in", "#sent", "#first", "#carried", "#paid again", "#all"]);
     for row in found.iter().take(top) {
         let what = [name(&row.label), row.half.to_owned()].join(" ").trim_end().to_owned();
         let entry = &row.entry;
@@ -186,7 +189,7 @@ pub fn listing(found: &SessionCost) -> Listing {
         .count("unpriced_tokens", |moment| moment.cost.unpriced_tokens)
         .flag("compacted", |moment| moment.compacted)
         .flag("human", |moment| moment.human)
-        .text("miss", |moment| moment.miss.unwrap_or_default().to_owned())
+        .text("miss", |moment| moment.miss.map(Cause::word).unwrap_or_default().to_owned())
         .whole("miss_nano_usd", |moment| i64::try_from(moment.miss_cost.nano_usd).ok())
         .finish()
 }

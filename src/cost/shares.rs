@@ -33,7 +33,7 @@ pub enum When {
     First,
     /// It was sent again.
     Carried,
-    /// It had been sent before, and was written or billed in full once more: the cache had lost it.
+    /// It had been in the cache, and was written or billed in full once more: the cache had lost it.
     Again,
 }
 
@@ -62,11 +62,11 @@ struct Walk<'b, 'a> {
     chain: u32,
     /// The blocks of the chain, which stand together.
     blocks: Range<u32>,
-    /// By such a block: whether its first cost has been paid, and whether it has been sent.
+    /// By such a block: whether its first cost has been paid, and how many tokens of it have been in the cache.
     paid: Vec<bool>,
-    sent: Vec<bool>,
-    /// Whether the prefix has been sent by this chain, or by the one that it was forked off.
-    prefix_sent: bool,
+    cached: Vec<u64>,
+    /// The same of the prefix.
+    prefix: (bool, u64),
     items: Vec<Item>,
 }
 
@@ -83,8 +83,8 @@ impl<'b, 'a> Walk<'b, 'a> {
             chain,
             blocks: start..end,
             paid: vec![false; count],
-            sent: vec![false; count],
-            prefix_sent: forked,
+            cached: vec![0; count],
+            prefix: (forked, if forked { ALL } else { 0 }),
             items: Vec::new(),
         }
     }
@@ -116,29 +116,29 @@ impl<'b, 'a> Walk<'b, 'a> {
             apportioned(till.rest.prompt(), &weights)
         });
         let size = |place: usize, tokens: u64| scaled.as_ref().map_or(tokens, |scaled| scaled[place]);
-        self.prefix_sent |= till.pay(Thing::Prefix, size(0, prefix), (self.prefix_sent, self.prefix_sent));
+        if let Some(cached) = till.pay(Thing::Prefix, size(0, prefix), self.prefix) {
+            self.prefix = (true, self.prefix.1.max(cached));
+        }
         for (place, item) in self.items.iter().enumerate() {
             let tokens = size(place + 1, item.tokens.into());
             match item.key {
-                Key::Residual(brought) => {
-                    till.pay(Thing::Unlogged(brought), tokens, (brought != request, brought != request))
-                }
+                Key::Residual(brought) => till.pay(Thing::Unlogged(brought), tokens, (brought != request, ALL)),
                 Key::Block(block) if self.blocks.contains(&block) => {
                     let own = (block - self.blocks.start) as usize;
                     // What takes no tokens of this bill comes in with a later one.
-                    if till.pay(Thing::Block(block), tokens, (self.paid[own], self.sent[own])) {
-                        (self.paid[own], self.sent[own]) = (true, true);
+                    if let Some(cached) = till.pay(Thing::Block(block), tokens, (self.paid[own], self.cached[own])) {
+                        (self.paid[own], self.cached[own]) = (true, self.cached[own].max(cached));
                     }
                     continue;
                 }
                 // Of the chain that this one was forked off.
-                Key::Block(block) => till.pay(Thing::Block(block), tokens, (true, true)),
-                Key::Made(_) => till.pay(Thing::Unlogged(request), tokens, (true, true)),
+                Key::Block(block) => till.pay(Thing::Block(block), tokens, (true, ALL)),
+                Key::Made(_) => till.pay(Thing::Unlogged(request), tokens, (true, ALL)),
             };
         }
         // Nothing has a size: it came without a block.
         let rest = till.rest.prompt();
-        till.pay(Thing::Unlogged(request), rest, (false, false));
+        till.pay(Thing::Unlogged(request), rest, (false, 0));
     }
 
     /// Shares out an answer over its blocks by their sizes. What usage says beyond them was thought: the log mostly leaves
@@ -187,14 +187,14 @@ struct Till<'c, E> {
 }
 
 impl<E: FnMut(&Share)> Till<'_, E> {
-    /// The next tokens are this thing, of which is known whether its first cost was paid before, and whether it was sent.
-    /// Says whether any token was left for it.
-    fn pay(&mut self, thing: Thing, tokens: u64, known: (bool, bool)) -> bool {
+    /// The next tokens are this thing, of which is known whether its first cost was paid before, and how many of its tokens
+    /// have been in the cache. Says how many are now; none if no token was left for it.
+    fn pay(&mut self, thing: Thing, tokens: u64, known: (bool, u64)) -> Option<u64> {
         let spent = take(&mut self.rest, tokens);
         for (when, spent) in split(spent, known) {
             (self.each)(&Share { request: self.request, thing, when, spent, cost: self.charge.part(&spent) });
         }
-        spent != Spent::default()
+        (spent != Spent::default()).then(|| spent.read + spent.write())
     }
 }
 
@@ -212,14 +212,17 @@ fn take(rest: &mut Spent, tokens: u64) -> Spent {
     Spent { read, write_5m, write_1h, uncached, output: 0 }
 }
 
-/// Tokens of a thing by why they are paid for; `paid` and `sent` say what was known of it before.
-fn split(spent: Spent, (paid, sent): (bool, bool)) -> impl Iterator<Item = (When, Spent)> {
-    let read = Spent { read: spent.read, ..Spent::default() };
-    let rest = Spent { read: 0, ..spent };
-    let parts = match (paid, sent) {
-        (false, _) => [(When::First, spent), (When::First, Spent::default())],
-        (true, false) => [(When::Carried, spent), (When::Carried, Spent::default())],
-        (true, true) => [(When::Carried, read), (When::Again, rest)],
+/// No token of it is known not to have been in the cache.
+const ALL: u64 = u64::MAX;
+
+/// Tokens of a thing by why they are paid for; `paid` and `cached` say what was known of it before. What was billed in full
+/// and comes into the cache only now was not lost.
+fn split(spent: Spent, (paid, cached): (bool, u64)) -> impl Iterator<Item = (When, Spent)> {
+    let mut rest = Spent { read: 0, ..spent };
+    let again = take(&mut rest, cached.saturating_sub(spent.read));
+    let parts = match paid {
+        false => [(When::First, spent), (When::First, Spent::default())],
+        true => [(When::Carried, Spent { read: spent.read, ..rest }), (When::Again, again)],
     };
     parts.into_iter().filter(|(_, spent)| *spent != Spent::default())
 }

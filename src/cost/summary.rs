@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::cost::attribution::{Attribution, Entry};
 use crate::cost::bill::{Bill, Kinds};
-use crate::cost::groups::{AGAIN, By, FAILED, Label, PREFIX, THINKING, is_unlogged};
+use crate::cost::groups::{By, Label, PREFIX, THINKING, is_unlogged};
+use crate::cost::outcomes::{AGAIN, FAILED};
 use crate::cost::tables::{dollars, percent_of};
 use crate::report::numbers::{counted, thousands};
 use crate::whatif::sim::cost::{Cost, Total};

@@ -10,18 +10,13 @@ use crate::cost::groups::{By, Label};
 use crate::cost::session_tables::duration;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::report::numbers::{counted, date, percent, thousands};
+use crate::report::numbers::{counted, date, percent, thousands, usd};
 use crate::report::table::Table;
 use crate::whatif::sim::cost::Cost;
 
-/// "$1,234.56"; small amounts with as many decimals as they need; none where nothing has a price.
+/// "$1,234.56", or a word where nothing has a price.
 pub fn dollars(cost: &Cost) -> String {
-    let Some(usd) = cost.usd() else { return "no price".to_owned() };
-    let cents = (usd * 100.0).round();
-    if usd > 0.0 && cents < 100.0 {
-        return format!("${usd:.4}");
-    }
-    format!("${}.{:02}", thousands((cents / 100.0) as u64), cents as u64 % 100)
+    cost.usd().map_or_else(|| "no price".to_owned(), usd)
 }
 
 /// Share of a bill in money; of one without prices in input-equivalent tokens.
@@ -74,8 +69,8 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, s
     let mut headers: Vec<&str> = found.keys.iter().map(|key| key.name()).collect();
     let has_sessions = found.keys.contains(&By::Session);
     headers.extend(if has_sessions { &["in project", "begun", "lasted"][..] } else { &[] });
-    headers.extend(["#first", "#carried", "#again", "#all", "#share"]);
-    headers.extend(if has_calls { &["#calls", "#per call"][..] } else { &[] });
+    headers.extend(["#first", "#carried", "#paid again", "#all", "#share"]);
+    headers.extend(if has_calls { &["#calls", "#per 1,000 calls"][..] } else { &[] });
     headers.extend(has_unpriced.then_some("#tokens without a price"));
     let mut table = Table::new(&headers);
     let mut line = |names: Vec<String>, entry: &Entry| {
@@ -84,7 +79,7 @@ pub fn table(found: &Attribution, top: usize, name: &dyn Fn(&Label) -> String, s
         let is_priced = cost.usd().is_some();
         let money = [&entry.first, &entry.carried, &entry.again, &cost];
         let money = money.map(|part| if is_priced { dollars(part) } else { "no price".to_owned() });
-        let calls = [thousands(entry.calls), per_call(entry).map_or_else(String::new, |usd| format!("${usd:.4}"))];
+        let calls = [thousands(entry.calls), per_call(entry).map_or_else(String::new, |each| usd(1_000.0 * each))];
         let calls = calls.map(|cell| if entry.calls > 0 { cell } else { String::new() });
         let unpriced = thousands(cost.unpriced_tokens);
         let cells = names.into_iter().chain(money).chain([share]);

@@ -26,6 +26,17 @@ pub fn percent(share: f64) -> String {
     if text == "-0.0 %" { "0.0 %".to_owned() } else { text }
 }
 
+/// "$1,234.56", and "<$0.01" of what is less than half a cent, but something.
+pub fn usd(value: f64) -> String {
+    let size = value.abs();
+    let cents = (size * 100.0).round() as u64;
+    if size > 0.0 && cents == 0 {
+        return "<$0.01".to_owned();
+    }
+    let sign = if value < 0.0 { "−" } else { "" };
+    format!("{sign}${}.{:02}", thousands(cents / 100), cents % 100)
+}
+
 /// A difference with its sign and so many decimals; what rounds to nothing has no sign.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());

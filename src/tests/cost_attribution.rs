@@ -116,6 +116,30 @@ fn failed_calls_and_what_was_tried_again_have_rows_of_their_own() {
 }
 
 #[test]
+fn a_file_that_is_read_again_unchanged_has_a_row_and_one_that_changed_has_none() {
+    let again = |between: &[(&str, u32)], second: u32| {
+        let mut log = Story::new();
+        log.session("a", "/p").human(400).ask(0, 20_000, 0).calls("Read", "/a", 163).wait(1);
+        log.result(4_000).ask(20_000, 400, 0);
+        for (tool, chars) in between {
+            log.calls(tool, "/a", 163).wait(1).result(*chars).ask(20_400, 400, 0);
+        }
+        log.calls("Read", "/a", 163).wait(1);
+        log.result(second).ask(20_800, 400, 0);
+        let timeline = log.done();
+        with_bill(&timeline, Estimator::Anchored, |bill| {
+            let found = Attribution::new(bill, &[By::Outcome]);
+            let is = |label: &Label| matches!(label, Label::Word(text) if text.starts_with("(files read again"));
+            found.rows.iter().filter(|row| is(&row.labels[0])).map(|row| row.entry.calls).sum::<u64>()
+        })
+    };
+    assert_eq!(again(&[], 4_000), 1);
+    assert_eq!(again(&[], 4_001), 0, "another text");
+    assert_eq!(again(&[("Edit", 100)], 4_000), 0, "it was edited in between");
+    assert_eq!(again(&[("Read", 4_000)], 4_000), 2);
+}
+
+#[test]
 fn a_chain_that_is_forked_off_only_carries_what_it_begins_with() {
     let mut log = Story::new();
     log.session("a", "/p").human(4_000).ask(0, 20_000, 0).calls("Read", "/a", 163).wait(1);

@@ -50,6 +50,7 @@ mod mined;
 mod no_panic;
 mod observed;
 mod packaging;
+mod page_trial;
 mod plain_driver;
 mod planner;
 mod planner_moments;

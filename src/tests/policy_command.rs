@@ -1461,7 +1461,7 @@ fn the_example_logs_are_answered_by_every_policy_and_stack() {
 #[test]
 fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
     let home = home();
-    let out = home.out_at_width(&words("prompt-cache", &["--explain"]), 100);
+    let out = home.out_at_width(&words("prompt-cache", &["--explain", "--all"]), 100);
     let table = out.split("\nkeep-alive reads that one write is worth\n").nth(1).unwrap().split("\n\n").next().unwrap();
     for cell in ["claude-opus-4-5-20251101", "1h", "    19 ┆ 85 min at 270 s; 17 h 25 min at 3,300 s"] {
         assert!(table.contains(cell), "{cell}: {table}");
@@ -1481,7 +1481,7 @@ fn a_write_is_told_in_the_idle_reads_that_it_is_worth() {
 #[test]
 fn a_fixed_list_is_told_by_what_it_covers_beside_what_other_logs_came_to() {
     let home = home();
-    let out = home.out_at_width(&words("tool-filter", &[]), 100);
+    let out = home.out_at_width(&words("tool-filter", &["--all"]), 100);
     let line = "the always list alone covers 87.9 % of 58 calls and all calls of 74.1 % of 27 turns that used tools \
                 (public logs, the shipped list: 90.8 % and 75.0 %)";
     assert!(out.contains(line), "{out}");

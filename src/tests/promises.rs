@@ -172,8 +172,8 @@ fn quoted_commands_exist() {
             let command = rest.split(['|', '>', '<', ';', '#', '&']).next().unwrap_or_default();
             let words: Vec<String> =
                 command.split_whitespace().map(|w| w.trim_matches(['"', '\'']).to_owned()).collect();
-            let arguments = std::iter::once("devboy".to_owned()).chain(words);
-            let parsed = cli::command().try_get_matches_from(arguments);
+            let arguments = std::iter::once("devboy".to_owned()).chain(words).map(Into::into);
+            let parsed = cli::command().try_get_matches_from(cli::with_command(arguments.collect()));
             let shown =
                 |kind| matches!(kind, clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion);
             let fine = parsed.as_ref().map_or_else(|error| shown(error.kind()), |_| true);

@@ -10,24 +10,24 @@ use super::log_builder::{Record, assistant, cases, user};
 use crate::report::paragraph::paragraph;
 use crate::shell::arguments::Exit;
 
-const OPUS: &str = "claude-opus-4-5-20251101";
+pub(super) const OPUS: &str = "claude-opus-4-5-20251101";
 const SONNET: &str = "claude-sonnet-4-5-20250929";
 /// Dollars that a token costs more to write for five minutes than to read.
 const OPUS_LOST_PER_TOKEN: f64 = (6.25 - 0.5) / 1e6;
 const SONNET_LOST_PER_TOKEN: f64 = (3.75 - 0.3) / 1e6;
 
 /// One session of a log: requests, each with what was billed.
-struct Told {
+pub(super) struct Told {
     session: String,
     cwd: String,
-    text: String,
-    second: u32,
+    pub(super) text: String,
+    pub(super) second: u32,
     number: u32,
     parent: Option<String>,
 }
 
 impl Told {
-    fn new(session: &str, cwd: &str, second: u32) -> Self {
+    pub(super) fn new(session: &str, cwd: &str, second: u32) -> Self {
         let (session, cwd) = (session.to_owned(), cwd.to_owned());
         Self { session, cwd, text: String::new(), second, number: 0, parent: None }
     }
@@ -41,12 +41,12 @@ impl Told {
     }
 
     /// A person writes and the model answers; what was read, written for five minutes, and answered.
-    fn ask(&mut self, model: &str, read: u64, write: u64, output: u64) -> &mut Self {
+    pub(super) fn ask(&mut self, model: &str, read: u64, write: u64, output: u64) -> &mut Self {
         self.ask_about("go on, please, with the secretprompt", model, (read, write, output))
     }
 
     /// The same with a text that is as long as what is written.
-    fn ask_at_length(&mut self, model: &str, read: u64, write: u64) -> &mut Self {
+    pub(super) fn ask_at_length(&mut self, model: &str, read: u64, write: u64) -> &mut Self {
         let text: String = (0..write * 3 / 12).map(|word| format!("word {word:06} ")).collect();
         self.ask_about(&text, model, (read, write, 500))
     }
@@ -72,13 +72,13 @@ fn stamp(second: u32) -> String {
     format!("2026-01-{day:02}T{:02}:{:02}:{:02}.000Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-fn place(home: &Home, told: &Told) {
+pub(super) fn place(home: &Home, told: &Told) {
     let folder = told.cwd.replace('/', "-");
     home.write(&format!(".claude/projects/{folder}/{}.jsonl", told.session), &told.text);
 }
 
 /// Sessions of two projects, one a day; in those of `lantern` the model is changed in mid-session.
-fn home_with_swaps(sessions: u32) -> Home {
+pub(super) fn home_with_swaps(sessions: u32) -> Home {
     let home = Home::new();
     for number in 0..sessions {
         let project = if number % 2 == 0 { "/home/user/lantern" } else { "/home/user/orchard" };
@@ -93,11 +93,11 @@ fn home_with_swaps(sessions: u32) -> Home {
     home
 }
 
-fn report(home: &Home, more: &[&str]) -> Value {
+pub(super) fn report(home: &Home, more: &[&str]) -> Value {
     home.json(&[&["report"], more].concat())
 }
 
-fn finding<'v>(report: &'v Value, id: &str) -> Option<&'v Value> {
+pub(super) fn finding<'v>(report: &'v Value, id: &str) -> Option<&'v Value> {
     report["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == id)
 }
 
@@ -135,7 +135,7 @@ fn model_swaps_that_were_planted_are_found_where_they_are_with_their_price() {
 }
 
 /// Six sessions whose contexts grow to half a million tokens.
-fn home_with_large_contexts() -> Home {
+pub(super) fn home_with_large_contexts() -> Home {
     let home = Home::new();
     for number in 0..6 {
         let mut told = Told::new(&format!("large-{number}"), "/home/user/lantern", number * 43_200);
@@ -159,7 +159,8 @@ fn findings_are_what_their_commands_print() {
 fn assert_printed(home: &Home, report: &Value) {
     let mut seen = 0;
     for finding in report["findings"].as_array().unwrap() {
-        let command = finding["command"].as_str().unwrap().strip_prefix("devboy ").unwrap();
+        assert_evidence(home, finding);
+        let command = finding["source"].as_str().unwrap().strip_prefix("devboy ").unwrap();
         let arguments: Vec<&str> = command.split(' ').collect();
         let printed = home.json(&arguments);
         let policy = printed["policies"][0].clone();
@@ -182,6 +183,23 @@ fn assert_printed(home: &Home, report: &Value) {
         seen += usize::from(is_whole);
     }
     assert!(seen > 0, "{report:#}");
+}
+
+/// The command of a finding prints its figure with its interval, as data and in words.
+fn assert_evidence(home: &Home, finding: &Value) {
+    let command = finding["command"].as_str().unwrap().strip_prefix("devboy ").unwrap();
+    let arguments: Vec<&str> = command.split(' ').collect();
+    let (printed, words) = (home.json(&arguments), home.run(&arguments).out);
+    assert_eq!(&printed["finding"], finding);
+    let told = |look: &&Value| look["saved_usd"] == finding["saved_usd"] && look["verdict"] == "cheaper";
+    let looks = printed["looks"].as_array().unwrap();
+    let look = looks.iter().find(told).unwrap_or_else(|| panic!("{finding:#} is not in {looks:#?}"));
+    assert_eq!(look["interval_usd"], json!([finding["lower_usd"], finding["upper_usd"]]));
+    assert_eq!((&look["count"], &look["sessions"]), (&finding["count"], &finding["sessions"]));
+    let advice = finding["advice"].as_str().unwrap();
+    let interval = &advice[advice.rfind('[').unwrap()..=advice.rfind(']').unwrap()];
+    let lines = words.lines().filter(|line| line.contains(interval)).count();
+    assert!(lines >= 2, "{interval} stands in the advice and in the table: {words}");
 }
 
 /// Where only a part is clear, the figures are of that part: the count as well.

@@ -10,6 +10,8 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
 use crate::whatif::sim::params::{Setting, Sheet};
+use crate::whatif::simulation::oracle;
+use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, tool_filter};
 
 /// A policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -263,6 +265,27 @@ impl Sheets {
         }
         self.sheet_mut(policy).set(&Setting { key, ..setting.clone() });
         Ok(())
+    }
+
+    /// Whether the parameters of these policies make sense.
+    ///
+    /// # Errors
+    /// If one is unknown, or a value of the wrong kind; the message shows it.
+    pub fn check(&self, policies: &[Policy]) -> Result<()> {
+        for &policy in policies {
+            let sheet = self.sheet(policy);
+            match policy {
+                Policy::ToolFilter => sheet.params::<tool_filter::params::Params>()?.check()?,
+                Policy::PickTools => drop(sheet.params::<pick_tools::Params>()?),
+                Policy::Pipeline => drop(sheet.params::<pipeline::Params>()?),
+                Policy::Compaction => drop(sheet.params::<compaction::params::Params>()?),
+                Policy::HistoryTrim => sheet.params::<history_trim::Params>()?.check()?,
+                Policy::PromptCache => {}
+                Policy::ArgCheck => drop(sheet.params::<arg_check::Params>()?),
+            }
+        }
+        // The cache prices every policy.
+        oracle(self).map(drop)
     }
 
     /// One sheet.

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::visible::Shown as _;
 use crate::commands::input::Input;
 use crate::commands::mine::edges;
 use crate::commands::report::show::tool_label;
+use crate::commands::report::{Args, quoted};
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::groups::Label;
 use crate::cost::page::Page;
@@ -15,13 +17,60 @@ use crate::cost::page::words::Telling;
 use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
 use crate::mine::edge_page::FollowUp;
 use crate::mine::edges as mined;
+use crate::report::table::Format;
 use crate::settings::write_private;
+use crate::shell::context::Context;
 
-/// Writes it, for the user alone to read until they send it. `shown` names a tool.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write(path: &Path, telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> Result<()> {
+/// Where the page goes.
+pub enum Target<'p> {
+    /// To stdout.
+    Stdout,
+    /// Into a file.
+    File(&'p Path),
+}
+
+impl<'p> Target<'p> {
+    /// The place asked for, before any work is done.
+    ///
+    /// # Errors
+    /// If no file can be there, or two things would go to stdout.
+    pub fn of(path: &'p Path, args: &Args) -> Result<Self> {
+        let place = path.shown();
+        if path == Path::new("-") {
+            if args.output.form() == Format::Table {
+                return Ok(Self::Stdout);
+            }
+            return Err(
+                Error::usage("--html - and another form would both go to stdout").hint("name a file: --html page.html")
+            );
+        }
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+            let hint =
+                format!("make it first (mkdir -p {}), or name a file elsewhere", quoted(&directory.to_string_lossy()));
+            return Err(Error::usage(format!("--html {place}: there is no directory {}", directory.shown())).hint(hint));
+        }
+        if path.is_dir() {
+            return Err(Error::usage(format!("--html {place}: that is a directory")).hint("name a file in it"));
+        }
+        Ok(Self::File(path))
+    }
+
+    /// Writes it, for the user alone to read until they send it. Whether that was all that stdout is to have.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, text: &str, context: &mut Context<'_>) -> Result<bool> {
+        match self {
+            Self::Stdout => context.out.write_all(text.as_bytes())?,
+            Self::File(path) => write_private(path, text)?,
+        }
+        Ok(matches!(self, Self::Stdout))
+    }
+}
+
+/// The page as a file. `shown` names a tool.
+pub fn text(telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> String {
     let costs = telling.page.plots.tools.iter().map(|cost| ToolCost { tool: shown(&cost.tool), ..cost.clone() });
     let follow_ups = follow_ups.iter().map(|edge| FollowUp {
         from: shown(&edge.from),
@@ -29,7 +78,7 @@ pub fn write(path: &Path, telling: &Telling<'_>, follow_ups: &[Edge], shown: &dy
         count: edge.sum.count,
         percent: 100.0 * edge.confidence.value(),
     });
-    write_private(path, &html(telling, &costs.collect::<Vec<_>>(), &follow_ups.collect::<Vec<_>>()))
+    html(telling, &costs.collect::<Vec<_>>(), &follow_ups.collect::<Vec<_>>())
 }
 
 /// The tools that the file names, those that cost most first.

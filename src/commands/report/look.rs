@@ -12,11 +12,12 @@ use crate::cost::findings::sheet::Sheet;
 use crate::cost::findings::{Evidence, Replay};
 use crate::cost::page::Page;
 use crate::logs::trace::Millis;
-use crate::mine::in_progress::Holds;
+use crate::settings::claude::levers::Levers;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::shell::window::ALL;
 use crate::whatif::chosen::{Row, Sheets, Stack};
+use crate::whatif::client::{Tried, study};
 use crate::whatif::sim::params::Setting;
 use crate::whatif::simulation::{Simulation, oracle};
 
@@ -26,9 +27,8 @@ use crate::whatif::simulation::{Simulation, oracle};
 /// If there is none; the error lists the places looked at.
 pub fn input(args: &Args, context: &mut Context<'_>) -> Result<Input> {
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.input, window, 0, &args.output, context)?;
+    let input = Input::read_for_timeline(&args.input, window, 0, &args.output, context)?;
     input.expect_records(&args.input)?;
-    input.report_holds(Holds::FirstChunks)?;
     Ok(input)
 }
 
@@ -56,7 +56,8 @@ pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Res
 /// # Errors
 /// If a data file does not fit.
 pub fn page(input: &mut Input) -> Result<Page> {
-    let sheet: Sheet = input.data.parsed("findings.toml")?;
+    let sheet = Sheet::load(&input.data)?;
+    let levers = Levers::load(&input.data)?;
     let timeline = input.timeline(false)?;
     let sheets = Sheets::load(&input.data)?;
     let tools = Tools::read(&[], &input.data)?;
@@ -71,12 +72,15 @@ pub fn page(input: &mut Input) -> Result<Page> {
             .with_max_len(1)
             .map(|(policy, set)| replay(&scene, &sheets, policy, set))
             .collect::<Result<_>>()?;
+        let study = study(&world, &cache, &input.data, None, Tried::Contexts)?;
         let evidence = Evidence {
             world: &world,
             ground: &scene.ground,
             billed_usd: scene.billed.cost.nano_usd as f64 / 1e9,
             apart: &scene.apart,
             replays: &replays,
+            levers: &levers,
+            study: &study,
             sheet: &sheet,
         };
         Ok(Page::of(&evidence, scene.accuracy.cost_error))

@@ -14,7 +14,7 @@ use crate::cost::findings::sheet::Sheet;
 use crate::cost::groups::Label;
 use crate::cost::page::Page;
 use crate::cost::page::names;
-use crate::cost::page::words::{Telling, Told, command};
+use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling, Told};
 use crate::mine::quality;
 use crate::report::envelope;
 use crate::report::numbers::date;
@@ -27,27 +27,38 @@ pub struct Names {
     projects: names::Names,
     shown: ShownNames,
     same_logs: String,
+    own_flags: String,
 }
 
-/// Names for a page: letters if it is shared. `tools` are those that it will name.
-pub fn told(args: &Args, page: &Page, tools: &[Label], input: &Input, is_cut: bool) -> Names {
+/// Names for a page: letters if it is shared. `tools` are those that it will name, `chosen` is the finding asked for.
+pub fn told(
+    args: &Args,
+    page: &Page,
+    (tools, chosen): (&[Label], Option<&Finding>),
+    input: &Input,
+    is_cut: bool,
+) -> Names {
     let is_shared = args.redact || (args.output.form() == Format::Md && !args.output.names);
     let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
-    let sessions = page.plots.sessions.iter().map(|trace| (&trace.session, Label::Session as fn(Id) -> Label));
+    let drawn = page.plots.sessions.iter().map(|trace| &trace.session);
+    let listed = chosen.into_iter().flat_map(|finding| finding.largest.iter().map(|one| &one.session));
+    let sessions = drawn.chain(listed).map(|id| (id, Label::Session as fn(Id) -> Label));
     let label = |(id, label): (&String, fn(Id) -> Label)| Some((id.clone(), label(Id::from_hex(id)?)));
     let ids: Vec<(String, Label)> = projects.chain(sessions).filter_map(label).collect();
     let labels: Vec<Label> = ids.iter().map(|(_, label)| label).chain(tools).cloned().collect();
     let shown = if is_shared { ShownNames::letters(labels.iter()) } else { ShownNames::real(labels.iter(), input) };
     let named = ids.into_iter().map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
-    let same_logs = if is_shared { String::new() } else { args.same_logs(since.as_deref()) };
-    Names { projects: names::Names(named.collect()), shown, same_logs }
+    let flags = |since: Option<&str>| if is_shared { String::new() } else { args.same_logs(since) };
+    let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
+    Names { projects: names::Names(named.collect()), shown, same_logs, own_flags }
 }
 
 impl Names {
     /// The page under these names.
     pub fn telling<'p>(&'p self, args: &Args, page: &'p Page, sheet: &'p Sheet, is_cut: bool) -> Telling<'p> {
-        Telling { page, names: &self.projects, sheet, top: args.top(), same_logs: &self.same_logs, is_cut }
+        let Self { projects, same_logs, own_flags, .. } = self;
+        Telling { page, names: projects, sheet, top: args.top(), same_logs, own_flags, is_cut }
     }
 
     /// The name of a tool, if it is one of those that were to be named.
@@ -103,8 +114,15 @@ fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Contex
         write!(out, "{}", paragraph("   ", &told.holds, width))?;
         write!(out, "{}", paragraph("   → ", &format!("{}. See: {}", told.advice, told.command), width))?;
     }
+    let nothing = telling.nothing_to_set();
+    if !nothing.is_empty() {
+        writeln!(out, "\n{NOTHING_TO_SET}")?;
+    }
+    for line in nothing {
+        write!(out, "{}", paragraph("- ", &line, width))?;
+    }
     if let Some(line) = telling.not_worth() {
-        write!(out, "\n{}", paragraph("Not worth it  ", &line, width))?;
+        write!(out, "\n{}{}", paragraph("", NOT_WORTH, width), paragraph("  ", &line, width))?;
     }
     for line in footer(args, telling) {
         write!(out, "{}", paragraph("", &line, width))?;
@@ -115,16 +133,12 @@ fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Contex
 /// What is to be kept in mind.
 fn footer(args: &Args, telling: &Telling<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let shown = telling.findings().count();
-    let hidden = telling.page.findings.len() - shown;
+    let (shown, hidden) = (telling.findings().count(), telling.hidden());
     if hidden > 0 {
         lines.push(format!("{hidden} more with --all."));
     }
     if shown > 1 {
         lines.push("Findings overlap: their savings do not add up.".to_owned());
-    }
-    if shown > 0 && !telling.same_logs.is_empty() {
-        lines.push(format!("The commands look at the same logs with {}", telling.same_logs));
     }
     if args.explain {
         lines.extend(telling.explained());
@@ -149,13 +163,35 @@ fn markdown(args: &Args, telling: &Telling<'_>, context: &mut Context<'_>) -> Re
         writeln!(out, "   - {}", form.sentence(&told.holds))?;
         writeln!(out, "   - {}. See: `{}`", form.sentence(&told.advice), told.command)?;
     }
+    let nothing = telling.nothing_to_set();
+    if !nothing.is_empty() {
+        writeln!(out, "\n### {NOTHING_TO_SET}\n")?;
+    }
+    for line in nothing {
+        writeln!(out, "- {}", form.sentence(&line))?;
+    }
     if let Some(line) = telling.not_worth() {
-        writeln!(out, "\nNot worth it: {}", form.sentence(&line))?;
+        writeln!(out, "\n{NOT_WORTH}: {}", form.sentence(&line))?;
     }
     for line in footer(args, telling) {
         writeln!(out, "\n{}", form.sentence(&line))?;
     }
     Ok(())
+}
+
+/// A finding as data, with names instead of pseudonyms.
+pub fn row(telling: &Telling<'_>, finding: &Finding) -> Value {
+    let told = telling.told(finding);
+    let mut row = json!(finding);
+    if let Some(row) = row.as_object_mut() {
+        let inner = ["scope", "mostly", "except", "by_project", "looks", "largest"];
+        inner.iter().for_each(|field| _ = row.remove(*field));
+    }
+    row["where"] = json!(told.holds);
+    row["advice"] = json!(told.advice);
+    row["command"] = json!(told.command);
+    row["source"] = json!(told.source);
+    row
 }
 
 /// The findings as rows.
@@ -198,25 +234,17 @@ fn document(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Con
         }
     }
     spent["by_project"] = json!(named);
-    let finding = |finding: &Finding| {
-        let told = telling.told(finding);
-        let mut row = json!(finding);
-        if let Some(row) = row.as_object_mut() {
-            ["scope", "mostly", "except", "by_project"].iter().for_each(|field| _ = row.remove(*field));
-        }
-        row["where"] = json!(told.holds);
-        row["advice"] = json!(told.advice);
-        row["command"] = json!(told.command);
-        row
-    };
     let mut fields = json!({
         "window": input.window_json(),
         "inputs": input.json(),
         "data_quality": quality::json(&quality::of(&input.sources)),
         "spent": spent,
-        "findings": telling.findings().map(finding).collect::<Vec<Value>>(),
+        "findings": telling.findings().map(|finding| row(telling, finding)).collect::<Vec<Value>>(),
+        "nothing_to_set": page.findings.iter().filter(|one| !one.is_actionable).map(|one| row(telling, one))
+            .collect::<Vec<Value>>(),
         "not_worth": page.not_worth.iter().map(|loser| json!({
-            "name": loser.name, "change": loser.change, "command": command(&loser.evidence),
+            "name": loser.name, "change": loser.change, "lower": loser.lower, "upper": loser.upper,
+            "sessions": loser.sessions, "command": telling.source(loser),
         })).collect::<Vec<Value>>(),
         "simulation_off_bill": page.off_bill,
         "same_logs": telling.same_logs,

@@ -65,7 +65,10 @@ fn pipeline(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if !args.report.quiet {
         let place = path.shown();
-        writeln!(context.err, "# pipeline: nothing reads a configuration here: no telemetry, and no {place}")?;
+        writeln!(
+            context.err,
+            "# pipeline: nothing reads a configuration here: no telemetry, and no {place}; `devboy tune from-claude-logs` makes one"
+        )?;
     }
     Ok(Exit::Done)
 }
@@ -82,7 +85,12 @@ fn settings(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let home = context.env.claude_places().home;
     if !home.as_ref().is_some_and(|home| home.is_dir()) {
         if !args.report.quiet {
-            writeln!(context.err, "# settings: Claude Code is not here")?;
+            let place = home.as_ref().map_or_else(|| "no home".to_owned(), |home| format!("no {}", home.shown()));
+            writeln!(
+                context.err,
+                "# settings: Claude Code was not used here yet ({place}); CLAUDE_CONFIG_DIR says where it keeps its files, \
+                 `devboy doctor` where was looked"
+            )?;
         }
         return Ok(Exit::Done);
     }

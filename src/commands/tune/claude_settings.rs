@@ -31,7 +31,7 @@ use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::Sheets;
-use crate::whatif::client::{Study, study};
+use crate::whatif::client::{Study, Tried, study};
 use crate::whatif::simulation::{NO_USAGE, Simulation, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -132,7 +132,7 @@ fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timelin
     let uses = uses(&timeline, project, servers(scope, places)?);
     let world = Simulation::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&Sheets::load(&input.data)?)?;
-    let study = input.pool.install(|| study(&world, &cache, &input.data, project))?;
+    let study = input.pool.install(|| study(&world, &cache, &input.data, project, Tried::All))?;
     let levers = Levers::load(&input.data)?;
     let resampling = &world.cells.resampling;
     let facts = Facts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };

@@ -40,11 +40,11 @@ fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap
         *cost = less(*cost, loss.cost_lost);
     }
     (!counts.is_empty()).then(|| Case {
-        id: format!("miss_{}", miss.cause.word()),
+        id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.word())),
         what: miss.what.clone(),
         advice: miss.advice.clone(),
         advice_in: BTreeMap::new(),
-        evidence: ["what-if", "prompt-cache"].map(str::to_owned).to_vec(),
+        source: ["what-if", "prompt-cache"].map(str::to_owned).to_vec(),
         basis: Basis::Billed,
         counts,
         breaks: None,

@@ -1,8 +1,10 @@
 //! What a person can change to spend less, each with its effect on these very logs. One file for each way to look.
 
+pub mod levers;
 pub mod misses;
 pub mod parts;
 pub mod replayed;
+pub mod results;
 pub mod search;
 pub mod sheet;
 pub mod tried;
@@ -12,6 +14,8 @@ use std::collections::BTreeMap;
 use crate::base::names::Sym;
 use crate::cost::bill::Bill;
 use crate::cost::findings::sheet::Sheet;
+use crate::settings::claude::levers::Levers;
+use crate::whatif::client::Study;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::distance_rows::Apart;
 use crate::whatif::sim::figures::Sides;
@@ -19,7 +23,7 @@ use crate::whatif::sim::simulate::Ground;
 use crate::whatif::simulation::Simulation;
 
 /// Every way to look. A new one is one line here.
-const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] = &[replayed::cases, misses::cases, parts::cases];
+const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] = &[replayed::cases, results::cases, misses::cases, parts::cases];
 
 /// What is looked at.
 pub struct Evidence<'e> {
@@ -33,6 +37,10 @@ pub struct Evidence<'e> {
     pub apart: &'e BTreeMap<(u32, Sym), Apart>,
     /// Settings that were replayed.
     pub replays: &'e [Replay],
+    /// What can be set in Claude Code.
+    pub levers: &'e Levers,
+    /// What `tune claude-settings` would choose, and the clients that are in use.
+    pub study: &'e Study,
     /// Numbers and words.
     pub sheet: &'e Sheet,
 }
@@ -82,7 +90,7 @@ impl<'e> Evidence<'e> {
 
 /// Something that may be a finding.
 pub struct Case {
-    /// Which; of cases with one id, the strictest first, one is told.
+    /// Which.
     pub id: String,
     /// What happens, in plain words; `{count}` stands for how often.
     pub what: String,
@@ -90,8 +98,8 @@ pub struct Case {
     pub advice: String,
     /// The same where it holds in parts of one kind only, by kind.
     pub advice_in: BTreeMap<&'static str, String>,
-    /// Arguments of the command that shows the evidence.
-    pub evidence: Vec<String>,
+    /// Arguments of the command that its figures come from.
+    pub source: Vec<String>,
     /// On what it rests.
     pub basis: Basis,
     /// How often it happened, by session and model.

@@ -9,6 +9,7 @@ use crate::cost::findings::misses::less;
 use crate::cost::findings::sheet::{Part, PartOf};
 use crate::cost::findings::{Basis, Case, Evidence};
 use crate::cost::groups::requests_of_blocks;
+use crate::cost::outcomes::outcomes;
 use crate::cost::shares;
 use crate::cost::shares::Thing;
 use crate::logs::timeline::requests::{NONE, Timeline};
@@ -17,45 +18,38 @@ use crate::whatif::sim::figures::{Bill, Sides};
 
 /// A case for each kind of part.
 pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
-    evidence.sheet.part.iter().filter_map(|part| case(evidence, part)).collect()
+    let timeline = &evidence.world.timeline;
+    let (outcomes, requests) = (outcomes(timeline), requests_of_blocks(timeline));
+    evidence.sheet.part.iter().filter_map(|part| case(evidence, part, &outcomes, &requests)).collect()
 }
 
-fn case(evidence: &Evidence<'_>, part: &Part) -> Option<Case> {
+fn case(evidence: &Evidence<'_>, part: &Part, outcomes: &[&str], requests: &[u32]) -> Option<Case> {
     let timeline = &evidence.world.timeline;
-    let requests = requests_of_blocks(timeline);
-    let calls = timeline.calls.iter().filter(|call| match part.of {
-        PartOf::FailedCalls => call.is_error,
-    });
-    let counts =
-        evidence.counts(calls.filter_map(|call| requests.get(call.asked as usize).copied()).filter(|at| *at != NONE));
-    let command = match part.of {
-        PartOf::FailedCalls => ["cost", "--by", "outcome"],
-    };
+    let calls = timeline.calls.iter().zip(outcomes).filter(|(_, outcome)| **outcome == part.of.outcome());
+    let asked = calls.filter_map(|(call, _)| requests.get(call.asked as usize).copied());
+    let counts = evidence.counts(asked.filter(|at| *at != NONE));
     (!counts.is_empty()).then(|| Case {
         id: part.id.clone(),
         what: part.what.clone(),
         advice: part.advice.clone(),
         advice_in: BTreeMap::new(),
-        evidence: command.map(str::to_owned).to_vec(),
+        source: ["cost", "--by", "outcome"].map(str::to_owned).to_vec(),
         basis: Basis::Shared,
         counts,
         breaks: None,
         unless: None,
         is_actionable: true,
-        sides: sides(evidence, part.of),
+        sides: sides(evidence, part.of, outcomes),
     })
 }
 
 /// Whether a block is one of these.
-fn is_part(timeline: &Timeline, block: u32, of: PartOf) -> bool {
-    let call = timeline.blocks[block as usize].call;
-    match of {
-        PartOf::FailedCalls => timeline.calls.get(call as usize).is_some_and(|call| call.is_error),
-    }
+fn is_part(timeline: &Timeline, block: u32, of: PartOf, outcomes: &[&str]) -> bool {
+    outcomes.get(timeline.blocks[block as usize].call as usize) == Some(&of.outcome())
 }
 
 /// The whole bill, and the bill without these parts, by session and model.
-fn sides(evidence: &Evidence<'_>, of: PartOf) -> BTreeMap<(u32, Sym), Sides> {
+fn sides(evidence: &Evidence<'_>, of: PartOf, outcomes: &[&str]) -> BTreeMap<(u32, Sym), Sides> {
     let (bill, timeline) = (evidence.bill(), &evidence.world.timeline);
     let mut sums: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
     for (index, request) in (0..).zip(&timeline.requests) {
@@ -69,7 +63,7 @@ fn sides(evidence: &Evidence<'_>, of: PartOf) -> BTreeMap<(u32, Sym), Sides> {
     let of_chain = |chain: u32| {
         let mut costs: BTreeMap<(u32, Sym), Cost> = BTreeMap::new();
         shares::of_chain(&bill, chain, &mut |share| {
-            if matches!(share.thing, Thing::Block(block) if is_part(timeline, block, of)) {
+            if matches!(share.thing, Thing::Block(block) if is_part(timeline, block, of, outcomes)) {
                 *costs.entry(evidence.key(share.request)).or_default() += share.cost;
             }
         });

@@ -3,19 +3,23 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
+use crate::cost::findings::levers::Settable;
 use crate::cost::findings::sheet::{Counts, Replayed};
 use crate::cost::findings::{Basis, Case, Evidence, Replay};
 use crate::logs::timeline::requests::Request;
-use crate::report::numbers::thousands;
+use crate::report::numbers::{counted, thousands, usd};
+use crate::whatif::client::Knob;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::breakage::rows::Strength;
 
 /// A case for each value of each setting.
 pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+    let window = |knob| if let Knob::Window(tokens) = knob { Some(tokens) } else { None };
+    let chosen = evidence.study.paying(window).map(|(tokens, _)| tokens.to_string());
     let of = |setting: &Replayed| -> Vec<Case> {
-        let one = |value: &String| case(evidence, setting, value);
-        setting.values.iter().filter_map(one).collect()
+        let is_told = |value: &&String| !setting.is_chosen || chosen.as_ref() == Some(value);
+        setting.values.iter().filter(is_told).filter_map(|value| case(evidence, setting, value)).collect()
     };
     evidence.sheet.replayed.iter().flat_map(of).collect()
 }
@@ -26,16 +30,18 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         evidence.replays.iter().find(|replay| replay.policy == setting.policy && replay.set == [set.as_str()])?;
     let outcome = replay.report.outcome.as_ref().filter(|_| replay.report.not_estimated.is_none())?;
     let shown = value.parse().map_or_else(|_| value.to_owned(), thousands);
-    let put = |words: &str, value: &str| words.replace("{value}", value);
+    let levers = Settable {
+        groups: setting.rules.iter().map(|rule| evidence.owned(rule)).collect(),
+        for_model: setting.model_lever.as_deref(),
+        so: setting.so.as_deref(),
+    };
+    let (advice, advice_in) = levers.advice(evidence, value);
     Some(Case {
         id: setting.id.clone(),
-        what: put(&setting.what, &shown),
-        advice: put(&setting.advice, value),
-        advice_in: [("project", &setting.advice_project), ("model", &setting.advice_model)]
-            .into_iter()
-            .filter_map(|(by, words)| Some((by, put(words.as_ref()?, value))))
-            .collect(),
-        evidence: ["what-if", &setting.policy, "--set", &set].map(str::to_owned).to_vec(),
+        what: setting.what.replace("{value}", &shown),
+        advice,
+        advice_in,
+        source: ["what-if", &setting.policy, "--set", &set].map(str::to_owned).to_vec(),
         basis: Basis::Replayed,
         counts: counts(evidence, setting.counts, value),
         breaks: breaks(replay),
@@ -69,11 +75,15 @@ fn breaks(replay: &Replay) -> Option<String> {
     let sum = |strength| classes.iter().filter(|class| class.strength == strength).map(|class| class.events).sum();
     let (hard, soft): (u64, u64) = (sum(Strength::Hard), sum(Strength::Soft));
     let again = replay.report.reread.usd().unwrap_or_default();
-    (hard + soft > 0).then(|| {
-        format!(
-            "it would have dropped text that {} edits and {} later steps went back to (reading it again: ${again:.2})",
-            thousands(hard),
-            thousands(soft)
-        )
-    })
+    dropped(hard, soft).map(|words| format!("{words} (reading it again: {})", usd(again)))
+}
+
+/// What goes missing, in words; none if nothing does.
+pub fn dropped(hard: u64, soft: u64) -> Option<String> {
+    let parts = [
+        (hard > 0).then(|| counted(hard, "edit")),
+        (soft > 0).then(|| format!("{} that only name it", counted(soft, "later step"))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("it would have dropped text that is needed by {}", parts.join(" and ")))
 }

@@ -4,7 +4,7 @@
 //! All of these looks are corrected together, so that of those that are told few are chance. What nowhere holds is not
 //! told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ pub struct Finding {
     pub what: String,
     /// What to do about it; `{parts}` stands for the names of the parts where it holds.
     pub advice: String,
-    /// Arguments of the command that shows the evidence.
-    pub evidence: Vec<String>,
+    /// Arguments of the command that its figures come from.
+    pub source: Vec<String>,
     /// On what it rests.
     pub basis: Basis,
     /// How often it happened where it holds.
@@ -53,6 +53,46 @@ pub struct Finding {
     pub except: Vec<String>,
     /// Dollars that are saved, by project, for a table of all.
     pub by_project: BTreeMap<String, f64>,
+    /// Everything that was looked at: the whole, parts, and those together that it is told of.
+    pub looks: Vec<Looked>,
+    /// Sessions that have most of it.
+    pub largest: Vec<InSession>,
+}
+
+/// The whole or a part of the logs, with what the case comes to there.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Looked {
+    /// `project`, `model`, `context`, `all`; `together` for several of one kind.
+    pub by: String,
+    /// Pseudonym, model, range of tokens.
+    pub name: String,
+    /// Sessions.
+    pub sessions: u64,
+    /// How often it happened there.
+    pub count: u64,
+    /// Dollars there.
+    pub before_usd: f64,
+    /// Dollars that are saved.
+    pub saved_usd: f64,
+    /// Both ends of its 95 % interval over sessions; none with too few of them.
+    pub interval_usd: Option<(f64, f64)>,
+    /// Whether it is beyond chance, and which way.
+    pub verdict: Verdict,
+}
+
+/// What a case comes to in one session.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InSession {
+    /// Pseudonym of the session.
+    pub session: String,
+    /// Pseudonym of its project.
+    pub project: String,
+    /// How often it happened.
+    pub count: u64,
+    /// Dollars.
+    pub before_usd: f64,
+    /// Dollars that are saved.
+    pub saved_usd: f64,
 }
 
 /// Where a finding holds.
@@ -89,25 +129,16 @@ pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
     let all = looks.iter_mut().flatten().flat_map(|look| std::iter::once(&mut look.whole).chain(&mut look.parts));
     correct(all, &evidence.world.cells);
     let found = cases.iter().zip(&looks).filter_map(|(case, look)| finding(evidence, case, look.as_ref()?));
-    let mut by_id: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
-    found.for_each(|finding| by_id.entry(finding.id.clone()).or_default().push(finding));
+    let mut findings: Vec<Finding> = found.collect();
+    let ids: BTreeSet<String> = findings.iter().map(|finding| finding.id.clone()).collect();
     let beside: BTreeMap<&str, &str> =
         cases.iter().filter_map(|case| Some((case.id.as_str(), case.unless.as_deref()?))).collect();
-    let is_told = |id: &str| beside.get(id).is_none_or(|other| !by_id.contains_key(*other));
-    let told = by_id.iter().filter(|(id, _)| is_told(id));
-    let mut findings: Vec<Finding> =
-        told.filter_map(|(_, values)| mildest(values, evidence.sheet.mildest_share)).collect();
+    findings.retain(|finding| beside.get(finding.id.as_str()).is_none_or(|other| !ids.contains(*other)));
     findings.sort_by(|a, b| {
         let value = b.saved_usd.total_cmp(&a.saved_usd);
         b.is_actionable.cmp(&a.is_actionable).then(value).then_with(|| a.id.cmp(&b.id))
     });
     findings
-}
-
-/// Of one setting with several values, the strictest first: the mildest that saves nearly as much as the best.
-fn mildest(values: &[Finding], share: f64) -> Option<Finding> {
-    let most = values.iter().map(|value| value.saved_usd).fold(0.0, f64::max);
-    values.iter().rev().find(|value| value.saved_usd >= share * most).cloned()
 }
 
 /// What the simulation is off, by session and model, and the least difference that counts. What the bill shows has neither.
@@ -157,7 +188,7 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
         id: case.id.clone(),
         what: case.what.replace("{count}", &thousands(count)),
         advice: advice.clone(),
-        evidence: case.evidence.clone(),
+        source: case.source.clone(),
         basis: case.basis,
         count,
         breaks: case.breaks.clone(),
@@ -170,8 +201,64 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
         mostly: mostly.collect(),
         except: clear("project", Verdict::Dearer).map(|part| part.name.clone()).collect(),
         by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
+        looks: looks(evidence, case, look, &scope, &cell),
+        largest: largest(evidence, case, &inside),
         scope,
     })
+}
+
+/// What was looked at, in money. `cell` is what is told.
+fn looks(evidence: &Evidence<'_>, case: &Case, look: &Look, scope: &Scope, cell: &Cell) -> Vec<Looked> {
+    let timeline = &evidence.world.timeline;
+    let looked = |cell: &Cell, by: &str, names: &[String]| {
+        let inside = within(timeline, &case.sides, &evidence.world.cells, (by, names)).into_keys();
+        let counted = inside.filter_map(|key| case.counts.get(&key)).sum();
+        let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
+        Looked {
+            by: by.to_owned(),
+            name: cell.name.clone(),
+            sessions: cell.sessions,
+            count: if by == "all" { case.counts.values().sum() } else { counted },
+            before_usd: cell.before.nano_usd as f64 / 1e9,
+            saved_usd: dollars(cell.change),
+            interval_usd: cell.upper.zip(cell.lower).map(|(upper, lower)| (dollars(upper), dollars(lower))),
+            verdict: cell.verdict,
+        }
+    };
+    let mut looks = vec![looked(&look.whole, "all", &[])];
+    if let Scope::Parts(by, names) = scope
+        && names.len() > 1
+    {
+        looks.push(Looked { by: "together".to_owned(), verdict: Verdict::Cheaper, ..looked(cell, by, names) });
+    }
+    let parts = look.parts.iter().filter(|part| part.in_money);
+    looks.extend(parts.map(|part| looked(part, part.by, std::slice::from_ref(&part.name))));
+    looks
+}
+
+/// The sessions that have most of a case, where it holds.
+fn largest(evidence: &Evidence<'_>, case: &Case, inside: &Inside) -> Vec<InSession> {
+    let timeline = &evidence.world.timeline;
+    let mut by_session: BTreeMap<u32, InSession> = BTreeMap::new();
+    for key in inside {
+        let Some(sides) = case.sides.get(key) else { continue };
+        let session = &timeline.sessions[key.0 as usize];
+        let sum = by_session.entry(key.0).or_insert_with(|| InSession {
+            session: session.id.to_string(),
+            project: session.project.to_string(),
+            count: 0,
+            before_usd: 0.0,
+            saved_usd: 0.0,
+        });
+        let [before, after] = [&sides.baseline, &sides.policy].map(|bill| bill.cost.nano_usd as f64 / 1e9);
+        sum.count += case.counts.get(key).copied().unwrap_or_default();
+        sum.before_usd += before;
+        sum.saved_usd += before - after;
+    }
+    let mut all: Vec<InSession> = by_session.into_values().filter(|one| one.saved_usd > 0.0).collect();
+    all.sort_by(|a, b| b.saved_usd.total_cmp(&a.saved_usd).then_with(|| a.session.cmp(&b.session)));
+    all.truncate(evidence.sheet.sessions_listed);
+    all
 }
 
 /// Sessions and models in which a case holds.

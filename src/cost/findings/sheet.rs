@@ -2,6 +2,10 @@
 
 use serde::Deserialize;
 
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::cost::outcomes::{FAILED, READ_AGAIN};
+use crate::whatif::client::sheet::{Results, Sheet as ClientSheet};
 use crate::whatif::prompt_cache::outcome::Cause;
 
 /// The sheet.
@@ -30,16 +34,23 @@ pub struct Sheet {
     pub days_per_month: f64,
     /// Least share of the input that a finding saves.
     pub share_min: f64,
-    /// Share of the most that can be saved at which a milder value is told.
-    pub mildest_share: f64,
+    /// Sessions that the evidence of a finding lists.
+    pub sessions_listed: usize,
+    /// Findings of which nothing follows that a page tells.
+    pub nothing_to_set_max: usize,
     /// Settings that are replayed.
     pub replayed: Vec<Replayed>,
+    /// Results that are longer than need be.
+    pub result: Vec<LongResult>,
     /// Cache misses.
     pub miss: Vec<Miss>,
     /// What parts of contexts cost.
     pub part: Vec<Part>,
     /// What may not pay.
     pub tried: Vec<Tried>,
+    /// What the client shows of long results.
+    #[serde(skip)]
+    pub limits: Option<Results>,
 }
 
 /// A setting that is replayed with several values.
@@ -52,21 +63,22 @@ pub struct Replayed {
     pub policy: String,
     /// Its parameter.
     pub key: String,
-    /// Values of that.
+    /// Values of that. Without any they are those that `tune claude-settings` tries, and the one that it chooses is told.
+    #[serde(default)]
     pub values: Vec<String>,
     /// What is counted.
     pub counts: Counts,
     /// What happens.
     pub what: String,
-    /// What to do.
-    #[serde(rename = "do")]
-    pub advice: String,
-    /// The same where it holds in some projects only.
-    #[serde(rename = "do_project")]
-    pub advice_project: Option<String>,
-    /// The same where it holds with some models only.
-    #[serde(rename = "do_model")]
-    pub advice_model: Option<String>,
+    /// The rules of `tune claude-settings` that own the levers to be set.
+    pub rules: Vec<String>,
+    /// The lever where it holds with some models only.
+    pub model_lever: Option<String>,
+    /// What comes of it, if the name of the lever does not say so.
+    pub so: Option<String>,
+    /// Whether the value is the one that `tune claude-settings` chooses.
+    #[serde(skip)]
+    pub is_chosen: bool,
 }
 
 /// What a replayed finding counts.
@@ -81,12 +93,42 @@ pub enum Counts {
     HourWrites,
 }
 
+/// Results of tools that are longer than need be.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongResult {
+    /// Name of the finding.
+    pub id: String,
+    /// Of which tools.
+    pub of: ResultOf,
+    /// What happens.
+    pub what: String,
+    /// The lever.
+    pub lever: String,
+    /// What comes of it.
+    pub so: String,
+}
+
+/// Whose results.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultOf {
+    /// Shells.
+    Bash,
+    /// Tools of MCP servers.
+    Mcp,
+    /// Readings of files.
+    Read,
+}
+
 /// Cache misses of one cause.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Miss {
     /// The cause.
     pub cause: Cause,
+    /// Its name in the finding's, if the logs' own word for it says nothing.
+    pub id: Option<String>,
     /// Not told beside the finding of this name.
     pub unless: Option<String>,
     /// Whether somebody can do something about it.
@@ -124,6 +166,18 @@ pub struct Part {
 pub enum PartOf {
     /// Calls that failed, with their results.
     FailedCalls,
+    /// Readings of files whose text was there already.
+    ReadAgain,
+}
+
+impl PartOf {
+    /// The name of its calls where the bill is shared out by `outcome`.
+    pub fn outcome(self) -> &'static str {
+        match self {
+            Self::FailedCalls => FAILED,
+            Self::ReadAgain => READ_AGAIN,
+        }
+    }
 }
 
 /// Something that people try.
@@ -139,6 +193,21 @@ pub struct Tried {
 }
 
 impl Sheet {
+    /// Reads the sheet, and the windows that `tune claude-settings` tries.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn load(data: &Data) -> Result<Self> {
+        let mut sheet: Self = data.parsed("findings.toml")?;
+        let client = ClientSheet::load(data)?;
+        let windows: Vec<String> = client.window.tokens.iter().map(u64::to_string).collect();
+        sheet.limits = Some(client.results);
+        for setting in sheet.replayed.iter_mut().filter(|setting| setting.values.is_empty()) {
+            (setting.values, setting.is_chosen) = (windows.clone(), true);
+        }
+        Ok(sheet)
+    }
+
     /// Every replay that the page needs, each once: the policy and what is set.
     pub fn replays(&self) -> Vec<(String, Vec<String>)> {
         let settings = self

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cost::findings::Evidence;
+use crate::cost::findings::sheet::Tried;
+use crate::whatif::prompt_cache::outcome::Verdict;
+use crate::whatif::sim::cells::{Cell, correct};
 
 /// Something that costs more.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -11,21 +14,39 @@ pub struct Loser {
     pub name: String,
     /// Cost of it over that of the log, less one.
     pub change: f64,
-    /// Arguments of the command that shows it.
-    pub evidence: Vec<String>,
+    /// Lower end of its 95 % interval over sessions.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+    /// How many sessions these are.
+    pub sessions: u64,
+    /// Arguments of the command that its figures come from.
+    pub source: Vec<String>,
 }
 
-/// What would have cost more, beyond the error of the simulation; the most expensive first.
+/// What would have cost more, beyond chance and the error of the simulation; the most expensive first.
 pub fn losers(evidence: &Evidence<'_>) -> Vec<Loser> {
-    let one = |tried: &crate::cost::findings::sheet::Tried| {
+    let replayed = |tried: &Tried| {
         let replay = evidence.replays.iter().find(|replay| replay.policy == tried.policy && replay.set == tried.set)?;
-        let report = &replay.report;
-        let change = report.outcome.as_ref().filter(|_| report.not_estimated.is_none())?.total.change()?;
-        let set = tried.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
-        let evidence = ["what-if".to_owned(), tried.policy.clone()].into_iter().chain(set).collect();
-        (change > 0.0 && !report.is_unsure()).then(|| Loser { name: tried.name.clone(), change, evidence })
+        replay.report.whole.clone().filter(|_| replay.report.not_estimated.is_none())
     };
-    let mut losers: Vec<Loser> = evidence.sheet.tried.iter().filter_map(one).collect();
+    let mut tried: Vec<(&Tried, Cell)> =
+        evidence.sheet.tried.iter().filter_map(|tried| Some((tried, replayed(tried)?))).collect();
+    correct(tried.iter_mut().map(|(_, cell)| cell), &evidence.world.cells);
+    let lost = tried.iter().filter(|(_, cell)| cell.verdict == Verdict::Dearer);
+    let mut losers: Vec<Loser> = lost.filter_map(|(tried, cell)| loser(tried, cell)).collect();
     losers.sort_by(|a, b| b.change.total_cmp(&a.change));
     losers
+}
+
+fn loser(tried: &Tried, cell: &Cell) -> Option<Loser> {
+    let set = tried.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
+    Some(Loser {
+        name: tried.name.clone(),
+        change: cell.change,
+        lower: cell.lower?,
+        upper: cell.upper?,
+        sessions: cell.sessions,
+        source: ["what-if".to_owned(), tried.policy.clone()].into_iter().chain(set).collect(),
+    })
 }

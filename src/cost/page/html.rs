@@ -1,11 +1,11 @@
 //! The page as one file of HTML: the same words, and under them the plots with their figures.
 
 use crate::cost::page::plots::{ToolCost, Trace};
-use crate::cost::page::words::{Telling, usd};
+use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling};
 use crate::mine::edge_page::{self, FollowUp};
 use crate::report::html::Html;
 use crate::report::html::chart::{self, Columns, Curve};
-use crate::report::numbers::{percent, thousands};
+use crate::report::numbers::{percent, thousands, usd};
 
 /// Most columns, series and rows of a plot; the rest is one of its own.
 const SERIES: usize = 7;
@@ -42,8 +42,7 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
     html.element("ol", &[("class", "findings")], |html| {
         for finding in telling.findings() {
             let told = telling.told(finding);
-            let class = if finding.is_actionable { "" } else { "nothing" };
-            html.element("li", &[("class", class)], |html| {
+            html.element("li", &[], |html| {
                 html.leaf("h3", &[], &told.what);
                 html.leaf("p", &[], &told.holds);
                 html.leaf("p", &[("class", "do")], &told.advice);
@@ -54,8 +53,13 @@ fn findings(html: &mut Html, telling: &Telling<'_>) {
     if telling.findings().count() > 1 {
         html.leaf("p", &[("class", "soft")], "Findings overlap: their savings do not add up.");
     }
+    let nothing = telling.nothing_to_set();
+    if !nothing.is_empty() {
+        html.leaf("h2", &[], NOTHING_TO_SET);
+        nothing.iter().for_each(|line| _ = html.leaf("p", &[], line));
+    }
     if let Some(line) = telling.not_worth() {
-        html.leaf("h2", &[], "Not worth it").leaf("p", &[], &line);
+        html.leaf("h2", &[], NOT_WORTH).leaf("p", &[], &line);
     }
 }
 
@@ -102,11 +106,16 @@ fn days(html: &mut Html, telling: &Telling<'_>) {
     let sum = |day: &usize| values[*day].iter().sum::<f64>();
     most.sort_by(|a, b| sum(b).total_cmp(&sum(a)).then(a.cmp(b)));
     most.truncate(ROWS);
+    most.sort_unstable();
     let row = |day: &usize| {
         std::iter::once(names[*day].clone())
             .chain(values[*day].iter().map(|value| if *value > 0.0 { usd(*value) } else { String::new() }))
             .collect()
     };
+    if names.len() > most.len() {
+        let words = format!("The {} most expensive of them, in their order:", most.len());
+        html.leaf("p", &[("class", "soft")], &words);
+    }
     html.table(&header, &most.iter().map(row).collect::<Vec<_>>());
 }
 
@@ -173,7 +182,7 @@ fn causes(html: &mut Html, telling: &Telling<'_>) {
         return;
     }
     html.leaf("h2", &[], "Money lost to cache misses, by what came before them");
-    let bars: Vec<_> = causes.iter().map(|(cause, _, money)| (plain(cause), vec![*money], usd(*money))).collect();
+    let bars: Vec<_> = causes.iter().map(|(cause, _, money)| (cause.clone(), vec![*money], usd(*money))).collect();
     html.element("figure", &[], |html| {
         chart::bars(html, &["lost".to_owned()], &bars, usd);
         html.leaf(
@@ -182,17 +191,8 @@ fn causes(html: &mut Html, telling: &Telling<'_>) {
             "What was written again or billed in full, less what reading it would have cost; by the bill.",
         );
     });
-    let row = |(cause, events, money): &&(String, u64, f64)| vec![plain(cause), thousands(*events), usd(*money)];
+    let row = |(cause, events, money): &&(String, u64, f64)| vec![cause.clone(), thousands(*events), usd(*money)];
     html.table(&["cause", "#misses", "#dollars"], &causes.iter().map(row).collect::<Vec<_>>());
-}
-
-/// A word of the logs as people say it.
-fn plain(word: &str) -> String {
-    match word {
-        "prefix_mutation@human" => "no known cause, where a person wrote".to_owned(),
-        "prefix_mutation@tool" => "no known cause, between tool calls".to_owned(),
-        word => word.replace('_', " "),
-    }
 }
 
 fn tool_costs(html: &mut Html, tools: &[ToolCost]) {

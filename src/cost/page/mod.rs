@@ -1,5 +1,6 @@
 //! The first page: what was spent, what stops the waste, what does not pay.
 
+pub mod evidence;
 pub mod html;
 pub mod names;
 pub mod plots;

@@ -75,7 +75,7 @@ impl Plots {
     pub fn of(evidence: &Evidence<'_>) -> Self {
         let mut causes: Vec<(String, u64, f64)> = causes::attribute(evidence.ground)
             .into_iter()
-            .map(|(cause, sum)| (cause.word().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
+            .map(|(cause, sum)| (cause.words().to_owned(), sum.events, sum.cost_lost.nano_usd as f64 / 1e9))
             .collect();
         causes.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
         Self { causes, curves: curves(evidence), sessions: traces(evidence), tools: tools(evidence) }
@@ -127,7 +127,7 @@ fn traces(evidence: &Evidence<'_>) -> Vec<Trace> {
     let mut most: Vec<(u32, u128)> = money.into_iter().filter(|(_, nano_usd)| *nano_usd > 0).collect();
     most.sort_by_key(|(session, nano_usd)| (std::cmp::Reverse(*nano_usd), *session));
     let losses: BTreeMap<u32, String> =
-        causes::losses(evidence.ground).iter().map(|loss| (loss.request, loss.cause.word().to_owned())).collect();
+        causes::losses(evidence.ground).iter().map(|loss| (loss.request, loss.cause.words().to_owned())).collect();
     let compacted: BTreeSet<u32> = timeline.boundaries.iter().map(|boundary| boundary.request).collect();
     let told = most.into_iter().take(evidence.sheet.sessions_drawn);
     told.filter_map(|(session, nano_usd)| trace(evidence, (session, nano_usd as f64 / 1e9), &losses, &compacted))

@@ -5,10 +5,15 @@ use std::collections::BTreeMap;
 use crate::cost::findings::Basis;
 use crate::cost::findings::search::{Finding, Part, Scope};
 use crate::cost::findings::sheet::Sheet;
+use crate::cost::findings::tried::Loser;
 use crate::cost::page::Page;
 use crate::cost::page::names::Names;
 use crate::cost::page::spent::Amount;
-use crate::report::numbers::{counted, percent, thousands};
+use crate::report::numbers::{counted, percent, thousands, usd};
+
+/// Headings.
+pub const NOTHING_TO_SET: &str = "Costs money, and there is nothing to set";
+pub const NOT_WORTH: &str = "Not worth it: replayed on these logs, it would have cost more";
 
 /// How the page is told.
 pub struct Telling<'p> {
@@ -22,6 +27,8 @@ pub struct Telling<'p> {
     pub top: Option<usize>,
     /// Arguments with which other commands see the same logs.
     pub same_logs: &'p str,
+    /// The same of this command: the days that it looks at by itself left out.
+    pub own_flags: &'p str,
     /// Whether the page was cut to its last days.
     pub is_cut: bool,
 }
@@ -34,15 +41,10 @@ pub struct Told {
     pub holds: String,
     /// What to do, with the predicted effect.
     pub advice: String,
-    /// The command that shows it.
+    /// The command that shows where that comes from.
     pub command: String,
-}
-
-/// "$12.30"; with more than a thousand dollars without cents.
-pub fn usd(value: f64) -> String {
-    let sign = if value < 0.0 { "−" } else { "" };
-    let cents = (value.abs() * 100.0).round() as u64;
-    format!("{sign}${}.{:02}", thousands(cents / 100), cents % 100)
+    /// The command that the figures come from.
+    pub source: String,
 }
 
 impl Telling<'_> {
@@ -50,9 +52,18 @@ impl Telling<'_> {
         self.top.unwrap_or(self.sheet.findings_max)
     }
 
-    /// The findings that are told.
+    /// The findings that are told: those from which something follows.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.page.findings.iter().take(self.findings_max())
+        self.actionable().take(self.findings_max())
+    }
+
+    /// Findings that there is no room for.
+    pub fn hidden(&self) -> usize {
+        self.actionable().skip(self.findings_max()).count()
+    }
+
+    fn actionable(&self) -> impl Iterator<Item = &Finding> {
+        self.page.findings.iter().filter(|finding| finding.is_actionable)
     }
 
     /// The first line: what was spent, when.
@@ -165,39 +176,63 @@ impl Telling<'_> {
 
     /// A finding in three lines.
     pub fn told(&self, finding: &Finding) -> Told {
-        let change = |value: f64| percent(value / finding.before_usd);
         let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
-        let (saves, ends) = match finding.basis {
-            Basis::Replayed => (
-                format!("{} less", change(finding.saved_usd)),
-                format!("[{} … {}]", change(finding.lower_usd), change(finding.upper_usd)),
-            ),
-            Basis::Billed | Basis::Shared => (
-                format!("at most {}", usd(finding.saved_usd)),
-                format!("[{} … {}]", usd(finding.lower_usd), usd(finding.upper_usd)),
-            ),
+        let (at_most, of, basis) = match finding.basis {
+            Basis::Replayed => ("", "input as simulated", "replayed"),
+            Basis::Billed => ("at most ", "input", "on the bill"),
+            Basis::Shared => ("at most ", "input and output", "on the bill"),
         };
-        let basis = match finding.basis {
-            Basis::Replayed => "replayed",
-            Basis::Billed | Basis::Shared => "on the bill",
+        let saves = match finding.basis {
+            Basis::Replayed => format!("{} less", percent(finding.saved_usd / finding.before_usd)),
+            Basis::Billed | Basis::Shared => format!("at most {}", usd(finding.saved_usd)),
         };
+        let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
-        let whole = if finding.basis == Basis::Shared { "" } else { " input" };
-        let of = usd(finding.before_usd);
-        let holds = format!("{} of {of}{whole}{month}: {}{breaks}", usd(finding.saved_usd), self.place(finding));
+        let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
+        let holds = format!("{at_most}{saved} of {before} of {of}{month}: {}{breaks}", self.place(finding));
         let parts = match &finding.scope {
             Scope::Parts(by, names) => names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", "),
             Scope::Everywhere => String::new(),
         };
+        let advice = finding.advice.replace("{parts}", &parts);
+        let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
         Told {
             what: finding.what.clone(),
             holds,
-            advice: format!("{}; effect: {saves} {ends}, {basis}", finding.advice.replace("{parts}", &parts)),
-            command: command(&finding.evidence),
+            advice: format!("{advice}; effect: {saves} {interval}, {basis}"),
+            command: self.command(&evidence, self.own_flags),
+            source: self.command(&finding.source, self.same_logs),
         }
     }
 
-    fn part(&self, by: &str, name: &str) -> String {
+    /// The ends of an interval as this finding tells them: of a replay in shares of what was spent, else in money.
+    pub fn interval(&self, finding: &Finding, (lower, upper): (f64, f64), before_usd: f64) -> String {
+        let end = |value: f64| match finding.basis {
+            Basis::Replayed => percent(value / before_usd),
+            Basis::Billed | Basis::Shared => usd(value),
+        };
+        format!("[{} … {}]", end(lower), end(upper)).replace('-', "−")
+    }
+
+    /// A command about the same logs.
+    fn command(&self, arguments: &[String], logs: &str) -> String {
+        let words = std::iter::once("devboy").chain(arguments.iter().map(String::as_str));
+        words.chain((!logs.is_empty()).then_some(logs)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What costs money and nobody can change, each in a line.
+    pub fn nothing_to_set(&self) -> Vec<String> {
+        let told = self.page.findings.iter().filter(|finding| !finding.is_actionable);
+        let line = |finding: &Finding| {
+            let month = self.a_month(finding.saved_usd).map(|month| format!(", {month}")).unwrap_or_default();
+            let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
+            format!("{}: {} {interval}{month}; {}", finding.what, usd(finding.saved_usd), finding.advice)
+        };
+        told.take(self.top.unwrap_or(self.sheet.nothing_to_set_max)).map(line).collect()
+    }
+
+    /// The name of a part as people know it.
+    pub fn part(&self, by: &str, name: &str) -> String {
         if by == "project" { self.names.project(name) } else { name.to_owned() }
     }
 
@@ -207,7 +242,7 @@ impl Telling<'_> {
         let words = |by: &str, names: &str| match by {
             "project" => format!("in {names}"),
             "model" => format!("with {names}"),
-            _ => format!("in sessions with contexts of {names} tokens"),
+            _ => format!("in sessions with contexts {} tokens", sized(names)),
         };
         let except: Vec<String> = finding.except.iter().map(|id| self.names.project(id)).collect();
         let except = if except.is_empty() { String::new() } else { format!("; not in {}", except.join(", ")) };
@@ -229,15 +264,24 @@ impl Telling<'_> {
 
     /// What does not pay, in a line.
     pub fn not_worth(&self) -> Option<String> {
-        let one = |loser: &crate::cost::findings::tried::Loser| format!("{} +{}", loser.name, percent(loser.change));
+        let one = |loser: &Loser| {
+            let [change, lower, upper] = [loser.change, loser.lower, loser.upper].map(percent);
+            format!("{} +{change} [{lower} … {upper}] over {}", loser.name, counted(loser.sessions, "session"))
+        };
         let told: Vec<String> =
             self.page.not_worth.iter().take(self.top.unwrap_or(self.sheet.names_max)).map(one).collect();
-        (!told.is_empty()).then(|| format!("{} (replayed on these logs; devboy what-if all)", told.join(", ")))
+        (!told.is_empty()).then(|| told.join(" · "))
+    }
+
+    /// The command that the figures of something that does not pay come from.
+    pub fn source(&self, loser: &Loser) -> String {
+        self.command(&loser.source, self.same_logs)
     }
 
     /// How the figures come about.
     pub fn explained(&self) -> Vec<String> {
-        vec![
+        let losers = self.page.not_worth.iter().map(|loser| format!("{}: {}", loser.name, self.source(loser)));
+        let lines = [
             "Spent: tokens as logged at list prices of their day; output is a lower bound where a client logged it early.".to_owned(),
             format!(
                 "replayed: every request was sent again under the setting, against the log simulated the same way; that is {} \
@@ -248,7 +292,8 @@ impl Telling<'_> {
             "[…]: 95 % interval over sessions (bootstrap), after correction for all findings, projects, models and sizes that \
              were looked at (Benjamini and Hochberg, 5 %)."
                 .to_owned(),
-        ]
+        ];
+        lines.into_iter().chain(losers).collect()
     }
 
     /// Why no finding is told.
@@ -264,16 +309,17 @@ impl Telling<'_> {
     }
 }
 
-/// "62 %"
+/// "62 %", "all of it"
 fn whole_percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
+    let text = format!("{:.0} %", 100.0 * share);
+    if text == "100 %" { "all of it".to_owned() } else { text }
+}
+
+/// "above 200 k", "of 50 k to 100 k"
+pub fn sized(range: &str) -> String {
+    if range.starts_with(|first: char| first.is_ascii_digit()) { format!("of {range}") } else { range.to_owned() }
 }
 
 fn counted_days(days: i64) -> String {
     counted(days.max(0).unsigned_abs(), "day")
-}
-
-/// A command as it is typed.
-pub fn command(arguments: &[String]) -> String {
-    std::iter::once("devboy").chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }

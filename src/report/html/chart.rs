@@ -26,7 +26,7 @@ pub fn columns(html: &mut Html, label: &str, chart: &Columns<'_>) {
             for (at, (name, values)) in chart.names.iter().zip(chart.values).enumerate() {
                 let mut top = SIZE.1;
                 for (part, &value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
-                    let height = share(value, most) * SIZE.1 * HEADROOM;
+                    let height = share(value, most) * SIZE.1;
                     top -= height;
                     let place = (step * (at as f64 + 0.1), top, step * 0.8, height);
                     let title = format!("{name}, {}: {}", chart.parts[part], (chart.write)(value));
@@ -34,13 +34,10 @@ pub fn columns(html: &mut Html, label: &str, chart: &Columns<'_>) {
                 }
             }
         });
-        html.leaf("span", &[("class", "top")], &(chart.write)(most / HEADROOM));
+        html.leaf("span", &[("class", "top")], &(chart.write)(most));
     });
     ends(html, chart.names.first(), chart.names.last());
 }
-
-/// Share of the height that the largest value takes.
-const HEADROOM: f64 = 0.92;
 
 /// One line over time.
 pub struct Curve {
@@ -61,7 +58,7 @@ pub fn curves(html: &mut Html, label: &str, curves: &[Curve], band: Option<f64>,
         (low, high) = (low.min(-band), high.max(band));
     }
     let x = |value: f64| share(value - left, right - left) * SIZE.0;
-    let y = |value: f64| SIZE.1 - share(value - low, high - low) * SIZE.1 * HEADROOM;
+    let y = |value: f64| SIZE.1 - share(value - low, high - low) * SIZE.1;
     if curves.len() > 1 {
         key(html, &curves.iter().map(|curve| curve.name.clone()).collect::<Vec<_>>());
     }
@@ -80,7 +77,7 @@ pub fn curves(html: &mut Html, label: &str, curves: &[Curve], band: Option<f64>,
                 }
             }
         });
-        html.leaf("span", &[("class", "top")], &write(low + (high - low) / HEADROOM));
+        html.leaf("span", &[("class", "top")], &write(high));
     });
 }
 

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::report::numbers::date;
 use crate::rules::Sheet;
 use crate::rules::claude::Facts;
 use crate::settings::claude::levers::Lever;
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
-use crate::whatif::client::{Knob, Seen, Sides, Study, Trial};
+use crate::whatif::client::known::known;
+use crate::whatif::client::{Knob, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -46,8 +46,9 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     let thresholds: Thresholds = sheet.thresholds()?;
     let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.knob)?)));
     let trials: Vec<(&Trial, Value)> = trials.collect();
-    let sessions =
-        trials.first().map_or([0, 0], |(trial, _)| [true, false].map(|side| count(facts.study, trial, side)));
+    let sessions = trials
+        .first()
+        .map_or([0, 0], |(trial, _)| [true, false].map(|side| facts.study.concerned(trial, side).count() as u64));
     let [earlier, later] = sessions;
     let mut evidence = Evidence {
         counts: format!("chosen on {earlier} earlier sessions, judged on {later} later ones"),
@@ -59,14 +60,13 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
         let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));
         return Ok(finding(Verdict::Skip(reason), evidence));
     }
-    let tried: Vec<(f64, &Trial, &Value)> = trials
-        .iter()
-        .filter_map(|(trial, value)| Some((change(&sum(facts.study, trial, true))?, *trial, value)))
-        .collect();
-    let listed = tried.iter().map(|(change, _, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
+    let tried = trials.iter().filter_map(|(trial, value)| Some((facts.study.sum(trial, true).change()?, value)));
+    let listed = tried.map(|(change, value)| format!("{} {:+.1} %", plain(value), 100.0 * change));
     evidence.counts += &format!(" (there: {})", listed.collect::<Vec<_>>().join(", "));
-    let best = tried.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((change, trial, value)) = best else {
+    let best = facts.study.chosen(trials.iter().map(|(trial, _)| *trial));
+    let best =
+        best.and_then(|(change, best)| Some((change, trials.iter().find(|(trial, _)| trial.knob == best.knob)?)));
+    let Some((change, (trial, value))) = best else {
         return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
     };
     let forecast = forecast(facts, trial);
@@ -74,7 +74,7 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
         forecast: forecast.clone(),
         ..finding(Verdict::Hold(reason), evidence)
     };
-    if *change >= -NOTHING {
+    if change >= -NOTHING {
         let is_nothing = change.abs() < NOTHING;
         let reason = if is_nothing { "no effect: the log is as cheap as any value" } else { "every value loses" };
         return Ok(held(reason.to_owned(), evidence));
@@ -87,7 +87,7 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     }
     let levers = question.levers.iter().filter_map(|name| facts.levers.named(name));
     let levers: Vec<&Lever> = levers.filter(|lever| lever.check(value).is_ok()).collect();
-    let lever = match chosen(facts, &levers) {
+    let lever = match known(&levers, &facts.study.versions) {
         Ok(lever) => lever,
         Err(reason) => return Ok(held(reason, evidence)),
     };
@@ -126,27 +126,13 @@ fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, shee
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
 }
 
-/// The first lever that every client of the last weeks knows, or why there is none.
-pub fn chosen<'l>(facts: &Facts<'_>, levers: &[&'l Lever]) -> std::result::Result<&'l Lever, String> {
-    let unknowing = |lever: &Lever| facts.study.versions.iter().find(|(version, _)| !lever.is_known_to(version));
-    if let Some(lever) = levers.iter().find(|lever| unknowing(lever).is_none()) {
-        return Ok(lever);
-    }
-    let told = levers.iter().filter_map(|lever| Some((lever, unknowing(lever)?)));
-    let words = told.map(|(lever, (version, last))| {
-        format!("client {version}, seen on {}, does not know {} ({})", date(*last), lever.name, lever.versions())
-    });
-    let words: Vec<String> = words.collect();
-    Err(if words.is_empty() { "no lever takes that value".to_owned() } else { words.join("; ") })
-}
-
 /// What a trial says of the later sessions.
 fn forecast(facts: &Facts<'_>, trial: &Trial) -> Option<Forecast> {
     let study = facts.study;
-    let all = sum(study, trial, false);
+    let all = study.sum(trial, false);
     let in_money = all.before.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
-    let later = || sessions(study, trial, false);
+    let later = || study.concerned(trial, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
     let drawn = Drawn::new(&pairs, facts.resampling)?;
     let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
@@ -155,38 +141,18 @@ fn forecast(facts: &Facts<'_>, trial: &Trial) -> Option<Forecast> {
     let times = || later().map(|(seen, _)| seen);
     Some(Forecast {
         part: trial.knob.part().key().to_owned(),
-        change: change(&all)?,
+        change: all.change()?,
         lower: drawn.lower,
         upper: drawn.upper,
         of_bill: if bill > 0.0 { saved / bill } else { 0.0 },
         usd: in_money.then_some(-saved / 1e9),
         error: (all.error_units as f64 / all.before.units.max(1) as f64).abs(),
-        chosen_on: count(study, trial, true),
+        chosen_on: study.concerned(trial, true).count() as u64,
         sessions: pairs.len() as u64,
         span_ms: (times().map(|seen| seen.first).min()?, times().map(|seen| seen.last).max()?),
         hard_breaks: all.hard as f64 / thousand,
         soft_breaks: all.soft as f64 / thousand,
     })
-}
-
-/// The sessions of one side that the lever concerns.
-fn sessions<'s>(study: &'s Study, trial: &'s Trial, is_earlier: bool) -> impl Iterator<Item = (&'s Seen, &'s Sides)> {
-    let pairs = study.sessions.iter().zip(&trial.sessions);
-    pairs.filter(move |(seen, sides)| seen.is_earlier == is_earlier && sides.before.units > 0)
-}
-
-fn count(study: &Study, trial: &Trial, is_earlier: bool) -> u64 {
-    sessions(study, trial, is_earlier).count() as u64
-}
-
-fn sum(study: &Study, trial: &Trial, is_earlier: bool) -> Sides {
-    let mut all = Sides::default();
-    sessions(study, trial, is_earlier).for_each(|(_, sides)| all.join(sides));
-    all
-}
-
-fn change(sides: &Sides) -> Option<f64> {
-    sides.before.change_to(&sides.after)
 }
 
 /// A value without quotes.
@@ -222,7 +188,7 @@ pub fn hint(
     evidence: Evidence,
 ) -> Finding {
     let levers: Vec<&Lever> = facts.levers.named(lever).into_iter().collect();
-    let verdict = match chosen(facts, &levers) {
+    let verdict = match known(&levers, &facts.study.versions) {
         Ok(_) => Verdict::Hint(words),
         Err(reason) => Verdict::Hold(reason),
     };

@@ -19,7 +19,7 @@ pub fn sentence(search: &Search, who: &str) -> String {
     let later = counted(search.later.sessions, "later session");
     let tried = counted(search.candidates, "value");
     if held == 0 {
-        return format!("nothing to change: of {tried}, none saves more in the {later} ({who})");
+        return format!("of {tried}, none saves more in the {later} ({who})");
     }
     let all = &search.together;
     format!(

@@ -42,17 +42,23 @@ impl Capped {
     /// The item as it would have been shown.
     fn shown(&self, timeline: &Timeline, item: Item) -> Item {
         let Key::Block(index) = item.key else { return item };
-        let block = &timeline.blocks[index as usize];
-        let is_whole = item.kept_chars >= block.chars;
-        if block.kind != BlockKind::ToolResult || block.call == NONE || block.chars == 0 || !is_whole {
-            return item;
+        let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
+        let cut = is_whole.then(|| self.cut(timeline, index, item.tokens)).flatten();
+        cut.map_or(item, |(tokens, kept_chars)| Item { tokens, kept_chars, ..item })
+    }
+
+    /// Tokens and characters that a block of so many tokens would have had; none if it is not too long.
+    pub fn cut(&self, timeline: &Timeline, block: u32, tokens: u32) -> Option<(u32, u32)> {
+        let block = &timeline.blocks[block as usize];
+        if block.kind != BlockKind::ToolResult || block.call == NONE || block.chars == 0 {
+            return None;
         }
         let call = &timeline.calls[block.call as usize];
         // What failed is shown by other rules.
         if call.is_error || !self.concerns(timeline.names.text(call.tool)) {
-            return item;
+            return None;
         }
-        let text = self.sizes.text_tokens(block, block.chars, item.tokens).unwrap_or_default();
+        let text = self.sizes.text_tokens(block, block.chars, tokens).unwrap_or_default();
         let chars = u64::from(block.chars);
         let page = |tokens: u64| u32::try_from(chars * tokens / u64::from(text.max(1))).unwrap_or(block.chars);
         let (is_long, kept_chars) = match self.limit {
@@ -62,8 +68,8 @@ impl Capped {
         };
         let kept_chars = kept_chars.min(block.chars);
         let kept = (u64::from(text) * u64::from(kept_chars) / chars) as u32;
-        let tokens = item.tokens - text + kept + self.results.preview_tokens;
-        if is_long && tokens < item.tokens { Item { tokens, kept_chars, ..item } } else { item }
+        let shown = tokens - text + kept + self.results.preview_tokens;
+        (is_long && shown < tokens).then_some((shown, kept_chars))
     }
 }
 

@@ -2,6 +2,7 @@
 //! session by session, with what it would have broken.
 
 pub mod capped;
+pub mod known;
 pub mod realised;
 pub mod sheet;
 
@@ -13,9 +14,11 @@ use rayon::prelude::*;
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
+use crate::base::names::Sym;
 use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::{Millis, NO_TIME, Place};
+use crate::logs::trace::{Millis, Place};
 use crate::whatif::client::capped::{Capped, Limit};
+use crate::whatif::client::known::{Versions, versions};
 use crate::whatif::client::sheet::Sheet;
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, Sheet as CompactionSheet};
@@ -117,6 +120,11 @@ impl Sides {
         self.soft += other.soft;
         self.error_units += other.error_units;
     }
+
+    /// The change of cost, as a share; none without cost.
+    pub fn change(&self) -> Option<f64> {
+        self.before.change_to(&self.after)
+    }
 }
 
 /// What a setting comes to.
@@ -126,6 +134,8 @@ pub struct Trial {
     pub knob: Knob,
     /// Session by session, in the order of [`Study::sessions`].
     pub sessions: Vec<Sides>,
+    /// By session (index into the timeline's) and model.
+    pub by_model: BTreeMap<(u32, Sym), Sides>,
 }
 
 /// A session of the study.
@@ -151,17 +161,59 @@ pub struct Study {
     /// The settings.
     pub trials: Vec<Trial>,
     /// Client versions of the last weeks, each with its last request.
-    pub versions: BTreeMap<String, Millis>,
+    pub versions: Versions,
     /// By how many percent sides have to differ at least.
     pub least_percent: f64,
 }
 
-/// Tries everything on the sessions of a project, or on all.
+impl Study {
+    /// What a setting comes to on one side: the earlier sessions, or the later ones.
+    pub fn sum(&self, trial: &Trial, is_earlier: bool) -> Sides {
+        let mut all = Sides::default();
+        self.concerned(trial, is_earlier).for_each(|(_, sides)| all.join(sides));
+        all
+    }
+
+    /// The sessions of one side that a setting concerns.
+    pub fn concerned<'s>(
+        &'s self,
+        trial: &'s Trial,
+        is_earlier: bool,
+    ) -> impl Iterator<Item = (&'s Seen, &'s Sides)> + use<'s> {
+        let pairs = self.sessions.iter().zip(&trial.sessions);
+        pairs.filter(move |(seen, sides)| seen.is_earlier == is_earlier && sides.before.units > 0)
+    }
+
+    /// Of some settings the one that is cheapest on the earlier sessions, with the change there: whoever proposes a value
+    /// proposes this one.
+    pub fn chosen<'s>(&self, trials: impl IntoIterator<Item = &'s Trial>) -> Option<(f64, &'s Trial)> {
+        let tried = trials.into_iter().filter_map(|trial| Some((self.sum(trial, true).change()?, trial)));
+        tried.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// The chosen one of some settings and its value; none if no value is cheaper than the log.
+    pub fn paying(&self, value: impl Fn(Knob) -> Option<u64>) -> Option<(u64, &Trial)> {
+        let (change, trial) = self.chosen(self.trials.iter().filter(|trial| value(trial.knob).is_some()))?;
+        Some((value(trial.knob)?, trial)).filter(|_| change < 0.0)
+    }
+}
+
+/// Which levers are tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tried {
+    /// All of them.
+    All,
+    /// What changes contexts: windows of automatic compaction, sizes of results.
+    Contexts,
+}
+
+/// Tries levers on the sessions of a project, or on all.
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option<Id>) -> Result<Study> {
+pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
     let sheet = Sheet::load(data)?;
+    let is_all = tried == Tried::All;
     let compaction = data.read("policies/compaction.toml", CompactionSheet::parse)?;
     let sheets = crate::whatif::chosen::Sheets::load(data)?;
     let params: CompactionParams = sheets.sheet(crate::whatif::chosen::Policy::Compaction).params()?;
@@ -172,7 +224,8 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
     let bench = Bench { ground: &ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
     let order = order(timeline, project);
     let mut tries: Vec<(Vec<Knob>, Run, Vec<Break>)> = Vec::new();
-    let of_ttl = sheet.ttl.values.par_iter().map(|&class| {
+    let ttl: &[Class] = if is_all { &sheet.ttl.values } else { &[] };
+    let of_ttl = ttl.par_iter().map(|&class| {
         let params = Params { ttl: Ttl::Always(class), ..oracle.params };
         let run = ground.under(&oracle.with(params)).baseline();
         (vec![Knob::MainTtl(class), Knob::SubagentTtl(class)], run, Vec::new())
@@ -206,7 +259,7 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
     });
     tries.par_extend(of_results);
     let trials = tries.iter().flat_map(|(knobs, run, breaks)| {
-        let sides = |&knob: &Knob| Trial { knob, sessions: bench.sides(knob, run, breaks, &order) };
+        let sides = |&knob: &Knob| bench.trial(knob, run, breaks, &order);
         knobs.iter().map(sides).collect::<Vec<_>>()
     });
     Ok(Study {
@@ -229,23 +282,6 @@ fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
     // Sessions stand in the order of their first records.
     has_requests.into_iter().filter(is_asked).collect()
 }
-
-/// Client versions of the last days.
-fn versions(timeline: &Timeline, order: &[u32], days: i64) -> BTreeMap<String, Millis> {
-    let asked: BTreeSet<u32> = order.iter().copied().collect();
-    let of = |chain: u32| timeline.chains[chain as usize].session;
-    let requests =
-        || timeline.requests.iter().filter(|request| request.end != NO_TIME && asked.contains(&of(request.chain)));
-    let last = requests().map(|request| request.end).max().unwrap_or_default();
-    let mut versions: BTreeMap<String, Millis> = BTreeMap::new();
-    for request in requests().filter(|request| request.end > last - days * MILLIS_PER_DAY) {
-        let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
-        *seen = request.end.max(*seen);
-    }
-    versions
-}
-
-const MILLIS_PER_DAY: Millis = 86_400_000;
 
 /// What every try is made on.
 struct Bench<'b> {
@@ -270,15 +306,24 @@ impl Bench<'_> {
         (chain.session, chain.place == Place::Main)
     }
 
-    /// Both sides of a setting, session by session.
-    fn sides(&self, knob: Knob, run: &Run, breaks: &[Break], order: &[u32]) -> Vec<Sides> {
+    /// Both sides of a setting.
+    fn trial(&self, knob: Knob, run: &Run, breaks: &[Break], order: &[u32]) -> Trial {
+        let by_model = self.sides(knob, run, breaks);
+        let mut sessions: BTreeMap<u32, Sides> = BTreeMap::new();
+        by_model.iter().for_each(|(key, sides)| sessions.entry(key.0).or_default().join(sides));
+        let sessions = order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect();
+        Trial { knob, sessions, by_model }
+    }
+
+    fn sides(&self, knob: Knob, run: &Run, breaks: &[Break]) -> BTreeMap<(u32, Sym), Sides> {
         let part = knob.part();
         let [before, after] = Run::priced_alike([self.baseline, run]);
-        let mut sides: BTreeMap<u32, Sides> = BTreeMap::new();
+        let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
         let mut add = |request: u32, change: &dyn Fn(&mut Sides)| {
             let (session, is_main) = self.place(request);
             if part.has(is_main) {
-                change(sides.entry(session).or_default());
+                let model = self.ground.timeline.requests[request as usize].model;
+                change(sides.entry((session, model)).or_default());
             }
         };
         for priced in &before.requests {
@@ -307,7 +352,7 @@ impl Bench<'_> {
             let units = distance::apart(self.ground, priced).units();
             add(priced.request, &|sides| sides.error_units += units);
         }
-        order.iter().map(|session| sides.get(session).copied().unwrap_or_default()).collect()
+        sides
     }
 
     /// What breaks cost at least: each lost reading is written again once, and each step that would surely have failed is a

@@ -79,7 +79,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 }
 
 /// Who is better, if the difference is more than the model's own error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The variant costs less than the baseline.
@@ -189,7 +189,28 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The word in reports.
+    /// What stood before the loss, in plain words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Compaction => "compaction",
+            Self::Microcompact => "old results cleared",
+            Self::ModelSwap => "model changed",
+            Self::TtlExpiry => "cache expired",
+            Self::VersionChange => "client updated",
+            Self::Resume => "session resumed",
+            Self::MetaInjection => "skill or reminder came in",
+            Self::PlanMode => "plan mode",
+            Self::RewindOrShrink => "conversation went back",
+            Self::WorkspaceEdit => "CLAUDE.md or .claude/ written",
+            Self::MutationAtHuman => "unknown, at a prompt",
+            Self::MutationAtTool => "unknown, between tool calls",
+            Self::SessionStart => "session began",
+            Self::AgentStart => "subagent began",
+            Self::Fork => "fork",
+        }
+    }
+
+    /// The word in data.
     pub fn word(self) -> &'static str {
         match self {
             Self::Compaction => "compaction",

@@ -76,7 +76,7 @@ pub fn summary(found: &PromptCache) -> Vec<String> {
     if let Some((cause, sum)) = found.causes.iter().max_by_key(|(_, sum)| sum.cost_lost.units) {
         lines.push(format!(
             "the most expensive cause of cache misses is {}: {}, {} tokens written again or billed in full, {} more than reading them",
-            cause.word(),
+            cause.words(),
             counted(sum.events, "break"),
             thousands(sum.tokens_again),
             cost(&sum.cost_lost)
@@ -260,7 +260,7 @@ fn causes(found: &PromptCache) -> Table {
     rows.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.tokens_lost), **cause));
     for (cause, sum) in rows {
         table.row([
-            cause.word().to_owned(),
+            cause.words().to_owned(),
             thousands(sum.events),
             thousands(sum.tokens_lost),
             thousands(sum.tokens_again),

@@ -18,8 +18,8 @@ use crate::whatif::sim::figures::{Bill, Outcome};
 
 pub use json::json;
 pub use text::{
-    CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, formulas, headline, off_the_bar,
-    sessions, sweep, write,
+    CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, first_line, formulas, headline,
+    off_the_bar, sessions, sweep, write,
 };
 
 /// How much of a report is told.
@@ -29,6 +29,8 @@ pub struct Detail {
     pub explain: bool,
     /// Most rows of a table for people.
     pub rows: usize,
+    /// Most tables of the policy's own.
+    pub tables: usize,
 }
 
 /// The estimator of sizes that telemetry recorded: there is no usage then.
@@ -51,6 +53,8 @@ pub struct PolicyReport {
     pub accuracy: Option<Accuracy>,
     /// Where that is off.
     pub distance: Option<Distance>,
+    /// All of the logs, with its interval over sessions.
+    pub whole: Option<Cell>,
     /// Parts of the logs by themselves.
     pub cells: Vec<Cell>,
     /// What the policy comes to; none where nothing can be said about tokens.

@@ -18,7 +18,7 @@ pub fn write(
     out: &mut dyn Write,
     report: &PolicyReport,
     form: Format,
-    Detail { explain, rows }: Detail,
+    Detail { explain, rows, tables }: Detail,
     width: Option<u16>,
 ) -> Result<()> {
     if let Some(off) = off_the_bar(report) {
@@ -34,8 +34,12 @@ pub fn write(
         writeln!(out, "{}{}", if form == Format::Md { "- " } else { "  " }, form.sentence(&basis))?;
     }
     section(out, form, "what it found", &report.summary)?;
-    for (title, table) in &report.tables {
+    for (title, table) in report.tables.iter().take(tables) {
         told_table(out, (title, table), form, rows, width)?;
+    }
+    if let Some(rest) = report.tables.get(tables..).filter(|rest| !rest.is_empty()) {
+        let titles: Vec<&str> = rest.iter().map(|(title, _)| title.as_str()).collect();
+        writeln!(out, "\n{} with --all: {}", counted(rest.len() as u64, "more table"), titles.join("; "))?;
     }
     let misses = report.accuracy.is_some_and(|accuracy| accuracy.misses_bar());
     if let Some(distance) = report.distance.as_ref().filter(|_| explain || misses) {
@@ -93,7 +97,7 @@ pub fn off_the_bar(report: &PolicyReport) -> Option<String> {
         .flat_map(|distance| distance.parts.iter().take(CAUSES_NAMED).map(move |part| (part, distance)))
         .map(|(part, distance)| {
             let share = 100.0 * part.apart.share_of(&distance.total.cost_billed);
-            format!("{} {} {} ({} %)", part.model, part.versions, part.cause.word(), figure(share, 1))
+            format!("{} {} {} ({} %)", part.model, part.versions, part.cause.words(), figure(share, 1))
         })
         .collect();
     let most = if named.is_empty() { String::new() } else { format!("; most of it: {}", named.join(", ")) };
@@ -125,7 +129,7 @@ fn parts_off(distance: &Distance) -> Table {
     let mut rest = Apart::default();
     for (place, part) in distance.parts.iter().enumerate() {
         if place < CAUSES_SHOWN {
-            table.row(row([part.model.clone(), part.versions.clone(), part.cause.word().to_owned()], &part.apart));
+            table.row(row([part.model.clone(), part.versions.clone(), part.cause.words().to_owned()], &part.apart));
         } else {
             rest.join(&part.apart);
         }
@@ -160,7 +164,7 @@ pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
             table.row([
                 report.policy.clone(),
                 cell.by.to_owned(),
-                shown(cell),
+                cell.name.clone(),
                 thousands(cell.sessions),
                 thousands(cell.requests),
                 format!("{} %", figure(100.0 * cell.change, 1)),
@@ -173,11 +177,6 @@ pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
     table
 }
 
-/// A part by a name that fits into a table: pseudonyms are cut as elsewhere.
-fn shown(cell: &Cell) -> String {
-    if cell.by == "project" { cell.name.chars().take(12).collect() } else { cell.name.clone() }
-}
-
 fn interval(cell: &Cell) -> String {
     let end = |end: Option<f64>| end.map_or_else(|| "–".to_owned(), |end| figure(100.0 * end, 1));
     format!("[{}, {}]", end(cell.lower), end(cell.upper))
@@ -188,9 +187,9 @@ fn where_clear(report: &PolicyReport) -> Vec<String> {
     let clear = told_cells(report).iter().filter(|cell| cell.verdict != Verdict::NoClearWinner);
     let line = |cell: &Cell| {
         let name = match cell.by {
-            "context" => format!("in sessions with contexts of {} tokens", shown(cell)),
-            "model" => format!("with {}", shown(cell)),
-            by => format!("in {by} {}", shown(cell)),
+            "context" => format!("in sessions with contexts of {} tokens", cell.name),
+            "model" => format!("with {}", cell.name),
+            _ => format!("in {}", cell.name),
         };
         let sessions = counted(cell.sessions, "session");
         format!("{name} ({sessions}): {} % {}", figure(100.0 * cell.change, 1), interval(cell))
@@ -260,7 +259,8 @@ pub fn basis(report: &PolicyReport) -> Option<String> {
     report.outcome.is_some().then(|| basis_of(report))
 }
 
-fn first_line(report: &PolicyReport) -> String {
+/// The answer in one line.
+pub fn first_line(report: &PolicyReport) -> String {
     let name = &report.policy;
     if let Some(headline) = &report.headline {
         return format!("{name}: {headline}");
@@ -322,6 +322,7 @@ fn answer(report: &PolicyReport) -> Vec<String> {
         let total = &outcome.total;
         let (policy, log) = (&total.policy.cost, &total.baseline.cost);
         lines.push(format!("in all: {} instead of {}, simulated", cost(policy), cost(log)));
+        lines.extend(report.whole.as_ref().and_then(whole));
         lines.extend(unpriced(outcome));
         lines.extend(spread(outcome));
     }
@@ -334,6 +335,15 @@ fn answer(report: &PolicyReport) -> Vec<String> {
         lines.push(format!("together instead of one by one: {} input-equivalent tokens", signed(tokens)));
     }
     lines
+}
+
+/// How sure the change is.
+fn whole(cell: &Cell) -> Option<String> {
+    let (lower, upper) = (cell.lower?, cell.upper?);
+    let [change, lower, upper] = [cell.change, lower, upper].map(|share| figure(100.0 * share, 1));
+    let of = if cell.in_money { "dollars" } else { "input-equivalent tokens" };
+    let sessions = counted(cell.sessions, "session");
+    Some(format!("change in {of}: {change} %, 95 % interval over {sessions} {lower} % … {upper} %"))
 }
 
 fn spread(outcome: &Outcome) -> Option<String> {
@@ -552,7 +562,7 @@ pub fn sessions(report: &PolicyReport) -> Table {
     for (session, sides) in by.into_iter().flatten() {
         let tokens = |cost: &Cost| thousands(cost.iet().round() as u64);
         table.row([
-            session.chars().take(12).collect(),
+            session.clone(),
             thousands(sides.requests),
             tokens(&sides.baseline.cost),
             told.map_or_else(none, |()| tokens(&sides.policy.cost)),

@@ -6,6 +6,9 @@ use clap::ValueEnum;
 
 use crate::whatif::report::Detail;
 
+/// Tables of its own that a policy shows unasked.
+const TABLES: usize = 1;
+
 /// How a policy is set.
 #[derive(clap::Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Policy")]
@@ -46,11 +49,14 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub compare: Vec<String>,
     /// Most rows of a table.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub top: usize,
-    /// All rows.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
+    /// All rows and tables, and what is to be read beside them.
     #[arg(long, conflicts_with = "top")]
     pub all: bool,
+    /// Letters instead of the names of projects and sessions.
+    #[arg(long)]
+    pub redact: bool,
     /// Every formula with your numbers in it.
     #[arg(long)]
     pub explain: bool,
@@ -69,7 +75,8 @@ pub struct PolicyArgs {
 impl PolicyArgs {
     /// How much of a report is told.
     pub fn detail(&self) -> Detail {
-        Detail { explain: self.explain, rows: if self.all { usize::MAX } else { self.top } }
+        let rows = if self.all { usize::MAX } else { self.top as usize };
+        Detail { explain: self.explain, rows, tables: if self.all { usize::MAX } else { TABLES } }
     }
 }
 

@@ -5,6 +5,7 @@ mod args;
 mod compaction;
 mod content;
 mod history_trim;
+mod names;
 mod pick_tools;
 pub mod pipeline;
 mod prompt_cache;
@@ -75,6 +76,10 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     if flags.policy.from_telemetry {
         return telemetry::run(flags, &rows, context);
     }
+    // What makes no sense is refused before anything is read.
+    let shipped = Sheets::load(&data)?;
+    let sheets = sheets(flags, &rows, &shipped)?;
+    rows.iter().try_for_each(|row| sheets.with(row)?.check(&row.stack.0))?;
     let window = window::of(flags.window, context.now_ms)?;
     // Only the pipeline needs to know what is in the results.
     let layered = rows.iter().any(|row| row.stack.has(Policy::Pipeline));
@@ -85,8 +90,6 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     input.report_holds(Holds::FirstChunks)?;
     let reach = flags.reach.map(|id| Reaches::choose(Some(id), &input.data)).transpose()?;
     let reach = reach.map(|reaches| reaches.chosen().clone());
-    let shipped = Sheets::load(&input.data)?;
-    let sheets = sheets(flags, &rows, &shipped)?;
     let mut tools = Tools::read(&flags.policy.tool_catalog, &input.data)?;
     tools.provider = flags.policy.provider;
     if rows.iter().any(|row| row.is_named && row.stack.asks_for_tools()) {
@@ -138,6 +141,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         requests::write(path, &scene, &sheets, rows.iter().zip(&reports))?;
     }
     input.tell(flags.output, context)?;
+    names::tell(flags, &mut reports, &input);
     show::show(flags, &reports, &input, context)?;
     Ok(Exit::Done)
 }

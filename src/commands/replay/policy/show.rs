@@ -136,7 +136,16 @@ fn in_words(
         writeln!(context.out, "\n{}", report::CLEAR_PARTS)?;
         parts.write_top(context.out, form, context.width, flags.policy.detail().rows)?;
     }
-    for one in cheapest_first {
+    let is_short = !(flags.policy.all || flags.policy.explain || flags.policy.per_session || flags.policy.show_content);
+    if is_short {
+        writeln!(context.out)?;
+        for one in &cheapest_first {
+            let bullet = if form == Format::Md { "- " } else { "" };
+            writeln!(context.out, "{bullet}{}", form.sentence(&report::first_line(one)))?;
+        }
+        writeln!(context.out, "\nWhat each saves, pays and breaks: --all, or devboy what-if POLICY")?;
+    }
+    for one in cheapest_first.into_iter().filter(|_| !is_short) {
         writeln!(context.out)?;
         report::headline(context.out, one, form)?;
         besides(flags, one, form, context)?;

@@ -20,7 +20,7 @@ use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::tally::{penalties, tally};
 use crate::whatif::sim::breakage::watch::Watch;
 use crate::whatif::sim::cache_sim::written;
-use crate::whatif::sim::cells::cells;
+use crate::whatif::sim::cells::{cells, whole};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance;
 use crate::whatif::sim::distance_rows::{Apart, Distance};
@@ -200,6 +200,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
     let least = world.winner_percent_min / 100.0;
     let is_compared = world.is_billed && outcome.total.policy != outcome.total.baseline;
     let cells = is_compared.then(|| cells(&world.timeline, &outcome.by_session, &scene.apart, &world.cells, least));
+    let whole = is_compared.then(|| whole(&outcome.by_session, &scene.apart, &world.cells, least)).flatten();
     let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
     let mut report = PolicyReport {
         policy: stack.name(),
@@ -208,6 +209,7 @@ pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool)
         accuracy: world.is_billed.then_some(scene.accuracy),
         distance: world.is_billed.then(|| scene.distance.clone()),
         cells: cells.unwrap_or_default(),
+        whole,
         outcome: Some(outcome),
         breakage: changes_contexts.then_some(broken),
         reread: rereads(scene, &breaks),

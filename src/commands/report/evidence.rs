@@ -1,0 +1,74 @@
+//! `devboy report --finding ID`: what one finding stands on.
+
+use serde_json::Value;
+
+use crate::base::error::{Error, Result};
+use crate::commands::input::Input;
+use crate::commands::report::Args;
+use crate::commands::report::show;
+use crate::cost::findings::search::Finding;
+use crate::cost::page::Page;
+use crate::cost::page::evidence::{caption, json, looks, sessions};
+use crate::cost::page::words::Telling;
+use crate::report::envelope;
+use crate::report::paragraph::paragraph;
+use crate::report::sharing::hide_places;
+use crate::report::table::Format;
+use crate::shell::context::Context;
+
+/// The finding of this name.
+///
+/// # Errors
+/// If the page has none; the hint names those that it has.
+pub fn chosen<'p>(id: &str, page: &'p Page) -> Result<&'p Finding> {
+    let found = page.findings.iter().find(|finding| finding.id == id);
+    found.ok_or_else(|| {
+        let ids: Vec<&str> = page.findings.iter().map(|finding| finding.id.as_str()).collect();
+        let hint = if ids.is_empty() {
+            "these logs have no finding".to_owned()
+        } else {
+            format!("findings: {}", ids.join(", "))
+        };
+        Error::usage(format!("--finding {id}: these logs have no such finding")).hint(hint)
+    })
+}
+
+/// Shows it.
+pub fn show(
+    args: &Args,
+    telling: &Telling<'_>,
+    finding: &Finding,
+    input: &Input,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    let form = args.output.form();
+    match form {
+        Format::Json => {
+            let mut fields = json(telling, finding);
+            fields["window"] = input.window_json();
+            fields["inputs"] = input.json();
+            fields["finding"] = show::row(telling, finding);
+            if args.redact {
+                hide_places(&mut fields);
+            }
+            let document: Value = envelope::envelope("report", args.output.stamp(context), fields);
+            envelope::write(context.out, &document)
+        }
+        Format::Csv => looks(telling, finding).write(context.out, form, context.width),
+        _ => words(telling, finding, form, context),
+    }
+}
+
+fn words(telling: &Telling<'_>, finding: &Finding, form: Format, context: &mut Context<'_>) -> Result<()> {
+    let told = telling.told(finding);
+    let (out, width) = (&mut *context.out, context.width);
+    for (first, line) in [("", &told.what), ("  ", &told.holds), ("  → ", &told.advice)] {
+        write!(out, "{}", paragraph(first, &form.sentence(line), width))?;
+    }
+    writeln!(out, "\nEverything that was looked at. {}\n", caption(finding))?;
+    looks(telling, finding).write(out, form, width)?;
+    writeln!(out, "\nSessions with most of it (devboy session ID shows one)\n")?;
+    sessions(telling, finding).write(out, form, width)?;
+    write!(out, "\n{}", paragraph("", &format!("The figures come from: {}", told.source), width))?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Results of tools that are longer than need be: what a limit of the client would have saved, as `tune claude-settings`
+//! tries it.
+
+use crate::cost::findings::levers::Settable;
+use crate::cost::findings::replayed::dropped;
+use crate::cost::findings::sheet::{LongResult, ResultOf};
+use crate::cost::findings::{Basis, Case, Evidence};
+use crate::report::numbers::thousands;
+use crate::whatif::client::capped::{Capped, Limit};
+use crate::whatif::client::{Knob, Sides as Tried, Trial};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::figures::{Bill, Sides};
+
+/// A case for each kind of tool that the sheet names.
+pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+    evidence.sheet.result.iter().filter_map(|result| case(evidence, result)).collect()
+}
+
+fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
+    let value = |knob| match (result.of, knob) {
+        (ResultOf::Bash, Knob::BashChars(most)) => Some(most),
+        (ResultOf::Mcp, Knob::McpTokens(most)) | (ResultOf::Read, Knob::ReadTokens(most)) => Some(most),
+        _ => None,
+    };
+    let (most, trial) = evidence.study.paying(value)?;
+    let lever = evidence.levers.named(&result.lever)?;
+    let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&result.so) };
+    let (advice, advice_in) = settable.advice(evidence, &most.to_string());
+    Some(Case {
+        id: result.id.clone(),
+        what: result.what.replace("{value}", &thousands(most)),
+        advice,
+        advice_in,
+        source: ["tune", "claude-settings", "--dry-run", "--explain"].map(str::to_owned).to_vec(),
+        basis: Basis::Replayed,
+        counts: evidence.counts(cut(evidence, trial.knob)?.into_iter()),
+        breaks: breaks(trial),
+        unless: None,
+        is_actionable: true,
+        sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
+    })
+}
+
+/// The requests that results came in with which would have been cut.
+fn cut(evidence: &Evidence<'_>, knob: Knob) -> Option<Vec<u32>> {
+    let limit = match knob {
+        Knob::BashChars(most) => Limit::BashChars(most),
+        Knob::McpTokens(most) => Limit::McpTokens(most),
+        Knob::ReadTokens(most) => Limit::ReadTokens(most),
+        _ => return None,
+    };
+    let (timeline, sizes) = (&evidence.world.timeline, &evidence.world.sizes);
+    let capped = Capped::new(limit, evidence.sheet.limits.clone()?, sizes.rules.clone());
+    let is_cut = |block: &u32| capped.cut(timeline, *block, sizes.tokens[*block as usize]).is_some();
+    let requests = (0..).zip(&timeline.requests);
+    Some(requests.flat_map(|(at, request)| request.inputs.clone().filter(is_cut).map(move |_| at)).collect())
+}
+
+fn sides(tried: &Tried) -> Sides {
+    let bill = |cost: Cost| Bill { cost, ..Bill::default() };
+    Sides { requests: tried.requests, unpriced_requests: 0, baseline: bill(tried.before), policy: bill(tried.after) }
+}
+
+/// What would have been missed; reading it again is in the figures.
+fn breaks(trial: &Trial) -> Option<String> {
+    let mut all = Tried::default();
+    trial.by_model.values().for_each(|tried| all.join(tried));
+    dropped(all.hard, all.soft)
+}

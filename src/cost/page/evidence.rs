@@ -1,0 +1,89 @@
+//! What a finding stands on: everything that was looked at, and the sessions that have most of it.
+
+use serde_json::{Value, json};
+
+use crate::cost::findings::Basis;
+use crate::cost::findings::search::{Finding, InSession, Looked};
+use crate::cost::page::words::{Telling, sized};
+use crate::report::numbers::{percent, thousands, usd};
+use crate::report::table::Table;
+use crate::whatif::prompt_cache::outcome::Verdict;
+
+/// The whole and its parts.
+pub fn looks(telling: &Telling<'_>, finding: &Finding) -> Table {
+    let mut table = Table::new(&["where", "#sessions", "#times", "#spent", "#less", "#of it", "#95 %", "verdict"]);
+    for look in &finding.looks {
+        let ends = |ends| telling.interval(finding, ends, look.before_usd);
+        table.row([
+            place(telling, look),
+            thousands(look.sessions),
+            thousands(look.count),
+            usd(look.before_usd),
+            usd(look.saved_usd),
+            percent(look.saved_usd / look.before_usd.max(f64::MIN_POSITIVE)).replace('-', "−"),
+            look.interval_usd.map_or_else(|| "too few sessions".to_owned(), ends),
+            verdict(look.verdict).to_owned(),
+        ]);
+    }
+    table
+}
+
+fn place(telling: &Telling<'_>, look: &Looked) -> String {
+    match look.by.as_str() {
+        "all" => "everywhere".to_owned(),
+        "together" => "where it holds".to_owned(),
+        "context" => format!("contexts {} tokens", sized(&look.name)),
+        by => telling.part(by, &look.name),
+    }
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Cheaper => "holds",
+        Verdict::Dearer => "costs more",
+        Verdict::NoClearWinner => "may be chance",
+    }
+}
+
+/// What the columns of [`looks`] are.
+pub fn caption(finding: &Finding) -> &'static str {
+    match finding.basis {
+        Basis::Replayed => "Spent: input as simulated; less: what the same requests would have cost less.",
+        Basis::Billed => "Spent: input by the bill; less: what the bill shows that it cost.",
+        Basis::Shared => "Spent: input and output by the bill; less: what the bill shows that it cost.",
+    }
+}
+
+/// The sessions that have most of it.
+pub fn sessions(telling: &Telling<'_>, finding: &Finding) -> Table {
+    let mut table = Table::new(&["session", "project", "#times", "#spent", "#less"]);
+    for one in &finding.largest {
+        table.row([
+            telling.names.session(&one.session),
+            telling.names.project(&one.project),
+            thousands(one.count),
+            usd(one.before_usd),
+            usd(one.saved_usd),
+        ]);
+    }
+    table
+}
+
+/// Both as data, with names instead of pseudonyms.
+pub fn json(telling: &Telling<'_>, finding: &Finding) -> Value {
+    let look = |look: &Looked| {
+        let mut row = json!(look);
+        row["name"] = json!(if look.by == "project" { telling.part("project", &look.name) } else { look.name.clone() });
+        row
+    };
+    let session = |one: &InSession| {
+        let mut row = json!(one);
+        row["session"] = json!(telling.names.session(&one.session));
+        row["project"] = json!(telling.names.project(&one.project));
+        row
+    };
+    json!({
+        "looks": finding.looks.iter().map(look).collect::<Vec<_>>(),
+        "largest": finding.largest.iter().map(session).collect::<Vec<_>>(),
+    })
+}

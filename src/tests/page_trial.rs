@@ -1,0 +1,232 @@
+//! What somebody who has read nothing stumbled over on the page and around it.
+
+use serde_json::json;
+
+use super::harness::Home;
+use super::log_builder::{agent_progress, asks};
+use super::report_page::{OPUS, Told, finding, home_with_large_contexts, home_with_swaps, place, report};
+use crate::report::html::Html;
+use crate::report::html::chart::{Columns, Curve, columns, curves};
+use crate::report::numbers::usd;
+use crate::shell::arguments::Exit;
+
+#[test]
+fn flags_of_the_page_need_no_word_before_them() {
+    let home = home_with_swaps(12);
+    home.run(&[]);
+    for flags in [&["--json", "--reproducible"][..], &["--redact"], &["--days", "400"], &["--top", "1", "-q"]] {
+        let (bare, named) = (home.run(flags), home.run(&[&["report"], flags].concat()));
+        assert_eq!((bare.exit, &bare.out), (Exit::Done, &named.out), "{flags:?}: {}", bare.err);
+    }
+    let file = home.path("bare.html");
+    assert_eq!(home.run(&["--html", file.to_str().unwrap()]).exit, Exit::Done);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<!DOCTYPE html>"));
+    assert!(home.run(&["--help"]).out.contains("devboy --since 7d"), "the help of devboy says so");
+    assert!(home.run(&["--version"]).out.starts_with("devboy "));
+    assert_eq!(home.run(&["--no-such-flag"]).exit, Exit::Usage);
+}
+
+#[test]
+fn a_page_for_a_browser_goes_to_stdout_or_where_a_file_can_be() {
+    let home = home_with_swaps(12);
+    let out = home.run(&["--html", "-"]).out;
+    assert!(out.starts_with("<!DOCTYPE html>") && out.trim_end().ends_with("</html>"), "{out}");
+    let both = home.run(&["report", "--json", "--html", "-"]);
+    assert_eq!(both.exit, Exit::Usage, "{}", both.out);
+    let missing = home.path("no/such/page.html");
+    let outcome = home.run(&["--html", missing.to_str().unwrap()]);
+    assert_eq!((outcome.exit, outcome.out.as_str()), (Exit::Usage, ""));
+    assert!(outcome.err.contains("there is no directory") && outcome.err.contains("mkdir -p"), "{}", outcome.err);
+    assert!(!home.path("no").exists());
+    let directory = home.run(&["--html", home.path(".claude").to_str().unwrap()]);
+    assert!(directory.err.contains("that is a directory"), "{}", directory.err);
+}
+
+#[test]
+fn no_rows_at_all_are_refused() {
+    let home = home_with_swaps(2);
+    for command in [&["report"][..], &["cost"], &["session"], &["what-if", "prompt-cache"]] {
+        let outcome = home.run(&[command, &["--top", "0"]].concat());
+        assert_eq!(outcome.exit, Exit::Usage, "{command:?}: {}", outcome.out);
+    }
+}
+
+/// Twelve sessions that lose the cache at a prompt for no reason in the log, and six whose contexts grow.
+#[test]
+fn what_nobody_can_change_has_a_place_of_its_own() {
+    let home = home_with_large_contexts();
+    for number in 0..12 {
+        let mut told = Told::new(&format!("lost-{number}"), "/home/user/orchard", number * 43_200);
+        told.ask(OPUS, 0, 90_000, 50).ask(OPUS, 90_000, 1_000, 50).ask(OPUS, 0, 92_000, 50).ask(OPUS, 92_000, 500, 50);
+        place(&home, &told);
+    }
+    let told = report(&home, &[]);
+    assert!(told["findings"].as_array().unwrap().iter().all(|found| found["is_actionable"] == true), "{told:#}");
+    let nothing = told["nothing_to_set"].as_array().unwrap();
+    assert!(nothing.iter().any(|found| found["id"] == "miss_unknown_at_prompt"), "{told:#}");
+    let out = home.run(&["--top", "1"]).out;
+    let (before, behind) = out.split_once("Costs money, and there is nothing to set").unwrap();
+    assert!(before.contains("1. ") && !before.contains("for no reason in the log"), "{out}");
+    assert!(behind.contains("for no reason in the log"), "{out}");
+    assert!(!out.contains("prefix_mutation"), "{out}");
+}
+
+#[test]
+fn what_does_not_pay_has_its_interval() {
+    let told = report(&home_with_swaps(12), &[]);
+    let losers = told["not_worth"].as_array().unwrap();
+    assert!(!losers.is_empty(), "{told:#}");
+    for loser in losers {
+        let [lower, change, upper] = ["lower", "change", "upper"].map(|field| loser[field].as_f64().unwrap());
+        assert!(0.0 < lower && lower <= change && change <= upper, "{loser}");
+        assert!(loser["sessions"].as_u64().unwrap() >= 5, "{loser}");
+    }
+    let out = home_with_swaps(12).run(&[]).out;
+    assert!(out.contains(" … ") && out.contains("] over "), "{out}");
+}
+
+#[test]
+fn the_interval_of_the_page_is_that_of_the_simulation() {
+    let home = home_with_large_contexts();
+    let told = report(&home, &[]);
+    let found = finding(&told, "context_growth").unwrap();
+    let advice = found["advice"].as_str().unwrap();
+    let (_, interval) = advice.split_once("% less [").unwrap();
+    let (lower, upper) = interval.split_once(']').unwrap().0.split_once(" … ").unwrap();
+    let source = found["source"].as_str().unwrap();
+    let arguments: Vec<&str> = source.split(' ').skip(1).collect();
+    let out = home.run(&arguments).out;
+    let line = format!("95 % interval over 6 sessions −{upper} … −{lower}");
+    assert!(out.contains(&line), "{line}: {out}");
+}
+
+#[test]
+fn a_finding_that_is_not_there_is_refused_with_those_that_are() {
+    let outcome = home_with_swaps(12).run(&["--finding", "nonsense"]);
+    assert_eq!(outcome.exit, Exit::Usage);
+    assert!(outcome.err.contains("miss_model_swap"), "{}", outcome.err);
+}
+
+#[test]
+fn evidence_that_is_shared_names_nobody() {
+    let home = home_with_swaps(12);
+    for form in [&["--redact"][..], &["--redact", "--json"], &["--format", "md"]] {
+        let outcome = home.run(&[&["--finding", "miss_model_swap"], form].concat());
+        assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
+        assert!(!outcome.out.contains("lantern") && !outcome.out.contains("/home/"), "{}", outcome.out);
+        assert!(outcome.out.contains("project A"), "{}", outcome.out);
+    }
+    assert!(home.run(&["--finding", "miss_model_swap"]).out.contains("…/lantern"));
+}
+
+/// The note about subagents of progress records counts those that the figures are about.
+#[test]
+fn the_note_about_progress_records_is_about_what_is_shown() {
+    let home = Home::new();
+    for (session, day, agents) in [("old", "2026-01-02", 2), ("new", "2026-03-20", 1)] {
+        let mut told = Told::new(session, "/home/user/lantern", 0);
+        told.ask(OPUS, 0, 9_000, 100).ask(OPUS, 9_000, 500, 100);
+        for agent in 0..agents {
+            let inner = asks(&format!("m-{session}-{agent}"), &format!("c-{session}-{agent}"), "Grep");
+            told.text += &agent_progress(&format!("{session}-{agent}"), &inner).session(session).line();
+        }
+        let text = told.text.replace("2026-01-02", day);
+        home.write(&format!(".claude/projects/-home-user-lantern/{session}.jsonl"), text);
+    }
+    let count = |words: &[&str]| home.json(words)["inputs"]["subagents_in_progress_only"]["count"].clone();
+    assert_eq!(count(&["report", "--since", "2026-01-01"]), 3);
+    assert_eq!(count(&["report"]), 1, "the page is about its last days");
+    assert_eq!((count(&["session", "old"]), count(&["session", "new"])), (json!(2), json!(1)));
+}
+
+#[test]
+fn an_axis_ends_where_the_data_end() {
+    let mut html = Html::new();
+    let (names, parts) = (["a".to_owned(), "b".to_owned()], ["x".to_owned()]);
+    let values = [vec![50.0], vec![200.0]];
+    columns(&mut html, "plot", &Columns { names: &names, parts: &parts, values: &values, write: usd });
+    let page = html.page("");
+    assert!(page.contains(">$200.00</span>"), "{page}");
+    assert!(page.contains("y=\"0\"") && page.contains("height=\"300\""), "the largest takes all of it: {page}");
+    let mut html = Html::new();
+    let curve = Curve { name: "c".to_owned(), points: vec![(0.0, 0.0), (1.0, 80.0)], marks: Vec::new() };
+    curves(&mut html, "plot", &[curve], None, usd);
+    let page = html.page("");
+    assert!(page.contains(">$80.00</span>") && page.contains("L1000 0"), "{page}");
+}
+
+#[test]
+fn projects_of_a_replay_have_their_names_and_shared_ones_letters() {
+    let home = home_with_large_contexts();
+    for number in 0..6 {
+        let mut told = Told::new(&format!("small-{number}"), "/home/user/orchard", number * 43_200);
+        (0..4).for_each(|turn| _ = told.ask(OPUS, if turn == 0 { 0 } else { 20_000 }, 20_000, 50));
+        place(&home, &told);
+    }
+    let words = ["what-if", "compaction", "--set", "window=100000"];
+    let open = home.run(&words).out;
+    assert!(open.contains("in …/lantern (6 sessions)"), "{open}");
+    for flags in [&["--redact"][..], &["--format", "md"]] {
+        let shared = home.run(&[&words[..], flags].concat()).out;
+        assert!(shared.contains("in project ") && !shared.contains("lantern"), "{shared}");
+    }
+    let sessions = home.run(&["what-if", "compaction", "--set", "window=100000", "--per-session"]).out;
+    assert!(sessions.contains("large-0"), "{sessions}");
+}
+
+#[test]
+fn a_setting_that_makes_no_sense_is_refused_before_anything_is_read() {
+    let home = Home::new();
+    for (policy, set) in [
+        ("compaction", "windw=5"),
+        ("compaction", "window=wide"),
+        ("prompt-cache", "ttl=9q"),
+        ("history-trim", "fidelity=odd"),
+    ] {
+        let outcome = home.run(&["what-if", policy, "--set", set]);
+        assert!(!outcome.err.contains("no Claude Code logs"), "{set}: {}", outcome.err);
+        assert!(outcome.err.contains(set.split('=').next().unwrap()), "{set}: {}", outcome.err);
+    }
+}
+
+#[test]
+fn a_replay_fits_on_a_screen_unless_more_is_asked_for() {
+    let home = home_with_large_contexts();
+    for policy in ["all", "prompt-cache", "compaction", "history-trim"] {
+        let (short, long) = (home.run(&["what-if", policy]).out, home.run(&["what-if", policy, "--all"]).out);
+        assert!(short.lines().count() <= 60, "{policy}: {} lines\n{short}", short.lines().count());
+        assert!(short.contains("--all") && long.lines().count() > short.lines().count(), "{policy}: {short}");
+        assert!(!long.contains("prefix_mutation"), "{long}");
+    }
+}
+
+#[test]
+fn an_empty_home_gets_hints_and_no_lake() {
+    let home = Home::new();
+    for command in [&[][..], &["cost"], &["doctor"], &["tune", "--dry-run"], &["share", "--show", "--plain-names"]] {
+        home.run(command);
+        assert!(!home.lake().exists(), "{command:?} makes a lake of nothing");
+    }
+    let said = |words: &[&str]| home.run(words).err;
+    let tune = said(&["tune", "--dry-run"]);
+    assert!(tune.contains("devboy tune from-claude-logs") && tune.contains("devboy doctor"), "{tune}");
+    assert!(Home::of_team(None).run(&["share", "--show"]).err.contains("--plain-names"));
+    let pool = said(&["pool", home.path("nowhere").to_str().unwrap()]);
+    assert!(pool.contains("there is no directory") && pool.contains("devboy share --to DIR"), "{pool}");
+    assert!(said(&["share", "--show", "--plain-names"]).contains("--input-dir"));
+}
+
+#[test]
+fn money_has_two_decimals_or_is_less_than_a_cent() {
+    let told = [0.0, 0.000_001, 0.004, 0.005, 0.42, 1_234.5, -3.0].map(usd);
+    assert_eq!(told, ["$0.00", "<$0.01", "<$0.01", "$0.01", "$0.42", "$1,234.50", "−$3.00"]);
+    let home = home_with_swaps(2);
+    for command in [&["cost"][..], &["session"], &["report"]] {
+        let out = home.run(command).out;
+        let long = out.split('$').skip(1).filter(|rest| {
+            let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || matches!(c, '.' | ',')).collect();
+            number.split('.').nth(1).is_some_and(|cents| cents.trim_end_matches(',').len() > 2)
+        });
+        assert_eq!(long.count(), 0, "{out}");
+    }
+}
