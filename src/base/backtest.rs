@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, Tally, interval};
-use crate::base::stats::Share;
+use crate::base::stats::{Share, wilson};
 use crate::base::verdict::{Target, Verdict};
 
 /// The part of `rules/backtest.toml` that says where to cut and when to believe.
@@ -75,6 +75,14 @@ pub struct Week {
     pub judged: u64,
 }
 
+/// The interval of the share that held, whole weeks drawn with replacement. Of one week, and of weeks that are alike, all draws are the
+/// same, however few they are: then Wilson's over weeks.
+pub fn over_weeks(weeks: &[Tally], resampling: &Resampling) -> Option<(f64, f64)> {
+    let (lower, upper) = interval(weeks, resampling)?;
+    let count = weeks.iter().filter(|(_, judged)| *judged > 0).count() as f64;
+    Some(if lower < upper { (lower, upper) } else { wilson(lower * count, count) })
+}
+
 /// How much of what a statistic said held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
@@ -112,7 +120,7 @@ impl Coverage {
             unit: unit.to_owned(),
             promise,
             tolerance: numbers.tolerance,
-            interval: interval(&tallies, &numbers.resampling),
+            interval: over_weeks(&tallies, &numbers.resampling),
             weeks,
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Milliseconds of a week.
-const WEEK_MS: i64 = 7 * 24 * 3_600_000;
+pub const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 
 /// One prediction and what came.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

@@ -36,7 +36,9 @@ pub fn notes(tolerance: f64) -> [String; 3] {
              share their later sessions, so the interval is rather too narrow than too wide",
             100.0 * tolerance
         ),
-        "a rule whose statistic fails proposes nothing from it".to_owned(),
+        "a rule whose statistic fails proposes nothing from it; on forecasts of policies (reads, sizes after compactions) no rule \
+         stands"
+            .to_owned(),
     ]
 }
 

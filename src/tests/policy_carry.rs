@@ -18,7 +18,7 @@ const MEMORY: u64 = 9_000;
 
 /// A client that puts back the five files that were read last, cut to 5,000 tokens, and a rest of its own. A session every day and a
 /// half; `noise` is how far what comes back varies, in tokens.
-fn sessions(count: usize, seed: u64, rest: u64, noise: usize) -> Timeline {
+pub fn sessions(count: usize, seed: u64, rest: u64, noise: usize) -> Timeline {
     let mut state = seed;
     let mut pick = move |end: usize| below(end, &mut state);
     let mut log = Story::new();

@@ -1,5 +1,6 @@
 //! Other ways to treat the context of a model, replayed over the requests of the logs: one folder for each policy.
 
+pub mod backtest;
 pub mod chosen;
 pub mod client;
 pub mod recorded;

@@ -19,12 +19,15 @@ use crate::rules::{backtest_report, statistics, t1_tools};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::whatif::backtest;
+use crate::whatif::simulation::Simulation;
 
 /// Hold the statistics behind proposals against what came after them, week by week.
 ///
 /// At every week of the logs: what the sessions before it say (bounds of follow-ups, sizes of answers, the learned
 /// table of the planner), judged on the sessions behind it. Rules read the same figures: what does not cover is not
-/// proposed.
+/// proposed. Forecasts of the policies (what the cache reads, sizes after compactions) are judged by the week they are
+/// for.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The configuration, whose links the planner follows. Default: $DEVBOY_CONFIG, else
@@ -44,7 +47,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read(&args.input, window, 0, &args.output, context)?;
+    let mut input = Input::read_for_timeline(&args.input, window, 0, &args.output, context)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;
     let numbers = statistics::numbers(&input.data)?;
@@ -55,6 +58,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let mut rows = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
     rows.push(planner::selective_coverage(file, &mut input, &numbers.backtest)?);
+    let world = Simulation::new(input.timeline(false)?, None, &input.data, false, true)?;
+    rows.extend(input.pool.install(|| backtest::coverage(&world, &input.data, &numbers.backtest))?);
     input.tell(&args.output, context)?;
     show(args, &rows, numbers.backtest.tolerance, &input, context)?;
     Ok(Exit::Done)

@@ -1,0 +1,80 @@
+//! Forecasts of the policies held against what came: what the cache reads with the slack that was known, and how large a context is
+//! after a compaction.
+
+use std::collections::BTreeMap;
+
+use crate::base::backtest::{BacktestNumbers, Coverage, Promise, Week, cuts, over_weeks};
+use crate::base::bootstrap::Tally;
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::base::forecast::{Forecast, WEEK_MS};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::compaction::{Sheet as CompactionSheet, carry};
+use crate::whatif::prompt_cache::Sheet as CacheSheet;
+use crate::whatif::prompt_cache::slack::Tried;
+use crate::whatif::sim::simulate::Ground;
+use crate::whatif::simulation::Simulation;
+
+/// Name of what is read with the slack of lifetimes that was known.
+pub const SLACK: &str = "reads with the fitted slack";
+/// Name of sizes after compactions.
+pub const CARRY: &str = "sizes after compactions";
+
+/// Both, judged in the weeks that the other statistics are judged in.
+///
+/// # Errors
+/// If a sheet does not fit.
+pub fn coverage(world: &Simulation, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<Coverage>> {
+    let cache = data.read("policies/prompt_cache.toml", CacheSheet::parse)?;
+    let compaction = data.read("policies/compaction.toml", CompactionSheet::parse)?;
+    let ground = Ground::new(&world.timeline, &world.sizes, &cache.oracle, &world.prices);
+    let fit = &cache.fit;
+    let reads =
+        Tried::new(&ground, fit, |_| false).forecasts(fit.interval_percent / 100.0, fit.unknown_percent / 100.0);
+    let carried = carry::compactions(&world.timeline, &world.sizes, &compaction);
+    let after = carry::forecasts(&carried, &compaction);
+    let from = judged_from(world, numbers);
+    let of = |name, percent: f64, forecasts: &[Forecast]| held(name, percent / 100.0, forecasts, from, numbers);
+    Ok(vec![
+        of((SLACK, "weeks"), fit.interval_percent, &reads),
+        of((CARRY, "compactions"), compaction.client.reattach.interval_percent, &after),
+    ])
+}
+
+/// The first week that is judged; none while too few sessions are known.
+fn judged_from(world: &Simulation, numbers: &BacktestNumbers) -> Option<Millis> {
+    let mut starts: BTreeMap<u32, Millis> = BTreeMap::new();
+    for request in world.timeline.requests.iter().filter(|request| request.start != NO_TIME) {
+        let start = starts.entry(world.timeline.chains[request.chain as usize].session).or_insert(request.start);
+        *start = request.start.min(*start);
+    }
+    let mut starts: Vec<Millis> = starts.into_values().collect();
+    starts.sort_unstable();
+    cuts(&starts, numbers).first().map(|cut| cut.week_ms)
+}
+
+/// How often the intervals of forecasts held, week by week.
+pub fn held(
+    (statistic, unit): (&str, &str),
+    promised: f64,
+    forecasts: &[Forecast],
+    from: Option<Millis>,
+    numbers: &BacktestNumbers,
+) -> Coverage {
+    let mut weeks: BTreeMap<i64, Tally> = BTreeMap::new();
+    let starts = |one: &&Forecast| from.is_some_and(|from| one.week.saturating_mul(WEEK_MS) >= from);
+    for one in forecasts.iter().filter(starts) {
+        let tally = weeks.entry(one.week).or_default();
+        *tally = (tally.0 + u64::from(one.holds()), tally.1 + 1);
+    }
+    let tallies: Vec<Tally> = weeks.values().copied().collect();
+    let week = |(week, (held, judged)): (i64, Tally)| Week { week_ms: week * WEEK_MS, held, judged };
+    Coverage {
+        statistic: statistic.to_owned(),
+        unit: unit.to_owned(),
+        promise: Promise::AtLeast(promised),
+        tolerance: numbers.tolerance,
+        weeks: weeks.into_iter().map(week).collect(),
+        interval: over_weeks(&tallies, &numbers.resampling),
+    }
+}
