@@ -31,6 +31,7 @@ use crate::logs::trace::FileTrace;
 use crate::mine::fields::CallFields;
 use crate::report::numbers;
 use crate::shell::progress::Progress;
+use crate::whatif::sim::money::name_fast;
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
@@ -63,7 +64,8 @@ impl Input {
         let piped = self.piped_timeline.as_ref().map(|file| source(Id::NONE, file));
         let named = keys.filter_map(|(index, key)| Some(source(key, known.get(&index)?)));
         let files = named.chain(piped).collect::<Vec<_>>();
-        let timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
+        let mut timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
+        name_fast(&mut timeline);
         Ok(timeline.within(&self.window))
     }
 

@@ -71,6 +71,22 @@ fn a_name_is_found_whatever_white_space_stands_in_the_log() {
     assert_eq!((row["project"].as_str(), row["session"].as_str()), (Some("…/lantern"), Some(FIRST)), "{row}");
 }
 
+#[test]
+fn fast_mode_is_a_model_of_its_own_and_has_no_dollars_where_it_caches() {
+    let home = Home::new();
+    let text = log(FIRST, "/home/zoe/work/lantern", ["main", "main"], "claude-opus-4-6", 0);
+    let fast = text.replacen("\"input_tokens\":7", "\"input_tokens\":7,\"speed\":\"fast\"", 1);
+    assert_ne!(fast, text);
+    home.write(&format!(".claude/projects/p/{FIRST}.jsonl"), fast);
+    let report = home.json(&["cost", "--by", "model"]);
+    let rows = report["rows"].as_array().unwrap();
+    let of = |name: &str| rows.iter().find(|row| row["model"] == name).unwrap_or_else(|| panic!("{name}: {rows:?}"));
+    assert!(number(&of("claude-opus-4-6")["nano_usd"]) > 0);
+    assert_eq!(number(&of("claude-opus-4-6[fast]")["nano_usd"]), 0);
+    let said = home.run(&["what-if", "prompt-cache"]);
+    assert!(format!("{}{}", said.out, said.err).contains("claude-opus-4-6[fast]"), "{}{}", said.out, said.err);
+}
+
 fn done(outcome: Outcome) -> String {
     assert_eq!(outcome.exit, Exit::Done, "{}", outcome.err);
     outcome.out

@@ -165,7 +165,7 @@ proptest::proptest! {
     ) {
         let table = |[input, write_5m, write_1h, read, output]: [u64; 5]| {
             let one = PerToken { input, write_5m, write_1h: Some(write_1h), read, output };
-            Rates { nano_usd: Some(one), units: one }
+            Rates { nano_usd: Some(one), units: one, caches: true }
         };
         let [uncached, write_5m, write_1h, read, output] = tokens;
         let spent = Spent { read, write_5m, write_1h, uncached, output };
@@ -175,4 +175,27 @@ proptest::proptest! {
         let by_hand: u128 = tokens.iter().zip(sum).map(|(&tokens, rate)| u128::from(tokens) * u128::from(rate)).sum();
         proptest::prop_assert_eq!((cost.units, cost.nano_usd), (by_hand, by_hand));
     }
+}
+
+#[test]
+fn fast_mode_has_prices_of_its_own_and_what_is_not_published_has_none() {
+    let rates = |model: &str| shipped().rates(model, NOON, 1_000);
+    for (model, input, output) in [
+        ("claude-opus-4-6", 30_000, 150_000),
+        ("claude-opus-4-7", 30_000, 150_000),
+        ("claude-opus-4-8", 10_000, 50_000),
+    ] {
+        let fast = rates(&format!("{model}-20260401[fast]")).expect("fast mode is in the table");
+        let nano = fast.nano_usd.unwrap();
+        assert_eq!((nano.input, nano.output, fast.caches), (input, output, false), "{model}");
+        let plain = Spent { uncached: 10, output: 2, ..Spent::default() };
+        assert_eq!(fast.cost(&plain).nano_usd, u128::from(10 * input + 2 * output));
+        // No price of its cache is published: the tokens count, the dollars do not.
+        let cached = fast.cost(&Spent { read: 90, ..plain });
+        assert_eq!((cached.nano_usd, cached.unpriced_tokens), (0, 102));
+        assert_eq!(cached.units, Rates::USUAL.cost(&Spent { read: 90, ..plain }).units);
+    }
+    assert!(rates("claude-sonnet-4-6[fast]").is_none(), "never the price of the standard speed");
+    let odd = "[[price]]\nmodels = [\"a\"]\ninput = 1\nread = 0.1\noutput = 5\nsource = \"none\"\n";
+    assert!(Prices::parse(odd, "odd.toml").unwrap_err().to_string().contains("some rates of the cache are missing"));
 }

@@ -133,7 +133,10 @@ pub fn costs(ground: &Ground<'_>, request: &Request) -> (Cost, Cost) {
     let prompt = bill::spent(request, ground.oracle.cache.class_unknown);
     let rates = ground.tariff.rates(request.model, request.start, prompt.prompt());
     let answer = Tokens { output: request.usage.output, ..Tokens::default() };
-    (rates.cost(&prompt), rates.cost(&answer))
+    let (input, output) = (rates.cost(&prompt), rates.cost(&answer));
+    // What has no price as a whole has none in part.
+    let output = if input.unpriced_tokens > 0 { output.unpriced(&answer) } else { output };
+    (input, output)
 }
 
 /// Whole days in local time from one moment to another.

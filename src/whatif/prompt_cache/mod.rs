@@ -275,7 +275,7 @@ fn idle_reads(ground: &Ground<'_>, prices: &Prices, intervals_s: &[u32]) -> Vec<
 /// Keep-alive reads that one written prefix may cost before writing it again is cheaper, as a fraction of nano-dollars: what a
 /// write costs more than a read, over a read. None for a model without a price at that time.
 pub fn keep_alive_break_even(prices: &Prices, model: &str, class: Class, at: Millis) -> Option<(u64, u64)> {
-    let nano = prices.rates(model, at, 1)?.nano_usd?;
+    let nano = prices.rates(model, at, 1).filter(|rates| rates.caches)?.nano_usd?;
     let write = match class {
         Class::FiveMinutes => nano.write_5m,
         Class::Hour => nano.write_1h?,

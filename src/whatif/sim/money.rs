@@ -12,9 +12,12 @@ use serde::Deserialize;
 use crate::base::error::{Error, Result};
 use crate::base::model_id;
 use crate::base::names::{Names, Sym};
-use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::sim::cost::{Cost, Spent, UNITS_PER_TOKEN};
+
+/// What stands behind the name of a model that answers in fast mode.
+pub const FAST: &str = "[fast]";
 
 /// Nano-dollars of one token at one dollar per million.
 const NANO_PER_LISTED_USD: f64 = 1_000.0;
@@ -42,6 +45,8 @@ pub struct Rates {
     /// Units of [`UNITS_PER_TOKEN`]: the price over the model's input price (that of its short prompts, where long ones
     /// cost more).
     pub units: PerToken,
+    /// Whether reads and writes of the cache have a price.
+    pub caches: bool,
 }
 
 impl Rates {
@@ -49,6 +54,7 @@ impl Rates {
     pub const USUAL: Self = Self {
         nano_usd: None,
         units: PerToken { input: 200, write_5m: 250, write_1h: Some(400), read: 20, output: 1_000 },
+        caches: true,
     };
 
     /// Price of these tokens.
@@ -56,7 +62,9 @@ impl Rates {
         // Without a rate for the hour the tokens count as uncached twice over, as usual, and their dollars are unknown.
         let hour = self.units.write_1h.unwrap_or(2 * self.units.input);
         let units = sum(spent, &self.units, hour);
-        let hour = self.nano_usd.map(|nano| nano.write_1h.or((spent.write_1h == 0).then_some(0)));
+        let is_priced = self.caches || spent.read + spent.write() == 0;
+        let hour = self.nano_usd.filter(|_| is_priced);
+        let hour = hour.map(|nano| nano.write_1h.or((spent.write_1h == 0).then_some(0)));
         match (self.nano_usd, hour.flatten()) {
             (Some(nano), Some(hour)) => Cost { nano_usd: sum(spent, &nano, hour), units, unpriced_tokens: 0 },
             _ => Cost { nano_usd: 0, units, unpriced_tokens: spent.prompt() + spent.output },
@@ -122,9 +130,9 @@ struct Entry {
     prompt_above: Option<u64>,
     prompt_up_to: Option<u64>,
     input: f64,
-    write_5m: f64,
+    write_5m: Option<f64>,
     write_1h: Option<f64>,
-    read: f64,
+    read: Option<f64>,
     output: f64,
     #[expect(dead_code, reason = "says where the row comes from, for readers of the file")]
     source: String,
@@ -138,6 +146,7 @@ struct Listed {
     above: u64,
     up_to: u64,
     nano: PerToken,
+    caches: bool,
 }
 
 impl Prices {
@@ -178,7 +187,12 @@ impl Prices {
     }
 
     fn rows_of(&self, model: &str) -> Option<&Vec<Row>> {
-        self.rows.get(model).or_else(|| self.rows.get(&model_id::normalise(model)))
+        // Fast mode has prices of its own, or none: never those of the same model.
+        let plain = || match model.strip_suffix(FAST) {
+            Some(standard) => model_id::normalise(standard) + FAST,
+            None => model_id::normalise(model),
+        };
+        self.rows.get(model).or_else(|| self.rows.get(&plain()))
     }
 }
 
@@ -209,18 +223,23 @@ impl Listed {
                 Error::failed(format!("{place}: the row holds never")).hint("`from` and `to` are days inclusive")
             );
         }
+        let caches = entry.read.is_some();
+        if entry.write_5m.is_some() != caches || entry.write_1h.is_some() && !caches {
+            return Err(Error::failed(format!("{place}: some rates of the cache are missing"))
+                .hint("leave `write_5m`, `write_1h` and `read` out together, or `write_1h` alone"));
+        }
         let nano = |name: &str, usd: f64| nano_of(usd).ok_or_else(|| odd(&place, name, usd));
         let nano = PerToken {
             input: nano("input", entry.input)?,
-            write_5m: nano("write_5m", entry.write_5m)?,
+            write_5m: nano("write_5m", entry.write_5m.unwrap_or_default())?,
             write_1h: entry.write_1h.map(|usd| nano("write_1h", usd)).transpose()?,
-            read: nano("read", entry.read)?,
+            read: nano("read", entry.read.unwrap_or_default())?,
             output: nano("output", entry.output)?,
         };
         if nano.input == 0 {
             return Err(Error::failed(format!("{place}: an input price of 0 measures nothing")));
         }
-        Ok(Self { place, from, until, above, up_to, nano })
+        Ok(Self { place, from, until, above, up_to, nano, caches })
     }
 }
 
@@ -259,7 +278,10 @@ fn settled(model: &str, listed: &[Listed]) -> Result<Vec<Row>> {
         }
         let short = listed.iter().find(|base| base.above == 0 && base.from <= row.from && row.from < base.until);
         let units = units_of(&row.nano, short.unwrap_or(&listed[index]).nano.input, &row.place)?;
-        let rates = Rates { nano_usd: Some(row.nano), units };
+        // Tokens of a cache that has no price count at the usual ratios.
+        let usual = PerToken { input: units.input, output: units.output, ..Rates::USUAL.units };
+        let units = if row.caches { units } else { usual };
+        let rates = Rates { nano_usd: Some(row.nano), units, caches: row.caches };
         rows.push(Row { from: row.from, until: row.until, above: row.above, up_to: row.up_to, rates });
     }
     Ok(rows)
@@ -325,7 +347,21 @@ impl<'a> Tariff<'a> {
 pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeSet<&'a str> {
     let tariff = Tariff::new(prices, &timeline.names);
     let asked = timeline.requests.iter().filter(|request| request.context() > 0);
-    let unpriced =
-        asked.filter(|request| tariff.rates(request.model, request.start, request.context()).nano_usd.is_none());
+    let is_unpriced = |request: &&Request| {
+        let rates = tariff.rates(request.model, request.start, request.context());
+        rates.nano_usd.is_none() || !rates.caches && request.context() > request.usage.input
+    };
+    let unpriced = asked.filter(is_unpriced);
     unpriced.map(|request| timeline.names.text(request.model)).collect()
+}
+
+/// Gives requests that were answered in fast mode the name under which the table has it. Speeds share no cache, as models do not.
+pub fn name_fast(timeline: &mut Timeline) {
+    let Timeline { requests, names, .. } = timeline;
+    for request in requests.iter_mut() {
+        if names.text(request.setting.speed) == "fast" && !names.text(request.model).ends_with(FAST) {
+            let name = format!("{}{FAST}", names.text(request.model));
+            request.model = names.intern(&name);
+        }
+    }
 }
