@@ -75,12 +75,13 @@ pub struct Week {
     pub judged: u64,
 }
 
-/// The interval of the share that held, whole weeks drawn with replacement. Of one week, and of weeks that are alike, all draws are the
-/// same, however few they are: then Wilson's over weeks.
+/// The interval of the share that held, whole weeks drawn with replacement. Of one week, and of weeks without a miss or without a hit, all
+/// draws are the same, however few they are: then Wilson's over weeks.
 pub fn over_weeks(weeks: &[Tally], resampling: &Resampling) -> Option<(f64, f64)> {
     let (lower, upper) = interval(weeks, resampling)?;
     let count = weeks.iter().filter(|(_, judged)| *judged > 0).count() as f64;
-    Some(if lower < upper { (lower, upper) } else { wilson(lower * count, count) })
+    let is_drawn = lower < upper || count > 1.0 && lower > 0.0 && upper < 1.0;
+    Some(if is_drawn { (lower, upper) } else { wilson(lower * count, count) })
 }
 
 /// How much of what a statistic said held.

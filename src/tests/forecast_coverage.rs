@@ -57,7 +57,7 @@ fn one_week_breaks_no_promise() {
     };
     assert_eq!(judged(1).verdict(), Verdict::Open);
     assert_eq!(judged(1).broken(), None);
-    assert_eq!(judged(5).verdict(), Verdict::Open);
+    assert_eq!(judged(5).verdict(), Verdict::Fail);
 }
 
 #[test]
