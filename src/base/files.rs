@@ -107,6 +107,7 @@ pub fn read_to_string(path: &Path) -> Result<String> {
 /// Whatever the disk says, or that it is a link or no regular file.
 pub fn read_own(path: &Path) -> Result<Vec<u8>> {
     step(Step::Open, path)?;
+    no_link_here(path)?;
     let file = without_waiting(OpenOptions::new().read(true), false).open(path);
     whole(Source::new(regular(file.map_err(|cause| or_link(path, cause))?)?, path))
 }
@@ -185,6 +186,7 @@ fn own(options: &mut OpenOptions, path: &Path) -> Result<File> {
     step(Step::Create, path)?;
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    no_link_here(path)?;
     regular(without_waiting(options, false).open(path).map_err(|cause| or_link(path, cause))?)
 }
 
@@ -319,6 +321,12 @@ fn exposed(_: &Metadata) -> Option<&'static str> {
     None
 }
 
+/// Whether terminals show colours without being asked to. A console of Windows shows their codes as they are, unless it is a newer one
+/// or another system's, which say so in these variables.
+pub fn shows_colours(is_windows: bool, is_set: impl Fn(&str) -> bool) -> bool {
+    !is_windows || ["WT_SESSION", "TERM", "ANSICON"].into_iter().any(is_set)
+}
+
 /// Where an organisation sets what Claude Code does on its machines.
 pub const MANAGED_SETTINGS: &str = if cfg!(target_os = "macos") {
     "/Library/Application Support/ClaudeCode/managed-settings.json"
@@ -384,8 +392,22 @@ fn regular(file: File) -> Result<File> {
 
 /// The failure to open a file, by its right name if a link is to blame.
 fn or_link(path: &Path, cause: Error) -> Error {
+    no_link(path).err().unwrap_or(cause)
+}
+
+/// Refuses a link before it is opened, where opening cannot be told not to follow it. Files that a synchroniser keeps elsewhere are
+/// no links, although they are reparse points, too.
+fn no_link_here(path: &Path) -> Result<()> {
+    if cfg!(unix) { Ok(()) } else { no_link(path) }
+}
+
+/// Refuses a link.
+///
+/// # Errors
+/// If the path is one.
+pub(crate) fn no_link(path: &Path) -> Result<()> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink());
-    if is_link { Error::new(ErrorKind::Unsupported, "is a symbolic link") } else { cause }
+    if is_link { Err(Error::new(ErrorKind::Unsupported, "is a symbolic link")) } else { Ok(()) }
 }
 
 #[cfg(unix)]

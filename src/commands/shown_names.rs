@@ -131,7 +131,12 @@ fn short_paths(paths: &BTreeMap<Id, &str>) -> BTreeMap<Id, String> {
             !all.iter().any(|(other, theirs)| other != id && tail(theirs, count) == tail(parts, count))
         };
         let count = (1..parts.len()).find(is_alone).unwrap_or(parts.len());
-        if count < parts.len() { format!("…/{}", tail(parts, count)) } else { format!("/{}", tail(parts, count)) }
+        let root = if parts.first().is_some_and(|drive| drive.ends_with(':')) { "" } else { "/" };
+        if count < parts.len() {
+            format!("…/{}", tail(parts, count))
+        } else {
+            format!("{root}{}", tail(parts, count))
+        }
     };
     all.iter().map(|(id, parts)| (*id, name(id, parts))).collect()
 }

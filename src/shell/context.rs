@@ -65,7 +65,7 @@ pub struct Env {
     pub managed_settings: Option<PathBuf>,
     /// Names of the variables that are set and not empty; what they hold is not kept.
     pub variables: BTreeSet<String>,
-    /// `NO_COLOR` is set.
+    /// `NO_COLOR` is set, or the console would show the codes of colours.
     pub no_color: bool,
     /// `SOURCE_DATE_EPOCH` is set: reports are reproducible.
     pub reproducible: bool,
@@ -95,7 +95,8 @@ impl Env {
                 .filter(|(_, value)| !value.is_empty())
                 .filter_map(|(name, _)| name.into_string().ok())
                 .collect(),
-            no_color: text("NO_COLOR").is_some(),
+            no_color: text("NO_COLOR").is_some()
+                || !files::shows_colours(cfg!(windows), |name| std::env::var_os(name).is_some()),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }
     }
@@ -126,7 +127,13 @@ impl Env {
 }
 
 /// The first line of a file; none if there is none, or nothing in it.
-fn first_line(path: &std::path::Path) -> Option<Vec<u8>> {
+/// Editors of Windows put a byte order mark before it.
+pub(crate) fn first_line(path: &std::path::Path) -> Option<Vec<u8>> {
     let text = files::read_to_string(path).ok()?;
-    text.lines().next().map(str::trim).filter(|line| !line.is_empty()).map(|line| line.as_bytes().to_vec())
+    text.trim_start_matches('\u{feff}')
+        .lines()
+        .next()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.as_bytes().to_vec())
 }

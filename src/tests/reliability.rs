@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::harness::{Home, session};
-use crate::base::files::Step;
 use crate::base::files::faults::Fault;
+use crate::base::files::{self, Step};
 use crate::frames::lake::{Lake, Trouble, Update};
 use crate::frames::manifest::Maker;
 use crate::shell::arguments::Exit;
@@ -594,4 +594,20 @@ fn what_others_may_write_to_is_refused_and_a_configuration_that_is_a_link_works(
     assert_eq!(home.run(&TUNE).exit, Exit::Done);
     assert!(fs::read_to_string(&dotfiles).unwrap().len() > 30);
     assert!(fs::symlink_metadata(home.config()).unwrap().is_symlink());
+}
+
+#[test]
+fn what_other_systems_do_differently_is_decided_in_one_place() {
+    let home = Home::new();
+    let (file, link) = (home.path("file"), home.path("link"));
+    fs::write(&file, "text").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    // Where opening follows links whatever it is told, they are refused before.
+    assert!(files::no_link(&file).is_ok() && files::no_link(&home.path("none")).is_ok());
+    assert_eq!(files::no_link(&link).unwrap_err().to_string(), "is a symbolic link");
+    let secret = home.write("secret", "\u{feff} deadbeef \r\nmore\r\n");
+    assert_eq!(crate::shell::context::first_line(&secret).unwrap(), b"deadbeef");
+    assert!(files::shows_colours(false, |_| false));
+    assert!(!files::shows_colours(true, |_| false));
+    assert!(files::shows_colours(true, |name| name == "WT_SESSION"));
 }
