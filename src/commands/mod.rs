@@ -27,6 +27,7 @@ pub mod report;
 pub mod responses;
 pub mod session;
 pub mod share;
+mod share_what_if;
 pub mod shown_names;
 pub mod timeline;
 pub mod tune;

@@ -26,7 +26,8 @@ use crate::shell::context::Context;
 /// none of them more than half (rules/fleet.toml), and so must what it leaves of the whole it is a part of. Files that no
 /// devboy can have written are refused by name. Whose week was pooled is noted in pool-roster.json in the folders: a week
 /// of a person is pooled once, in a batch of at least five people, so that two pools never differ by one person. With
-/// --publish the directory gets pool.parquet (for `tune --team`), endpoints.parquet, tools.parquet and edges.parquet.
+/// --publish the directory gets pool.parquet (for `tune --team`), endpoints.parquet, tools.parquet, edges.parquet and
+/// what_if.parquet.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Folders with contributions.
@@ -58,6 +59,8 @@ pub enum By {
     Tools,
     /// Follow-up edges.
     Edges,
+    /// What other settings would have cost (`devboy share --what-if`).
+    WhatIf,
 }
 
 /// Reads, pools, notes whose weeks are spent, shows, writes.
@@ -91,6 +94,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         (By::Endpoints, "endpoints", tables::endpoints(&sums)),
         (By::Tools, "tools", tables::tools(&sums)),
         (By::Edges, "edges", tables::edges(&sums)),
+        (By::WhatIf, "what_if", tables::what_ifs(&sums)),
     ];
     if let Some(directory) = &args.publish {
         write_private_bytes(&directory.join("pool.parquet"), &contribution::write_pool(&found.pool)?)?;

@@ -9,6 +9,7 @@ use crate::base::pseudonyms::Pseudonyms;
 use crate::base::visible::Shown as _;
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::responses::{Responses, Wanted};
+use crate::commands::share_what_if::alternatives;
 use crate::fleet::contribute::{Guide, contributions};
 use crate::fleet::folder::place;
 use crate::fleet::limits::{Limits, SHEET};
@@ -42,6 +43,10 @@ pub struct Args {
     /// Leave all names as they are: for a provider who measures its own server, or a team of which names are no secret.
     #[arg(long)]
     plain_names: bool,
+    /// Also what your sessions would have cost under a few other settings (rules/fleet.toml): they are replayed, which takes
+    /// longer.
+    #[arg(long)]
+    what_if: bool,
     #[command(flatten)]
     export: ExportArgs,
     #[command(flatten)]
@@ -65,7 +70,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let limits: Limits = responses.data.parsed(SHEET)?;
     enough_secret(&limits, args.plain_names, context)?;
     let guide = Guide { naming: &naming, limits: &limits, user: &user, now_ms: context.now_ms };
-    let found = contributions(&responses.log, &guide);
+    let others =
+        if args.what_if { alternatives(&args.input, &args.export.shared(), &limits, context)? } else { Vec::new() };
+    let found = contributions(&responses.log, &others, &guide);
     let weeks = counted(found.len() as u64, "finished week");
     if args.show || args.export.form() != Form::Table {
         let mut mined = Mined::listed("share", "values", tables::leaving(&found));

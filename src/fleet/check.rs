@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::fleet::limits::Limits;
 use crate::fleet::measure::{
-    BASELINE, BIN_MAX, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, REPEATS, SENT, SESSIONS, SHAPE,
-    STEPS, SUPPORT, TOOL, form,
+    BASELINE, BIN_MAX, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, LOG_TOKENS, POLICY_TOKENS, REPEATS,
+    SENT, SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, form,
 };
 use crate::fleet::naming::Naming;
 use crate::frames::contribution::{Contribution, Count, Outcome, Subject};
@@ -43,9 +43,13 @@ fn place(subject: &Subject) -> String {
 fn plausible(row: &Count, naming: &Naming, limits: &Limits) -> Outcome<()> {
     let Count { subject, measure, bin, count } = row;
     let Some(form) = form(&subject.kind, measure) else { return Err("there is no such measure".to_owned()) };
-    let has_other = subject.kind != TOOL;
-    let names = [(true, &subject.name), (has_other, &subject.other)];
-    if names.iter().any(|(is_there, name)| if *is_there { !naming.is_possible(name) } else { !name.is_empty() }) {
+    let has_other = [ENDPOINT, EDGE].contains(&subject.kind.as_str());
+    let is_known = match subject.kind.as_str() {
+        WHAT_IF => limits.what_if.iter().any(|asked| asked.name == subject.name),
+        _ => naming.is_possible(&subject.name),
+    };
+    let is_other = if has_other { naming.is_possible(&subject.other) } else { subject.other.is_empty() };
+    if !is_known || !is_other {
         return Err("its name is none that leaves a machine".to_owned());
     }
     let is_lag = if subject.kind == EDGE { limits.lags.contains(&subject.lag) } else { subject.lag == 0 };
@@ -63,6 +67,8 @@ fn plausible(row: &Count, naming: &Naming, limits: &Limits) -> Outcome<()> {
     let most = match measure.as_str() {
         SESSIONS => limits.sessions_max,
         BASELINE | SENT => limits.events_max * limits.tokens_max,
+        LOG_TOKENS => limits.sessions_max * limits.session_tokens_max,
+        POLICY_TOKENS => limits.sessions_max * limits.session_tokens_max * limits.policy_factor_max,
         _ => limits.events_max,
     };
     if *count < 1 || *count > most as i64 {
@@ -97,6 +103,7 @@ fn consistent(subject: &Subject, cells: &BTreeMap<(String, u32), i64>, all: &Cou
             }
             sum(SUPPORT)
         }
+        WHAT_IF => sum(LOG_TOKENS),
         _ => sum(STEPS),
     };
     if events < 1 || sum(SESSIONS) < 1 || sum(SESSIONS) > events {

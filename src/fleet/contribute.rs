@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 
+use crate::base::id::Id;
 use crate::base::names::Sym;
 use crate::fleet::edges::{Use, after, uses};
 use crate::fleet::limits::Limits;
 use crate::fleet::measure::{
-    BASELINE, BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, REPEATS, SENT, SESSIONS, SHAPE, STEPS,
-    SUPPORT, TOOL, bin,
+    BASELINE, BYTES, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, INNER_FORMAT, LOG_TOKENS, POLICY_TOKENS, REPEATS, SENT,
+    SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, bin,
 };
 use crate::fleet::naming::Naming;
 use crate::fleet::weeks;
@@ -31,8 +32,24 @@ pub struct Guide<'a> {
     pub now_ms: Millis,
 }
 
-/// The contributions of all weeks that are over, by week.
-pub fn contributions(log: &EventLog, guide: &Guide<'_>) -> Vec<Contribution> {
+/// A session under another setting, in input-equivalent tokens.
+#[derive(Clone, Debug)]
+pub struct Alternative {
+    /// Name of the setting.
+    pub name: String,
+    /// The session.
+    pub session: Id,
+    /// When it began.
+    pub start: Millis,
+    /// As it was, simulated.
+    pub log: u64,
+    /// Under the setting.
+    pub policy: u64,
+}
+
+/// The contributions of all weeks that are over, by week. What other settings would have cost stands in the week in which a session
+/// began.
+pub fn contributions(log: &EventLog, alternatives: &[Alternative], guide: &Guide<'_>) -> Vec<Contribution> {
     let told =
         |event: &Event| weeks::monday_of(event.ts).filter(|week| weeks::is_told(*week, guide.now_ms, guide.limits));
     let draft = Draft { log, guide, distances: repeats(log), uses: uses(log), weeks: Weeks::default() };
@@ -48,7 +65,7 @@ pub fn contributions(log: &EventLog, guide: &Guide<'_>) -> Vec<Contribution> {
             draft.weeks.steps.entry((week, used.tool)).or_default().push(index);
         }
     }
-    draft.finish()
+    draft.finish(alternatives)
 }
 
 /// Where the responses of each week stand.
@@ -71,7 +88,7 @@ struct Draft<'a> {
 type Counts = BTreeMap<(&'static str, u32), u64>;
 
 impl Draft<'_> {
-    fn finish(self) -> Vec<Contribution> {
+    fn finish(self, alternatives: &[Alternative]) -> Vec<Contribution> {
         let mut weeks: BTreeMap<Date, Vec<Count>> = BTreeMap::new();
         for ((week, endpoint, tool), events) in &self.weeks.endpoints {
             let chosen = self.chosen(events, |at| &self.log.events[at]);
@@ -85,6 +102,9 @@ impl Draft<'_> {
             if chosen.len() as u64 >= self.guide.limits.events_min {
                 weeks.entry(*week).or_default().extend(self.tool(*tool, &chosen));
             }
+        }
+        for (week, counts) in &mut weeks {
+            counts.extend(self.what_if(*week, alternatives));
         }
         let contribution = |(week, mut counts): (Date, Vec<Count>)| {
             counts.sort();
@@ -159,6 +179,31 @@ impl Draft<'_> {
         }
         counts.insert((SESSIONS, 0), sessions.len() as u64);
         counts
+    }
+
+    /// What the sessions of a week would have cost under other settings: as many as count, each up to a bound.
+    fn what_if(&self, week: Date, alternatives: &[Alternative]) -> Vec<Count> {
+        let Limits { sessions_max, session_tokens_max, policy_factor_max, .. } = *self.guide.limits;
+        let mut by_name: BTreeMap<&str, Vec<(String, &Alternative)>> = BTreeMap::new();
+        for one in alternatives.iter().filter(|one| one.log > 0 && weeks::monday_of(one.start) == Some(week)) {
+            by_name.entry(&one.name).or_default().push((self.guide.naming.mark(&one.session.to_string()), one));
+        }
+        let mut out = Vec::new();
+        for (name, mut sessions) in by_name {
+            sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
+            sessions.truncate(sessions_max as usize);
+            let mut counts = Counts::from([((SESSIONS, 0), sessions.len() as u64)]);
+            for (_, one) in sessions {
+                let log = one.log.min(session_tokens_max);
+                // Scaled down alike, so that the share that is saved stays.
+                let policy = (u128::from(one.policy) * u128::from(log) / u128::from(one.log)) as u64;
+                *counts.entry((LOG_TOKENS, 0)).or_default() += log;
+                *counts.entry((POLICY_TOKENS, 0)).or_default() += policy.min(session_tokens_max * policy_factor_max);
+            }
+            let subject = Subject { kind: WHAT_IF.to_owned(), name: name.to_owned(), ..Subject::default() };
+            out.extend(rows(&subject, &counts));
+        }
+        out
     }
 
     /// A tool and what came after it, over the same steps.

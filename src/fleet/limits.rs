@@ -17,6 +17,10 @@ pub struct Limits {
     pub events_min: u64,
     /// Tokens of one response that count.
     pub tokens_max: u64,
+    /// Input-equivalent tokens of one session that count for another setting.
+    pub session_tokens_max: u64,
+    /// Largest cost of a session under another setting, as a multiple of what counts of it.
+    pub policy_factor_max: u64,
     /// People on whom every published row stands.
     pub people_min: u64,
     /// Largest share of one person in a published count, in per cent.
@@ -43,4 +47,18 @@ pub struct Limits {
     pub provider_max_pct: u64,
     /// Days in which the weight of a week falls to 1/e.
     pub life_days: f64,
+    /// Settings that are replayed for a pool.
+    pub what_if: Vec<Asked>,
+}
+
+/// A setting that is replayed for a pool.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The name under which its sums leave.
+    pub name: String,
+    /// The policy, as in `devboy what-if`.
+    pub policy: String,
+    /// What is set.
+    pub set: Vec<String>,
 }

@@ -8,6 +8,8 @@ pub const ENDPOINT: &str = "endpoint";
 pub const TOOL: &str = "tool";
 /// One tool after another.
 pub const EDGE: &str = "edge";
+/// Another setting of the client or of the cache.
+pub const WHAT_IF: &str = "what_if";
 
 /// Sessions.
 pub const SESSIONS: &str = "sessions";
@@ -33,6 +35,11 @@ pub const SENT: &str = "sent_tokens";
 pub const STEPS: &str = "steps";
 /// Steps with the earlier tool that the later one followed.
 pub const SUPPORT: &str = "support";
+
+/// Input-equivalent tokens of sessions as they were, simulated.
+pub const LOG_TOKENS: &str = "log_tokens";
+/// Those of the same sessions under another setting.
+pub const POLICY_TOKENS: &str = "policy_tokens";
 
 /// How the bins of a measure are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +74,7 @@ pub fn of_kind(kind: &str) -> &'static [(&'static str, Form)] {
         ],
         TOOL => &[(STEPS, Form::Number), (SESSIONS, Form::Number)],
         EDGE => &[(SUPPORT, Form::Number), (SESSIONS, Form::Number)],
+        WHAT_IF => &[(LOG_TOKENS, Form::Number), (SESSIONS, Form::Number), (POLICY_TOKENS, Form::Number)],
         _ => &[],
     }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use crate::fleet::folder::{Given, Held};
 use crate::fleet::limits::Limits;
-use crate::fleet::measure::{CALLS, EDGE, ENDPOINT, Form, STEPS, SUPPORT, TOOL, of_kind};
+use crate::fleet::measure::{
+    CALLS, EDGE, ENDPOINT, Form, LOG_TOKENS, POLICY_TOKENS, STEPS, SUPPORT, TOOL, WHAT_IF, of_kind,
+};
 use crate::fleet::roster::{self, Batch};
 use crate::fleet::standing::{ByPerson, gathered, joined, stands, taken_back};
 use crate::frames::contribution::{Count, Pool, PooledCount, Subject};
@@ -128,8 +130,14 @@ fn weight<'c>(subject: &Subject, cells: &'c Cells) -> Option<&'c ByPerson> {
 
 /// The subjects that are told: they stand on enough people, and so does what they leave of the whole they are a part of.
 fn told<'c>(cells: &'c BTreeMap<Subject, Cells>, limits: &Limits) -> BTreeSet<&'c Subject> {
-    let is_told =
-        |subject: &Subject, cells: &Cells| weight(subject, cells).is_some_and(|counts| stands(counts, limits));
+    // What another setting comes to is a share of what was: both or none.
+    let has_share = |subject: &Subject, cells: &Cells| {
+        let policy = cells.get(POLICY_TOKENS).and_then(|bins| bins.get(&0));
+        subject.kind != WHAT_IF || policy.is_some_and(|counts| stands(counts, limits))
+    };
+    let is_told = |subject: &Subject, cells: &Cells| {
+        weight(subject, cells).is_some_and(|counts| stands(counts, limits)) && has_share(subject, cells)
+    };
     let mut told: BTreeSet<&Subject> =
         cells.iter().filter(|(subject, cells)| is_told(subject, cells)).map(|(subject, _)| subject).collect();
     // No edge is told without the steps that it is a share of.
@@ -196,4 +204,4 @@ fn owned((bin, counts): (&u32, &ByPerson)) -> (u32, ByPerson) {
 }
 
 /// The measures by which the subjects of each kind are weighed: for who reads a pool.
-pub const WEIGHTS: [(&str, &str); 3] = [(ENDPOINT, CALLS), (TOOL, STEPS), (EDGE, SUPPORT)];
+pub const WEIGHTS: [(&str, &str); 4] = [(ENDPOINT, CALLS), (TOOL, STEPS), (EDGE, SUPPORT), (WHAT_IF, LOG_TOKENS)];

@@ -6,7 +6,8 @@ use crate::base::body_shape::BodyShape;
 use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
 use crate::fleet::measure::{
-    BASELINE, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, OTHER, REPEATS, SENT, SHAPE, STEPS, SUPPORT, TOOL, quantile,
+    BASELINE, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, LOG_TOKENS, OTHER, POLICY_TOKENS, REPEATS, SENT, SESSIONS, SHAPE,
+    STEPS, SUPPORT, TOOL, WHAT_IF, quantile,
 };
 use crate::fleet::pool::WEIGHTS;
 use crate::frames::contribution::{Contribution, Pool, PooledCount, Subject};
@@ -156,5 +157,23 @@ pub fn edges(all: &BTreeMap<Subject, Summed>) -> Listing {
         .whole("people_min", |(_, row)| Some(row.people_min))
         .real("probability", |(subject, row)| Some(share(subject, row).value()))
         .real("probability_lower", |(subject, row)| Some(share(subject, row).lower))
+        .finish()
+}
+
+/// What other settings would have cost.
+pub fn what_ifs(all: &BTreeMap<Subject, Summed>) -> Listing {
+    let rows = of_kind(all, WHAT_IF, LOG_TOKENS);
+    let change = |row: &Summed| {
+        let (log, policy) = row.number(LOG_TOKENS).zip(row.number(POLICY_TOKENS))?;
+        (log > 0).then(|| policy as f64 / log as f64 - 1.0)
+    };
+    Columns::of(&rows)
+        .text("setting", |(subject, _)| subject.name.clone())
+        .whole("sessions", |(_, row)| row.number(SESSIONS))
+        .count("parts", |(_, row)| row.parts)
+        .whole("people_min", |(_, row)| Some(row.people_min))
+        .whole("log_tokens", |(_, row)| row.number(LOG_TOKENS))
+        .whole("policy_tokens", |(_, row)| row.number(POLICY_TOKENS))
+        .real("change", |(_, row)| change(row))
         .finish()
 }

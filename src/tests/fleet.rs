@@ -32,7 +32,8 @@ pub fn naming() -> Naming {
 /// What somebody did of one endpoint: calls and repeats, in one session.
 pub type Done<'a> = (&'a str, i64, i64);
 
-fn row(kind: &str, name: &str, other: &str, lag: u32, measure: &str, bin: u32, count: i64) -> Count {
+/// A row of a contribution.
+pub fn row(kind: &str, name: &str, other: &str, lag: u32, measure: &str, bin: u32, count: i64) -> Count {
     let subject = Subject { kind: kind.into(), name: name.into(), other: other.into(), lag };
     Count { subject, measure: measure.into(), bin, count }
 }

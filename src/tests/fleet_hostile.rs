@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::fleet::{SECRET, WEEK, naming, of_person, pool, put, rows};
+use super::fleet::{SECRET, WEEK, naming, of_person, pool, put, row, rows};
 use super::harness::Home;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::fleet::folder::place;
@@ -64,6 +64,14 @@ fn hostile_contributions_are_refused_by_name_and_change_nothing() {
     add("x-name", bad("x-name", name), "none that leaves a machine");
     let long = |of: &mut Contribution| count_of(of, "calls").subject.name = "n".repeat(400);
     add("x-long", bad("x-long", long), "no names");
+    let unknown =
+        |of: &mut Contribution| of.counts.push(row("what_if", "my-secret-setting", "", 0, "log_tokens", 0, 9));
+    add("x-setting", bad("x-setting", unknown), "none that leaves a machine");
+    let dear =
+        |of: &mut Contribution| of.counts.push(row("what_if", "cache-1h", "", 0, "policy_tokens", 0, i64::MAX / 2));
+    add("x-dear", bad("x-dear", dear), "is not between");
+    let alone = |of: &mut Contribution| of.counts.push(row("what_if", "cache-1h", "", 0, "policy_tokens", 0, 9));
+    add("x-alone", bad("x-alone", alone), "do not add up");
     let lag = |of: &mut Contribution| of.counts.iter_mut().for_each(|row| row.subject.lag *= 9);
     add("x-lag", bad("x-lag", lag), "there is no lag 9");
     let twice = |of: &mut Contribution| of.counts.push(of.counts[0].clone());

@@ -1,0 +1,63 @@
+//! What every session would have cost under the settings that a team asks about, for `devboy share --what-if`.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use crate::base::error::Result;
+use crate::commands::input::Input;
+use crate::commands::replay::policy::simulate::{self, Scene};
+use crate::commands::replay::policy::tool_filter::Tools;
+use crate::fleet::contribute::Alternative;
+use crate::fleet::limits::{Asked, Limits};
+use crate::shell::arguments::{InputArgs, OutputArgs};
+use crate::shell::context::Context;
+use crate::shell::window;
+use crate::whatif::chosen::{Row, Sheets, Stack};
+use crate::whatif::sim::cost::UNITS_PER_TOKEN;
+use crate::whatif::sim::outcome::outcome;
+use crate::whatif::sim::params::Setting;
+use crate::whatif::simulation::{Simulation, oracle};
+
+/// Replays the sessions of some logs under every setting.
+///
+/// # Errors
+/// If no log can be found, or a data file does not fit.
+pub fn alternatives(
+    args: &InputArgs,
+    output: &OutputArgs,
+    limits: &Limits,
+    context: &mut Context<'_>,
+) -> Result<Vec<Alternative>> {
+    let mut input = Input::read_for_timeline(args, window::ALL, 0, output, context)?;
+    let sheets = Sheets::load(&input.data)?;
+    let tools = Tools::read(&[], &input.data)?;
+    let world = Simulation::new(input.timeline(false)?, None, &input.data, false, true)?;
+    let cache = oracle(&sheets)?;
+    input.pool.install(|| {
+        let scene = Scene::new(&world, &tools, &cache, None);
+        let found: Vec<Vec<Alternative>> =
+            limits.what_if.par_iter().map(|asked| under(&scene, &sheets, asked)).collect::<Result<_>>()?;
+        Ok(found.concat())
+    })
+}
+
+/// Every session under one setting.
+fn under(scene: &Scene<'_>, sheets: &Sheets, asked: &Asked) -> Result<Vec<Alternative>> {
+    let settings = asked.set.iter().map(|text| Setting::parse(text, "fleet.toml")).collect::<Result<_>>()?;
+    let row = Row { name: asked.name.clone(), stack: Stack::parse(&asked.policy)?, settings, is_named: false };
+    let (run, log) = simulate::run_of(scene, &sheets.with(&row)?, &row.stack)?;
+    let timeline = &scene.world.timeline;
+    let mut sessions: BTreeMap<u32, (u128, u128)> = BTreeMap::new();
+    for ((session, _), sides) in outcome(timeline, &log, &run).by_session {
+        let units = sessions.entry(session).or_default();
+        *units = (units.0 + sides.baseline.cost.units, units.1 + sides.policy.cost.units);
+    }
+    let tokens = |units: u128| u64::try_from(units / u128::from(UNITS_PER_TOKEN)).unwrap_or(u64::MAX);
+    let one = |(session, (log, policy)): (u32, (u128, u128))| {
+        let row = &timeline.sessions[session as usize];
+        let (log, policy) = (tokens(log), tokens(policy));
+        Alternative { name: asked.name.clone(), session: row.id, start: row.ts_first, log, policy }
+    };
+    Ok(sessions.into_iter().map(one).collect())
+}
