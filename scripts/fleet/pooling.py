@@ -6,7 +6,7 @@ that the sums are devboy's own to the digit.
 
 from collections import defaultdict
 
-ENDPOINT, TOOL, EDGE = "endpoint", "tool", "edge"
+ENDPOINT, TOOL, EDGE, WHAT_IF = "endpoint", "tool", "edge", "what_if"
 NUMBER, HISTOGRAM, CATEGORY = "number", "histogram", "category"
 OTHER = 999
 
@@ -19,6 +19,7 @@ MEASURES = {
     ],
     TOOL: [("steps", NUMBER), ("sessions", NUMBER)],
     EDGE: [("support", NUMBER), ("sessions", NUMBER)],
+    WHAT_IF: [("log_tokens", NUMBER), ("sessions", NUMBER), ("policy_tokens", NUMBER)],
 }
 
 
@@ -100,7 +101,13 @@ def weight(subject, cells):
 
 def told(cells, limits):
     """The subjects that are told."""
-    whole = {subject for subject in cells if weight(subject, cells[subject]) and stands(weight(subject, cells[subject]), limits)}
+    def is_told(subject):
+        # What another setting comes to is a share of what was: both or none.
+        policy = subject[0] != WHAT_IF or stands(cells[subject].get("policy_tokens", {}).get(0) or {}, limits)
+        counts = weight(subject, cells[subject])
+        return bool(counts) and stands(counts, limits) and policy
+
+    whole = {subject for subject in cells if is_told(subject)}
     out = {subject for subject in whole if subject[0] != EDGE or (TOOL, subject[1], "", 0) in whole}
     for tool in sorted(subject for subject in whole if subject[0] == TOOL):
         steps = weight(tool, cells[tool])
@@ -129,7 +136,7 @@ def rows_of(subject, cells, limits):
 
 
 def root(subject):
-    """What is pooled in one piece: a tool with its endpoints and what follows it."""
+    """What is pooled in one piece: a tool with its endpoints and what follows it, or another setting."""
     return subject[2] if subject[0] == ENDPOINT else subject[1]
 
 

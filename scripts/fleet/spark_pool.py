@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pools contributions of a team on Apache Spark: the rows that `devboy pool` publishes, to the digit.
 
-    spark-submit --py-files scripts/fleet/pooling.py scripts/fleet/spark_pool.py --rules rules/fleet.toml \\
+    spark-submit --py-files scripts/fleet/pooling.py,scripts/fleet/tables.py scripts/fleet/spark_pool.py --rules rules/fleet.toml \\
         --output s3a://bucket/pool s3a://bucket/team
 
 A directory is `user=<pseudonym>/week=<Monday>/contribution.parquet`, wherever Spark can read. Only what `devboy pool` accepts
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as of
 
 from pooling import batches, pooled, root
+from tables import TABLES, equal, summed
 
 CONTRIBUTION = of.StructType([
     of.StructField("kind", of.StringType()), of.StructField("name", of.StringType()),
@@ -40,7 +41,8 @@ def main():
     parser.add_argument("--rules", required=True, help="rules/fleet.toml")
     parser.add_argument("--roster", help="pool-roster.json of a former run")
     parser.add_argument("--output", help="directory for Parquet")
-    parser.add_argument("--against", help="pool.parquet of `devboy pool`: say whether all rows are equal")
+    parser.add_argument("--against", help="directory of `devboy pool --publish`: say whether all rows and tables are equal")
+    parser.add_argument("--table", choices=sorted(TABLES), help="print this table as CSV")
     args = parser.parse_args()
     with open(args.rules, "rb") as file:
         limits = tomllib.load(file)
@@ -72,16 +74,33 @@ def main():
     rows = counts.distinct().rdd.flatMap(keyed).groupByKey().flatMap(told)
     if args.output:
         spark.createDataFrame(rows, POOLED).write.mode("overwrite").parquet(args.output)
-    equal = True
-    if args.against:
-        known = {tuple(row[name] for name in COLUMNS) for row in spark.read.parquet(args.against).collect()}
-        found = set(rows.collect())
-        equal = found == known
-        print(f"{len(found & known)} rows are equal, {len(found - known)} only on Spark, {len(known - found)} only in devboy")
-        for row in sorted(found ^ known)[:10]:
-            print("differs:", row)
+    found = rows.collect() if args.against or args.table else []
+    if args.table:
+        for row in TABLES[args.table](summed(found)):
+            print(",".join("" if value is None else str(value) for value in row))
+    is_equal = compared(spark, args.against, found) if args.against else True
     spark.stop()
-    return 0 if equal else 1
+    return 0 if is_equal else 1
+
+
+def compared(spark, directory, rows):
+    """Whether rows and tables are those of devboy."""
+    found = set(rows)
+    known = {tuple(row[name] for name in COLUMNS) for row in spark.read.parquet(f"{directory}/pool.parquet").collect()}
+    print(f"{len(found & known)} rows are equal, {len(found - known)} only on Spark, {len(known - found)} only in devboy")
+    for row in sorted(found ^ known)[:10]:
+        print("differs:", row)
+    is_equal, all_ = found == known, summed(rows)
+    for name, table in TABLES.items():
+        ours, theirs = list(table(all_)), [tuple(row) for row in spark.read.parquet(f"{directory}/{name}.parquet").collect()]
+        same = len(ours) == len(theirs) and all(map(equal, ours, theirs))
+        print(f"{name}: {len(theirs)} rows, {'equal' if same else 'not equal'}")
+        for one, other in zip(ours, theirs):
+            if not equal(one, other):
+                print("differs:", one, other)
+                break
+        is_equal = is_equal and same
+    return is_equal
 
 
 if __name__ == "__main__":

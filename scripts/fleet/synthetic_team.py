@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes Claude Code logs of made-up people: OUT/<person>/<project>/<session>.jsonl, two finished weeks of each.
+"""Writes Claude Code logs of made-up people: OUT/<person>/<project>/<session>.jsonl, two finished weeks of each. Everybody polls a
+tracker whose few answers come back after some other calls, which a team can learn and three days of logs can not.
 
 usage: scripts/fleet/synthetic_team.py OUT PEOPLE [SEED]
 """
@@ -26,17 +27,26 @@ def body(draw, tool):
 
 
 def session(draw, name, start, habits):
-    tool, bodies, lines = draw.choice(TOOLS), [], []
+    tool, bodies, lines, sent, fresh = draw.choice(TOOLS), [], [], 0, 12_000
+    statuses = [f"{name} status {at} " + " ".join(f"word{draw.randrange(400)}" for _ in range(120)) for at in range(2)]
     for number in range(draw.randrange(10, 60)):
         tool = draw.choices(TOOLS, habits[tool])[0]
-        text = draw.choice(bodies) if bodies and draw.random() < 0.2 else body(draw, tool)
-        bodies.append(text)
+        if tool == "mcp__tracker__poll":
+            text = statuses[number % len(statuses)]
+        else:
+            text = draw.choice(bodies) if bodies and draw.random() < 0.1 else body(draw, tool)
+            bodies.append(text)
+        # Somebody goes away for twenty minutes now and then: the cache is gone, and all is written again.
+        if draw.random() < 0.04:
+            start, sent, fresh = start + datetime.timedelta(minutes=20), 0, sent + fresh
         call, at = f"{name}-{number}", start + datetime.timedelta(seconds=7 * number)
         common = {"sessionId": name, "version": "2.1.9", "cwd": f"/home/{name}", "isSidechain": False}
         asked = {"file_path": f"/p/{draw.randrange(20)}", "command": draw.choice(COMMANDS)}
         use = {"type": "tool_use", "id": call, "name": tool, "input": asked}
         message = {"id": f"m-{call}", "role": "assistant", "model": "claude-opus-4-6", "content": [use],
-                   "usage": {"input_tokens": 5, "output_tokens": 9}}
+                   "usage": {"input_tokens": 5, "output_tokens": 9, "cache_read_input_tokens": sent,
+                             "cache_creation_input_tokens": fresh}}
+        sent, fresh = sent + fresh, 40 + len(text) // 3
         result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": text}]}
         for kind, message, offset in (("assistant", message, 0), ("user", result, 2)):
             stamp = (at + datetime.timedelta(seconds=offset)).strftime("%Y-%m-%dT%H:%M:%S.000Z")

@@ -4,6 +4,7 @@
 import unittest
 
 import pooling
+import tables
 
 LIMITS = {"people_min": 5, "share_max_pct": 50, "lags": [1, 2, 3]}
 
@@ -35,6 +36,24 @@ class Pooling(unittest.TestCase):
         self.assertEqual(pooling.taken_back(whole, parts, LIMITS), {"b"})
         parts["b"] = people(4, 4, 4, 4, 4)
         self.assertEqual(pooling.taken_back(whole, parts, LIMITS), set())
+
+    def test_another_setting_is_told_with_what_it_is_a_share_of_or_not_at_all(self):
+        cells = {("what_if", "cache-1h", "", 0): {"log_tokens": {0: people(9, 9, 9, 9, 9)},
+                                                 "policy_tokens": {0: people(8, 8, 8, 8, 8)}}}
+        self.assertEqual(len(pooling.told(cells, LIMITS)), 1)
+        cells["what_if", "cache-1h", "", 0]["policy_tokens"][0] = people(8, 1, 1, 1, 1)
+        self.assertEqual(pooling.told(cells, LIMITS), set())
+
+    def test_tables_are_sums_of_rows_with_divisions_last(self):
+        tool, edge = ("tool", "Read", "", 0), ("edge", "Read", "Edit", 1)
+        rows = [("w1", 0, *tool, "steps", 0, 60, 6), ("w2", 0, *tool, "steps", 0, 40, 5), ("w1", 0, *edge, "support", 0, 25, 5)]
+        rows += [("w1", 0, "endpoint", "Read", "Read", 0, *rest) for rest in [("calls", 0, 60, 6), ("repeats", 0, 15, 6)]]
+        rows += [("w2", 0, "endpoint", "Read", "Read", 0, *rest) for rest in [("calls", 0, 40, 5), ("shape", 2, 40, 5)]]
+        all_ = tables.summed(rows)
+        self.assertEqual(list(tables.tools(all_)), [("Read", 100, 2, 5)])
+        self.assertEqual(round(next(tables.edges(all_))[-1], 4), 0.1755)
+        # Repeats are told in one week: they are a share of that week's responses.
+        self.assertEqual(next(tables.endpoints(all_))[7:10], ("prose", 15, 0.25))
 
     def test_bins_and_quantiles(self):
         self.assertEqual([pooling.middle(bin_) for bin_ in (0, 15, 16, 17, 24)], [0, 15, 16, 18, 33])
