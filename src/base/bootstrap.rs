@@ -42,7 +42,8 @@ pub fn sum_interval(values: &[f64], sessions: usize, resampling: &Resampling, ta
     }
     let sessions = sessions.max(values.len());
     let mut state = resampling.seed;
-    let sum = |_| (0..sessions).filter_map(|_| values.get(below(sessions, &mut state))).sum::<f64>();
+    // An empty sum is -0.0, and would be printed so.
+    let sum = |_| 0.0 + (0..sessions).filter_map(|_| values.get(below(sessions, &mut state))).sum::<f64>();
     let mut sums: Vec<f64> = (0..resampling.samples).map(sum).collect();
     sums.sort_by(f64::total_cmp);
     let end = |quantile: f64| sums[((sums.len() - 1) as f64 * quantile).round() as usize];
