@@ -319,7 +319,7 @@ fn tune_writes_mined_projections_and_says_so() {
     for number in 0..8 {
         sparse.write(&format!(".claude/projects/-home-u-p/s{number}.jsonl"), session(&format!("s{number}"), 20));
     }
-    let outcome = sparse.run(&["tune", "from-claude-logs", "--tools", "--dry-run"]);
+    let outcome = sparse.run(&["tune", "from-claude-logs", "--tools", "--dry-run", "--explain"]);
     assert!(outcome.out.contains("projection `path` shipped, kept: not enough data"), "{}", outcome.out);
 }
 

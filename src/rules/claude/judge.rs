@@ -9,6 +9,7 @@ use crate::base::key_path::KeyPath;
 use crate::report::numbers::date;
 use crate::rules::Sheet;
 use crate::rules::claude::Facts;
+use crate::rules::proposal::proposed;
 use crate::settings::claude::levers::Lever;
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
@@ -138,6 +139,22 @@ pub fn chosen<'l>(facts: &Facts<'_>, levers: &[&'l Lever]) -> std::result::Resul
     });
     let words: Vec<String> = words.collect();
     Err(if words.is_empty() { "no lever takes that value".to_owned() } else { words.join("; ") })
+}
+
+/// The settings that are proposed.
+pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
+    let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
+    let knob = |finding: &Finding| {
+        let trial = facts.study.trials.iter().find(|trial| forecast(facts, trial) == finding.forecast)?;
+        Some(trial.knob)
+    };
+    proposed.filter_map(knob).collect()
+}
+
+/// What several settings together, replayed session by session, say of the later sessions.
+pub fn together(facts: &Facts<'_>, sessions: Vec<Sides>) -> Option<Forecast> {
+    // A window concerns all requests, and so do several settings.
+    forecast(facts, &Trial { knob: Knob::Window(0), sessions })
 }
 
 /// What a trial says of the later sessions.
