@@ -117,6 +117,8 @@ enum Fate {
     Loses(f64),
     /// What they save may be chance.
     Chance,
+    /// The others save as much without them.
+    Needless,
 }
 
 impl Fate {
@@ -131,6 +133,7 @@ impl Fate {
             (_, Some(effect)) if does_nothing(effect) => {
                 Some("no effect: not a token more or less on these responses".to_owned())
             }
+            (Self::Needless, Some(_)) => Some("no effect beside the others, which save as much without it".to_owned()),
             (Self::Chance, Some(_)) => Some("no effect beyond its error over these sessions".to_owned()),
             (Self::Made, Some(_)) => None,
         }
@@ -205,6 +208,8 @@ impl Bench<'_> {
         for (&group, effect) in made.iter().zip(self.replay(self.now, &cells).2) {
             alone[group] = effect;
         }
+        self.drop_needless(&mut made, &alone, &mut fates)?;
+        together = self.together(&made)?;
         let sessions = self.log.starts().len();
         // Without what may be chance the others have other shares.
         loop {
@@ -235,7 +240,8 @@ impl Bench<'_> {
         order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
         let wanted = self.with(made)?;
         for group in order {
-            for member in self.groups[group].clone() {
+            // Of two keys that say the same the first one stays.
+            for member in self.groups[group].clone().into_iter().rev() {
                 let before = self.groups[group].clone();
                 self.groups[group].retain(|&other| other != member);
                 // A part of a proposal may fit no configuration.
@@ -277,15 +283,31 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// What of all together each does, by what it does alone and as the last one.
-    fn shares(&self, made: &[usize], alone: &[Option<Pair>], together: Option<&Pair>) -> Result<Vec<Pair>> {
+    /// What each does as the last one.
+    fn lasts(&self, made: &[usize]) -> Result<Vec<Pair>> {
         let without =
             |&group: &usize| self.with(&made.iter().copied().filter(|&other| other != group).collect::<Vec<_>>());
         let cells = made.iter().map(without).collect::<Result<Vec<_>>>()?;
         let last = self.replay(&self.with(made)?, &cells).2;
+        Ok(last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect())
+    }
+
+    /// What of all together each does, by what it does alone and as the last one.
+    fn shares(&self, made: &[usize], alone: &[Option<Pair>], together: Option<&Pair>) -> Result<Vec<Pair>> {
         let firsts: Vec<Pair> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
-        let lasts: Vec<Pair> = last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect();
-        Ok(shared(&firsts, &lasts, &together.cloned().unwrap_or_default()))
+        Ok(shared(&firsts, &self.lasts(made)?, &together.cloned().unwrap_or_default()))
+    }
+
+    /// Takes out what the others do as well without it: one after the other, first what saves least by itself.
+    fn drop_needless(&self, made: &mut Vec<usize>, alone: &[Option<Pair>], fates: &mut [Fate]) -> Result<()> {
+        loop {
+            let lasts = self.lasts(made)?;
+            let gains = |place: &usize| lasts[*place].iter().any(|effect| total(effect) > TOKENS_MIN);
+            let needless = (0..made.len()).filter(|place| alone[made[*place]].is_some() && !gains(place));
+            let least_of = |place: &usize| least(&alone[made[*place]]);
+            let Some(place) = needless.min_by(|a, b| least_of(a).total_cmp(&least_of(b))) else { return Ok(()) };
+            fates[made.remove(place)] = Fate::Needless;
+        }
     }
 }
 
