@@ -13,6 +13,15 @@ use crate::rules::t1_tools;
 use crate::settings::current::Current;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
+/// What calls ahead have to reach.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bars {
+    /// Share that has to be asked for.
+    pub hit_min: f64,
+    /// Share of the known answers that may be larger than foreseen by a third.
+    pub overrun_max: f64,
+}
+
 /// What calls that were made ahead came to.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fetched {
@@ -35,8 +44,8 @@ impl Fetched {
     }
 
     /// Why it does not pay; none if it does, beyond its own error.
-    pub fn why_not(&self, hit_min: f64) -> Option<String> {
-        let Self { sent, exact, won, .. } = *self;
+    pub fn why_not(&self, bars: &Bars) -> Option<String> {
+        let Self { sent, exact, won, overruns: (over, known), .. } = *self;
         if sent == 0 {
             return Some("no effect: nothing would be called ahead on the later sessions".to_owned());
         }
@@ -49,8 +58,16 @@ impl Fetched {
             thousands(won),
             thousands(sent - won)
         );
-        if hits < hit_min || self.net() < 0 {
-            return Some(format!("loses: {counts}; {} is the least", percent(hit_min)));
+        if hits < bars.hit_min || self.net() < 0 {
+            return Some(format!("loses: {counts}; {} is the least", percent(bars.hit_min)));
+        }
+        if over as f64 > bars.overrun_max * known as f64 {
+            let most = percent(bars.overrun_max);
+            return Some(format!(
+                "loses sight of its budget: {} of {} known answers were larger than foreseen by a third; {most} is the most",
+                thousands(over),
+                thousands(known)
+            ));
         }
         let lower = self.net_95.map_or(0.0, |(lower, _)| lower);
         (lower <= 0.0).then(|| format!("no effect beyond its error: {counts}"))
@@ -66,8 +83,8 @@ pub struct Prefetching {
     pub judged_on: u64,
     /// Fewer of them judge nothing.
     pub judged_min: u64,
-    /// Share of the calls made ahead that has to be asked for.
-    pub hit_min: f64,
+    /// What the calls made ahead have to reach.
+    pub bars: Bars,
     /// Calls of the judged sessions.
     pub calls: u64,
     /// Of these, named by an answer just before: no planner spares more.
@@ -92,13 +109,13 @@ impl Prefetching {
         let Some(fetched) = self.links.get(from).and_then(|links| links.get(to)) else {
             return Some("the earlier sessions do not have it, so that the later ones cannot judge it".to_owned());
         };
-        let alone = fetched.why_not(self.hit_min);
-        alone.or_else(|| self.paying.why_not(self.hit_min).map(|why| format!("with the others it {why}")))
+        let alone = fetched.why_not(&self.bars);
+        alone.or_else(|| self.paying.why_not(&self.bars).map(|why| format!("with the others it {why}")))
     }
 
     /// Whether prefetching is worth it with what is written.
     pub fn is_worth_it(&self) -> bool {
-        self.judged_on >= self.judged_min && self.paying.why_not(self.hit_min).is_none()
+        self.judged_on >= self.judged_min && self.paying.why_not(&self.bars).is_none()
     }
 
     /// What prefetching would bring at best, in a line.
@@ -168,7 +185,7 @@ pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &dyn Cur
 /// Whether the planner should run.
 fn whether(judged: &Prefetching, has_links: bool, current: &dyn Current) -> Finding {
     let (key, is_on) = (switch(), is_on(current));
-    let configured = judged.configured.and_then(|fetched| fetched.why_not(judged.hit_min));
+    let configured = judged.configured.and_then(|fetched| fetched.why_not(&judged.bars));
     let loses = configured.filter(|why| is_on && !has_links && why.starts_with("loses"));
     let to = if has_links { Some(true) } else { loses.as_ref().map(|_| false) };
     let verdict = match to.filter(|to| *to != is_on) {

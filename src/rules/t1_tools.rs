@@ -62,7 +62,8 @@ The planner weighs a prefetch by these numbers. Shipped ones describe somebody e
 ### When it is written
 The links of the earlier sessions are followed by the planner through the later ones. A link is written if the agent asked there for
 at least 60 in 100 of the calls made ahead, and they spared more calls than ran for nothing, beyond chance (interval over
-sessions); else it is held with these figures. Sizes, latencies and classes only matter to the planner: they are written for
+sessions); else it is held with these figures. So it is if more than 15 in 100 of the answers were larger than foreseen by a
+third: then the budget of tokens bounds nothing. Sizes, latencies and classes only matter to the planner: they are written for
 the tools of such links. `enrichment.enabled` follows: on with the first link that pays, off where the configured planner
 loses.
 

@@ -49,8 +49,7 @@ fn mcp_calls(home: &Home, name: &str, tools: &[(&str, &str, usize)]) {
     home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
 }
 
-/// A table of one column, which the router leaves to templates.
-const TABLE: &str = "| name |\n|---|\n| alpha |\n| beta |\n| gamma |\n";
+const TABLE: &str = "| a | b |\n|---|---|\n| 1 | 2 |\n";
 
 fn with(args: &[&'static str]) -> Vec<&'static str> {
     [&TUNE[..], args].concat()
@@ -193,13 +192,16 @@ fn a_mistyped_flag_ends_with_2_and_a_suggestion() {
 }
 
 #[test]
-fn equal_verbs_of_two_servers_get_two_profiles() {
+fn equal_verbs_of_two_servers_are_told_apart() {
     let home = Home::new();
-    mcp_calls(&home, "a", &[("mcp__alpha__list", TABLE, 30), ("mcp__beta__list", TABLE, 30)]);
-    home.run(&["tune", "from-claude-logs"]);
-    let text = std::fs::read_to_string(home.config()).unwrap();
-    assert!(text.contains("[profiles.data.variants.alpha__list]"));
-    assert!(text.contains("[profiles.data.variants.beta__list]"));
+    mcp_session(&home, "a", "mcp__alpha__list", "x", 2);
+    mcp_session(&home, "b", "mcp__beta__list", "x", 2);
+    // Neither has a format, so that both are names alone.
+    let told = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
+    assert!(
+        told.contains("P3 hold mcp__alpha__list: no effect") && told.contains("P3 hold mcp__beta__list: no effect"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -242,6 +244,29 @@ fn links_pay_on_later_sessions_or_nothing_is_said_of_their_tools() {
     );
     assert!(outcome.out.contains("no effect, nothing is called ahead with it"), "{}", outcome.out);
     assert!(outcome.err.contains("24 with 60 calls ahead, 36 for nothing: not worth it"), "{}", outcome.err);
+}
+
+#[test]
+fn calls_ahead_whose_answers_are_larger_than_foreseen_are_declined() {
+    let home = Home::new();
+    for number in 0..20 {
+        let name = format!("s{number:02}");
+        // Three files in ten are ten times as long as the others.
+        let long = "secretbody of some length ".repeat(10);
+        let turns = searching(&name, 10, 10);
+        let text: String = turns
+            .lines()
+            .enumerate()
+            .map(|(line, text)| match line / 4 % 10 {
+                0..3 => text.replace("secretbody of some length", &long) + "\n",
+                _ => text.to_owned() + "\n",
+            })
+            .collect();
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
+    }
+    let outcome = home.run(&with(&["--dry-run", "--explain"]));
+    assert!(outcome.out.contains("18 of 60 known answers were larger than foreseen by a third"), "{}", outcome.out);
+    assert!(!outcome.out.contains("+[tools"), "{}", outcome.out);
 }
 
 #[test]
@@ -293,14 +318,25 @@ fn a_profile_that_would_take_over_a_longer_name_is_held() {
 }
 
 #[test]
-fn a_format_is_proposed_only_for_a_certain_shape() {
+fn a_format_is_replayed_and_only_for_a_certain_shape() {
     let home = Home::new();
     mcp_calls(&home, "a", &[("mcp__alpha__table", TABLE, 30), ("mcp__alpha__rare", TABLE, 5)]);
-    home.run(&["tune", "from-claude-logs"]);
-    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
-    let variants = &tree["profiles"]["data"]["variants"];
-    assert_eq!(variants["alpha__table"]["preferred_format"].as_str(), Some("csv_from_md"));
-    assert!(variants.get("alpha__rare").is_none());
+    let report = home.json(&["tune", "from-claude-logs", "--dry-run"]);
+    let of = |subject: &str| {
+        let rows = report["findings"].as_array().unwrap().iter().filter(|row| row["subject"] == subject);
+        rows.map(|row| (row["verdict"].clone(), row["reason"].to_string())).collect::<Vec<_>>()
+    };
+    // The router writes such tables in the same way without being told.
+    let table = of("mcp__alpha__table");
+    assert!(
+        table.len() == 2 && table.iter().all(|(verdict, why)| verdict == "hold" && why.contains("no effect")),
+        "{table:?}"
+    );
+    let rare = of("mcp__alpha__rare");
+    assert!(
+        rare.iter().any(|(verdict, why)| verdict == "skip" && why.contains("too few answers for a format")),
+        "{rare:?}"
+    );
 }
 
 #[test]
@@ -446,7 +482,7 @@ fn a_circle_of_prerequisites_is_named_with_its_line() {
 
 #[test]
 fn the_two_commands_in_turn_reach_a_fixed_point_and_never_change_what_the_other_just_wrote() {
-    const LONG: &str = "another body that is quite a bit longer than that one";
+    let (short, long) = ("word ".repeat(20), "word ".repeat(24));
     let analyze = ["tune", "analyze", "--from-claude-logs"];
     for orders in [[&TUNE[..], &analyze[..]], [&analyze[..], &TUNE[..]]] {
         // Two of five answers are empty and two are long, so that the medians of all answers and of those with text differ.
@@ -454,7 +490,7 @@ fn the_two_commands_in_turn_reach_a_fixed_point_and_never_change_what_the_other_
         for number in 0..20 {
             let name = format!("s{number:02}");
             let text = searching(&name, 10, 10);
-            let body = |turn: usize| ["", "", "a body of some length", LONG, LONG][turn % 5];
+            let body = |turn: usize| ["", "", short.as_str(), long.as_str(), long.as_str()][turn % 5];
             let reads = text.matches("secretbody of some length").count();
             let answer = |text: String, turn| text.replacen("secretbody of some length", body(turn), 1);
             let text = (0..reads).fold(text, answer);

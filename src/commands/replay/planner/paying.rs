@@ -14,7 +14,7 @@ use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::prefetches::{Edge, End, PlannerLedger, Tally};
 use crate::rules::annotations::Annotations;
-use crate::rules::prefetching::{Fetched, Prefetching, is_on};
+use crate::rules::prefetching::{Bars, Fetched, Prefetching, is_on};
 use crate::rules::proposal::View;
 use crate::rules::statistics;
 use crate::settings::{Effective, SettingsFile};
@@ -36,7 +36,7 @@ fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
         mined_on: stage.judged.len() as u64 - judged_on,
         judged_on,
         judged_min: statistics::numbers(data)?.backtest.later_min as u64,
-        hit_min: stage.numbers.targets.hit_min,
+        bars: Bars { hit_min: stage.numbers.targets.hit_min, overrun_max: stage.numbers.targets.overrun_max },
         ..Prefetching::default()
     };
     if judged_on < found.judged_min {
@@ -67,7 +67,7 @@ fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
     }
     let alone = |from: &str, to: &str| {
         let fetched = found.links.get(from).and_then(|links| links.get(to));
-        fetched.is_some_and(|fetched| fetched.why_not(found.hit_min).is_none())
+        fetched.is_some_and(|fetched| fetched.why_not(&found.bars).is_none())
     };
     found.paying = judge.fetched(&judge.books(&learned::mined_planner(stage, &annotations, &said, &alone)?), None);
     Ok(found)
