@@ -7,6 +7,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::responses::{Responses, Wanted};
+use crate::commands::tune::effects;
 use crate::commands::tune::gate::Gate;
 use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::refreshed;
@@ -18,7 +19,7 @@ use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::rules::precedence::Precedence;
-use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::proposal::{Proposal, View, proposed, settle};
 use crate::rules::report as findings;
 use crate::rules::{Speaks, judge_events, r7_speculation, statistics};
 use crate::settings::{Effective, SettingsFile};
@@ -124,7 +125,14 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     whose.tell(&mut found);
     refreshed::gate(&file, &view, &mut responses, &mut found)?;
     let judged_on = halves.as_ref().map_or(&responses.log, |[_, later]| later);
-    let (gate, mut found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+    let (mut gate, mut found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+    // What was predicted in the weeks of the past has to have come true.
+    if halves.is_some() && found.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
+        let rows = effects::of_pipeline(&file, &responses, context)?;
+        if effects::hold_broken(&mut found, &rows) {
+            (gate, found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+        }
+    }
     whose.hold_what_does_not_pay(&mut found);
     let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
     let is_split = halves.is_some();

@@ -54,14 +54,17 @@ pub fn rows(attempts: &BTreeMap<String, Vec<Attempt>>, numbers: &BacktestNumbers
     attempts.iter().map(|(name, attempts)| coverage(name, attempts, effects.promise, numbers)).collect()
 }
 
-/// Holds what rules propose whose effects did not come true.
-pub fn hold_broken(findings: &mut [Finding], rows: &[Coverage]) {
+/// Holds what rules propose whose effects did not come true; says whether there was any.
+pub fn hold_broken(findings: &mut [Finding], rows: &[Coverage]) -> bool {
+    let mut is_held = false;
     for finding in findings.iter_mut().filter(|finding| proposed(finding).is_some()) {
         let row = rows.iter().find(|row| row.statistic == name_of(finding.rule));
         if let Some(reason) = row.and_then(Coverage::broken) {
             finding.verdict = Verdict::Hold(reason);
+            is_held = true;
         }
     }
+    is_held
 }
 
 /// A week of the past.
