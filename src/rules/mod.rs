@@ -5,6 +5,7 @@
 //! [`REGISTER`].
 
 pub mod precedence;
+pub mod prefetching;
 pub mod proposal;
 
 pub mod report;
@@ -16,7 +17,7 @@ pub mod families;
 mod levers;
 mod p1_model;
 mod p2_agent;
-mod p3_data;
+pub(crate) mod p3_data;
 pub(crate) mod p4_tokenizer;
 mod r1_dedup_enable;
 mod r2_template;
@@ -45,7 +46,7 @@ use crate::frames::fingerprint::Observed;
 use crate::frames::projection::MinedProjection;
 use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
-use crate::planner::numbers::ProjectionNumbers;
+use crate::planner::numbers::{Numbers as PlannerNumbers, ProjectionNumbers};
 use crate::rules::annotations::Annotations;
 use crate::settings::current::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
@@ -193,6 +194,37 @@ pub fn judge_all(facts: &Facts<'_>, data: &Data, asked: &[Speaks]) -> Result<Vec
         findings.extend((rule.judge)(facts, &Sheet::of(rule, data)?)?);
     }
     Ok(findings)
+}
+
+/// Lets the rules about recorded responses speak.
+///
+/// # Errors
+/// If a sheet does not fit.
+pub fn judge_events(
+    observed: &Observed,
+    coverage: &[Coverage],
+    data: &Data,
+    current: &dyn Current,
+    asked: &[Speaks],
+) -> Result<Vec<Finding>> {
+    let facts = Facts {
+        names: &Names::default(),
+        models: &[],
+        sessions: &[],
+        tools: &[],
+        follow_ups: &[],
+        projections: &[],
+        projecting: &data.read("planner.toml", PlannerNumbers::parse)?.projection,
+        runnable: &Runnable::default(),
+        coverage,
+        calibration: &[],
+        fields: &[],
+        annotations: &Annotations::load(data)?,
+        families: &[],
+        observed,
+        current,
+    };
+    judge_all(&facts, data, asked)
 }
 
 /// The documentation of all rules, generated from the rules themselves.

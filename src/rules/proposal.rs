@@ -47,6 +47,9 @@ impl Current for View<'_> {
     }
 }
 
+/// How the first line begins of a file that devboy began.
+const TITLE: &str = "# Read by the devboy pipeline in an MCP host; ";
+
 /// What would be written.
 pub struct Proposal {
     /// All findings; a proposal for a pinned key has become a hold.
@@ -67,6 +70,20 @@ impl Proposal {
         let listed = findings.iter().filter_map(JournalChange::of).collect();
         let changed = journal_entry(0, "", file, &text, listed)?.changes.len();
         Ok(Self { findings, text, diff, changed })
+    }
+
+    /// The same with a first line that says who reads the file and what it is worth. A file that a person began keeps the
+    /// first line that it has.
+    #[must_use]
+    pub fn titled(mut self, file: &SettingsFile, worth: &str) -> Self {
+        let is_ours = file.text.is_empty() || file.text.starts_with(TITLE);
+        if self.is_change() && is_ours {
+            let body =
+                self.text.strip_prefix(TITLE).and_then(|rest| rest.split_once('\n')).map(|(_, body)| body.to_owned());
+            self.text = format!("{TITLE}{worth}.\n{}", body.unwrap_or_else(|| format!("\n{}", self.text)));
+            self.diff = unified_diff(&file.text, &self.text, &file.path.shown());
+        }
+        self
     }
 
     /// Whether anything would change.

@@ -36,7 +36,8 @@ A repeat costs its full price again, a hint a few tokens. An endpoint that hardl
 cache. That cache is one per session for all endpoints: its size is the largest value anywhere in the configuration, so
 the evidence says how many responses it holds now and with the change.
 
-Each proposal is replayed over the same responses; one that loses tokens is held.
+Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
+sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
 
 ### When it stays quiet
 Too few responses; the share lies between the two thresholds (the endpoint stays as it is); the value holds already.

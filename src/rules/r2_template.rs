@@ -33,8 +33,9 @@ Mostly tables of two columns or more: `csv_from_md`. Else, with timestamps, link
 ### Why
 A template spares the router its search and gives the endpoint one form that the model gets used to.
 
-Each proposal is replayed over the same responses; one that loses tokens is held. That is what happens where the generic
-router does better than the template.
+Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
+sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
+That is what happens where the generic router does better than the template.
 
 ### When it stays quiet
 Too few responses; nothing of the above; the template stands there already. Held if the template is not in

@@ -33,7 +33,8 @@ value, so the outcome does not depend on what an earlier run wrote.
 ### Why
 A long session comes back to things it saw long ago; a short one has nothing to come back to.
 
-Each proposal is replayed over the same responses; one that loses tokens is held.
+Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
+sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
 
 ### When it stays quiet
 No response was recorded; the value holds already.

@@ -32,7 +32,8 @@ profile of a session overrides `mckp.recursion_depth`, so that key alone would c
 recorded sessions ran get the value too. With `profiles.agent.active = "auto"` these are the profiles of all classes
 that occurred, else the pinned one.
 
-Each proposal is replayed over the same responses; one that loses tokens is held.
+Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
+sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
 
 ### When it stays quiet
 No nested object was recorded with its depth (older telemetry has none); the value holds already.

@@ -27,7 +27,8 @@ quarter of the mean, which a few long responses decide.) Despite its name the ke
 ### Why
 Short bodies cost hardly more than the reference that would replace them, and they push longer ones out of the cache.
 
-Each proposal is replayed over the same responses; one that loses tokens is held.
+Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
+sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
 
 ### When it stays quiet
 No response was recorded; the value holds already.

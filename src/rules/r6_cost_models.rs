@@ -49,7 +49,8 @@ A tool whose prefetches are used too seldom is flagged: its `cost_model` and `fo
 The planner weighs a prefetch by these numbers, and habits change. A tool without a block gets one that starts from the
 shipped annotation, because a block hides that.
 
-Each proposal is replayed over the same responses; one that loses tokens is held.
+The planner is replayed over the later sessions with and without what the earlier ones say: where it spares fewer calls
+with it, or foresees answers no better, it is held; and all of it while the planner is off.
 
 ### When it stays quiet
 Sizes or bounds that did not hold on later sessions, by devboy's own backtest, are held. Too few responses; a value

@@ -6,6 +6,7 @@ use crate::base::backtest::{BacktestNumbers, Coverage, Promise};
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, Numbers};
 use crate::mine::sizes::Sizes;
@@ -29,6 +30,24 @@ struct BacktestSheet {
     tolerance: f64,
     resampling: Resampling,
     follow_ups: BoundNumbers,
+    effects: Effects,
+}
+
+/// How effects are predicted and held against what came.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effects {
+    /// Weeks that a forecast is about.
+    horizon_weeks: i64,
+    /// Share of the forecasts in whose interval the realised effect has to lie.
+    pub promise: f64,
+}
+
+impl Effects {
+    /// The time that a forecast is about.
+    pub fn horizon_ms(&self) -> Millis {
+        self.horizon_weeks * 7 * 24 * 3_600_000
+    }
 }
 
 /// How follow-ups are bounded and judged.
@@ -36,10 +55,18 @@ struct BacktestSheet {
 /// # Errors
 /// If a sheet does not fit.
 pub fn numbers(data: &Data) -> Result<Numbers> {
-    let BacktestSheet { known_min, later_min, weeks_max, tolerance, resampling, follow_ups } =
+    let BacktestSheet { known_min, later_min, weeks_max, tolerance, resampling, follow_ups, .. } =
         data.parsed("backtest.toml")?;
     let backtest = BacktestNumbers { known_min, later_min, weeks_max, tolerance, resampling };
     Ok(Numbers { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
+}
+
+/// How effects are predicted and judged.
+///
+/// # Errors
+/// If the sheet does not fit.
+pub fn effects(data: &Data) -> Result<Effects> {
+    Ok(data.parsed::<BacktestSheet>("backtest.toml")?.effects)
 }
 
 /// The statistics of value models, each as it was known and as it held.

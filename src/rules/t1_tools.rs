@@ -25,7 +25,7 @@ use crate::settings::tool_model::{CostModel, FollowUp};
 pub static RULE: Rule = Rule {
     id: "T1",
     file: "t1_tools",
-    summary: "Writes a `[tools.<name>]` value model for every tool that was used (`--tools`).",
+    summary: "Writes a `[tools.<name>]` value model for every tool with which prefetching pays (`--tools`).",
     docs: DOCS,
     speaks: Speaks::LogsWithTools,
     judge,
@@ -58,6 +58,14 @@ from the shipped annotation of the tool (`rules/annotations/`) where there is on
 
 ### Why
 The planner weighs a prefetch by these numbers. Shipped ones describe somebody else's work.
+
+### When it is written
+The links of the earlier sessions are followed by the planner through the later ones. A link is written if the agent asked there for
+at least 60 in 100 of the calls made ahead, and they spared more calls than ran for nothing, beyond chance (interval over
+sessions); else it is held with these figures. So it is if more than 15 in 100 of the answers were larger than foreseen by a
+third: then the budget of tokens bounds nothing. Sizes, latencies and classes only matter to the planner: they are written for
+the tools of such links. `enrichment.enabled` follows: on with the first link that pays, off where the configured planner
+loses.
 
 ### When it stays quiet
 Bounds or sizes that did not hold on later sessions are held, with the figure. A key that already stands in the file is

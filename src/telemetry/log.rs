@@ -316,6 +316,37 @@ impl EventLog {
         self.names = names;
     }
 
+    /// The log of some sessions, as [`Self::starts`] lists them; the others stay as names without events.
+    #[must_use]
+    pub fn part(&self, sessions: &[(Millis, u32)]) -> Self {
+        let mut is_kept = vec![false; self.sessions.len()];
+        sessions.iter().for_each(|(_, session)| is_kept[*session as usize] = true);
+        let of = |events: &[Event]| -> Vec<Event> {
+            events.iter().filter(|event| is_kept[event.session as usize]).copied().collect()
+        };
+        Self {
+            names: self.names.clone(),
+            sessions: self.sessions.clone(),
+            events: of(&self.events),
+            planned: of(&self.planned),
+            beside: of(&self.beside),
+            encodings: self.encodings.clone(),
+        }
+    }
+
+    /// The sessions with responses, earliest first, each with its first response.
+    pub fn starts(&self) -> Vec<(Millis, u32)> {
+        let mut starts: BTreeMap<u32, Millis> = BTreeMap::new();
+        for event in &self.events {
+            let start = starts.entry(event.session).or_insert(event.ts);
+            *start = event.ts.min(*start);
+        }
+        let mut starts: Vec<(Millis, u32)> = starts.into_iter().map(|(session, start)| (start, session)).collect();
+        // Sessions are numbered as files are read; names order ties whatever files are called.
+        starts.sort_by_key(|(start, session)| (*start, &self.sessions[*session as usize]));
+        starts
+    }
+
     /// The encodings known of an event.
     pub fn encodings_of(&self, event: &Event) -> &[EncodedTokens] {
         let (start, count) = event.encodings;

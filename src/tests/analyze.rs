@@ -52,7 +52,14 @@ fn an_endpoint_that_repeats_gets_the_cache_that_its_repeats_need_and_the_effect_
     home.write(EVENTS, lines(&repeats_far_apart()));
     let report = home.json(&["tune", "analyze", "-q"]);
     let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
-    assert_eq!(tree["dedup"]["enabled_per_endpoint"]["Poll"].as_bool(), Some(true));
+    // That hints are on is built in, and that Other has none saves nothing more: neither is written.
+    assert!(tree.get("dedup").is_none() && tree["endpoint_overrides"].get("Other").is_none(), "{tree}");
+    let findings = report["findings"].as_array().unwrap();
+    let held = |words: &str| findings.iter().any(|row| row["reason"].as_str().is_some_and(|why| why.contains(words)));
+    assert!(
+        held("says nothing that does not hold without it") && held("which save as much without it"),
+        "{findings:#?}"
+    );
     // Three other Polls and four Others lie between: one more than seven bodies have to be kept.
     assert_eq!(tree["endpoint_overrides"]["Poll"]["lru_size"].as_integer(), Some(8));
     // Twenty repeats of 300 tokens are answered by hints, none of them with the five entries of before.
@@ -78,6 +85,73 @@ fn a_proposal_that_loses_tokens_is_held_with_what_it_would_lose() {
     assert!(off[0]["reason"].as_str().unwrap().contains("would save 38"), "{}", off[0]["reason"]);
     assert!(off[0]["effect"]["tokens"].as_f64().unwrap() < -380.0);
     assert!(!report["diff"].as_str().unwrap().contains("Read = false"));
+}
+
+/// The events of [`repeats_far_apart`] in sessions of their own, a day apart; those with an odd number do not repeat.
+fn sessions_of(count: usize, repeats: &dyn Fn(usize) -> bool) -> Vec<Value> {
+    let session = |number: usize| {
+        repeats_far_apart().into_iter().enumerate().map(move |(place, mut event)| {
+            event["session_hash"] = json!(format!("s{number:03}"));
+            event["tool_call_id_hash"] = json!(format!("{:08x}", 1000 * number + place));
+            event["ts_ms"] = json!(NOW_MS - DAY_MS * (count - number) as i64 + 1000 * place as i64);
+            if !repeats(number) {
+                event["content_sha_prefix_hex"] = json!(format!("{:032x}", 1 + 100_000 * number + place));
+            }
+            event
+        })
+    };
+    (0..count).flat_map(session).collect()
+}
+
+#[test]
+fn what_the_earlier_sessions_ask_for_is_judged_on_the_later_ones() {
+    let size = |repeats: &dyn Fn(usize) -> bool| {
+        let home = Home::new();
+        home.write(EVENTS, lines(&sessions_of(40, repeats)));
+        let report = home.json(&["tune", "analyze", "--dry-run"]);
+        assert_eq!((&report["gate"]["held_out"], &report["gate"]["sessions"]), (&true.into(), &12.into()));
+        let is_size = |row: &&Value| row["key"] == "endpoint_overrides.Poll.lru_size";
+        let size = report["findings"].as_array().unwrap().iter().find(is_size).map(|row| row["new"].clone());
+        (size, report)
+    };
+    assert_eq!(size(&|_| true).0, Some(json!(8)));
+    // The habit ends with the earlier sessions: what it asked for does nothing any more.
+    let (gone, report) = size(&|number| number < 28);
+    assert_eq!(gone, None);
+    assert!(report["findings"].to_string().contains("not a token more or less"), "{report:#}");
+    // One later session in twelve may be chance.
+    let (rare, report) = size(&|number| number < 28 || number == 30);
+    assert_eq!(rare, None);
+    assert!(report["findings"].to_string().contains("no effect beyond its error"), "{report:#}");
+}
+
+#[test]
+fn the_first_line_of_a_new_file_says_what_it_is_worth() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    home.run(&["tune", "analyze"]);
+    let text = std::fs::read_to_string(home.config()).unwrap();
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("# Read by the devboy pipeline in an MCP host; it saves 0.0 % of all answers' tokens there"),
+        "{first}"
+    );
+    assert!(first.ends_with("(replayed on 1 session)."), "{first}");
+}
+
+#[test]
+fn numbers_of_a_planner_that_is_off_are_not_refreshed() {
+    let home = Home::new();
+    home.write(EVENTS, lines(&repeats_far_apart()));
+    let off = home.run(&["tune", "analyze", "--dry-run", "--explain"]);
+    assert!(
+        off.out.contains("R6 hold Poll: `tools.Poll.cost_model.typical_kb`: no effect: `enrichment.enabled` is false"),
+        "{}",
+        off.out
+    );
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n[enrichment]\nenabled = true\n");
+    let on = home.run(&["tune", "analyze", "--dry-run", "--explain"]);
+    assert!(on.out.contains("R6 tools.Poll.cost_model.typical_kb"), "{}", on.out);
 }
 
 #[test]
@@ -223,7 +297,7 @@ fn a_pseudonym_is_tuned_under_its_name_once_the_name_is_known() {
         "schema_version = 4\n\n[tools.mcp__gitlab__get_pipeline]\nvalue_class = \"critical\"\n",
     );
     let known = home.run(&["tune", "analyze", "--dry-run"]);
-    assert!(known.out.contains("+mcp__gitlab__get_pipeline = true"), "{}", known.out);
+    assert!(known.out.contains("+[endpoint_overrides.mcp__gitlab__get_pipeline]\n+lru_size = 8"), "{}", known.out);
 }
 
 #[test]

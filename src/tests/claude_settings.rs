@@ -586,3 +586,32 @@ fn a_lever_is_known_from_its_version_on_and_within_its_bounds() {
     }
     assert_eq!(levers.named("MAX_MCP_OUTPUT_TOKENS").unwrap().spelled(&json!(5_000)), json!("5000"));
 }
+
+#[test]
+fn settings_that_are_proposed_together_are_replayed_as_one_configuration() {
+    let home = Home::new();
+    told(&home, &Kind { pause: 900, agent: true, ..Kind::default() });
+    let report = home.json(&[&TUNE[..], &["--dry-run"]].concat());
+    let proposed: Vec<&Value> =
+        report["findings"].as_array().unwrap().iter().filter(|row| row["verdict"] == "propose").collect();
+    assert_eq!(proposed.len(), 2, "{report:#}");
+    let of_bill = |row: &Value| row["of_bill"].as_f64().unwrap();
+    // One concerns main threads, the other subagents: what they save adds up.
+    let sum: f64 = proposed.iter().map(|row| of_bill(&row["effect"])).sum();
+    assert!((of_bill(&report["together"]) - sum).abs() < 1e-9 && sum < -0.1, "{sum} {}", report["together"]);
+    let text = home.run(&[&TUNE[..], &["--dry-run"]].concat()).out;
+    assert!(text.lines().last().unwrap().starts_with("# together: all requests "), "{text}");
+    // Of a single change there is no more to say.
+    let single = pausing("").json(&[&TUNE[..], &["--dry-run"]].concat());
+    assert_eq!(single["together"], Value::Null);
+}
+
+#[test]
+fn predicted_savings_of_settings_are_held_against_the_weeks_behind_them() {
+    let home = Home::new();
+    told(&home, &Kind { pause: 900, sessions: 45, ..Kind::default() });
+    let report = home.json(&["tune", "backtest"]);
+    let rows = report["statistics"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["statistic"] == "effects of S1").unwrap_or_else(|| panic!("{rows:#?}"));
+    assert!(row["judged"].as_u64().unwrap() >= 2 && row["held"] == row["judged"], "{row}");
+}

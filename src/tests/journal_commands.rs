@@ -5,7 +5,8 @@ use std::path::Path;
 
 use clap::Parser;
 
-use super::harness::{Home, NOW_MS, session};
+use super::harness::{Home, NOW_MS};
+use super::tune::searching;
 use crate::commands::tune::history;
 use crate::commands::tune::history::Realised;
 use crate::frames::fingerprint::LayerTokens;
@@ -363,9 +364,9 @@ fn what_from_claude_logs_writes_is_recorded_and_can_be_undone() {
     const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
     let home = Home::new();
     home.write(CONFIG, OLD);
-    for number in 0..8 {
-        let name = format!("s{number}");
-        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), session(&name, 20));
+    for number in 0..20 {
+        let name = format!("s{number:02}");
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), searching(&name, 10, 10));
     }
     home.run(&[&TUNE[..], &["--dry-run"]].concat());
     home.run(&[&TUNE[..], &["--check"]].concat());
@@ -377,7 +378,7 @@ fn what_from_claude_logs_writes_is_recorded_and_can_be_undone() {
     assert_eq!(entries.len(), 1, "a run that changes nothing is no entry");
     assert_eq!(
         (&entries[0]["command"], &entries[0]["inputs"]["sessions"]),
-        (&"tune from-claude-logs".into(), &8.into())
+        (&"tune from-claude-logs".into(), &20.into())
     );
     let changes = entries[0]["changes"].as_array().unwrap();
     let of_grep = changes.iter().find(|change| change["key"] == "tools.Grep.cost_model.typical_kb").unwrap();

@@ -307,19 +307,19 @@ fn the_lake_holds_names_of_fields_and_no_values() {
 #[test]
 fn tune_writes_mined_projections_and_says_so() {
     let home = planted_home(5, 60);
-    let outcome = home.run(&["tune", "from-claude-logs", "--tools"]);
-    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
-    let links = tree["tools"]["Grep"]["follow_up"].as_array_of_tables().unwrap();
-    let link = links.iter().find(|link| link["tool"].as_str() == Some("Read")).unwrap();
-    assert_eq!((link["projection"].as_str(), link["projection_arg"].as_str()), (Some("path"), Some("file_path")));
+    let report = home.json(&["tune", "from-claude-logs", "--tools", "--dry-run"]);
+    let of_grep = |row: &&Value| row["rule"] == "T1" && row.to_string().contains("tools.Grep.follow_up");
+    let link = report["findings"].as_array().unwrap().iter().find(of_grep).unwrap();
+    assert!(link["evidence"]["counts"].as_str().unwrap().contains("projection `path` mined: "), "{link}");
+    // Whatever becomes of it is told with what it came to on the later sessions.
+    assert!(report["prefetching"]["links"]["Grep"]["Read"]["sent"].is_u64(), "{}", report["prefetching"]);
     // An issue is asked for by its project, too, which no list says: such a call cannot be made ahead.
-    assert!(!tree.to_string().contains("issue_id"), "{tree}");
-    assert!(outcome.out.contains("projection `path` mined: "), "{}", outcome.out);
+    assert!(!report["prefetching"].to_string().contains("issue"), "{}", report["prefetching"]);
     let sparse = Home::new();
     for number in 0..8 {
         sparse.write(&format!(".claude/projects/-home-u-p/s{number}.jsonl"), session(&format!("s{number}"), 20));
     }
-    let outcome = sparse.run(&["tune", "from-claude-logs", "--tools", "--dry-run"]);
+    let outcome = sparse.run(&["tune", "from-claude-logs", "--tools", "--dry-run", "--explain"]);
     assert!(outcome.out.contains("projection `path` shipped, kept: not enough data"), "{}", outcome.out);
 }
 

@@ -5,21 +5,51 @@ use crate::shell::arguments::Exit;
 
 const TUNE: [&str; 3] = ["tune", "from-claude-logs", "--tools"];
 
-/// Eight sessions in which a Grep is always followed by a Read.
-fn busy_home() -> Home {
+/// A session in which a Grep finds a file, which is read `read` times of ten; another one is read else.
+pub fn searching(name: &str, turns: usize, read: usize) -> String {
+    let call = |number: usize, tool: &str, input: &str, body: &str| {
+        // Three seconds from call to call: what is called ahead is there in time.
+        CallLines { session: name, number: 3 * number, tool, input, body, model: "claude-opus-4-6" }.text()
+    };
+    let turn = |turn: usize| {
+        let found = format!("/secretpath/{name}_{turn:02}.rs");
+        let wanted = if turn % 10 < read { found.clone() } else { format!("/secretpath/{name}_{turn:02}_other.rs") };
+        call(2 * turn, "Grep", "x", &format!("{found}:3:secretbody"))
+            + &call(2 * turn + 1, "Read", &wanted, "secretbody of some length")
+    };
+    (0..turns).map(turn).collect()
+}
+
+/// Twenty sessions in which a Grep finds a file that is read next, so often in ten times.
+fn home_that_reads(read: usize) -> Home {
     let home = Home::new();
-    for number in 0..8 {
-        let name = format!("s{number}");
-        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), session(&name, 20));
+    for number in 0..20 {
+        let name = format!("s{number:02}");
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), searching(&name, 10, read));
     }
     home
 }
 
+/// Twenty sessions in which a Grep is always followed by a Read of what it found.
+fn busy_home() -> Home {
+    home_that_reads(10)
+}
+
 fn mcp_session(home: &Home, name: &str, tool: &str, body: &str, calls: usize) {
-    let call = |number| CallLines { session: name, number, tool, input: "x", body, model: "claude-opus-4-6" };
-    let text: String = (0..calls).map(|number| call(number).text()).collect();
+    mcp_calls(home, name, &[(tool, body, calls)]);
+}
+
+/// A session with calls of several tools, one tool after the other.
+fn mcp_calls(home: &Home, name: &str, tools: &[(&str, &str, usize)]) {
+    let all = tools.iter().flat_map(|(tool, body, calls)| std::iter::repeat_n((*tool, *body), *calls));
+    let call = |(number, (tool, body))| {
+        CallLines { session: name, number, tool, input: "x", body, model: "claude-opus-4-6" }.text()
+    };
+    let text: String = all.enumerate().map(call).collect();
     home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
 }
+
+const TABLE: &str = "| a | b |\n|---|---|\n| 1 | 2 |\n";
 
 fn with(args: &[&'static str]) -> Vec<&'static str> {
     [&TUNE[..], args].concat()
@@ -73,16 +103,16 @@ fn a_follow_up_is_a_bound_for_as_many_later_steps_and_only_a_call_that_can_be_ma
     home.run(&TUNE);
     let text = std::fs::read_to_string(home.config()).unwrap();
     let tree: toml_edit::DocumentMut = text.parse().unwrap();
-    // 80 of 80 steps with Grep are followed by Read: lower bound n / (n + z²) of the 40 that 80 and as many later ones are
-    // worth, at t = 3.13 with 7 degrees of freedom, a third of 2.5 % for each of three lags.
+    // 200 of 200 steps with Grep are followed by Read: lower bound n / (n + z²) of the 100 that 200 and as many later ones are
+    // worth, at t = 2.63 with 19 degrees of freedom, a third of 2.5 % for each of three lags.
     let link = &tree["tools"]["Grep"]["follow_up"].as_array_of_tables().unwrap().get(0).unwrap().clone();
     assert_eq!(link["tool"].as_str(), Some("Read"));
     let probability = link["probability"].as_float().unwrap();
-    assert!((probability - 40.0 / (40.0 + 3.13 * 3.13)).abs() < 0.01, "{probability}");
+    assert!((probability - 100.0 / (100.0 + 2.63 * 2.63)).abs() < 0.01, "{probability}");
     assert_eq!(link["projection_arg"].as_str(), Some("file_path"));
-    // 72 of 80 Reads are followed by Grep, but a Read supplies no pattern.
+    // 180 of 200 Reads are followed by Grep, but a Read supplies no pattern.
     assert!(tree["tools"]["Read"].get("follow_up").is_none(), "{text}");
-    assert_eq!(tree["tools"]["Grep"]["cost_model"]["typical_kb"].as_float(), Some(0.0244));
+    assert_eq!(tree["tools"]["Grep"]["cost_model"]["typical_kb"].as_float(), Some(0.0332));
     assert_eq!(tree["tools"]["Grep"]["cost_model"]["latency_ms_p50"].as_integer(), Some(500));
 }
 
@@ -148,9 +178,9 @@ fn a_window_cuts_calls_and_an_empty_one_fails() {
     assert_eq!(outcome.exit, Exit::Failed);
     assert!(outcome.err.contains("in the window"), "{}", outcome.err);
     let whole = home.run(&with(&["--since", "7d", "--dry-run"]));
-    assert!(whole.err.contains("160 calls"), "{}", whole.err);
-    let cut = home.run(&with(&["--until", "2026-10-30T00:00:09.000Z", "--dry-run"]));
-    assert!(cut.err.contains("80 calls"), "{}", cut.err);
+    assert!(whole.err.contains("400 calls"), "{}", whole.err);
+    let cut = home.run(&with(&["--until", "2026-10-30T00:00:27.000Z", "--dry-run"]));
+    assert!(cut.err.contains("200 calls"), "{}", cut.err);
 }
 
 #[test]
@@ -162,14 +192,121 @@ fn a_mistyped_flag_ends_with_2_and_a_suggestion() {
 }
 
 #[test]
-fn equal_verbs_of_two_servers_get_two_profiles() {
+fn equal_verbs_of_two_servers_are_told_apart() {
     let home = Home::new();
     mcp_session(&home, "a", "mcp__alpha__list", "x", 2);
     mcp_session(&home, "b", "mcp__beta__list", "x", 2);
-    home.run(&["tune", "from-claude-logs"]);
+    // Neither has a format, so that both are names alone.
+    let told = home.run(&["tune", "from-claude-logs", "--dry-run", "--explain"]).out;
+    assert!(
+        told.contains("P3 hold mcp__alpha__list: no effect") && told.contains("P3 hold mcp__beta__list: no effect"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_profile_without_a_format_is_a_name_and_no_change() {
+    let home = Home::new();
+    mcp_session(&home, "a", "mcp__alpha__list", "x", 30);
+    let outcome = home.run(&["tune", "from-claude-logs", "--explain"]);
+    assert!(outcome.out.contains("P3 hold mcp__alpha__list: no effect: a profile without a format does nothing"));
     let text = std::fs::read_to_string(home.config()).unwrap();
-    assert!(text.contains("[profiles.data.variants.alpha__list]"));
-    assert!(text.contains("[profiles.data.variants.beta__list]"));
+    assert!(!text.contains("alpha"), "{text}");
+}
+
+#[test]
+fn links_pay_on_later_sessions_or_nothing_is_said_of_their_tools() {
+    let told = |read: usize| {
+        let home = home_that_reads(read);
+        let report = home.json(&with(&["--dry-run"]));
+        let outcome = home.run(&with(&["--dry-run", "--explain"]));
+        (report, outcome)
+    };
+    let (report, outcome) = told(10);
+    let judged = &report["prefetching"];
+    assert_eq!((&judged["mined_on"], &judged["judged_on"]), (&14.into(), &6.into()));
+    assert_eq!(judged["links"]["Grep"]["Read"]["sent"], 60, "{judged}");
+    assert_eq!(judged["links"]["Grep"]["Read"]["won"], 60, "{judged}");
+    assert!(outcome.out.contains("+[enrichment]\n+enabled = true"), "{}", outcome.out);
+    assert!(
+        outcome.err.contains("prefetching could spare at best 60 of 120 calls of 6 later sessions"),
+        "{}",
+        outcome.err
+    );
+    // Of ten files that are found four are read.
+    let (report, outcome) = told(4);
+    assert_eq!(report["prefetching"]["links"]["Grep"]["Read"]["won"], 24, "{}", report["prefetching"]);
+    assert!(!report["diff"].as_str().unwrap().contains("[tools"), "{}", report["diff"]);
+    assert!(
+        outcome.out.contains("T1 hold Grep: `tools.Grep.follow_up`: Read loses: 24 of 60 calls ahead"),
+        "{}",
+        outcome.out
+    );
+    assert!(outcome.out.contains("no effect, nothing is called ahead with it"), "{}", outcome.out);
+    assert!(outcome.err.contains("24 with 60 calls ahead, 36 for nothing: not worth it"), "{}", outcome.err);
+}
+
+#[test]
+fn calls_ahead_whose_answers_are_larger_than_foreseen_are_declined() {
+    let home = Home::new();
+    for number in 0..20 {
+        let name = format!("s{number:02}");
+        // Three files in ten are ten times as long as the others.
+        let long = "secretbody of some length ".repeat(10);
+        let turns = searching(&name, 10, 10);
+        let text: String = turns
+            .lines()
+            .enumerate()
+            .map(|(line, text)| match line / 4 % 10 {
+                0..3 => text.replace("secretbody of some length", &long) + "\n",
+                _ => text.to_owned() + "\n",
+            })
+            .collect();
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
+    }
+    let outcome = home.run(&with(&["--dry-run", "--explain"]));
+    assert!(outcome.out.contains("18 of 60 known answers were larger than foreseen by a third"), "{}", outcome.out);
+    assert!(!outcome.out.contains("+[tools"), "{}", outcome.out);
+}
+
+#[test]
+fn a_planner_that_loses_is_switched_off() {
+    let home = home_that_reads(4);
+    home.write(".config/devboy/pipeline_config.toml", "schema_version = 4\n\n[enrichment]\nenabled = true\n");
+    let outcome = home.run(&TUNE);
+    assert!(outcome.out.contains("T1 enrichment.enabled: true → false"), "{}", outcome.out);
+    let busy = busy_home();
+    busy.run(&TUNE);
+    assert_eq!(busy.run(&with(&["--check"])).exit, Exit::Done, "what pays stays on");
+}
+
+#[test]
+fn too_few_later_sessions_judge_nothing() {
+    let home = Home::new();
+    for number in 0..8 {
+        let name = format!("s{number:02}");
+        home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), searching(&name, 10, 10));
+    }
+    let outcome = home.run(&with(&["--dry-run", "--explain"]));
+    assert!(
+        outcome.err.contains("prefetching: 3 later sessions cannot judge it (5 can): not proposed"),
+        "{}",
+        outcome.err
+    );
+    assert!(!outcome.out.contains("[tools."), "{}", outcome.out);
+}
+
+#[test]
+fn the_first_line_says_who_reads_the_file() {
+    let home = busy_home();
+    home.run(&TUNE);
+    let text = std::fs::read_to_string(home.config()).unwrap();
+    assert!(text.starts_with("# Read by the devboy pipeline in an MCP host; "), "{text}");
+    // A person's file keeps its first line.
+    let home = busy_home();
+    home.write(".config/devboy/pipeline_config.toml", "# mine\nschema_version = 4\n");
+    home.run(&TUNE);
+    assert!(std::fs::read_to_string(home.config()).unwrap().starts_with("# mine\nschema_version = 4\n"));
 }
 
 #[test]
@@ -181,16 +318,25 @@ fn a_profile_that_would_take_over_a_longer_name_is_held() {
 }
 
 #[test]
-fn a_format_is_proposed_only_for_a_certain_shape() {
-    let table = "| a | b |\n|---|---|\n| 1 | 2 |\n";
+fn a_format_is_replayed_and_only_for_a_certain_shape() {
     let home = Home::new();
-    mcp_session(&home, "a", "mcp__alpha__table", table, 30);
-    mcp_session(&home, "b", "mcp__alpha__rare", table, 5);
-    home.run(&["tune", "from-claude-logs"]);
-    let tree: toml_edit::DocumentMut = std::fs::read_to_string(home.config()).unwrap().parse().unwrap();
-    let variants = &tree["profiles"]["data"]["variants"];
-    assert_eq!(variants["alpha__table"]["preferred_format"].as_str(), Some("csv_from_md"));
-    assert!(variants["alpha__rare"].get("preferred_format").is_none());
+    mcp_calls(&home, "a", &[("mcp__alpha__table", TABLE, 30), ("mcp__alpha__rare", TABLE, 5)]);
+    let report = home.json(&["tune", "from-claude-logs", "--dry-run"]);
+    let of = |subject: &str| {
+        let rows = report["findings"].as_array().unwrap().iter().filter(|row| row["subject"] == subject);
+        rows.map(|row| (row["verdict"].clone(), row["reason"].to_string())).collect::<Vec<_>>()
+    };
+    // The router writes such tables in the same way without being told.
+    let table = of("mcp__alpha__table");
+    assert!(
+        table.len() == 2 && table.iter().all(|(verdict, why)| verdict == "hold" && why.contains("no effect")),
+        "{table:?}"
+    );
+    let rare = of("mcp__alpha__rare");
+    assert!(
+        rare.iter().any(|(verdict, why)| verdict == "skip" && why.contains("too few answers for a format")),
+        "{rare:?}"
+    );
 }
 
 #[test]
@@ -266,9 +412,8 @@ fn the_older_name_of_a_tool_is_taken_together_with_the_present_one() {
     let home = Home::new();
     mcp_session(&home, "a", "Task", "x", 12);
     mcp_session(&home, "b", "Agent", "x", 12);
-    home.run(&TUNE);
-    let text = std::fs::read_to_string(home.config()).unwrap();
-    assert!(!text.contains("[tools.Task]") && text.contains("[tools.Agent.cost_model]"), "{text}");
+    let told = home.run(&with(&["--explain"])).out;
+    assert!(!told.contains("tools.Task") && told.contains("`tools.Agent.cost_model.typical_kb` = "), "{told}");
     assert_eq!(home.json(&["ingest"])["totals"]["tools"]["Task"]["calls"], 12);
 }
 
@@ -288,7 +433,7 @@ fn doctor_warns_when_the_logs_do_not_reach_back_to_the_window() {
 fn a_project_that_matches_nothing_is_told_so() {
     let outcome = busy_home().run(&["ingest", "-p", "nosuch"]);
     assert_eq!(outcome.exit, Exit::Failed);
-    assert!(outcome.err.contains("8 files are there, but none in a project named like \"nosuch\""), "{}", outcome.err);
+    assert!(outcome.err.contains("20 files are there, but none in a project named like \"nosuch\""), "{}", outcome.err);
     assert_eq!(busy_home().run(&["ingest", "-p", "home/u"]).exit, Exit::Done);
 }
 
@@ -322,7 +467,7 @@ fn answers_without_text_have_no_text_size() {
     home.write(".claude/projects/p/s.jsonl", text);
     let outcome = home.run(&with(&["--explain"]));
     assert!(outcome.out.contains("25 of 25 answers are images or references"), "{}", outcome.out);
-    assert!(!std::fs::read_to_string(home.config()).unwrap().contains("typical_kb"));
+    assert!(!outcome.out.contains("typical_kb"), "{}", outcome.out);
 }
 
 #[test]
@@ -337,22 +482,18 @@ fn a_circle_of_prerequisites_is_named_with_its_line() {
 
 #[test]
 fn the_two_commands_in_turn_reach_a_fixed_point_and_never_change_what_the_other_just_wrote() {
-    const LONG: &str = "another body that is quite a bit longer than that one";
+    let (short, long) = ("word ".repeat(20), "word ".repeat(24));
     let analyze = ["tune", "analyze", "--from-claude-logs"];
     for orders in [[&TUNE[..], &analyze[..]], [&analyze[..], &TUNE[..]]] {
         // Two of five answers are empty and two are long, so that the medians of all answers and of those with text differ.
         let home = Home::new();
-        for number in 0..8 {
-            let name = format!("s{number}");
-            let call = |number: usize| CallLines {
-                session: &name,
-                number,
-                tool: if number.is_multiple_of(2) { "Grep" } else { "Read" },
-                input: "/w/f.rs",
-                body: ["", "", "a body of some length", LONG, LONG][number % 5],
-                model: "claude-opus-4-6",
-            };
-            let text: String = (0..60).map(|number| call(number).text()).collect();
+        for number in 0..20 {
+            let name = format!("s{number:02}");
+            let text = searching(&name, 10, 10);
+            let body = |turn: usize| ["", "", short.as_str(), long.as_str(), long.as_str()][turn % 5];
+            let reads = text.matches("secretbody of some length").count();
+            let answer = |text: String, turn| text.replacen("secretbody of some length", body(turn), 1);
+            let text = (0..reads).fold(text, answer);
             home.write(&format!(".claude/projects/-home-u-p/{name}.jsonl"), text);
         }
         let text = || std::fs::read_to_string(home.config()).unwrap();

@@ -37,7 +37,9 @@ use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::Numbers;
 use crate::replay::reach::Reach;
 use crate::replay::shares::BySession;
+use crate::replay::tape::Tape;
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
+use crate::rules::prefetching::Fetched;
 use crate::rules::{statistics, t1_tools};
 use crate::settings::entries::Inputs;
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
@@ -167,35 +169,82 @@ impl Responses {
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe(&mut self, names: &Pseudonyms, numbers: Option<&bounds::Numbers>) -> Result<Vec<Coverage>> {
-        let is_recorded = matches!(self.origin, Origin::Telemetry(_));
-        let guide = Guide {
-            inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
-            pseudonym: &|name| names.tool(name),
-            is_pseudonym: &|name| is_recorded && is_pseudonym(name),
-            sessions: &self.sessions,
-            classify: &|session| class_of(session).variant(),
-            follow_ups: numbers,
-        };
-        self.observed = self.pool.install(|| observe(&self.log, &guide))?;
+        self.observed = self.summed(&self.log, &self.sessions, names, numbers)?;
         let Some(numbers) = numbers else { return Ok(Vec::new()) };
         let calls_min = t1_tools::calls_min(&self.data)?;
         let follow_ups = FollowUps::of_events(&self.log, &numbers.links.lags);
         Ok(statistics::coverage(&follow_ups, &Sizes::of_events(&self.log), calls_min, numbers))
     }
 
-    /// What `reach` saves of the tokens now, and how much more each change of the configuration would save, by session; none where a
-    /// change does not concern the pipeline.
-    pub fn effects(&self, reach: &Reach, now: &Settings, changes: &[Settings]) -> (Present, Vec<Option<BySession>>) {
-        let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
-        let sessions = self.sessions.iter().map(profile).collect();
-        let kind = |tool: &str| tool_kind(&self.words, tool);
-        let recorded = Recorded::new(&self.log, sessions, &kind, self.assumed.handle_tokens);
+    /// What a part of the responses adds up to.
+    ///
+    /// # Errors
+    /// If Polars refuses a query, which is a fault of devboy.
+    pub fn observe_part(
+        &self,
+        part: &EventLog,
+        names: &Pseudonyms,
+        numbers: Option<&bounds::Numbers>,
+    ) -> Result<Observed> {
+        self.summed(part, &sessions_of_events(part, &self.words.read_class_tools), names, numbers)
+    }
+
+    fn summed(
+        &self,
+        log: &EventLog,
+        sessions: &[SessionUse],
+        names: &Pseudonyms,
+        numbers: Option<&bounds::Numbers>,
+    ) -> Result<Observed> {
+        let is_recorded = matches!(self.origin, Origin::Telemetry(_));
+        let guide = Guide {
+            inner_formats: &InnerFormat::ALL.map(InnerFormat::key),
+            pseudonym: &|name| names.tool(name),
+            is_pseudonym: &|name| is_recorded && is_pseudonym(name),
+            sessions,
+            classify: &|session| class_of(session).variant(),
+            follow_ups: numbers,
+        };
+        self.pool.install(|| observe(log, &guide))
+    }
+
+    /// The earlier sessions, on which rules are to speak, and the later ones, on which that is judged; none while there are
+    /// too few for both.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn halves(&self) -> Result<Option<[EventLog; 2]>> {
+        let Some([known, later]) = self.halves_of(&self.log)? else { return Ok(None) };
+        // What became of prefetches is their judgement.
+        Ok(Some([EventLog { planned: self.log.planned.clone(), ..known }, later]))
+    }
+
+    /// The same of some responses.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn halves_of(&self, log: &EventLog) -> Result<Option<[EventLog; 2]>> {
+        let numbers = statistics::numbers(&self.data)?.backtest;
+        let share = self.data.read("planner.toml", Numbers::parse)?.backtest.train_share;
+        let starts = log.starts();
+        let known = (share * starts.len() as f64).floor() as usize;
+        let is_enough = known >= numbers.known_min && starts.len() - known >= numbers.later_min;
+        Ok(is_enough.then(|| [log.part(&starts[..known]), log.part(&starts[known..])]))
+    }
+
+    /// What `reach` saves of the tokens of some responses now, and how much more each change of the configuration would save, by
+    /// session; none where a change does not concern the pipeline.
+    pub fn effects(
+        &self,
+        log: &EventLog,
+        reach: &Reach,
+        now: &Settings,
+        changes: &[Settings],
+    ) -> (Present, Vec<Option<BySession>>) {
+        let recorded = self.recorded(log);
         let skeleton = recorded.skeleton();
-        // Tokens were counted by the recorder.
-        let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
-        let scenario =
-            |settings: &Settings| Scenario::new(settings, &skeleton, options.clone()).within(reach, &skeleton);
-        let pieces = self.pieces();
+        let scenario = |settings: &Settings| scenario(settings, &skeleton).within(reach, &skeleton);
+        let pieces = pieces(log);
         let piece = |index: usize| {
             let (tape, weights) = recorded.lay(pieces[index].clone());
             Piece { tape: Cow::Owned(tape), weights }
@@ -204,24 +253,28 @@ impl Responses {
         self.pool.install(|| effects(pieces.len(), &piece, &scenario(now), &changes))
     }
 
-    /// Sessions with responses.
-    pub fn session_count(&self) -> usize {
-        self.log.events.chunk_by(|a, b| a.session == b.session).count()
+    /// Whether some responses are handled alike under two configurations, whatever is in them.
+    pub fn is_same(&self, log: &EventLog, one: &Settings, other: &Settings) -> bool {
+        let skeleton = self.recorded(log).skeleton();
+        scenario(one, &skeleton).is_same(&scenario(other, &skeleton))
     }
 
-    /// Stretches of sessions with enough responses each.
-    fn pieces(&self) -> Vec<Range<u32>> {
-        let mut counts = vec![0; self.log.sessions.len()];
-        self.log.events.iter().chain(&self.log.beside).for_each(|event| counts[event.session as usize] += 1);
-        let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
-        for (session, count) in (0..).zip(&counts) {
-            held += count;
-            if held >= PIECE_EVENTS || session as usize + 1 == counts.len() {
-                pieces.push(start..session + 1);
-                (start, held) = (session + 1, 0);
-            }
+    fn recorded<'l>(&self, log: &'l EventLog) -> Recorded<'l> {
+        let profile = |session| SessionProfile { model: String::new(), class: class_of(session) };
+        let kind = |tool: &str| tool_kind(&self.words, tool);
+        Recorded::new(log, self.sessions.iter().map(profile).collect(), &kind, self.assumed.handle_tokens)
+    }
+
+    /// What the planner of a configuration would have fetched ahead in the later sessions; none of telemetry, which holds no
+    /// values.
+    ///
+    /// # Errors
+    /// If a data file or the value models do not fit.
+    pub fn fetched(&mut self, file: &SettingsFile) -> Result<Option<Fetched>> {
+        match &mut self.origin {
+            Origin::Telemetry(_) => Ok(None),
+            Origin::Logs(input) => planner::paying::configured(file, input).map(Some),
         }
-        pieces
     }
 
     /// How much the planner and L0 spared.
@@ -268,6 +321,27 @@ impl Responses {
         let origin = if matches!(self.origin, Origin::Telemetry(_)) { "telemetry" } else { "logs" };
         window::inputs(origin, profile.events, profile.sessions, &self.window)
     }
+}
+
+/// A configuration for a tape of recorded responses, whose tokens the recorder counted.
+fn scenario(settings: &Settings, skeleton: &Tape) -> Scenario {
+    let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
+    Scenario::new(settings, skeleton, options)
+}
+
+/// Stretches of sessions with enough responses each.
+fn pieces(log: &EventLog) -> Vec<Range<u32>> {
+    let mut counts = vec![0; log.sessions.len()];
+    log.events.iter().chain(&log.beside).for_each(|event| counts[event.session as usize] += 1);
+    let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
+    for (session, count) in (0..).zip(&counts) {
+        held += count;
+        if held >= PIECE_EVENTS || session as usize + 1 == counts.len() {
+            pieces.push(start..session + 1);
+            (start, held) = (session + 1, 0);
+        }
+    }
+    pieces
 }
 
 /// What decides where telemetry is looked for.

@@ -4,26 +4,24 @@
 use serde_json::json;
 
 use crate::base::error::{Error, Kind, Result};
-use crate::base::names::Names;
 use crate::base::visible::Shown as _;
 use crate::commands::config::{config_path, load_config, warn_unknown};
 use crate::commands::responses::{Responses, Wanted};
+use crate::commands::tune::effects;
 use crate::commands::tune::gate::Gate;
 use crate::commands::tune::lenders::TeamArgs;
+use crate::commands::tune::refreshed;
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
 use crate::mine::fingerprint_tables as fingerprints;
-use crate::mine::runnable::Runnable;
-use crate::planner::numbers::Numbers;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
-use crate::rules::annotations::Annotations;
 use crate::rules::precedence::Precedence;
-use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::proposal::{Proposal, View, proposed, settle};
 use crate::rules::report as findings;
-use crate::rules::{Facts, Speaks, judge_all, r7_speculation, statistics};
+use crate::rules::{Speaks, judge_events, r7_speculation, statistics};
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -82,6 +80,8 @@ struct Analysis<'a> {
     proposal: Proposal,
     /// Whether all figures come from the responses themselves.
     is_own: bool,
+    /// Whether rules spoke on other sessions than those that they were judged on.
+    is_split: bool,
 }
 
 /// Reads, sums up, judges, replays, shows, writes.
@@ -108,35 +108,35 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(responses.nothing_found());
     }
     let others = args.others.read(&responses.data, context)?;
-    let whose = others.as_ref().map(|others| others.lenders().lend(&mut responses.observed)).unwrap_or_default();
-    let view = View::new(&file, &effective);
-    let facts = Facts {
-        names: &Names::default(),
-        models: &[],
-        sessions: &[],
-        tools: &[],
-        follow_ups: &[],
-        projections: &[],
-        projecting: &responses.data.read("planner.toml", Numbers::parse)?.projection,
-        runnable: &Runnable::default(),
-        coverage: &coverage,
-        calibration: &[],
-        fields: &[],
-        annotations: &Annotations::load(&responses.data)?,
-        families: &[],
-        observed: &responses.observed,
-        current: &view,
+    // Rules speak on the earlier sessions and are judged on the later ones, where there are enough for both.
+    let halves = responses.halves()?;
+    let numbers = statistics::numbers(&responses.data)?;
+    let mut observed = match &halves {
+        Some([known, _]) => responses.observe_part(known, &context.pseudonyms, Some(&numbers))?,
+        None => responses.observed.clone(),
     };
+    let whose = others.as_ref().map(|others| others.lenders().lend(&mut observed)).unwrap_or_default();
+    let view = View::new(&file, &effective);
     let asked: &[Speaks] =
         if args.auto_enrichment { &[Speaks::Events, Speaks::AutoEnrichment] } else { &[Speaks::Events] };
     let seen_until = responses.observed.profile.span_ms.map(|(_, last)| last);
     let precedence = Precedence::load(&responses.data, &file, seen_until)?;
-    let mut found = settle(&view, &precedence, judge_all(&facts, &responses.data, asked)?);
+    let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, asked)?);
     whose.tell(&mut found);
-    let (gate, mut found) = Gate::pass(&file, &effective.settings, &responses, found)?;
+    refreshed::gate(&file, &view, &mut responses, &mut found)?;
+    let judged_on = halves.as_ref().map_or(&responses.log, |[_, later]| later);
+    let (mut gate, mut found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+    // What was predicted in the weeks of the past has to have come true.
+    if halves.is_some() && found.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
+        let rows = effects::of_pipeline(&file, &responses, context)?;
+        if effects::hold_broken(&mut found, &rows) {
+            (gate, found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
+        }
+    }
     whose.hold_what_does_not_pay(&mut found);
-    let proposal = Proposal::new(&file, found)?;
-    let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none() };
+    let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
+    let is_split = halves.is_some();
+    let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none(), is_split };
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &analysis).or_else(unread)?;
@@ -160,7 +160,7 @@ fn show(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Resu
 
 /// What was read and how it was answered, in the order and with the labels of the published tool.
 fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) -> Result<()> {
-    let Analysis { file, responses, gate, proposal, .. } = analysis;
+    let Analysis { file, responses, gate, proposal, is_split, .. } = analysis;
     let err = &mut context.err;
     for place in responses.places() {
         writeln!(err, "# input:  {place}")?;
@@ -187,6 +187,13 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     if let Some(((before, after), (most_before, most_after))) = gate.host_shares().zip(gate.shares()) {
         let baseline = thousands(gate.baseline.round() as u64);
         let [host, all] = &gate.names;
+        if *is_split {
+            let sessions = counted(gate.sessions, "later session");
+            writeln!(
+                err,
+                "# rules speak on the earlier sessions and are judged on {sessions}, which the next lines are about"
+            )?;
+        }
         writeln!(
             err,
             "# replayed, by the {host}: saves {} of {baseline} tokens now, {} with what is proposed (baseline: as it is)",
@@ -211,6 +218,22 @@ fn summarise(args: &Args, context: &mut Context<'_>, analysis: &Analysis<'_>) ->
     Ok(())
 }
 
+/// What the file is worth, in words for its first line.
+fn worth(gate: &Gate) -> String {
+    let Some(((before, after), (_, most))) = gate.host_shares().zip(gate.shares()) else {
+        return "nothing was replayed".to_owned();
+    };
+    format!(
+        "it saves {} of all answers' tokens there, {} without these lines; a {} that changes all answers would save {} \
+         (replayed on {})",
+        percent(after),
+        percent(before),
+        gate.names[1],
+        percent(most),
+        counted(gate.sessions, "session")
+    )
+}
+
 fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
     let Analysis { file, responses, gate, proposal, .. } = analysis;
     let shares = gate.shares();
@@ -232,6 +255,8 @@ fn json_fields(analysis: &Analysis<'_>) -> serde_json::Value {
             "reach": gate.names[1],
             "host": { "reach": gate.names[0], "saved_before": gate.host[0], "saved_after": gate.host[1] },
             "passed": !gate.fails(),
+            "sessions": gate.sessions,
+            "held_out": analysis.is_split,
         },
         "findings": findings::json(&proposal.findings),
         "changes": proposal.count(),

@@ -1,33 +1,41 @@
 //! `devboy tune backtest`: how often what was known came true.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::backtest::Coverage;
+use crate::base::ahead::Attempt;
+use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::Result;
 use crate::commands::config::{config_path, load_config};
 use crate::commands::input::Input;
 use crate::commands::replay::planner;
+use crate::commands::responses::{Responses, Wanted};
+use crate::commands::tune::effects;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::in_progress::Holds;
 use crate::mine::quality;
 use crate::mine::sizes::Sizes;
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::rules::{backtest_report, statistics, t1_tools};
+use crate::rules::{backtest_report, claude, statistics, t1_tools};
+use crate::settings::Effective;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::backtest;
-use crate::whatif::simulation::Simulation;
+use crate::whatif::chosen::Sheets;
+use crate::whatif::client::sheet::Sheet;
+use crate::whatif::client::{Tried, study};
+use crate::whatif::simulation::{Simulation, oracle};
 
 /// Hold the statistics behind proposals against what came after them, week by week.
 ///
 /// At every week of the logs: what the sessions before it say (bounds of follow-ups, sizes of answers, the learned
-/// table of the planner), judged on the sessions behind it. Rules read the same figures: what does not cover is not
-/// proposed. Forecasts of the policies (what the cache reads, sizes after compactions) are judged by the week they are
-/// for.
+/// table of the planner), judged on the sessions behind it. And what the rules would have written then, with the effect that
+/// it was predicted to have, held against the next weeks. Rules read the same figures: what does not cover is not proposed.
+/// Forecasts of the policies (what the cache reads, sizes after compactions) are judged by the week they are for.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The configuration, whose links the planner follows. Default: $DEVBOY_CONFIG, else
@@ -47,7 +55,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
     let window = window::of(&args.window, context.now_ms)?;
-    let mut input = Input::read_for_timeline(&args.input, window, 0, &args.output, context)?;
+    let mut input = Input::read_for_timeline(&args.input, window.clone(), 0, &args.output, context)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;
     let numbers = statistics::numbers(&input.data)?;
@@ -57,12 +65,35 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     input.rename_aliases(&mut history, &mut names);
     let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
     let mut rows = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
-    rows.push(planner::selective_coverage(file, &mut input, &numbers.backtest)?);
+    rows.push(planner::selective_coverage(file.clone(), &mut input, &numbers.backtest)?);
     let world = Simulation::new(input.timeline(false)?, None, &input.data, false, true)?;
     rows.extend(input.pool.install(|| backtest::coverage(&world, &input.data, &numbers.backtest))?);
+    let effects = statistics::effects(&input.data)?;
+    rows.extend(effects::rows(&of_settings(&mut input, &numbers.backtest)?, &numbers.backtest, &effects));
+    if input.listing.stdin {
+        input.notes.push("effects of R1 to R5: standard input cannot be replayed".to_owned());
+    } else {
+        let settings = Effective::resolve(&file)?.settings;
+        let wanted = Wanted { input: &args.input, window, settings: &settings, output: &args.output, planner: None };
+        let responses = Responses::from_logs(&wanted, context)?;
+        rows.extend(effects::of_pipeline(&file, &responses, context)?);
+    }
     input.tell(&args.output, context)?;
     show(args, &rows, numbers.backtest.tolerance, &input, context)?;
     Ok(Exit::Done)
+}
+
+/// What the rules about Claude Code's settings would have predicted, and what came.
+fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<String, Vec<Attempt>>> {
+    let timeline = input.timeline(false)?;
+    if timeline.requests.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let world = Simulation::new(timeline, None, &input.data, false, true)?;
+    let cache = oracle(&Sheets::load(&input.data)?)?;
+    let study = input.pool.install(|| study(&world, &cache, &input.data, None, Tried::All))?;
+    let earlier_percent = Sheet::load(&input.data)?.split.earlier_percent;
+    Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?))
 }
 
 fn show(args: &Args, rows: &[Coverage], tolerance: f64, input: &Input, context: &mut Context<'_>) -> Result<()> {

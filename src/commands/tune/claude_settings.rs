@@ -11,27 +11,31 @@ use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::Input;
+use crate::commands::tune::effects;
 use crate::logs::timeline::requests::{Marks, Timeline};
 use crate::logs::trace::Place;
 use crate::mine::in_progress::Holds;
 use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::Format;
+use crate::rules::claude;
 use crate::rules::claude::{Facts, Uses, judge_all};
 use crate::rules::proposal::proposed;
 use crate::rules::report as findings;
+use crate::rules::statistics;
 use crate::settings::claude::file::ClaudeFile;
 use crate::settings::claude::layers::{ClaudePlaces, Layers};
 use crate::settings::claude::levers::{Levers, Scope};
 use crate::settings::claude::reversal::claude_entry;
-use crate::settings::entries::JournalChange;
+use crate::settings::entries::{Forecast, JournalChange};
 use crate::settings::finding::{Finding, Verdict};
 use crate::settings::{journal_path, unified_diff, write_noted};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::Sheets;
-use crate::whatif::client::{Study, Tried, study};
+use crate::whatif::client::sheet::Sheet;
+use crate::whatif::client::{Study, Tried, study, together};
 use crate::whatif::simulation::{NO_USAGE, Simulation, oracle};
 
 /// Try Claude Code's own settings on the logs, apply rules S1 to S8, write the settings that pay and print the diff.
@@ -95,6 +99,8 @@ struct Found {
     layers: Layers,
     study: Study,
     findings: Vec<Finding>,
+    /// What all that is proposed does as one configuration, if it is more than one change.
+    together: Option<Forecast>,
     text: String,
     diff: String,
 }
@@ -136,12 +142,47 @@ fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timelin
     let levers = Levers::load(&input.data)?;
     let resampling = &world.cells.resampling;
     let facts = Facts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
-    let findings = judge_all(&facts, &input.data)?;
+    let mut findings = judge_all(&facts, &input.data)?;
+    let (numbers, earlier) =
+        (statistics::numbers(&input.data)?.backtest, Sheet::load(&input.data)?.split.earlier_percent);
+    let promised = statistics::effects(&input.data)?;
+    let attempts = claude::effects::attempts(&study, earlier, &numbers, &promised);
+    effects::hold_broken(&mut findings, &effects::rows(&attempts, &numbers, &promised));
+    let knobs = claude::knobs(&facts, &findings);
+    let together = match knobs.len() {
+        0 | 1 => None,
+        _ => {
+            let sides = input.pool.install(|| together(&world, &cache, &input.data, project, &knobs))?;
+            claude::together(&facts, sides)
+        }
+    };
+    let together = together.filter(|together| !hold_what_the_best_does_alone(&mut findings, together));
     let changes: Vec<(KeyPath, Value)> =
         findings.iter().filter_map(proposed).map(|delta| (delta.key.clone(), findings::plain(&delta.to))).collect();
     let text = layers.file.with(changes.iter().map(|(key, value)| (key, value)))?;
     let diff = unified_diff(&layers.file.text, &text, &layers.file.path.shown());
-    Ok(Found { scope, layers, study, findings, text, diff })
+    Ok(Found { scope, layers, study, findings, together, text, diff })
+}
+
+/// Where several settings together save less than the best of them, only that one is proposed; says whether it is so.
+fn hold_what_the_best_does_alone(all: &mut [Finding], together: &Forecast) -> bool {
+    let of_bill = |finding: &Finding| {
+        proposed(finding).and(finding.forecast.as_ref()).map_or(f64::INFINITY, |forecast| forecast.of_bill)
+    };
+    let Some(best) = (0..all.len()).min_by(|&a, &b| of_bill(&all[a]).total_cmp(&of_bill(&all[b]))) else {
+        return false;
+    };
+    if of_bill(&all[best]) >= together.of_bill {
+        return false;
+    }
+    let subject = all[best].subject.clone();
+    for (place, finding) in all.iter_mut().enumerate() {
+        if place != best && of_bill(finding).is_finite() {
+            let reason = format!("together with {subject} it saves less than that alone");
+            finding.verdict = Verdict::Hold(reason);
+        }
+    }
+    true
 }
 
 /// The name of a project in logs.
@@ -181,7 +222,7 @@ fn uses(timeline: &Timeline, project: Option<Id>, servers: Option<Vec<String>>) 
 }
 
 fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) -> Result<()> {
-    let Found { scope, layers, study, findings: all, diff, .. } = found;
+    let Found { scope, layers, study, findings: all, together, diff, .. } = found;
     if !args.report.quiet {
         let state = if args.dry_run || args.check { " (not written)" } else { "" };
         writeln!(context.err, "# settings: {} ({}){state}", layers.file.path.shown(), scope.key())?;
@@ -206,6 +247,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
                 "sessions": study.sessions.len(),
                 "versions": study.versions.keys().collect::<Vec<_>>(),
                 "findings": findings::json(all),
+                "together": together,
                 "changes": all.iter().filter_map(proposed).count(),
                 "diff": diff,
             });
@@ -218,7 +260,9 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
                 findings::write_diff(context.out, diff, colored)?;
                 writeln!(context.out)?;
             }
-            findings::write(context.out, all, args.explain)
+            findings::write(context.out, all, args.explain)?;
+            let words = together.as_ref().map(|together| findings::forecast_words(together));
+            words.map_or(Ok(()), |words| Ok(writeln!(context.out, "# together: {words}")?))
         }
         form => findings::table(all).write(context.out, form, context.width),
     }

@@ -12,7 +12,10 @@ use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::Input;
 use crate::commands::mine::fields as mine_fields;
 use crate::commands::mine::projections;
+use crate::commands::replay::planner::paying;
+use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
+use crate::commands::tune::profiles;
 use crate::commands::tune::warnings::warnings_json;
 use crate::commands::tune::writing;
 use crate::commands::tune::writing::{Settled, WriteArgs};
@@ -34,6 +37,8 @@ use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::rules::annotations::Annotations;
 use crate::rules::precedence::Precedence;
+use crate::rules::prefetching;
+use crate::rules::prefetching::Prefetching;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::report as findings;
 use crate::rules::{Facts, Speaks, judge_all, statistics, t1_tools};
@@ -48,6 +53,8 @@ use crate::whatif::sim::sizes::SizeRules;
 
 /// The data file of the planner.
 const PLANNER: &str = "planner.toml";
+/// What a file is worth that only names things.
+const NO_TOKENS: &str = "what stands here for itself saves no tokens: it says how to count and what to expect";
 /// The data file of framing.
 const SIZES: &str = "policies/sizes.toml";
 
@@ -109,6 +116,8 @@ struct Mined {
     projections: Vec<MinedProjection>,
     runnable: Runnable,
     coverage: Vec<Coverage>,
+    /// Which of the links pay; with --tools.
+    prefetching: Option<Prefetching>,
     /// Made anew whenever it is asked for: the lake keeps the timeline that it is made of.
     #[serde(skip)]
     calibration: Option<Calibration>,
@@ -130,8 +139,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let numbers = args.tools.then(|| statistics::numbers(&input.data)).transpose()?;
     let words = &input.vocabulary;
     let sheet = projections::about(&input.data, &input)?;
-    let question = format!("mined {numbers:?} {:?} {sheet}", words.read_class_tools);
-    let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref()))?;
+    let settled = numbers.as_ref().map(|_| file.text.as_str());
+    let question = format!("mined {numbers:?} {:?} {sheet} {settled:?}", words.read_class_tools);
+    let mut mined = input.remember(&question, |input| mine(input, numbers.as_ref(), &file))?;
     if mined.overview.calls == 0 && mined.models.is_empty() && !args.input.allow_empty {
         return Err(input.nothing_in_window("tool calls and no API messages"));
     }
@@ -172,7 +182,22 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut found = judge_all(&facts, &input.data, &asked)?;
     whose.tell(&mut found);
     let precedence = Precedence::load(&input.data, &file, mined.overview.span_ms.map(|(_, last)| last))?;
-    let proposal = Proposal::new(&file, settle(&view, &precedence, found))?;
+    let mut found = settle(&view, &precedence, found);
+    if let Some(judged) = &mined.prefetching {
+        prefetching::gate(&mut found, judged, &view);
+    }
+    let wanted = Wanted {
+        input: &args.input,
+        window: input.window.clone(),
+        settings: &effective.settings,
+        output: &args.report,
+        planner: None,
+    };
+    let found = profiles::gate(&file, &effective.settings, &wanted, input.listing.stdin, found, context)?;
+    let mut proposal = Proposal::new(&file, found)?;
+    if !file.existed {
+        proposal = proposal.titled(&file, NO_TOKENS);
+    }
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };
     show(args, context, &input, &mined, &file, &proposal).or_else(unread)?;
@@ -183,7 +208,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 /// Mines the input; follow-ups, projections and how well they hold only if a rule asks for them.
-fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>) -> Result<Mined> {
+fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>, file: &SettingsFile) -> Result<Mined> {
     let mut history = input.history();
     let mut names = input.corpus().names.clone();
     input.rename_aliases(&mut history, &mut names);
@@ -196,6 +221,7 @@ fn mine(input: &mut Input, numbers: Option<&bounds::Numbers>) -> Result<Mined> {
         projections: Vec::new(),
         runnable: Runnable::default(),
         coverage: Vec::new(),
+        prefetching: numbers.map(|_| paying::prefetching(file, input)).transpose()?,
         names: names.texts().to_vec(),
         calibration: None,
     };
@@ -249,6 +275,9 @@ fn show(
             "changes": proposal.count(),
             "diff": proposal.diff,
         });
+        if let Some(judged) = &mined.prefetching {
+            fields["prefetching"] = json!(judged);
+        }
         if let Some(found) = &mined.calibration {
             fields["calibration"] = calibration::json(found);
         }
@@ -297,6 +326,9 @@ fn summarise(args: &Args, context: &mut Context<'_>, input: &Input, mined: &Mine
     writeln!(err, "#   models (API messages, each once):")?;
     for model in models.iter().take(8) {
         writeln!(err, "#     {:<35} {:>8}", model.id, thousands(model.messages))?;
+    }
+    if let Some(prefetching) = &mined.prefetching {
+        writeln!(err, "#   {}", prefetching.line())?;
     }
     let damaged = quality::of(&input.sources);
     if !damaged.is_empty() {

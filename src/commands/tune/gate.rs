@@ -1,20 +1,22 @@
-//! Every proposal is replayed before it is written, alone and together with the others: what loses tokens is held, and if
-//! the whole loses, nothing is written.
+//! Every proposal is replayed before it is written, alone and together with the others, on sessions that it was not found on
+//! where there are enough: what loses tokens, or may save them by chance, is held, and if the whole loses, nothing is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml_edit::Value;
 
-use crate::base::bootstrap::{TAIL, sum_interval};
+use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::commands::responses::Responses;
+use crate::replay::reach::Reach;
 use crate::replay::shares::{BySession, shares, total};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
-use crate::rules::statistics;
+use crate::rules::{r6_cost_models, r7_speculation, statistics};
 use crate::settings::finding::{Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile, what_if};
+use crate::telemetry::log::EventLog;
 
 /// A loss below this is rounding: half a token.
 const TOKENS_MIN: f64 = 0.5;
@@ -31,12 +33,15 @@ pub struct Gate {
     pub host: [f64; 2],
     /// How that place is called, and the bound.
     pub names: [String; 2],
+    /// Sessions that were replayed.
+    pub sessions: u64,
 }
 
 impl Gate {
-    /// Replays what is proposed; proposals that lose become holds, all others carry their share of the whole effect. What a rule says about
-    /// one subject is one proposal, whatever number of keys it takes. What loses by itself is tried again beside what is
-    /// made: else the next run would propose it, over the very same responses.
+    /// Replays what is proposed over the responses in `log`; proposals that lose, or may be chance, become holds, all others carry
+    /// their share of the whole effect. What a rule says about one subject is one proposal, whatever number of keys it takes.
+    /// What loses by itself is tried again beside what is made: else the next run would propose it, over the very same
+    /// responses.
     ///
     /// # Errors
     /// If a proposed value does not fit the configuration.
@@ -44,82 +49,34 @@ impl Gate {
         file: &SettingsFile,
         now: &Settings,
         responses: &Responses,
+        log: &EventLog,
         mut findings: Vec<Finding>,
     ) -> Result<(Self, Vec<Finding>)> {
-        let groups = groups(&findings);
-        let settings = |members: &[usize]| what_if(file, &changes(&findings, members));
         let reaches = crate::replay::reach::reaches(&responses.data)?;
         let (Some(host), Some(all)) = (reaches.first(), reaches.last()) else {
             return Err(Error::failed("there is nobody who could change what a model reads"));
         };
-        let replay = |now: &Settings, cells: &[Settings]| {
-            let [(present, effects), (in_host, host_effects)] =
-                [all, host].map(|reach| responses.effects(reach, now, cells));
-            let pairs = effects.into_iter().zip(host_effects).map(|(all, host)| Some([all?, host?]));
-            (present.baseline, [present.saved, in_host.saved], pairs.collect::<Vec<Option<Pair>>>())
-        };
-        // All together go along: mostly nothing loses, and then that is the whole.
-        let mut cells = groups.iter().map(|members| settings(members)).collect::<Result<Vec<_>>>()?;
-        cells.push(settings(&groups.concat())?);
-        let (baseline, saved, mut effects) = replay(now, &cells);
-        let alone = effects.clone();
-        let mut together = effects.pop().flatten();
-        let (mut held, mut made): (Vec<usize>, Vec<usize>) =
-            (0..groups.len()).partition(|&group| lost(&effects[group]).is_some());
-        let with = |made: &[usize], more: &[usize]| {
-            settings(&[made, more].concat().iter().flat_map(|&group| groups[group].clone()).collect::<Vec<_>>())
-        };
-        if !held.is_empty() {
-            together = replay(now, &[with(&made, &[])?]).2.pop().flatten();
-        }
-        let mut has_grown = !made.is_empty();
-        while has_grown {
-            let cells = held.iter().map(|&group| with(&made, &[group])).collect::<Result<Vec<_>>>()?;
-            let mut beside = replay(now, &cells).2;
-            for (&group, effect) in held.iter().zip(&beside) {
-                effects[group] = Some(less(effect, &together));
-            }
-            let best = (0..held.len()).max_by(|&a, &b| least(&effects[held[a]]).total_cmp(&least(&effects[held[b]])));
-            let best = best.filter(|&at| lost(&effects[held[at]]).is_none());
-            has_grown = best.is_some();
-            if let Some(at) = best {
-                together = beside.swap_remove(at);
-                made.push(held.remove(at));
-            }
-        }
-        // What each does as the last one, against all together.
-        let without =
-            |&group: &usize| with(&made.iter().copied().filter(|&other| other != group).collect::<Vec<_>>(), &[]);
-        let cells = made.iter().map(without).collect::<Result<Vec<_>>>()?;
-        let last = replay(&with(&made, &[])?, &cells).2;
-        let firsts: Vec<Pair> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
-        let lasts: Vec<Pair> = last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect();
-        let whole = together.unwrap_or_default();
-        for (&group, share) in made.iter().zip(shared(&firsts, &lasts, &whole)) {
-            effects[group] = alone[group].is_some().then_some(share);
-        }
         let resampling = statistics::numbers(&responses.data)?.backtest.resampling;
-        let sessions = responses.session_count();
+        let groups = groups(&findings);
+        let mut bench =
+            Bench { file, now, responses, log, reaches: [all, host], findings: &findings, groups: groups.clone() };
+        let Judged { baseline, saved, effects, alone, whole, fates, idle } = bench.judge(&resampling)?;
+        let sessions = log.starts().len();
         for (group, members) in groups.iter().enumerate() {
-            let lost = lost(&effects[group]);
-            let effect = effects[group].as_ref().map(|effect| {
-                let values: Vec<f64> = effect[0].values().copied().collect();
-                Effect {
-                    tokens: total(&effect[0]),
-                    host: total(&effect[1]),
-                    baseline,
-                    tokens_95: sum_interval(&values, sessions, &resampling, TAIL),
-                    alone: alone[group].as_ref().map_or(0.0, |alone| total(&alone[0])),
-                }
+            let effect = effects[group].as_ref().map(|effect| Effect {
+                tokens: total(&effect[0]),
+                host: total(&effect[1]),
+                baseline,
+                tokens_95: interval(effect, sessions, &resampling),
+                alone: alone[group].as_ref().map_or(0.0, |alone| total(&alone[0])),
             });
             for &member in members {
                 let finding = &mut findings[member];
                 finding.effect = effect;
-                if let Some(tokens) = lost.filter(|_| held.contains(&group)) {
-                    finding.verdict = Verdict::Hold(losing(tokens, finding));
-                } else if effect.as_ref().is_some_and(does_nothing) {
-                    finding.verdict =
-                        Verdict::Hold("no effect: not a token more or less on these responses".to_owned());
+                if idle.contains(&member) {
+                    (finding.verdict, finding.effect) = (Verdict::Hold(restating(finding)), None);
+                } else if let Some(reason) = fates[group].held(finding, effect.as_ref()) {
+                    finding.verdict = Verdict::Hold(reason);
                 }
             }
         }
@@ -130,6 +87,7 @@ impl Gate {
             saved_after: saved[0] + more,
             host: [saved[1], saved[1] + more_in_host],
             names: [host.name.clone(), all.name.clone()],
+            sessions: sessions as u64,
         };
         Ok((gate, findings))
     }
@@ -148,6 +106,215 @@ impl Gate {
     pub fn shares(&self) -> Option<(f64, f64)> {
         (self.baseline > 0.0).then(|| (self.saved_before / self.baseline, self.saved_after / self.baseline))
     }
+}
+
+/// What becomes of the proposals about one subject.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    /// They are made.
+    Made,
+    /// They lose so many tokens.
+    Loses(f64),
+    /// What they save may be chance.
+    Chance,
+    /// The others save as much without them.
+    Needless,
+}
+
+impl Fate {
+    /// Why a finding is held; none if it is proposed.
+    fn held(self, finding: &Finding, effect: Option<&Effect>) -> Option<String> {
+        let is_of_planner = [r6_cost_models::RULE.id, r7_speculation::RULE.id].contains(&finding.rule);
+        match (self, effect) {
+            (Self::Loses(tokens), _) => Some(losing(tokens, finding)),
+            // The planner reads it, and its gate has judged it.
+            (_, None) if is_of_planner => None,
+            (_, None) => Some("no effect: nothing in these responses is handled differently".to_owned()),
+            (_, Some(effect)) if does_nothing(effect) => {
+                Some("no effect: not a token more or less on these responses".to_owned())
+            }
+            (Self::Needless, Some(_)) => Some("no effect beside the others, which save as much without it".to_owned()),
+            (Self::Chance, Some(_)) => Some("no effect beyond its error over these sessions".to_owned()),
+            (Self::Made, Some(_)) => None,
+        }
+    }
+}
+
+/// What was found out about all proposals.
+struct Judged {
+    baseline: f64,
+    saved: [f64; 2],
+    /// By group, of what is made its share.
+    effects: Vec<Option<Pair>>,
+    alone: Vec<Option<Pair>>,
+    /// What is made, together.
+    whole: Pair,
+    fates: Vec<Fate>,
+    /// Proposals that say nothing beside the others.
+    idle: BTreeSet<usize>,
+}
+
+/// What proposals are replayed on.
+struct Bench<'b> {
+    file: &'b SettingsFile,
+    now: &'b Settings,
+    responses: &'b Responses,
+    log: &'b EventLog,
+    /// Everything, and the host.
+    reaches: [&'b Reach; 2],
+    findings: &'b [Finding],
+    groups: Vec<Vec<usize>>,
+}
+
+impl Bench<'_> {
+    /// The configuration with the proposals of some groups.
+    fn with(&self, made: &[usize]) -> Result<Settings> {
+        let members: Vec<usize> = made.iter().flat_map(|&group| self.groups[group].clone()).collect();
+        what_if(self.file, &changes(self.findings, &members))
+    }
+
+    fn replay(&self, now: &Settings, cells: &[Settings]) -> (f64, [f64; 2], Vec<Option<Pair>>) {
+        let [(present, effects), (in_host, host_effects)] =
+            self.reaches.map(|reach| self.responses.effects(self.log, reach, now, cells));
+        let pairs = effects.into_iter().zip(host_effects).map(|(all, host)| Some([all?, host?]));
+        (present.baseline, [present.saved, in_host.saved], pairs.collect())
+    }
+
+    fn together(&self, made: &[usize]) -> Result<Option<Pair>> {
+        Ok(self.replay(self.now, &[self.with(made)?]).2.pop().flatten())
+    }
+
+    fn judge(&mut self, resampling: &Resampling) -> Result<Judged> {
+        // All together go along: mostly nothing loses, and then that is the whole.
+        let every: Vec<usize> = (0..self.groups.len()).collect();
+        let mut cells = every.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
+        cells.push(self.with(&every)?);
+        let (baseline, saved, mut effects) = self.replay(self.now, &cells);
+        let mut together = effects.pop().flatten();
+        let (mut held, mut made): (Vec<usize>, Vec<usize>) =
+            every.iter().partition(|&&group| lost(&effects[group]).is_some());
+        if !held.is_empty() {
+            together = self.together(&made)?;
+        }
+        self.add_what_gains_beside(&mut made, &mut held, &mut together, &mut effects)?;
+        let mut fates = vec![Fate::Made; self.groups.len()];
+        for &group in &held {
+            fates[group] = lost(&effects[group]).map_or(Fate::Made, Fate::Loses);
+        }
+        let idle = self.reduce(&made, &effects)?;
+        made.retain(|&group| !self.groups[group].is_empty());
+        let cells = made.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
+        let mut alone = effects.clone();
+        for (&group, effect) in made.iter().zip(self.replay(self.now, &cells).2) {
+            alone[group] = effect;
+        }
+        self.drop_needless(&mut made, &alone, &mut fates)?;
+        together = self.together(&made)?;
+        let sessions = self.log.starts().len();
+        // Without what may be chance the others have other shares.
+        loop {
+            let shares = self.shares(&made, &alone, together.as_ref())?;
+            for (&group, share) in made.iter().zip(shares) {
+                effects[group] = alone[group].is_some().then_some(share);
+            }
+            let is_chance = |&group: &usize| {
+                let ends = effects[group].as_ref().and_then(|effect| interval(effect, sessions, resampling));
+                effects[group].is_some() && ends.is_none_or(|(lower, _)| lower <= 0.0)
+            };
+            let (chance, rest): (Vec<usize>, Vec<usize>) = made.iter().partition(|group| is_chance(group));
+            if chance.is_empty() {
+                break;
+            }
+            chance.into_iter().for_each(|group| fates[group] = Fate::Chance);
+            made = rest;
+            together = self.together(&made)?;
+        }
+        Ok(Judged { baseline, saved, effects, alone, whole: together.unwrap_or_default(), fates, idle })
+    }
+
+    /// Takes the keys out of the groups that make no difference beside the others: what is built in says the same, or a
+    /// larger value of another key decides. Those that save most by themselves are tried last.
+    fn reduce(&mut self, made: &[usize], effects: &[Option<Pair>]) -> Result<BTreeSet<usize>> {
+        let mut idle = BTreeSet::new();
+        let mut order: Vec<usize> = made.iter().copied().filter(|&group| effects[group].is_some()).collect();
+        order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
+        let wanted = self.with(made)?;
+        for group in order {
+            // Of two keys that say the same the first one stays.
+            for member in self.groups[group].clone().into_iter().rev() {
+                let before = self.groups[group].clone();
+                self.groups[group].retain(|&other| other != member);
+                // A part of a proposal may fit no configuration.
+                let is_same = |rest: Settings| self.responses.is_same(self.log, &wanted, &rest);
+                if self.with(made).is_ok_and(is_same) {
+                    idle.insert(member);
+                } else {
+                    self.groups[group] = before;
+                }
+            }
+        }
+        Ok(idle)
+    }
+
+    /// Moves what loses alone and gains beside the others, the best first.
+    fn add_what_gains_beside(
+        &self,
+        made: &mut Vec<usize>,
+        held: &mut Vec<usize>,
+        together: &mut Option<Pair>,
+        effects: &mut [Option<Pair>],
+    ) -> Result<()> {
+        let mut has_grown = !made.is_empty();
+        while has_grown {
+            let beside = |&group: &usize| self.with(&[&made[..], &[group]].concat());
+            let cells = held.iter().map(beside).collect::<Result<Vec<_>>>()?;
+            let mut beside = self.replay(self.now, &cells).2;
+            for (&group, effect) in held.iter().zip(&beside) {
+                effects[group] = Some(less(effect, together));
+            }
+            let best = (0..held.len()).max_by(|&a, &b| least(&effects[held[a]]).total_cmp(&least(&effects[held[b]])));
+            let best = best.filter(|&at| lost(&effects[held[at]]).is_none());
+            has_grown = best.is_some();
+            if let Some(at) = best {
+                *together = beside.swap_remove(at);
+                made.push(held.remove(at));
+            }
+        }
+        Ok(())
+    }
+
+    /// What each does as the last one.
+    fn lasts(&self, made: &[usize]) -> Result<Vec<Pair>> {
+        let without =
+            |&group: &usize| self.with(&made.iter().copied().filter(|&other| other != group).collect::<Vec<_>>());
+        let cells = made.iter().map(without).collect::<Result<Vec<_>>>()?;
+        let last = self.replay(&self.with(made)?, &cells).2;
+        Ok(last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect())
+    }
+
+    /// What of all together each does, by what it does alone and as the last one.
+    fn shares(&self, made: &[usize], alone: &[Option<Pair>], together: Option<&Pair>) -> Result<Vec<Pair>> {
+        let firsts: Vec<Pair> = made.iter().map(|&group| alone[group].clone().unwrap_or_default()).collect();
+        Ok(shared(&firsts, &self.lasts(made)?, &together.cloned().unwrap_or_default()))
+    }
+
+    /// Takes out what the others do as well without it: one after the other, first what saves least by itself.
+    fn drop_needless(&self, made: &mut Vec<usize>, alone: &[Option<Pair>], fates: &mut [Fate]) -> Result<()> {
+        loop {
+            let lasts = self.lasts(made)?;
+            let gains = |place: &usize| lasts[*place].iter().any(|effect| total(effect) > TOKENS_MIN);
+            let needless = (0..made.len()).filter(|place| alone[made[*place]].is_some() && !gains(place));
+            let least_of = |place: &usize| least(&alone[made[*place]]);
+            let Some(place) = needless.min_by(|a, b| least_of(a).total_cmp(&least_of(b))) else { return Ok(()) };
+            fates[made.remove(place)] = Fate::Needless;
+        }
+    }
+}
+
+/// The 95 % interval over sessions of what a change saves if everything can be changed.
+fn interval(effect: &Pair, sessions: usize, resampling: &Resampling) -> Option<(f64, f64)> {
+    let values: Vec<f64> = effect[0].values().copied().collect();
+    sum_interval(&values, sessions, resampling, TAIL)
 }
 
 /// Tokens that a change saves, by session: if everything could be changed, and in the host.
@@ -202,6 +369,11 @@ fn groups(findings: &[Finding]) -> Vec<Vec<usize>> {
 fn changes(findings: &[Finding], members: &[usize]) -> Vec<(KeyPath, Value)> {
     let deltas = members.iter().filter_map(|&member| proposed(&findings[member]));
     deltas.map(|delta| (delta.key.clone(), delta.to.clone())).collect()
+}
+
+fn restating(finding: &Finding) -> String {
+    let key = proposed(finding).map_or_else(String::new, |delta| format!("`{}` = {}", delta.key, delta.to));
+    format!("no effect: {key} says nothing that does not hold without it")
 }
 
 fn losing(tokens: f64, finding: &Finding) -> String {

@@ -1,6 +1,8 @@
 //! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
 //! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -8,11 +10,12 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::rules::Sheet;
 use crate::rules::claude::Facts;
+use crate::rules::proposal::proposed;
 use crate::settings::claude::levers::Lever;
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::known::known;
-use crate::whatif::client::{Knob, Trial};
+use crate::whatif::client::{Knob, Sides, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -124,6 +127,22 @@ fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, shee
     let share = -100.0 * told.of_bill;
     (share < thresholds.of_bill_percent_min)
         .then(|| format!("{words} are {share:.2} % of the whole bill ({})", sheet.cite("of_bill_percent_min")))
+}
+
+/// The settings that are proposed.
+pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
+    let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
+    let knob = |finding: &Finding| {
+        let trial = facts.study.trials.iter().find(|trial| forecast(facts, trial) == finding.forecast)?;
+        Some(trial.knob)
+    };
+    proposed.filter_map(knob).collect()
+}
+
+/// What several settings together, replayed session by session, say of the later sessions.
+pub fn together(facts: &Facts<'_>, sessions: Vec<Sides>) -> Option<Forecast> {
+    // A window concerns all requests, and so do several settings.
+    forecast(facts, &Trial { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() })
 }
 
 /// What a trial says of the later sessions.

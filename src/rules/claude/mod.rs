@@ -1,6 +1,7 @@
 //! The rules about Claude Code's own settings: what was simulated of a lever, held against its versions, its bounds and the
 //! files that win over it.
 
+pub mod effects;
 mod judge;
 mod s1_main_ttl;
 mod s2_subagent_ttl;
@@ -10,6 +11,8 @@ mod s5_unused_servers;
 mod s6_skills;
 mod s7_subagent_model;
 mod s8_retention;
+
+pub use judge::{knobs, together};
 
 use std::collections::BTreeMap;
 

@@ -32,6 +32,7 @@ use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance;
 use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::Stage;
 use crate::whatif::simulation::Simulation;
 
@@ -214,9 +215,7 @@ pub enum Tried {
 pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
     let sheet = Sheet::load(data)?;
     let is_all = tried == Tried::All;
-    let compaction = data.read("policies/compaction.toml", CompactionSheet::parse)?;
-    let sheets = crate::whatif::chosen::Sheets::load(data)?;
-    let params: CompactionParams = sheets.sheet(crate::whatif::chosen::Policy::Compaction).params()?;
+    let shop = Shop::new(world, &sheet, data)?;
     let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices).counting_answers(true);
     let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
     let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
@@ -226,38 +225,20 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
     let mut tries: Vec<(Vec<Knob>, Run, Vec<Break>)> = Vec::new();
     let ttl: &[Class] = if is_all { &sheet.ttl.values } else { &[] };
     let of_ttl = ttl.par_iter().map(|&class| {
-        let params = Params { ttl: Ttl::Always(class), ..oracle.params };
-        let run = ground.under(&oracle.with(params)).baseline();
+        let run = ground.under(&living(oracle, Some(class))).baseline();
         (vec![Knob::MainTtl(class), Knob::SubagentTtl(class)], run, Vec::new())
     });
     tries.par_extend(of_ttl);
-    let of_window = sheet.window.tokens.par_iter().map(|&window| {
-        // As the client compacts: it keeps no tail, and does not count turns.
-        let tail_keep_tokens = compaction.client.tail_keep_tokens;
-        let params = CompactionParams {
-            window,
-            tail_keep_tokens,
-            align: Align::Message,
-            min_turns_between: 0,
-            ..params.clone()
-        };
-        let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
-        let stage = Compaction::new(params, compaction.clone(), tokens, Journal::default());
-        let (run, breaks) = bench.run(Box::new(stage));
-        (vec![Knob::Window(window)], run, breaks)
-    });
-    tries.par_extend(of_window);
     let results = &sheet.results;
-    let limits = results.bash_chars.iter().map(|&most| (Knob::BashChars(most), Limit::BashChars(most)));
-    let limits = limits.chain(results.mcp_tokens.iter().map(|&most| (Knob::McpTokens(most), Limit::McpTokens(most))));
-    let limits =
-        limits.chain(results.read_tokens.iter().map(|&most| (Knob::ReadTokens(most), Limit::ReadTokens(most))));
-    let limits: Vec<(Knob, Limit)> = limits.collect();
-    let of_results = limits.par_iter().map(|&(knob, limit)| {
-        let (run, breaks) = bench.run(Box::new(Capped::new(limit, results.clone(), world.sizes.rules.clone())));
-        (vec![knob], run, breaks)
+    let knobs = sheet.window.tokens.iter().copied().map(Knob::Window);
+    let knobs = knobs.chain(results.bash_chars.iter().copied().map(Knob::BashChars));
+    let knobs = knobs.chain(results.mcp_tokens.iter().copied().map(Knob::McpTokens));
+    let knobs: Vec<Knob> = knobs.chain(results.read_tokens.iter().copied().map(Knob::ReadTokens)).collect();
+    let of_stages = knobs.par_iter().filter_map(|&knob| {
+        let (run, breaks) = bench.run(&ground, vec![shop.stage(knob)?]);
+        Some((vec![knob], run, breaks))
     });
-    tries.par_extend(of_results);
+    tries.par_extend(of_stages);
     let trials = tries.iter().flat_map(|(knobs, run, breaks)| {
         let sides = |&knob: &Knob| bench.trial(knob, run, breaks, &order);
         knobs.iter().map(sides).collect::<Vec<_>>()
@@ -268,6 +249,97 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
         versions: versions(timeline, &order, sheet.split.version_days),
         least_percent: world.winner_percent_min,
     })
+}
+
+/// Several settings as one configuration, session by session in the order of [`Study::sessions`].
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn together(
+    world: &Simulation,
+    oracle: &CacheSim,
+    data: &Data,
+    project: Option<Id>,
+    knobs: &[Knob],
+) -> Result<Vec<Sides>> {
+    let sheet = Sheet::load(data)?;
+    let shop = Shop::new(world, &sheet, data)?;
+    let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices).counting_answers(true);
+    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
+    let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
+    let bench = Bench { ground: &ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
+    let order = order(&world.timeline, project);
+    let lifetime = |part: Part| {
+        knobs.iter().find_map(|knob| match knob {
+            Knob::MainTtl(class) if part == Part::Main => Some(*class),
+            Knob::SubagentTtl(class) if part == Part::Subagents => Some(*class),
+            _ => None,
+        })
+    };
+    let of_part = |part: Part| {
+        // What is long is cut as it comes in, before a compaction can see it.
+        let (windows, limits): (Vec<&Knob>, Vec<&Knob>) =
+            knobs.iter().partition(|knob| matches!(knob, Knob::Window(_)));
+        let stages = limits.into_iter().chain(windows).filter_map(|&knob| shop.stage(knob)).collect();
+        let (run, breaks) = bench.run(&ground.under(&living(oracle, lifetime(part))), stages);
+        in_order(&bench.sides(part, &run, &breaks), &order)
+    };
+    let (mut all, subagents) = rayon::join(|| of_part(Part::Main), || of_part(Part::Subagents));
+    all.iter_mut().zip(&subagents).for_each(|(all, more)| all.join(more));
+    Ok(all)
+}
+
+/// The cache with a lifetime for everything that is written; none: as the log says.
+fn living(oracle: &CacheSim, class: Option<Class>) -> CacheSim {
+    let ttl = class.map_or(oracle.params.ttl, Ttl::Always);
+    oracle.with(Params { ttl, ..oracle.params })
+}
+
+/// Makes the stages that settings stand for.
+struct Shop<'s> {
+    sheet: &'s Sheet,
+    compaction: CompactionSheet,
+    params: CompactionParams,
+    tokens: Arc<[u32]>,
+    sizes: &'s SizeRules,
+}
+
+impl<'s> Shop<'s> {
+    fn new(world: &'s Simulation, sheet: &'s Sheet, data: &Data) -> Result<Self> {
+        let sheets = crate::whatif::chosen::Sheets::load(data)?;
+        Ok(Self {
+            sheet,
+            compaction: data.read("policies/compaction.toml", CompactionSheet::parse)?,
+            params: sheets.sheet(crate::whatif::chosen::Policy::Compaction).params()?,
+            tokens: world.sizes.tokens.as_slice().into(),
+            sizes: &world.sizes.rules,
+        })
+    }
+
+    /// None of a lifetime, which is the cache's.
+    fn stage(&self, knob: Knob) -> Option<Box<dyn Stage>> {
+        let capped = |limit| -> Option<Box<dyn Stage>> {
+            Some(Box::new(Capped::new(limit, self.sheet.results.clone(), self.sizes.clone())))
+        };
+        match knob {
+            Knob::MainTtl(_) | Knob::SubagentTtl(_) => None,
+            Knob::BashChars(most) => capped(Limit::BashChars(most)),
+            Knob::McpTokens(most) => capped(Limit::McpTokens(most)),
+            Knob::ReadTokens(most) => capped(Limit::ReadTokens(most)),
+            Knob::Window(window) => {
+                // As the client compacts: it keeps no tail, and does not count turns.
+                let params = CompactionParams {
+                    window,
+                    tail_keep_tokens: self.compaction.client.tail_keep_tokens,
+                    align: Align::Message,
+                    min_turns_between: 0,
+                    ..self.params.clone()
+                };
+                let stage = Compaction::new(params, self.compaction.clone(), self.tokens.clone(), Journal::default());
+                Some(Box::new(stage))
+            }
+        }
+    }
 }
 
 /// The sessions with requests, earliest first.
@@ -283,6 +355,13 @@ fn order(timeline: &Timeline, project: Option<Id>) -> Vec<u32> {
     has_requests.into_iter().filter(is_asked).collect()
 }
 
+/// Both sides of each session, whatever the model, in this order.
+fn in_order(by_model: &BTreeMap<(u32, Sym), Sides>, order: &[u32]) -> Vec<Sides> {
+    let mut sessions: BTreeMap<u32, Sides> = BTreeMap::new();
+    by_model.iter().for_each(|(key, sides)| sessions.entry(key.0).or_default().join(sides));
+    order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect()
+}
+
 /// What every try is made on.
 struct Bench<'b> {
     ground: &'b Ground<'b>,
@@ -292,10 +371,10 @@ struct Bench<'b> {
 }
 
 impl Bench<'_> {
-    fn run(&self, stage: Box<dyn Stage>) -> (Run, Vec<Break>) {
+    fn run(&self, ground: &Ground<'_>, mut stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
         let mut watch = Watch::new(self.detectors);
-        let chains = 0..self.ground.timeline.chains.len() as u32;
-        let run = self.ground.run(chains, &mut [stage], Some(&mut watch));
+        let chains = 0..ground.timeline.chains.len() as u32;
+        let run = ground.run(chains, &mut stages, Some(&mut watch));
         (run, watch.breaks)
     }
 
@@ -308,15 +387,12 @@ impl Bench<'_> {
 
     /// Both sides of a setting.
     fn trial(&self, knob: Knob, run: &Run, breaks: &[Break], order: &[u32]) -> Trial {
-        let by_model = self.sides(knob, run, breaks);
-        let mut sessions: BTreeMap<u32, Sides> = BTreeMap::new();
-        by_model.iter().for_each(|(key, sides)| sessions.entry(key.0).or_default().join(sides));
-        let sessions = order.iter().map(|session| sessions.get(session).copied().unwrap_or_default()).collect();
-        Trial { knob, sessions, by_model }
+        let by_model = self.sides(knob.part(), run, breaks);
+        Trial { knob, sessions: in_order(&by_model, order), by_model }
     }
 
-    fn sides(&self, knob: Knob, run: &Run, breaks: &[Break]) -> BTreeMap<(u32, Sym), Sides> {
-        let part = knob.part();
+    /// Both sides of a setting, by session and model.
+    fn sides(&self, part: Part, run: &Run, breaks: &[Break]) -> BTreeMap<(u32, Sym), Sides> {
         let [before, after] = Run::priced_alike([self.baseline, run]);
         let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
         let mut add = |request: u32, change: &dyn Fn(&mut Sides)| {

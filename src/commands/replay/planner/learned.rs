@@ -25,8 +25,10 @@ use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::rules::precedence;
+use crate::rules::prefetching::only_links;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::{Facts, Speaks, judge_all, statistics, t1_tools};
+use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile};
 
 /// As Paper 3 and its host have it.
@@ -69,14 +71,8 @@ pub enum Kind {
 /// If a data file or the user's value models do not fit the schema.
 pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
-    let shipped = || layers(stage, &annotations);
-    let mined_file = mined(stage, data, &annotations)?;
-    let with_mined = || {
-        let mut mined = shipped()?;
-        mined.user(&mined_file);
-        mined.resolve(Precedence::ByField)
-    };
-    let selective = with_mined()?;
+    let found = mined(stage, data, &annotations)?;
+    let selective = mined_models(stage, &annotations, &found, &|_, _| true)?;
     let numbers = data.read(SHEET, SelectivityNumbers::parse)?;
     let learned = selectivity(stage, &selective, &numbers);
     Ok(vec![
@@ -87,12 +83,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             kind: Kind::Published,
         },
         configured(stage, data)?,
-        Planner {
-            name: MINED,
-            about: "links, sizes and projections mined on the training sessions, expected value",
-            models: with_mined()?,
-            kind: Kind::ByLink,
-        },
+        mined_planner(stage, &annotations, &found, &|_, _| true)?,
         Planner {
             name: SELECTIVE,
             about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
@@ -100,6 +91,45 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
             kind: Kind::ByTable { table: learned.selectivity(), learned: Some(Box::new(learned)), numbers },
         },
     ])
+}
+
+/// The planner with the mined links that pass.
+///
+/// # Errors
+/// If the value models do not fit the schema.
+pub fn mined_planner(
+    stage: &Stage,
+    annotations: &Annotations,
+    found: &[Finding],
+    passes: &dyn Fn(&str, &str) -> bool,
+) -> Result<Planner> {
+    Ok(Planner {
+        name: MINED,
+        about: "links, sizes and projections mined on the training sessions, expected value",
+        models: mined_models(stage, annotations, found, passes)?,
+        kind: Kind::ByLink,
+    })
+}
+
+/// What was mined, with the links that pass, over the shipped value models.
+fn mined_models(
+    stage: &Stage,
+    annotations: &Annotations,
+    found: &[Finding],
+    passes: &dyn Fn(&str, &str) -> bool,
+) -> Result<ValueModels> {
+    let empty = empty()?;
+    let mut found = found.to_vec();
+    only_links(&mut found, passes);
+    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found)?.text)?;
+    let mut layers = layers(stage, annotations)?;
+    layers.user(&file);
+    layers.resolve(Precedence::ByField)
+}
+
+/// A configuration that says nothing.
+fn empty() -> Result<SettingsFile> {
+    SettingsFile::parse(Path::new("mined"), "schema_version = 4\n")
 }
 
 /// The planner as the file of the user has it.
@@ -154,13 +184,15 @@ fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
     Ok(layers)
 }
 
-/// What `devboy tune from-claude-logs --tools` would have written after the training sessions.
-fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<SettingsFile> {
-    let place = Path::new("mined");
-    let empty = SettingsFile::parse(place, "schema_version = 4\n")?;
+/// What rule T1 says of the training sessions.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Vec<Finding>> {
+    let empty = empty()?;
     let (history, values) = stage.split.training(stage.told());
     if history.calls.is_empty() {
-        return Ok(empty);
+        return Ok(Vec::new());
     }
     let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
     let frame = CallFrame::new(&history)?;
@@ -188,8 +220,7 @@ fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Settin
         current: &view,
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    let proposal = Proposal::new(&empty, settle(&view, &precedence::Precedence::default(), found))?;
-    SettingsFile::parse(place, &proposal.text)
+    Ok(settle(&view, &precedence::Precedence::default(), found))
 }
 
 /// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.

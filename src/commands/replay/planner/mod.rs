@@ -3,6 +3,7 @@
 
 mod judged;
 mod learned;
+pub mod paying;
 mod sweep;
 mod telemetry;
 

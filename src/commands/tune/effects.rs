@@ -1,0 +1,152 @@
+//! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is held
+//! against the next weeks.
+
+use std::collections::BTreeMap;
+
+use crate::base::ahead::{Attempt, Part, coverage};
+use crate::base::backtest::{BacktestNumbers, Coverage, Cut, cuts};
+use crate::base::error::Result;
+use crate::base::key_path::KeyPath;
+use crate::commands::responses::Responses;
+use crate::commands::tune::gate::Gate;
+use crate::logs::trace::Millis;
+use crate::replay::reach::reaches;
+use crate::replay::shares::{BySession, shares};
+use crate::rules::claude::effects::name_of;
+use crate::rules::proposal::{View, proposed, settle};
+use crate::rules::statistics::{Effects, effects as effect_numbers};
+use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
+use crate::settings::finding::{Delta, Finding, Verdict};
+use crate::settings::{Effective, Settings, SettingsFile, what_if};
+use crate::shell::context::Context;
+use crate::telemetry::log::EventLog;
+
+/// The name of the row about everything together.
+const WHOLE: &str = "effects of R1 to R5 together";
+
+/// How often the effects of the rules about the pipeline came true.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn of_pipeline(file: &SettingsFile, responses: &Responses, context: &Context<'_>) -> Result<Vec<Coverage>> {
+    let numbers = statistics::numbers(&responses.data)?.backtest;
+    let effects = effect_numbers(&responses.data)?;
+    let starts = responses.log.starts();
+    let times: Vec<Millis> = starts.iter().map(|(start, _)| *start).collect();
+    let mut attempts: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
+    for cut in cuts(&times, &numbers) {
+        let (known, later) = starts.split_at(cut.known);
+        let until_ms = cut.week_ms + effects.horizon_ms();
+        let later: Vec<(Millis, u32)> = later.iter().copied().filter(|(start, _)| *start < until_ms).collect();
+        if later.len() < numbers.later_min {
+            continue;
+        }
+        let judge = Week { file, responses, context, cut, until_ms };
+        for (name, attempt) in judge.attempts(&responses.log.part(known), &responses.log.part(&later))? {
+            attempts.entry(name).or_default().push(attempt);
+        }
+    }
+    Ok(rows(&attempts, &numbers, &effects))
+}
+
+/// A row for each name.
+pub fn rows(attempts: &BTreeMap<String, Vec<Attempt>>, numbers: &BacktestNumbers, effects: &Effects) -> Vec<Coverage> {
+    attempts.iter().map(|(name, attempts)| coverage(name, attempts, effects.promise, numbers)).collect()
+}
+
+/// Holds what rules propose whose effects did not come true; says whether there was any.
+pub fn hold_broken(findings: &mut [Finding], rows: &[Coverage]) -> bool {
+    let mut is_held = false;
+    for finding in findings.iter_mut().filter(|finding| proposed(finding).is_some()) {
+        let row = rows.iter().find(|row| row.statistic == name_of(finding.rule));
+        if let Some(reason) = row.and_then(Coverage::broken) {
+            finding.verdict = Verdict::Hold(reason);
+            is_held = true;
+        }
+    }
+    is_held
+}
+
+/// A week of the past.
+struct Week<'w, 'c> {
+    file: &'w SettingsFile,
+    responses: &'w Responses,
+    context: &'w Context<'c>,
+    cut: Cut,
+    until_ms: Millis,
+}
+
+impl Week<'_, '_> {
+    /// What was predicted for the rules, and for all of them, with what came.
+    fn attempts(&self, known: &EventLog, later: &EventLog) -> Result<Vec<(String, Attempt)>> {
+        let halves = self.responses.halves_of(known)?;
+        let (earlier, judged_on) = halves.as_ref().map_or((known, known), |[earlier, later]| (earlier, later));
+        let found = self.spoken(earlier)?;
+        let now = Effective::resolve(self.file)?.settings;
+        let (_, found) = Gate::pass(self.file, &now, self.responses, judged_on, found)?;
+        let mut rules: BTreeMap<&'static str, Vec<Delta>> = BTreeMap::new();
+        for finding in &found {
+            if let Some(delta) = proposed(finding) {
+                rules.entry(finding.rule).or_default().push(delta.clone());
+            }
+        }
+        if rules.is_empty() {
+            return Ok(Vec::new());
+        }
+        let [before, after] = [self.effects(judged_on, &rules)?, self.effects(later, &rules)?];
+        let attempt = |(known, came)| Attempt { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
+        let names = rules.keys().map(|rule| name_of(rule)).chain([WHOLE.to_owned()]);
+        Ok(names.zip(before.into_iter().zip(after).map(attempt)).collect())
+    }
+
+    /// What the rules about the pipeline say of some sessions.
+    fn spoken(&self, earlier: &EventLog) -> Result<Vec<Finding>> {
+        let data = &self.responses.data;
+        let effective = Effective::resolve(self.file)?;
+        let view = View::new(self.file, &effective);
+        let observed = self.responses.observe_part(earlier, &self.context.pseudonyms, None)?;
+        let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
+        let found = settle(&view, &Default::default(), found);
+        // Those of the planner are judged by another replay.
+        Ok(found.into_iter().filter(|finding| finding.rule != r6_cost_models::RULE.id).collect())
+    }
+
+    /// What each rule, and all together, save of some sessions.
+    fn effects(&self, log: &EventLog, rules: &BTreeMap<&'static str, Vec<Delta>>) -> Result<Vec<Vec<Part>>> {
+        let settings = |rules: &mut dyn Iterator<Item = &Vec<Delta>>| {
+            let changes: Vec<(KeyPath, toml_edit::Value)> =
+                rules.flatten().map(|delta| (delta.key.clone(), delta.to.clone())).collect();
+            what_if(self.file, &changes)
+        };
+        let mut cells = rules.values().map(|rule| settings(&mut std::iter::once(rule))).collect::<Result<Vec<_>>>()?;
+        cells.push(settings(&mut rules.values())?);
+        let Some(all) = reaches(&self.responses.data)?.pop() else { return Ok(Vec::new()) };
+        let replay = |now: &Settings, cells: &[Settings]| {
+            let found = self.responses.effects(log, &all, now, cells).1;
+            found.into_iter().map(Option::unwrap_or_default).collect::<Vec<BySession>>()
+        };
+        let now = Effective::resolve(self.file)?.settings;
+        let mut alone = replay(&now, &cells);
+        let whole = alone.pop().unwrap_or_default();
+        let together = cells.pop().unwrap_or(now);
+        let without = |left_out: &&'static str| {
+            settings(&mut rules.iter().filter(|(rule, _)| *rule != left_out).map(|(_, deltas)| deltas))
+        };
+        let cells = rules.keys().map(without).collect::<Result<Vec<_>>>()?;
+        let last = replay(&together, &cells);
+        let last: Vec<BySession> =
+            last.into_iter().map(|effect| effect.into_iter().map(|(s, t)| (s, -t)).collect()).collect();
+        let mut effects = shares(&alone, &last, &whole);
+        effects.push(whole);
+        let mut baseline = BySession::new();
+        for event in &log.events {
+            *baseline.entry(event.session).or_default() += event.weight * f64::from(event.baseline);
+        }
+        let parts = |effect: &BySession| {
+            let part =
+                |(session, of): (&u32, &f64)| Part { effect: effect.get(session).copied().unwrap_or(0.0), of: *of };
+            baseline.iter().map(part).collect()
+        };
+        Ok(effects.iter().map(parts).collect())
+    }
+}

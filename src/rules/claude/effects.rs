@@ -1,0 +1,80 @@
+//! What the rules about settings would have predicted at each week, and what the next weeks realised by the same simulation.
+
+use std::collections::BTreeMap;
+
+use crate::base::ahead::{Attempt, Part};
+use crate::base::backtest::{BacktestNumbers, Cut, cuts};
+use crate::logs::trace::Millis;
+use crate::rules::statistics::Effects;
+use crate::whatif::client::{Knob, Sides, Study, Trial};
+
+/// What one lever is asked about: its rule, and which values belong together.
+fn question(knob: Knob) -> (&'static str, u8) {
+    match knob {
+        Knob::MainTtl(_) => ("S1", 0),
+        Knob::SubagentTtl(_) => ("S2", 0),
+        Knob::Window(_) => ("S3", 0),
+        Knob::BashChars(_) => ("S4", 0),
+        Knob::McpTokens(_) => ("S4", 1),
+        Knob::ReadTokens(_) => ("S4", 2),
+    }
+}
+
+/// The row about the effects of a rule.
+pub fn name_of(rule: &str) -> String {
+    format!("effects of {rule}")
+}
+
+/// Attempts by the name of their row. At each week the value that is cheapest in the first part of what was known, judged on
+/// the rest of it.
+pub fn attempts(
+    study: &Study,
+    earlier_percent: u64,
+    numbers: &BacktestNumbers,
+    effects: &Effects,
+) -> BTreeMap<String, Vec<Attempt>> {
+    let mut questions: BTreeMap<(&'static str, u8), Vec<&Trial>> = BTreeMap::new();
+    for trial in &study.trials {
+        questions.entry(question(trial.knob)).or_default().push(trial);
+    }
+    let starts: Vec<Millis> = study.sessions.iter().map(|seen| seen.first).collect();
+    let mut out: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
+    for cut in cuts(&starts, numbers) {
+        let earlier = (cut.known as u64 * earlier_percent / 100) as usize;
+        for ((rule, _), trials) in &questions {
+            let change = |trial: &&&Trial| total(&trial.sessions[..earlier]);
+            let Some(best) = trials.iter().min_by_key(change).filter(|trial| change(trial) < 0) else { continue };
+            let until_ms = cut.week_ms + effects.horizon_ms();
+            let attempt = attempt(study, best, earlier, cut, until_ms);
+            if attempt.known.len().min(attempt.came.len()) >= numbers.later_min {
+                out.entry(name_of(rule)).or_default().push(attempt);
+            }
+        }
+    }
+    out
+}
+
+fn attempt(study: &Study, trial: &Trial, earlier: usize, cut: Cut, until_ms: Millis) -> Attempt {
+    let later = &trial.sessions[cut.known..];
+    let coming = study.sessions[cut.known..].iter().take_while(|seen| seen.first < until_ms).count();
+    Attempt {
+        week_ms: cut.week_ms,
+        until_ms,
+        known: parts(&trial.sessions[earlier..cut.known]),
+        came: parts(&later[..coming]),
+    }
+}
+
+/// The sessions that a lever concerns.
+fn parts(sessions: &[Sides]) -> Vec<Part> {
+    let concerned = sessions.iter().filter(|sides| sides.before.units > 0);
+    concerned.map(|sides| Part { effect: difference(sides) as f64, of: sides.before.units as f64 }).collect()
+}
+
+fn total(sessions: &[Sides]) -> i128 {
+    sessions.iter().map(difference).sum()
+}
+
+fn difference(sides: &Sides) -> i128 {
+    sides.after.units as i128 - sides.before.units as i128
+}

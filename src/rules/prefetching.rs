@@ -1,0 +1,242 @@
+//! The gate of what the planner reads: a value model is written where prefetching with it pays on sessions that it was not
+//! mined on, and nowhere else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use toml_edit::{Array, Value};
+
+use crate::base::key_path::KeyPath;
+use crate::report::numbers::{counted, percent, thousands};
+use crate::rules::proposal::proposed;
+use crate::rules::t1_tools;
+use crate::settings::current::Current;
+use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
+
+/// What calls ahead have to reach.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bars {
+    /// Share that has to be asked for.
+    pub hit_min: f64,
+    /// Share of the known answers that may be larger than foreseen by a third.
+    pub overrun_max: f64,
+}
+
+/// What calls that were made ahead came to.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fetched {
+    /// Calls made ahead.
+    pub sent: u64,
+    /// Of these, asked for with exactly these arguments soon after.
+    pub exact: u64,
+    /// Of these, there in time, so that the agent's own call need not run.
+    pub won: u64,
+    /// Both ends of the 95 % interval of [`Self::net`] over sessions.
+    pub net_95: Option<(f64, f64)>,
+    /// Calls made ahead whose answer is known, and of these those that were larger than foreseen by a third.
+    pub overruns: (u64, u64),
+}
+
+impl Fetched {
+    /// Calls spared less calls that ran for nothing, or twice.
+    pub fn net(&self) -> i64 {
+        2 * self.won as i64 - self.sent as i64
+    }
+
+    /// Why it does not pay; none if it does, beyond its own error.
+    pub fn why_not(&self, bars: &Bars) -> Option<String> {
+        let Self { sent, exact, won, overruns: (over, known), .. } = *self;
+        if sent == 0 {
+            return Some("no effect: nothing would be called ahead on the later sessions".to_owned());
+        }
+        let hits = exact as f64 / sent as f64;
+        let counts = format!(
+            "{} of {} calls ahead were asked for ({}), {} spared, {} for nothing",
+            thousands(exact),
+            thousands(sent),
+            percent(hits),
+            thousands(won),
+            thousands(sent - won)
+        );
+        if hits < bars.hit_min || self.net() < 0 {
+            return Some(format!("loses: {counts}; {} is the least", percent(bars.hit_min)));
+        }
+        if over as f64 > bars.overrun_max * known as f64 {
+            let most = percent(bars.overrun_max);
+            return Some(format!(
+                "loses sight of its budget: {} of {} known answers were larger than foreseen by a third; {most} is the most",
+                thousands(over),
+                thousands(known)
+            ));
+        }
+        let lower = self.net_95.map_or(0.0, |(lower, _)| lower);
+        (lower <= 0.0).then(|| format!("no effect beyond its error: {counts}"))
+    }
+}
+
+/// What became of mined links on the sessions behind those that they were mined on.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct Prefetching {
+    /// Sessions that links were mined on.
+    pub mined_on: u64,
+    /// Sessions that they were judged on.
+    pub judged_on: u64,
+    /// Fewer of them judge nothing.
+    pub judged_min: u64,
+    /// What the calls made ahead have to reach.
+    pub bars: Bars,
+    /// Calls of the judged sessions.
+    pub calls: u64,
+    /// Of these, named by an answer just before: no planner spares more.
+    pub reachable: u64,
+    /// By the tool that answered and the one called ahead, each link on its own.
+    pub links: BTreeMap<String, BTreeMap<String, Fetched>>,
+    /// All mined links.
+    pub all: Fetched,
+    /// Those that pay on their own, with the shipped links of tools that have none of them.
+    pub paying: Fetched,
+    /// The configuration as it is, if it prefetches.
+    pub configured: Option<Fetched>,
+}
+
+impl Prefetching {
+    /// Why a link is not written; none if it is.
+    pub fn why_not(&self, from: &str, to: &str) -> Option<String> {
+        if self.judged_on < self.judged_min {
+            let sessions = counted(self.judged_on, "later session");
+            return Some(format!("{sessions} cannot judge it, it takes {}", self.judged_min));
+        }
+        let Some(fetched) = self.links.get(from).and_then(|links| links.get(to)) else {
+            return Some("the earlier sessions do not have it, so that the later ones cannot judge it".to_owned());
+        };
+        let alone = fetched.why_not(&self.bars);
+        alone.or_else(|| self.paying.why_not(&self.bars).map(|why| format!("with the others it {why}")))
+    }
+
+    /// Whether prefetching is worth it with what is written.
+    pub fn is_worth_it(&self) -> bool {
+        self.judged_on >= self.judged_min && self.paying.why_not(&self.bars).is_none()
+    }
+
+    /// What prefetching would bring at best, in a line.
+    pub fn line(&self) -> String {
+        let least = self.judged_min;
+        if self.judged_on < least {
+            return format!(
+                "prefetching: {} cannot judge it ({least} can): not proposed",
+                counted(self.judged_on, "later session")
+            );
+        }
+        let worth = if self.is_worth_it() { "worth it" } else { "not worth it" };
+        let told = if self.is_worth_it() { self.paying } else { self.all };
+        format!(
+            "prefetching could spare at best {} of {} calls of {}; what was mined before spares {} with {} calls ahead, {} \
+             for nothing: {worth}",
+            thousands(self.reachable),
+            thousands(self.calls),
+            counted(self.judged_on, "later session"),
+            thousands(told.won),
+            thousands(told.sent),
+            thousands(told.sent - told.won),
+        )
+    }
+
+    fn evidence(&self) -> Evidence {
+        Evidence { counts: self.line(), n: self.judged_on, ..Evidence::default() }
+    }
+}
+
+/// The switch of the planner.
+pub fn switch() -> KeyPath {
+    KeyPath::from(["enrichment", "enabled"])
+}
+
+/// Whether anything is prefetched under a configuration.
+pub fn is_on(current: &dyn Current) -> bool {
+    current.value(&switch()).and_then(|value| value.as_bool()).unwrap_or(false)
+}
+
+/// Leaves of what T1 proposes the links that pay, and what the planner has to know about their tools; says whether the planner
+/// should run.
+pub fn gate(findings: &mut Vec<Finding>, judged: &Prefetching, current: &dyn Current) {
+    let mut concerned: BTreeSet<String> = BTreeSet::new();
+    for finding in findings.iter_mut() {
+        if let Some(from) = links_of(finding) {
+            keep_links(finding, &mut |to| {
+                let why_not = judged.why_not(&from, to);
+                if why_not.is_none() {
+                    concerned.extend([from.clone(), to.to_owned()]);
+                }
+                why_not
+            });
+        }
+    }
+    for finding in findings.iter_mut().filter(|finding| links_of(finding).is_none()) {
+        let idle = of_tool(finding).filter(|tool| !concerned.contains(tool));
+        if let (Some(_), Some(delta)) = (idle, proposed(finding)) {
+            let reason =
+                format!("`{}` = {}: no effect, nothing is called ahead with it", delta.key, in_a_line(&delta.to));
+            finding.verdict = Verdict::Hold(reason);
+        }
+    }
+    findings.push(whether(judged, !concerned.is_empty(), current));
+}
+
+/// Whether the planner should run.
+fn whether(judged: &Prefetching, has_links: bool, current: &dyn Current) -> Finding {
+    let (key, is_on) = (switch(), is_on(current));
+    let configured = judged.configured.and_then(|fetched| fetched.why_not(&judged.bars));
+    let loses = configured.filter(|why| is_on && !has_links && why.starts_with("loses"));
+    let to = if has_links { Some(true) } else { loses.as_ref().map(|_| false) };
+    let verdict = match to.filter(|to| *to != is_on) {
+        Some(to) => Verdict::Propose(Delta { from: current.value(&key), key, to: to.into() }),
+        None => Verdict::Skip(format!("`{key}` stays {is_on}")),
+    };
+    let mut evidence = judged.evidence();
+    evidence.counts += &loses.map(|why| format!("\nas configured it {why}")).unwrap_or_default();
+    Finding::new(t1_tools::RULE.id, "prefetching", verdict, evidence)
+}
+
+/// Leaves of mined links those that pass; what is left of none is not proposed.
+pub fn only_links(findings: &mut [Finding], passes: &dyn Fn(&str, &str) -> bool) {
+    for finding in findings.iter_mut() {
+        if let Some(from) = links_of(finding) {
+            keep_links(finding, &mut |to| (!passes(&from, to)).then(String::new));
+        }
+    }
+}
+
+/// The tool whose value model a finding of T1 proposes something for.
+fn of_tool(finding: &Finding) -> Option<String> {
+    let delta = proposed(finding).filter(|delta| finding.rule == t1_tools::RULE.id && delta.key.0[0] == "tools")?;
+    delta.key.0.get(1).cloned()
+}
+
+/// The same, if it proposes links.
+fn links_of(finding: &Finding) -> Option<String> {
+    of_tool(finding).filter(|_| proposed(finding).is_some_and(|delta| delta.key.leaf() == Some("follow_up")))
+}
+
+/// Keeps the links for which there is no reason against; holds the finding with the reasons if none is left.
+fn keep_links(finding: &mut Finding, why_not: &mut dyn FnMut(&str) -> Option<String>) {
+    let Verdict::Propose(delta) = &mut finding.verdict else { return };
+    let Some(list) = delta.to.as_array() else { return };
+    let (mut kept, mut reasons) = (list.clone(), Vec::new());
+    kept.retain(|link| {
+        let to = link.as_inline_table().and_then(|link| link.get("tool")).and_then(Value::as_str).unwrap_or_default();
+        let reason = why_not(to);
+        reasons.extend(reason.iter().map(|why| format!("{to} {why}")));
+        reason.is_none()
+    });
+    if kept.is_empty() {
+        finding.verdict = Verdict::Hold(format!("`{}`: {}", delta.key, reasons.join("; ")));
+    } else if kept.len() < list.len() {
+        delta.to = Value::Array(kept);
+        finding.evidence.counts += &format!("\nheld: {}", reasons.join("; "));
+    }
+}
+
+fn in_a_line(value: &Value) -> String {
+    let words = |list: &Array| format!("[{}]", counted(list.len() as u64, "value"));
+    value.as_array().map_or_else(|| value.to_string().trim().to_owned(), words)
+}
