@@ -323,7 +323,12 @@ fn exposed(_: &Metadata) -> Option<&'static str> {
 
 /// Whether terminals show colours without being asked to. A console of Windows shows their codes as they are, unless it is a newer one
 /// or another system's, which say so in these variables.
-pub fn shows_colours(is_windows: bool, is_set: impl Fn(&str) -> bool) -> bool {
+pub fn shows_colours(is_set: impl Fn(&str) -> bool) -> bool {
+    shows_colours_on(cfg!(windows), is_set)
+}
+
+/// The same of a system.
+pub fn shows_colours_on(is_windows: bool, is_set: impl Fn(&str) -> bool) -> bool {
     !is_windows || ["WT_SESSION", "TERM", "ANSICON"].into_iter().any(is_set)
 }
 

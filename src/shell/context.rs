@@ -95,8 +95,7 @@ impl Env {
                 .filter(|(_, value)| !value.is_empty())
                 .filter_map(|(name, _)| name.into_string().ok())
                 .collect(),
-            no_color: text("NO_COLOR").is_some()
-                || !files::shows_colours(cfg!(windows), |name| std::env::var_os(name).is_some()),
+            no_color: text("NO_COLOR").is_some() || !files::shows_colours(|name| std::env::var_os(name).is_some()),
             reproducible: text("SOURCE_DATE_EPOCH").is_some(),
         }
     }

@@ -237,7 +237,8 @@ fn telemetry_that_a_replay_emits_gives_the_proposals_of_the_logs() {
     let of_logs =
         home.json(&["tune", "analyze", "--from-claude-logs", "--input-dir", &logs, "--dry-run", "--reproducible"]);
     let of_events = home.json(&["tune", "analyze", "--input-dir", &events, "--dry-run", "--reproducible"]);
-    assert!(of_logs["changes"].as_u64().unwrap() > 0);
+    // Mostly held: the sessions are too few. What is written where there are enough is compared in `two_roads`.
+    assert!(of_logs["findings"].as_array().unwrap().len() > 10);
     assert_eq!(of_logs["diff"], of_events["diff"]);
     // Failed calls have no event, so the logs hold more tokens to weigh an effect against.
     let without_effects = |report: &Value| {

@@ -524,10 +524,10 @@ fn pipe(path: &Path) {
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let home = Home::new();
-    home.write(LOG, session("one", 8));
+    home.write(LOG, session("one", 60));
     pipe(&home.logs().join("-home-u-p/x.jsonl"));
     let report = home.json(&["ingest"]);
-    assert_eq!(report["totals"]["tool_uses"], 8);
+    assert_eq!(report["totals"]["tool_uses"], 60);
     assert!(report["inputs"]["unreadable"].to_string().contains("named pipe"), "{}", report["inputs"]);
     for name in ["lock", "readers", "manifest.json", "manifest.tmp"] {
         pipe(&home.lake().join(name));
@@ -607,7 +607,7 @@ fn what_other_systems_do_differently_is_decided_in_one_place() {
     assert_eq!(files::no_link(&link).unwrap_err().to_string(), "is a symbolic link");
     let secret = home.write("secret", "\u{feff} deadbeef \r\nmore\r\n");
     assert_eq!(crate::shell::context::first_line(&secret).unwrap(), b"deadbeef");
-    assert!(files::shows_colours(false, |_| false));
-    assert!(!files::shows_colours(true, |_| false));
-    assert!(files::shows_colours(true, |name| name == "WT_SESSION"));
+    assert!(files::shows_colours_on(false, |_| false));
+    assert!(!files::shows_colours_on(true, |_| false));
+    assert!(files::shows_colours_on(true, |name| name == "WT_SESSION"));
 }

@@ -261,7 +261,7 @@ fn show(args: &Args, context: &mut Context<'_>, found: &Found, input: &Input) ->
                 writeln!(context.out)?;
             }
             findings::write(context.out, all, args.explain)?;
-            let words = together.as_ref().map(|together| findings::forecast_words(together));
+            let words = together.as_ref().map(findings::forecast_words);
             words.map_or(Ok(()), |words| Ok(writeln!(context.out, "# together: {words}")?))
         }
         form => findings::table(all).write(context.out, form, context.width),
