@@ -196,6 +196,30 @@ fn the_window_is_set_where_long_contexts_are_carried_along() {
     assert_eq!(found["key"], "env.CLAUDE_CODE_AUTO_COMPACT_WINDOW");
 }
 
+/// The search finds what the rules propose, by the same sessions.
+#[test]
+fn the_search_says_of_each_setting_what_its_rule_says() {
+    let home = Home::new();
+    told(&home, &Kind { turns: 45, result: 9_000, tool: "Fetch", version: "2.1.290", ..Kind::default() });
+    let found = home.json(&["tune", "search", "--dry-run"]);
+    let rows = found["claude_settings"].as_array().unwrap();
+    let window = rows.iter().find(|row| row["setting"].as_str().unwrap().starts_with("window")).unwrap();
+    let rule = finding(&home, "S3", "automatic compaction", &[]);
+    assert_eq!((&window["value"], &rule["new"]), (&json!("150,000"), &json!(150_000)), "{rows:#?}");
+    assert_eq!(window["later_change"], rule["effect"]["change"], "{rule:#}");
+    // Values of one lever are no looks at another, and all that saves is replayed as one configuration.
+    let tried: u64 = rows.iter().map(|row| row["values_tried"].as_u64().unwrap()).sum();
+    assert!(tried > rows.len() as u64, "{rows:#?}");
+    let saving = rows.iter().filter(|row| row["earlier_change"].as_f64().is_some_and(|change| change < 0.0)).count();
+    assert!(saving > 0, "{rows:#?}");
+    let together = rows.iter().any(|row| row["setting"].as_str().unwrap().starts_with("all that saved"));
+    assert_eq!(together, saving > 2 || (saving == 2 && rows.last().unwrap()["value"] == "2 settings"), "{rows:#?}");
+    // Nothing is claimed of logs without a request.
+    let empty = Home::new();
+    let run = empty.run(&["tune", "search", "--dry-run"]);
+    assert_ne!(run.exit, Exit::Done);
+}
+
 /// The page and the settings are about the same value of the same lever, or about the same update.
 #[test]
 fn the_page_proposes_what_would_be_written() {

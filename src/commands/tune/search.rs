@@ -17,6 +17,7 @@ use crate::mine::in_progress::Holds;
 use crate::mine::quality;
 use crate::report::envelope;
 use crate::report::table::Format;
+use crate::rules::claude::search as claude;
 use crate::rules::precedence::Precedence;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::search;
@@ -25,12 +26,14 @@ use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::whatif::simulation::Simulation;
 
-/// Search the pipeline's whole configuration for the few changes that save most.
+/// Search the pipeline's configuration and Claude Code's own settings for the few changes that save most.
 ///
 /// Values of all keys that a replay can judge are tried, one change beside the other, on the earlier sessions; each step
 /// is then judged on the later ones, with an interval over sessions that is corrected for the number of steps. Only what
-/// holds there is written.
+/// holds there is written. Of Claude Code's settings the value of each that was cheapest on the earlier sessions is shown,
+/// with what it did on the later ones; `devboy tune claude-settings` writes what pays.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Who runs the pipeline: host (answers of MCP tools only), hook or gateway (everything).
@@ -63,11 +66,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let window = window::of(&args.window, context.now_ms)?;
     let configurations = std::iter::once(&effective.settings).chain(&against);
     let tier = configurations.fold(0, |bits, settings| bits | vocabularies(settings, None));
-    let mut input = Input::read(&args.input, window, tier, &args.report, context)?;
+    let mut input = Input::read_for_timeline(&args.input, window, tier, &args.report, context)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;
     let reaches = Reaches::choose(Some(&args.reach), &input.data)?;
     let found = found(args, &file, against.as_ref(), &reaches, &mut input)?;
+    let of_client = of_client(&mut input)?;
     let view = View::new(&file, &effective);
     let precedence = Precedence::load(&input.data, &file, None)?;
     let proposal = Proposal::new(&file, settle(&view, &precedence, search::findings(&found, &view)?))?;
@@ -76,7 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         warn_unknown(&file, context)?;
         writeln!(context.err, "# output: {}{}", file.path.shown(), args.write.state())?;
     }
-    show(args, &found, &proposal, (&reaches, &input), context)?;
+    show(args, (&found, &of_client), &proposal, (&reaches, &input), context)?;
     let calls = input.overview()?;
     let inputs = window::inputs("logs", calls.calls, calls.sessions, &input.window);
     let settled = Settled { command: "tune search", file: &file, proposal: &proposal, gate: None, inputs };
@@ -108,9 +112,22 @@ fn found(
     input.remember(&question, make)
 }
 
+/// The same of Claude Code's own settings; nothing without requests.
+fn of_client(input: &mut Input) -> Result<Vec<claude::Row>> {
+    let make = |input: &mut Input| {
+        let timeline = input.timeline(false)?;
+        if timeline.requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let world = Simulation::new(timeline, None, &input.data, false, true)?;
+        input.pool.install(|| claude::search(&world, &input.data))
+    };
+    input.remember("search of Claude Code's settings", make)
+}
+
 fn show(
     args: &Args,
-    found: &Search,
+    (found, of_client): (&Search, &[claude::Row]),
     proposal: &Proposal,
     (reaches, input): (&Reaches, &Input),
     context: &mut Context<'_>,
@@ -123,6 +140,7 @@ fn show(
             "data_quality": quality::json(&quality::of(&input.sources)),
             "reach": reaches.chosen().id,
             "search": search::json(found),
+            "claude_settings": claude::json(of_client),
             "changes": proposal.count(),
             "diff": proposal.diff,
         });
@@ -140,6 +158,11 @@ fn show(
     for (heading, table) in tables {
         writeln!(context.out, "\n{}\n", form.sentence(&heading))?;
         table.write(context.out, form, context.width)?;
+    }
+    if !of_client.is_empty() {
+        let heading = "Claude Code's own settings: cost as simulated, with what it breaks (devboy tune claude-settings writes what pays)";
+        writeln!(context.out, "\n{}\n", form.sentence(heading))?;
+        claude::table(of_client).write(context.out, form, context.width)?;
     }
     if proposal.is_change() {
         writeln!(context.out)?;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::base::bootstrap::Resampling;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::rules::Sheet;
@@ -15,7 +16,7 @@ use crate::settings::claude::levers::Lever;
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 use crate::whatif::client::known::known;
-use crate::whatif::client::{Knob, Sides, Trial};
+use crate::whatif::client::{Knob, Sides, Study, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;
 
@@ -72,7 +73,7 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
     let Some((change, (trial, value))) = best else {
         return Ok(finding(Verdict::Skip("nothing was billed".to_owned()), evidence));
     };
-    let forecast = forecast(facts, trial);
+    let forecast = forecast(facts.study, facts.resampling, trial);
     let held = |reason: String, evidence: Evidence| Finding {
         forecast: forecast.clone(),
         ..finding(Verdict::Hold(reason), evidence)
@@ -133,7 +134,11 @@ fn too_little(told: &Forecast, thresholds: &Thresholds, least_percent: f64, shee
 pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
     let proposed = findings.iter().filter(|finding| proposed(finding).is_some() && finding.forecast.is_some());
     let knob = |finding: &Finding| {
-        let trial = facts.study.trials.iter().find(|trial| forecast(facts, trial) == finding.forecast)?;
+        let trial = facts
+            .study
+            .trials
+            .iter()
+            .find(|trial| forecast(facts.study, facts.resampling, trial) == finding.forecast)?;
         Some(trial.knob)
     };
     proposed.filter_map(knob).collect()
@@ -142,18 +147,17 @@ pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
 /// What several settings together, replayed session by session, say of the later sessions.
 pub fn together(facts: &Facts<'_>, sessions: Vec<Sides>) -> Option<Forecast> {
     // A window concerns all requests, and so do several settings.
-    forecast(facts, &Trial { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() })
+    forecast(facts.study, facts.resampling, &Trial { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() })
 }
 
 /// What a trial says of the later sessions.
-fn forecast(facts: &Facts<'_>, trial: &Trial) -> Option<Forecast> {
-    let study = facts.study;
+pub(super) fn forecast(study: &Study, resampling: &Resampling, trial: &Trial) -> Option<Forecast> {
     let all = study.sum(trial, false);
     let in_money = all.before.nano_usd > 0;
     let measure = |cost: &Cost| if in_money { cost.nano_usd } else { cost.units } as f64;
     let later = || study.concerned(trial, false);
     let pairs: Vec<(f64, f64)> = later().map(|(_, sides)| (measure(&sides.before), measure(&sides.after))).collect();
-    let drawn = Drawn::new(&pairs, facts.resampling)?;
+    let drawn = Drawn::new(&pairs, resampling)?;
     let bill: f64 = study.sessions.iter().filter(|seen| !seen.is_earlier).map(|seen| measure(&seen.cost)).sum();
     let saved = measure(&all.after) - measure(&all.before);
     let thousand = all.requests.max(1) as f64 / 1_000.0;

@@ -11,6 +11,7 @@ mod s5_unused_servers;
 mod s6_skills;
 mod s7_subagent_model;
 mod s8_retention;
+pub mod search;
 
 pub use judge::{knobs, together};
 

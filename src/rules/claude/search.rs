@@ -1,0 +1,131 @@
+//! The search over Claude Code's own settings: of each lever that can be simulated the value that was cheapest on the
+//! earlier sessions, what it did on the later ones, and what all that saved come to together.
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::bootstrap::Resampling;
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::report::numbers::{counted, thousands};
+use crate::report::table::Table;
+use crate::rules::claude::judge::forecast;
+use crate::settings::entries::Forecast;
+use crate::whatif::chosen::Sheets;
+use crate::whatif::client::{Knob, Study, Trial, Tried, study, together};
+use crate::whatif::simulation::{Simulation, oracle};
+
+/// A setting at the value that was chosen, or all of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// What is set.
+    pub setting: String,
+    /// To what.
+    pub value: String,
+    /// Values that were tried.
+    pub tried: u64,
+    /// Change of cost on the earlier sessions, as a share; none of several settings together, which were not chosen so.
+    pub earlier: Option<f64>,
+    /// What the later sessions say.
+    pub later: Option<Forecast>,
+}
+
+/// Tries every value on the sessions of all projects.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
+    let cache = oracle(&Sheets::load(data)?)?;
+    let study = study(world, &cache, data, None, Tried::All)?;
+    let resampling = &world.cells.resampling;
+    let best = chosen(&study);
+    let mut rows: Vec<Row> =
+        best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
+    let saving: Vec<Knob> = best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
+    if saving.len() > 1 {
+        let sessions = together(world, &cache, data, None, &saving)?;
+        // A window concerns all requests, and so do several settings.
+        let all = Trial { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() };
+        rows.push(Row {
+            setting: "all that saved on the earlier sessions".to_owned(),
+            value: counted(saving.len() as u64, "setting"),
+            tried: 1,
+            earlier: study.sum(&all, true).change(),
+            later: forecast(&study, resampling, &all),
+        });
+    }
+    Ok(rows)
+}
+
+/// Of each lever the cheapest value on the earlier sessions, with the number of values tried and the change there.
+fn chosen(study: &Study) -> Vec<(u64, f64, &Trial)> {
+    let mut kinds: Vec<Vec<&Trial>> = Vec::new();
+    for trial in &study.trials {
+        match kinds.iter_mut().find(|kind| discriminant(&kind[0].knob) == discriminant(&trial.knob)) {
+            Some(kind) => kind.push(trial),
+            None => kinds.push(vec![trial]),
+        }
+    }
+    let best = kinds.iter().filter_map(|kind| {
+        let (change, trial) = study.chosen(kind.iter().copied())?;
+        Some((kind.len() as u64, change, trial))
+    });
+    best.collect()
+}
+
+fn row(study: &Study, resampling: &Resampling, tried: u64, change: f64, trial: &Trial) -> Row {
+    let (setting, value) = words(trial.knob);
+    let later = forecast(study, resampling, trial);
+    Row { setting: setting.to_owned(), value, tried, earlier: Some(change), later }
+}
+
+fn words(knob: Knob) -> (&'static str, String) {
+    match knob {
+        Knob::MainTtl(class) => ("lifetime of the cache, main threads", class.key().to_owned()),
+        Knob::SubagentTtl(class) => ("lifetime of the cache, subagents", class.key().to_owned()),
+        Knob::Window(tokens) => ("window of automatic compaction, tokens", thousands(tokens)),
+        Knob::BashChars(chars) => ("shell output, characters", thousands(chars)),
+        Knob::McpTokens(tokens) => ("results of MCP tools, tokens", thousands(tokens)),
+        Knob::ReadTokens(tokens) => ("readings, tokens", thousands(tokens)),
+    }
+}
+
+/// The rows as a table: changes of the cost as simulated.
+pub fn table(rows: &[Row]) -> Table {
+    let mut table =
+        Table::new(&["setting", "#best value", "#of", "#earlier sessions", "#later sessions", "#from", "#to"]);
+    let percent = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:+.1} %", 100.0 * share));
+    for Row { setting, value, tried, earlier, later } in rows {
+        let of = |pick: fn(&Forecast) -> f64| percent(later.as_ref().map(pick));
+        table.row([
+            setting.clone(),
+            value.clone(),
+            tried.to_string(),
+            percent(*earlier),
+            of(|later| later.change),
+            of(|later| later.lower),
+            of(|later| later.upper),
+        ]);
+    }
+    table
+}
+
+/// The rows as data.
+pub fn json(rows: &[Row]) -> Value {
+    let row = |row: &Row| {
+        let later = row.later.as_ref();
+        json!({
+            "setting": row.setting,
+            "value": row.value,
+            "values_tried": row.tried,
+            "earlier_change": row.earlier,
+            "later_change": later.map(|later| later.change),
+            "later_95": later.map(|later| [later.lower, later.upper]),
+            "later_sessions": later.map(|later| later.sessions),
+        })
+    };
+    rows.iter().map(row).collect()
+}
