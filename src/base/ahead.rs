@@ -76,12 +76,11 @@ const STRETCH_MAX: f64 = 100.0;
 /// How many of the forecasts held.
 pub fn coverage(name: &str, attempts: &[Attempt], promise: f64, numbers: &BacktestNumbers) -> Coverage {
     let told = forecasts(attempts, &numbers.resampling);
-    let cuts: Vec<Cut> = told.iter().map(|(week_ms, _)| Cut { week_ms: *week_ms, known: 0 }).collect();
+    let mut weeks: Vec<Cut> = told.iter().map(|(week_ms, _)| Cut { week_ms: *week_ms, known: 0 }).collect();
+    weeks.dedup();
     let judge = |cut: Cut| {
         let of_week = || told.iter().filter(|(week_ms, _)| *week_ms == cut.week_ms);
         (of_week().filter(|(_, told)| told.holds()).count() as u64, of_week().count() as u64)
     };
-    let mut weeks = cuts;
-    weeks.dedup();
     Coverage::of((name, "forecasts"), Promise::AtLeast(promise), &weeks, numbers, &judge)
 }

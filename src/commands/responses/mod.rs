@@ -253,10 +253,9 @@ impl Responses {
         self.pool.install(|| effects(pieces.len(), &piece, &scenario(now), &changes))
     }
 
-    /// Whether some responses are handled alike under two configurations, whatever is in them.
-    pub fn is_same(&self, log: &EventLog, one: &Settings, other: &Settings) -> bool {
-        let skeleton = self.recorded(log).skeleton();
-        scenario(one, &skeleton).is_same(&scenario(other, &skeleton))
+    /// What configurations of some responses are resolved for: their endpoints and sessions, without the responses.
+    pub fn skeleton(&self, log: &EventLog) -> Tape {
+        self.recorded(log).skeleton()
     }
 
     fn recorded<'l>(&self, log: &'l EventLog) -> Recorded<'l> {
@@ -324,7 +323,7 @@ impl Responses {
 }
 
 /// A configuration for a tape of recorded responses, whose tokens the recorder counted.
-fn scenario(settings: &Settings, skeleton: &Tape) -> Scenario {
+pub fn scenario(settings: &Settings, skeleton: &Tape) -> Scenario {
     let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
     Scenario::new(settings, skeleton, options)
 }

@@ -8,7 +8,7 @@ use toml_edit::Value;
 use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::commands::responses::Responses;
+use crate::commands::responses::{Responses, scenario};
 use crate::replay::reach::Reach;
 use crate::replay::shares::{BySession, shares, total};
 use crate::report::numbers::thousands;
@@ -238,14 +238,15 @@ impl Bench<'_> {
         let mut idle = BTreeSet::new();
         let mut order: Vec<usize> = made.iter().copied().filter(|&group| effects[group].is_some()).collect();
         order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
-        let wanted = self.with(made)?;
+        let skeleton = self.responses.skeleton(self.log);
+        let wanted = scenario(&self.with(made)?, &skeleton);
         for group in order {
             // Of two keys that say the same the first one stays.
             for member in self.groups[group].clone().into_iter().rev() {
                 let before = self.groups[group].clone();
                 self.groups[group].retain(|&other| other != member);
                 // A part of a proposal may fit no configuration.
-                let is_same = |rest: Settings| self.responses.is_same(self.log, &wanted, &rest);
+                let is_same = |rest: Settings| wanted.is_same(&scenario(&rest, &skeleton));
                 if self.with(made).is_ok_and(is_same) {
                     idle.insert(member);
                 } else {

@@ -1,8 +1,6 @@
 //! One judgement for all levers that can be simulated: the value is chosen on the earlier sessions, and proposed if the
 //! later ones are cheaper with it by more than the simulation is off, and the client and the files let it have an effect.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -146,8 +144,7 @@ pub fn knobs(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Knob> {
 
 /// What several settings together, replayed session by session, say of the later sessions.
 pub fn together(facts: &Facts<'_>, sessions: Vec<Sides>) -> Option<Forecast> {
-    // A window concerns all requests, and so do several settings.
-    forecast(facts.study, facts.resampling, &Trial { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() })
+    forecast(facts.study, facts.resampling, &Trial::of_all(sessions))
 }
 
 /// What a trial says of the later sessions.

@@ -1,7 +1,6 @@
 //! The search over Claude Code's own settings: of each lever that can be simulated the value that was cheapest on the
 //! earlier sessions, what it did on the later ones, and what all that saved come to together.
 
-use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +26,7 @@ pub struct Row {
     pub value: String,
     /// Values that were tried.
     pub tried: u64,
-    /// Change of cost on the earlier sessions, as a share; none of several settings together, which were not chosen so.
+    /// Change of cost on the earlier sessions, as a share; none without cost.
     pub earlier: Option<f64>,
     /// What the later sessions say.
     pub later: Option<Forecast>,
@@ -46,9 +45,7 @@ pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
     let saving: Vec<Knob> = best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
     if saving.len() > 1 {
-        let sessions = together(world, &cache, data, None, &saving)?;
-        // A window concerns all requests, and so do several settings.
-        let all = Trial { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() };
+        let all = Trial::of_all(together(world, &cache, data, None, &saving)?);
         rows.push(Row {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: counted(saving.len() as u64, "setting"),

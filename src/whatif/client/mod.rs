@@ -139,6 +139,13 @@ pub struct Trial {
     pub by_model: BTreeMap<(u32, Sym), Sides>,
 }
 
+impl Trial {
+    /// Several settings that were tried as one configuration, session by session. Like a window they concern all requests.
+    pub fn of_all(sessions: Vec<Sides>) -> Self {
+        Self { knob: Knob::Window(0), sessions, by_model: BTreeMap::new() }
+    }
+}
+
 /// A session of the study.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Seen {
@@ -215,7 +222,7 @@ pub enum Tried {
 pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
     let sheet = Sheet::load(data)?;
     let is_all = tried == Tried::All;
-    let shop = Shop::new(world, &sheet, data)?;
+    let knob_stages = KnobStages::new(world, &sheet, data)?;
     let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices).counting_answers(true);
     let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
     let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
@@ -235,7 +242,7 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
     let knobs = knobs.chain(results.mcp_tokens.iter().copied().map(Knob::McpTokens));
     let knobs: Vec<Knob> = knobs.chain(results.read_tokens.iter().copied().map(Knob::ReadTokens)).collect();
     let of_stages = knobs.par_iter().filter_map(|&knob| {
-        let (run, breaks) = bench.run(&ground, vec![shop.stage(knob)?]);
+        let (run, breaks) = bench.run(&ground, vec![knob_stages.stage(knob)?]);
         Some((vec![knob], run, breaks))
     });
     tries.par_extend(of_stages);
@@ -263,7 +270,7 @@ pub fn together(
     knobs: &[Knob],
 ) -> Result<Vec<Sides>> {
     let sheet = Sheet::load(data)?;
-    let shop = Shop::new(world, &sheet, data)?;
+    let knob_stages = KnobStages::new(world, &sheet, data)?;
     let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices).counting_answers(true);
     let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
     let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
@@ -280,7 +287,7 @@ pub fn together(
         // What is long is cut as it comes in, before a compaction can see it.
         let (windows, limits): (Vec<&Knob>, Vec<&Knob>) =
             knobs.iter().partition(|knob| matches!(knob, Knob::Window(_)));
-        let stages = limits.into_iter().chain(windows).filter_map(|&knob| shop.stage(knob)).collect();
+        let stages = limits.into_iter().chain(windows).filter_map(|&knob| knob_stages.stage(knob)).collect();
         let (run, breaks) = bench.run(&ground.under(&living(oracle, lifetime(part))), stages);
         in_order(&bench.sides(part, &run, &breaks), &order)
     };
@@ -296,7 +303,7 @@ fn living(oracle: &CacheSim, class: Option<Class>) -> CacheSim {
 }
 
 /// Makes the stages that settings stand for.
-struct Shop<'s> {
+struct KnobStages<'s> {
     sheet: &'s Sheet,
     compaction: CompactionSheet,
     params: CompactionParams,
@@ -304,7 +311,7 @@ struct Shop<'s> {
     sizes: &'s SizeRules,
 }
 
-impl<'s> Shop<'s> {
+impl<'s> KnobStages<'s> {
     fn new(world: &'s Simulation, sheet: &'s Sheet, data: &Data) -> Result<Self> {
         let sheets = crate::whatif::chosen::Sheets::load(data)?;
         Ok(Self {
