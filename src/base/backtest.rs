@@ -15,6 +15,8 @@ pub struct BacktestNumbers {
     pub known_min: usize,
     /// Sessions that must come later.
     pub later_min: usize,
+    /// Responses that a replay of later sessions is about, at most.
+    pub responses_max: usize,
     /// Weeks that are looked at, the latest.
     pub weeks_max: usize,
     /// How far a coverage may be from its promise, as a share.

@@ -92,7 +92,7 @@ impl ReplayInput {
     /// changed is stale.
     pub fn events(&self, scenario: &Scenario) -> EventLog {
         let mut names = Names::default();
-        let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned()).collect();
+        let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned());
         let (mut events, mut encodings) = (Vec::new(), Vec::new());
         replay_each(&self.tape, scenario, &mut |index, decision| {
             let response = &self.tape.responses[index as usize];
@@ -104,7 +104,8 @@ impl ReplayInput {
             }
         });
         let beside = self.beside(&mut names, scenario);
-        let mut log = EventLog { names, sessions, events, encodings, beside, ..EventLog::default() };
+        let (names, sessions) = (names.into(), sessions.collect());
+        let mut log = EventLog { names, sessions, events, encodings: encodings.into(), beside, ..EventLog::default() };
         log.sort();
         log
     }

@@ -57,15 +57,15 @@ pub fn add(messages: &[Message], lags: &[u32], turns: Turns, out: &mut BTreeMap<
             }
         }
     }
-    for &lag in lags {
-        let places = places(messages, lag, turns);
-        if places.pairs == 0 {
-            continue;
-        }
-        for (&from, &a) in &single {
-            for (&to, &b) in &single {
-                let both = both.get(&(from, to)).copied().unwrap_or_default();
-                *out.entry((from, to, lag)).or_default() += chance(places, &Sums { a, b, both });
+    let places: Vec<(u32, Places)> = lags.iter().map(|&lag| (lag, places(messages, lag, turns))).collect();
+    // Few pairs share a message; they stand in the order in which all pairs come by.
+    let mut shared = both.iter().peekable();
+    for (&from, &a) in &single {
+        for (&to, &b) in &single {
+            let both = shared.next_if(|(pair, _)| **pair == (from, to)).map(|(_, sums)| *sums).unwrap_or_default();
+            let sums = Sums { a, b, both };
+            for &(lag, places) in places.iter().filter(|(_, places)| places.pairs > 0) {
+                *out.entry((from, to, lag)).or_default() += chance(places, &sums);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! What changes of the configuration would have done: each is replayed over the sessions in which it can make a
 //! difference, and compared with what holds now.
 
-use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
@@ -14,9 +14,9 @@ use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 
 /// A stretch of the history, whole sessions.
-pub struct Piece<'t> {
+pub struct Piece {
     /// What is replayed.
-    pub tape: Cow<'t, Tape>,
+    pub tape: Tape,
     /// Responses that each one stands for, by index; empty if each stands for itself.
     pub weights: Vec<f64>,
 }
@@ -30,79 +30,118 @@ pub struct Present {
     pub saved: f64,
 }
 
-/// What is saved now, and how much more each change would save, by session; none where a change does not concern a replay. The pieces are made, replayed and dropped one by one, on
-/// all threads; sums are added up in their order, so that they are the same for any number of threads.
-pub fn effects<'t>(
-    pieces: usize,
-    piece: &(dyn Fn(usize) -> Piece<'t> + Sync),
-    now: &Scenario,
-    changes: &[Scenario],
-) -> (Present, Vec<Option<BySession>>) {
-    // Different rules may come to the same: it is replayed once.
-    let mut distinct: Vec<&Scenario> = Vec::new();
-    let mut place = Vec::with_capacity(changes.len());
-    for change in changes {
-        let known = distinct.iter().position(|known| known.is_same(change));
-        place.push(known.unwrap_or(distinct.len()));
-        if known.is_none() {
-            distinct.push(change);
-        }
-    }
-    let scopes: Vec<Scope> = distinct.iter().map(|change| Scope::of(now, change)).collect();
-    let parts: Vec<(Present, Vec<BySession>)> =
-        (0..pieces).into_par_iter().map(|index| of_piece(&piece(index), now, &distinct, &scopes)).collect();
-    let mut present = Present::default();
-    let mut more = vec![BySession::new(); distinct.len()];
-    for (part, effects) in parts {
-        present.baseline += part.baseline;
-        present.saved += part.saved;
-        for (sum, effect) in more.iter_mut().zip(effects) {
-            effect.into_iter().for_each(|(session, tokens)| *sum.entry(session).or_default() += tokens);
-        }
-    }
-    let effect = |(change, place): (&Scenario, usize)| (!now.is_same(change)).then(|| more[place].clone());
-    (present, changes.iter().zip(place).map(effect).collect())
+/// A history under one configuration, against which any number of changes are held. It is replayed once; a change only where
+/// it can make a difference. Pieces are replayed on all threads; sums are added up in their order, so that they are the same for
+/// any number of threads.
+pub struct Ground<'p> {
+    now: Scenario,
+    pieces: Vec<PieceGround<'p>>,
 }
 
-fn of_piece(piece: &Piece<'_>, now: &Scenario, changes: &[&Scenario], scopes: &[Scope]) -> (Present, Vec<BySession>) {
-    let tape: &Tape = &piece.tape;
-    let lane = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
-    let run = |scenario: &Scenario, lane: Option<&DedupOnlyReplay<'_>>, stretch: &TokenSegment| match lane {
-        Some(lane) => lane.replay(scenario, stretch.responses.clone()),
-        None => replayed(piece, scenario, stretch),
-    };
-    let ground = |stretches: Vec<TokenSegment>| -> Vec<(TokenSegment, Present)> {
-        let with_present = |stretch: TokenSegment| {
-            let present = run(now, lane.as_ref(), &stretch);
-            (stretch, present)
-        };
-        stretches.into_iter().map(with_present).collect()
-    };
-    let lane_for = |change: &Scenario| lane.as_ref().filter(|_| DedupOnlyReplay::serves(now, change));
-    // References do not reach beyond a context, so that L0 alone can be looked at context by context.
-    let by_context = |response: &Response| (response.session, response.chain, response.partition);
-    let contexts = ground(if lane.is_some() { stretches(tape, by_context) } else { Vec::new() });
-    let needed = lane.is_none() || changes.iter().any(|change| lane_for(change).is_none());
-    let sessions = ground(if needed { stretches(tape, |response| (response.session, 0, 0)) } else { Vec::new() });
-    let more = changes.par_iter().zip(scopes).map(|(change, scope)| {
-        let lane = lane_for(change);
-        let ground = if lane.is_some() { &contexts } else { &sessions };
-        let concerned = ground.iter().filter(|(stretch, _)| scope.concerns(stretch) && stretch.is_reached(now));
+impl<'p> Ground<'p> {
+    /// Pieces under the configuration that holds now.
+    pub fn new(pieces: &'p [Piece], now: Scenario) -> Self {
+        let pieces = pieces.par_iter().map(|piece| PieceGround::new(piece, &now)).collect();
+        Self { now, pieces }
+    }
+
+    /// What is saved now.
+    pub fn present(&self) -> Present {
+        let parts: Vec<Present> = self.pieces.par_iter().map(|piece| piece.present(&self.now)).collect();
+        let sum = |of: fn(&Present) -> f64| parts.iter().map(of).sum();
+        Present { baseline: sum(|part| part.baseline), saved: sum(|part| part.saved) }
+    }
+
+    /// How much more each change would save, by session; none where a change does not concern a replay.
+    pub fn effects(&self, changes: &[Scenario]) -> Vec<Option<BySession>> {
+        // Different rules may come to the same: it is replayed once.
+        let mut distinct: Vec<&Scenario> = Vec::new();
+        for change in changes.iter().filter(|change| !self.now.is_same(change)) {
+            if !distinct.iter().any(|known| known.is_same(change)) {
+                distinct.push(change);
+            }
+        }
+        let more: Vec<BySession> = distinct.par_iter().map(|change| self.effect(change)).collect();
+        let effect =
+            |change: &Scenario| distinct.iter().position(|known| known.is_same(change)).map(|at| more[at].clone());
+        changes.iter().map(effect).collect()
+    }
+
+    fn effect(&self, change: &Scenario) -> BySession {
+        let scope = Scope::of(&self.now, change);
+        let parts: Vec<BySession> =
+            self.pieces.par_iter().map(|piece| piece.effect(&self.now, change, &scope)).collect();
+        // Pieces are whole sessions.
+        parts.into_iter().flatten().collect()
+    }
+}
+
+/// A piece under the configuration that holds now.
+struct PieceGround<'p> {
+    piece: &'p Piece,
+    /// If the configuration lets L0 be looked at by itself.
+    lane: Option<DedupOnlyReplay<'p>>,
+    /// References do not reach beyond a context, so that L0 alone can be looked at context by context.
+    contexts: Vec<(TokenSegment, Present)>,
+    /// Replayed once somebody asks.
+    sessions: OnceLock<Vec<(TokenSegment, Present)>>,
+}
+
+impl<'p> PieceGround<'p> {
+    fn new(piece: &'p Piece, now: &Scenario) -> Self {
+        let tape = &piece.tape;
+        let lane = DedupOnlyReplay::suits(tape, now).then(|| DedupOnlyReplay::new(tape, now, &piece.weights));
+        let contexts = lane.as_ref().map_or_else(Vec::new, |lane| {
+            let segments = stretches(tape, |response| (response.session, response.chain, response.partition));
+            let with_present = |segment: TokenSegment| {
+                let present = lane.replay(now, segment.responses.clone());
+                (segment, present)
+            };
+            segments.into_iter().map(with_present).collect()
+        });
+        Self { piece, lane, contexts, sessions: OnceLock::new() }
+    }
+
+    fn sessions(&self, now: &Scenario) -> &[(TokenSegment, Present)] {
+        self.sessions.get_or_init(|| {
+            let with_present = |segment: TokenSegment| {
+                let present = replayed(self.piece, now, &segment);
+                (segment, present)
+            };
+            let segments = stretches(&self.piece.tape, |response| (response.session, 0, 0));
+            segments.into_iter().map(with_present).collect()
+        })
+    }
+
+    fn present(&self, now: &Scenario) -> Present {
+        let whole = if self.lane.is_some() { &self.contexts } else { self.sessions(now) };
+        let sum = |of: fn(&Present) -> f64| whole.iter().map(|(_, present)| of(present)).sum();
+        Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }
+    }
+
+    /// How much more a change saves, by session.
+    fn effect(&self, now: &Scenario, change: &Scenario, scope: &Scope) -> BySession {
+        let lane = self.lane.as_ref().filter(|_| DedupOnlyReplay::serves(now, change));
+        let segments = if lane.is_some() { &self.contexts } else { self.sessions(now) };
         let mut effect = BySession::new();
-        for (stretch, present) in concerned {
-            let more = run(change, lane, stretch).saved - present.saved;
+        for (segment, present) in segments {
+            if !scope.concerns(segment) || !segment.is_reached(now) {
+                continue;
+            }
+            let then = match lane {
+                Some(lane) => lane.replay(change, segment.responses.clone()),
+                None => replayed(self.piece, change, segment),
+            };
+            let more = then.saved - present.saved;
             if more != 0.0 {
-                *effect.entry(stretch.session).or_default() += more;
+                *effect.entry(segment.session).or_default() += more;
             }
         }
         effect
-    });
-    let whole = if lane.is_some() { &contexts } else { &sessions };
-    let sum = |of: fn(&Present) -> f64| whole.iter().map(|(_, present)| of(present)).sum();
-    (Present { baseline: sum(|p| p.baseline), saved: sum(|p| p.saved) }, more.collect())
+    }
 }
 
-fn replayed(piece: &Piece<'_>, scenario: &Scenario, stretch: &TokenSegment) -> Present {
+fn replayed(piece: &Piece, scenario: &Scenario, stretch: &TokenSegment) -> Present {
     let mut present = Present::default();
     replay_sessions(&piece.tape, scenario, stretch.responses.clone(), &mut |index, baseline, decision| {
         let weight = piece.weights.get(index as usize).copied().unwrap_or(1.0);

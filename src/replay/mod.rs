@@ -25,7 +25,7 @@ mod stack;
 pub mod tape;
 
 pub use bounds::bounds;
-pub use effects::{Piece, Present, effects};
+pub use effects::{Ground, Piece, Present};
 pub use ledger::Ledger;
 pub use offer::{Decision, What};
 pub use published::published_claim;

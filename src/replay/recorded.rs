@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use crate::base::body_shape::BodyShape;
 use crate::base::id::{Id, IdHasher, IdMap};
 use crate::base::layer::LayerId;
@@ -15,9 +17,13 @@ use crate::base::tokenizer::VOCABULARIES;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::logs::trace::Handle;
+use crate::replay::effects::Piece;
 use crate::replay::runs::Windows;
 use crate::replay::tape::{BodyAtHand, Endpoint, Outcome, Response, SessionProfile, Tape, ToolKind};
 use crate::telemetry::log::{Event, EventLog, NO_FORMAT, What};
+
+/// Responses of a piece, apart from the rest of its last session: enough pieces for all threads, few enough tables of endpoints.
+const PIECE_EVENTS: usize = 10_000;
 
 /// A log of recorded responses, ready to be laid out piece by piece.
 pub struct Recorded<'l> {
@@ -54,6 +60,25 @@ impl<'l> Recorded<'l> {
     /// A tape without responses, from which scenarios are made.
     pub fn skeleton(&self) -> Tape {
         Tape { sessions: self.sessions.clone(), ..self.lay(0..0).0 }
+    }
+
+    /// All of it, in pieces of whole sessions.
+    pub fn pieces(&self) -> Vec<Piece> {
+        let mut counts = vec![0; self.log.sessions.len()];
+        self.log.events.iter().chain(&self.log.beside).for_each(|event| counts[event.session as usize] += 1);
+        let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
+        for (session, count) in (0..).zip(&counts) {
+            held += count;
+            if held >= PIECE_EVENTS || session as usize + 1 == counts.len() {
+                pieces.push(start..session + 1);
+                (start, held) = (session + 1, 0);
+            }
+        }
+        let piece = |sessions: Range<u32>| {
+            let (tape, weights) = self.lay(sessions);
+            Piece { tape, weights }
+        };
+        pieces.into_par_iter().map(piece).collect()
     }
 
     /// The tape of some sessions, and the responses that each one on it stands for. Bodies of which more is recorded than

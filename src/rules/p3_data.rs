@@ -6,6 +6,7 @@ use serde::Deserialize;
 use toml_edit::Value;
 
 use crate::base::body_shape::BodyShape;
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::{Share, ToolStats};
@@ -29,7 +30,7 @@ Every `mcp__<server>__<verb>` that was called, and the shapes of its answers.
 
 ### Why
 An endpoint without a profile has no preferred format. One is proposed only when nearly all of at least 20 answers have the
-shape that it suits, and written only if a replay of the later sessions saves tokens with it.
+shape that it suits, and written only if a replay of the latest logs with such answers saves tokens with it.
 
 ### When it stays quiet
 A profile without a format does nothing and is held. So is one whose logs come from standard input, which cannot be replayed.
@@ -50,7 +51,16 @@ preferred_format = "csv_from_md"
 struct Thresholds {
     answers_min: u64,
     shape_share_min: f64,
+    replayed_calls_max: usize,
     format_by_shape: BTreeMap<String, String>,
+}
+
+/// Calls in the logs that a profile is replayed over, at most.
+///
+/// # Errors
+/// If its sheet does not fit.
+pub fn replayed_calls_max(data: &Data) -> Result<usize> {
+    Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.replayed_calls_max)
 }
 
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {

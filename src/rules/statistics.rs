@@ -26,6 +26,7 @@ pub const LARGEST: &str = "largest sizes";
 struct BacktestSheet {
     known_min: usize,
     later_min: usize,
+    responses_max: usize,
     weeks_max: usize,
     tolerance: f64,
     resampling: Resampling,
@@ -55,9 +56,9 @@ impl Effects {
 /// # Errors
 /// If a sheet does not fit.
 pub fn numbers(data: &Data) -> Result<Numbers> {
-    let BacktestSheet { known_min, later_min, weeks_max, tolerance, resampling, follow_ups, .. } =
+    let BacktestSheet { known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, .. } =
         data.parsed("backtest.toml")?;
-    let backtest = BacktestNumbers { known_min, later_min, weeks_max, tolerance, resampling };
+    let backtest = BacktestNumbers { known_min, later_min, responses_max, weeks_max, tolerance, resampling };
     Ok(Numbers { backtest, bounds: follow_ups, links: t1_tools::link_numbers(data)? })
 }
 

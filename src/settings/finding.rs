@@ -1,5 +1,6 @@
 //! What a rule says: a subject, a verdict, and the evidence for it, counted before it is divided.
 
+use serde::{Deserialize, Serialize};
 use toml_edit::Value;
 
 use crate::base::key_path::KeyPath;
@@ -92,7 +93,7 @@ impl Finding {
 
 /// What a change would have done to the recorded responses, by replay: of a proposal its share of what all proposals do
 /// together, of anything else what it would do alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// Tokens saved more, if everything could be changed: a bound. Negative if it loses.
     pub tokens: f64,

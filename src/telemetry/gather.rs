@@ -72,7 +72,13 @@ impl Gathered {
         sort(&mut events, sessions.len(), &encodings);
         number_chains(&mut events);
         let encodings = in_order(&mut events, &encodings);
-        let mut log = EventLog { names, sessions, events, encodings, ..EventLog::default() };
+        let mut log = EventLog {
+            names: names.into(),
+            sessions: sessions.into(),
+            events,
+            encodings: encodings.into(),
+            ..EventLog::default()
+        };
         log.sort();
         log
     }

@@ -2,6 +2,7 @@
 //! when it replays the logs. Fingerprints, rules R1 to R7 and their gate are made from these rows alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::id::Id;
 use crate::base::layer::LayerId;
@@ -246,10 +247,10 @@ pub struct EncodedTokens {
 /// All responses of some sessions, in the order of [`Event::key`].
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
-    /// Texts of tools and endpoints.
-    pub names: Names,
+    /// Texts of tools and endpoints. These, the sessions and the encodings are shared by all parts of a log.
+    pub names: Arc<Names>,
     /// Names of the sessions, as they were recorded; several runs may share one.
-    pub sessions: Vec<String>,
+    pub sessions: Arc<[String]>,
     /// Responses.
     pub events: Vec<Event>,
     /// What the planner did besides, once it is set aside ([`EventLog::set_aside`]): responses that it prefetched, and
@@ -258,7 +259,7 @@ pub struct EventLog {
     /// What else happened in the contexts, once it is set aside, in the same order.
     pub beside: Vec<Event>,
     /// Known encodings; see [`Event::encodings`].
-    pub encodings: Vec<EncodedTokens>,
+    pub encodings: Arc<Vec<EncodedTokens>>,
 }
 
 impl EventLog {
@@ -313,7 +314,7 @@ impl EventLog {
             event.tool = place[event.tool.0 as usize];
             event.endpoint = place[event.endpoint.0 as usize];
         }
-        self.names = names;
+        self.names = Arc::new(names);
     }
 
     /// The log of some sessions, as [`Self::starts`] lists them; the others stay as names without events.
@@ -325,13 +326,31 @@ impl EventLog {
             events.iter().filter(|event| is_kept[event.session as usize]).copied().collect()
         };
         Self {
-            names: self.names.clone(),
-            sessions: self.sessions.clone(),
+            names: Arc::clone(&self.names),
+            sessions: Arc::clone(&self.sessions),
             events: of(&self.events),
             planned: of(&self.planned),
             beside: of(&self.beside),
-            encodings: self.encodings.clone(),
+            encodings: Arc::clone(&self.encodings),
         }
+    }
+
+    /// The last of some sessions, in order, with no more than so many responses together, and so many sessions at least.
+    pub fn latest<'s>(
+        &self,
+        sessions: &'s [(Millis, u32)],
+        responses_max: usize,
+        sessions_min: usize,
+    ) -> &'s [(Millis, u32)] {
+        let mut counts = vec![0; self.sessions.len()];
+        self.events.iter().for_each(|event| counts[event.session as usize] += 1);
+        let mut responses = 0;
+        let fits = |&&(_, session): &&(Millis, u32)| {
+            responses += counts[session as usize];
+            responses <= responses_max
+        };
+        let fitting = sessions.iter().rev().take_while(fits).count();
+        &sessions[sessions.len() - fitting.max(sessions_min).min(sessions.len())..]
     }
 
     /// The sessions with responses, earliest first, each with its first response.

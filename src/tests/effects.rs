@@ -12,7 +12,14 @@ const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 const RESAMPLING: Resampling = Resampling { seed: 7, samples: 400 };
 
 fn numbers() -> BacktestNumbers {
-    BacktestNumbers { known_min: 20, later_min: 5, weeks_max: 60, tolerance: 0.03, resampling: RESAMPLING }
+    BacktestNumbers {
+        known_min: 20,
+        later_min: 5,
+        responses_max: 50_000,
+        weeks_max: 60,
+        tolerance: 0.03,
+        resampling: RESAMPLING,
+    }
 }
 
 /// Sessions of one size each, in which a change saves `share` give or take a half of it.

@@ -40,7 +40,7 @@ fn log(seed: u64, sessions: u32, low: f64, high: f64) -> EventLog {
     }
     let names = Names::from_texts((0..5).map(|number| format!("T{number}")).collect());
     EventLog {
-        names,
+        names: names.into(),
         sessions: (0..sessions).map(|number| format!("s{number}")).collect(),
         events,
         ..EventLog::default()
@@ -147,6 +147,7 @@ fn backtest() -> BacktestNumbers {
     BacktestNumbers {
         known_min: 3,
         later_min: 2,
+        responses_max: 50_000,
         weeks_max: 100,
         tolerance: 0.03,
         resampling: Resampling { seed: 1, samples: 500 },

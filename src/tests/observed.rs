@@ -61,7 +61,7 @@ fn logs() -> impl Strategy<Value = EventLog> {
             events.push(event(chain, partition, if stepped { step } else { NO_STEP }, tool, body, place));
         }
         let names = Names::from_texts(TOOLS.map(str::to_owned).to_vec());
-        EventLog { names, sessions: vec!["s0".into(), "s1".into()], events, ..EventLog::default() }
+        EventLog { names: names.into(), sessions: ["s0".into(), "s1".into()].into(), events, ..EventLog::default() }
     })
 }
 

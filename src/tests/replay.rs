@@ -1,7 +1,6 @@
 //! The replay: every kind of hint that must not be shown is not shown, the books balance, and the stack agrees with a
 //! plain re-implementation.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -31,7 +30,7 @@ use crate::replay::savings::Tally;
 use crate::replay::shares::total;
 use crate::replay::tape::{BodyAtHand, Endpoint, Response};
 use crate::replay::{
-    Decision, Ledger, Options, Outcome, Piece, Scenario, SessionProfile, Tape, ToolKind, What, bounds, effects, replay,
+    Decision, Ground, Ledger, Options, Outcome, Piece, Scenario, SessionProfile, Tape, ToolKind, What, bounds, replay,
     replay_each,
 };
 use crate::settings::{AgentClass, Effective, Settings, SettingsFile, what_if};
@@ -702,8 +701,9 @@ proptest! {
             })
             .collect();
         let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
-        let piece = |_| Piece { tape: Cow::Borrowed(&story.tape), weights: weights.clone() };
-        let (present, more) = effects(1, &piece, &now, &changed);
+        let pieces = [Piece { tape: story.tape.clone(), weights: weights.clone() }];
+        let ground = Ground::new(&pieces, now.clone());
+        let (present, more) = (ground.present(), ground.effects(&changed));
         let saved = |scenario: &Scenario| {
             let (mut baseline, mut saved) = (0.0, 0.0);
             replay_each(&story.tape, scenario, &mut |index, decision| {

@@ -622,7 +622,7 @@ fn the_published_example_is_read_as_it_stands() {
         r#""sample_rate_applied":1.0}"#
     );
     let (event, telemetry) = only(text);
-    let mut names = telemetry.log.names.clone();
+    let mut names = (*telemetry.log.names).clone();
     let expected = Event {
         session: 0,
         chain: 0,
@@ -655,7 +655,7 @@ fn the_published_example_is_read_as_it_stands() {
     };
     assert!(event.key_stability.is_nan());
     assert_eq!(Event { key_stability: 0.0, ..event }, expected);
-    assert_eq!((names.texts().len(), telemetry.log.sessions.as_slice()), (3, &["s1".to_owned()][..]));
+    assert_eq!((names.texts().len(), &*telemetry.log.sessions), (3, &["s1".to_owned()][..]));
     assert_eq!(names.find("Bash"), Some(Sym(1)), "names are numbered by their text");
 }
 
@@ -968,7 +968,7 @@ fn chains_are_the_main_thread_the_unnamed_subagents_and_each_named_one() {
     let log = Store::of(lines(&events)).read().log;
     let chains: Vec<(u32, u32)> = log.events.iter().map(|event| (event.session, event.chain)).collect();
     assert_eq!(chains, [(0, 0), (0, 1), (0, 1), (0, 2), (0, 2), (0, 3), (1, 4)]);
-    assert_eq!(log.sessions, ["s", "t"]);
+    assert_eq!(*log.sessions, ["s", "t"]);
 }
 
 fn runs(events: &[PipelineEvent]) -> Vec<(String, i64)> {
@@ -1029,7 +1029,7 @@ fn only_process_ids_are_split_and_their_neighbours_keep_their_names() {
     let events: Vec<PipelineEvent> =
         sessions.iter().flat_map(|session| [in_partition(session, 1, 1), in_partition(session, 2, 0)]).collect();
     let log = Store::of(lines(&events)).read().log;
-    assert_eq!(log.sessions, ["0123456789abcdef", "mcp_", "mcp_1", "mcp_1#2", "mcp_1a", "mcp_2", "mcp_2#2"]);
+    assert_eq!(*log.sessions, ["0123456789abcdef", "mcp_", "mcp_1", "mcp_1#2", "mcp_1a", "mcp_2", "mcp_2#2"]);
     let numbers: Vec<u32> = log.events.iter().map(|event| event.session).collect();
     assert_eq!(numbers, [0, 0, 1, 1, 2, 3, 4, 4, 5, 6]);
 }
@@ -1039,7 +1039,7 @@ fn a_window_is_half_open_and_what_lies_outside_leaves_no_trace() {
     let events = [("early", 9), ("s", 10), ("s", 19), ("late", 20)];
     let telemetry = Store::of(lines(&events.map(|(name, ts)| event(name, ts))) + &summary_line()).read_within(10..20);
     let times: Vec<Millis> = telemetry.log.events.iter().map(|event| event.ts).collect();
-    assert_eq!((times, telemetry.log.sessions.as_slice()), (vec![10, 19], &["s".to_owned()][..]));
+    assert_eq!((times, &*telemetry.log.sessions), (vec![10, 19], &["s".to_owned()][..]));
     let counts = &telemetry.files[0].counts;
     assert_eq!((counts.lines, counts.events, counts.outside_window, counts.skipped), (5, 2, 2, 0));
     assert_eq!(counts.summaries, 1);

@@ -17,7 +17,7 @@ use crate::telemetry::log::{Event, EventLog, NO_STEP};
 /// as the pipeline shortened them. Sizes are those of tool responses alone; nothing counts as billed.
 pub fn timeline(log: &EventLog) -> Timeline {
     let mut draft =
-        Draft { timeline: Timeline { names: log.names.clone(), ..Timeline::default() }, mains: BTreeSet::new() };
+        Draft { timeline: Timeline { names: (*log.names).clone(), ..Timeline::default() }, mains: BTreeSet::new() };
     // What was only prefetched was never shown to anybody.
     let shown: Vec<Event> = log.events.iter().filter(|event| !event.plan.prefetched).copied().collect();
     for events in shown.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {

@@ -43,7 +43,7 @@ pub fn write_log(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, co
     let names = context.pseudonyms.clone();
     let mut behind = Behind::new(log);
     let (mut files, mut at, mut after) = (0, 0, 0);
-    for (number, session_hash) in (0..).zip(&log.sessions) {
+    for (number, session_hash) in (0..).zip(log.sessions.iter()) {
         let of_session = |events: &[Event]| events.iter().take_while(|event| event.session == number).count();
         let session = &log.events[at..][..of_session(&log.events[at..])];
         let beside = &log.beside[after..][..of_session(&log.beside[after..])];

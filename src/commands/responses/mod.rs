@@ -5,7 +5,6 @@ pub mod input_report;
 
 mod live_names;
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
@@ -36,9 +35,8 @@ use crate::mine::uses::sessions_of_events;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::Numbers;
 use crate::replay::reach::Reach;
-use crate::replay::shares::BySession;
 use crate::replay::tape::Tape;
-use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
+use crate::replay::{Ground, Options, Piece, Recorded, Scenario, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{statistics, t1_tools};
 use crate::settings::entries::Inputs;
@@ -50,9 +48,6 @@ use crate::telemetry;
 use crate::telemetry::TelemetryRules;
 use crate::telemetry::log::EventLog;
 use crate::telemetry::{Listing, Request, Surroundings, Telemetry};
-
-/// Responses are replayed in pieces of whole sessions with at least this many, so that memory stays bounded.
-const PIECE_EVENTS: usize = 20_000;
 
 /// What a command wants to read.
 pub struct Wanted<'a> {
@@ -164,16 +159,22 @@ impl Responses {
         })
     }
 
-    /// Sums the responses up; with numbers also their follow-ups, and how well the statistics of value models held.
+    /// Sums the responses up; with numbers also how well the statistics of value models held.
     ///
     /// # Errors
     /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe(&mut self, names: &Pseudonyms, numbers: Option<&bounds::Numbers>) -> Result<Vec<Coverage>> {
-        self.observed = self.summed(&self.log, &self.sessions, names, numbers)?;
-        let Some(numbers) = numbers else { return Ok(Vec::new()) };
         let calls_min = t1_tools::calls_min(&self.data)?;
-        let follow_ups = FollowUps::of_events(&self.log, &numbers.links.lags);
-        Ok(statistics::coverage(&follow_ups, &Sizes::of_events(&self.log), calls_min, numbers))
+        let coverage = || {
+            numbers.map_or_else(Vec::new, |numbers| {
+                let follow_ups = FollowUps::counted_of_events(&self.log, &numbers.links.lags);
+                statistics::coverage(&follow_ups, &Sizes::of_events(&self.log), calls_min, numbers)
+            })
+        };
+        let sum = || self.summed(&self.log, &self.sessions, names, None);
+        let (observed, coverage) = self.pool.join(sum, coverage);
+        self.observed = observed?;
+        Ok(coverage)
     }
 
     /// What a part of the responses adds up to.
@@ -208,54 +209,39 @@ impl Responses {
         self.pool.install(|| observe(log, &guide))
     }
 
-    /// The earlier sessions, on which rules are to speak, and the later ones, on which that is judged; none while there are
-    /// too few for both.
+    /// The earlier sessions, on which rules are to speak, and the later ones, on which that is judged, the latest of them if they
+    /// are many; none while there are too few for both.
     ///
     /// # Errors
     /// If a data file does not fit.
     pub fn halves(&self) -> Result<Option<[EventLog; 2]>> {
-        let Some([known, later]) = self.halves_of(&self.log)? else { return Ok(None) };
+        let Some([known, later]) = self.halves_of(&self.log, &self.log.starts())? else { return Ok(None) };
         // What became of prefetches is their judgement.
         Ok(Some([EventLog { planned: self.log.planned.clone(), ..known }, later]))
     }
 
-    /// The same of some responses.
+    /// The same of some sessions.
     ///
     /// # Errors
     /// If a data file does not fit.
-    pub fn halves_of(&self, log: &EventLog) -> Result<Option<[EventLog; 2]>> {
+    pub fn halves_of(&self, log: &EventLog, starts: &[(Millis, u32)]) -> Result<Option<[EventLog; 2]>> {
         let numbers = statistics::numbers(&self.data)?.backtest;
         let share = self.data.read("planner.toml", Numbers::parse)?.backtest.train_share;
-        let starts = log.starts();
         let known = (share * starts.len() as f64).floor() as usize;
         let is_enough = known >= numbers.known_min && starts.len() - known >= numbers.later_min;
-        Ok(is_enough.then(|| [log.part(&starts[..known]), log.part(&starts[known..])]))
+        let later = || log.part(log.latest(&starts[known..], numbers.responses_max, numbers.later_min));
+        Ok(is_enough.then(|| [log.part(&starts[..known]), later()]))
     }
 
-    /// What `reach` saves of the tokens of some responses now, and how much more each change of the configuration would save, by
-    /// session; none where a change does not concern the pipeline.
-    pub fn effects(
-        &self,
-        log: &EventLog,
-        reach: &Reach,
-        now: &Settings,
-        changes: &[Settings],
-    ) -> (Present, Vec<Option<BySession>>) {
+    /// Some responses laid out, for any number of configurations.
+    pub fn laid(&self, log: &EventLog) -> Laid {
         let recorded = self.recorded(log);
-        let skeleton = recorded.skeleton();
-        let scenario = |settings: &Settings| scenario(settings, &skeleton).within(reach, &skeleton);
-        let pieces = pieces(log);
-        let piece = |index: usize| {
-            let (tape, weights) = recorded.lay(pieces[index].clone());
-            Piece { tape: Cow::Owned(tape), weights }
-        };
-        let changes: Vec<Scenario> = changes.iter().map(scenario).collect();
-        self.pool.install(|| effects(pieces.len(), &piece, &scenario(now), &changes))
+        Laid { skeleton: recorded.skeleton(), pieces: self.pool.install(|| recorded.pieces()) }
     }
 
-    /// What configurations of some responses are resolved for: their endpoints and sessions, without the responses.
-    pub fn skeleton(&self, log: &EventLog) -> Tape {
-        self.recorded(log).skeleton()
+    /// Runs something on the threads that were asked for.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
     }
 
     fn recorded<'l>(&self, log: &'l EventLog) -> Recorded<'l> {
@@ -322,25 +308,30 @@ impl Responses {
     }
 }
 
-/// A configuration for a tape of recorded responses, whose tokens the recorder counted.
-pub fn scenario(settings: &Settings, skeleton: &Tape) -> Scenario {
-    let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
-    Scenario::new(settings, skeleton, options)
+/// Responses laid out for a replay.
+pub struct Laid {
+    /// The responses.
+    pieces: Vec<Piece>,
+    /// What configurations of them are resolved for: their endpoints and sessions.
+    skeleton: Tape,
 }
 
-/// Stretches of sessions with enough responses each.
-fn pieces(log: &EventLog) -> Vec<Range<u32>> {
-    let mut counts = vec![0; log.sessions.len()];
-    log.events.iter().chain(&log.beside).for_each(|event| counts[event.session as usize] += 1);
-    let (mut pieces, mut start, mut held) = (Vec::new(), 0, 0);
-    for (session, count) in (0..).zip(&counts) {
-        held += count;
-        if held >= PIECE_EVENTS || session as usize + 1 == counts.len() {
-            pieces.push(start..session + 1);
-            (start, held) = (session + 1, 0);
-        }
+impl Laid {
+    /// A configuration for these responses, whose tokens the recorder counted.
+    pub fn scenario(&self, settings: &Settings) -> Scenario {
+        let options = Options { extended: false, invalidate: true, counting: Some(Counting::Exact(0)) };
+        Scenario::new(settings, &self.skeleton, options)
     }
-    pieces
+
+    /// The same, where only some of the responses can be changed.
+    pub fn within(&self, scenario: &Scenario, reach: &Reach) -> Scenario {
+        scenario.within(reach, &self.skeleton)
+    }
+
+    /// The responses under a configuration.
+    pub fn ground(&self, now: Scenario) -> Ground<'_> {
+        Ground::new(&self.pieces, now)
+    }
 }
 
 /// What decides where telemetry is looked for.

@@ -111,10 +111,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     // Rules speak on the earlier sessions and are judged on the later ones, where there are enough for both.
     let halves = responses.halves()?;
     let numbers = statistics::numbers(&responses.data)?;
-    let mut observed = match &halves {
-        Some([known, _]) => responses.observe_part(known, &context.pseudonyms, Some(&numbers))?,
-        None => responses.observed.clone(),
-    };
+    let known = halves.as_ref().map_or(&responses.log, |[known, _]| known);
+    let mut observed = responses.observe_part(known, &context.pseudonyms, Some(&numbers))?;
     let whose = others.as_ref().map(|others| others.lenders().lend(&mut observed)).unwrap_or_default();
     let view = View::new(&file, &effective);
     let asked: &[Speaks] =

@@ -10,6 +10,7 @@ use crate::base::key_path::KeyPath;
 use crate::commands::responses::Responses;
 use crate::commands::tune::gate::Gate;
 use crate::logs::trace::Millis;
+use crate::replay::Scenario;
 use crate::replay::reach::reaches;
 use crate::replay::shares::{BySession, shares};
 use crate::rules::claude::effects::name_of;
@@ -20,6 +21,9 @@ use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::settings::{Effective, Settings, SettingsFile, what_if};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
+
+/// The start of a session, and its number.
+type Start = (Millis, u32);
 
 /// The name of the row about everything together.
 const WHOLE: &str = "effects of R1 to R5 together";
@@ -37,12 +41,14 @@ pub fn of_pipeline(file: &SettingsFile, responses: &Responses, context: &Context
     for cut in cuts(&times, &numbers) {
         let (known, later) = starts.split_at(cut.known);
         let until_ms = cut.week_ms + effects.horizon_ms();
-        let later: Vec<(Millis, u32)> = later.iter().copied().filter(|(start, _)| *start < until_ms).collect();
+        let later = &later[..later.partition_point(|(start, _)| *start < until_ms)];
         if later.len() < numbers.later_min {
             continue;
         }
-        let judge = Week { file, responses, context, cut, until_ms };
-        for (name, attempt) in judge.attempts(&responses.log.part(known), &responses.log.part(&later))? {
+        let [known, later] =
+            [known, later].map(|starts| responses.log.latest(starts, numbers.responses_max, numbers.known_min));
+        let week = Week { file, responses, context, cut, until_ms };
+        for (name, attempt) in week.attempts(known, later)? {
             attempts.entry(name).or_default().push(attempt);
         }
     }
@@ -78,9 +84,13 @@ struct Week<'w, 'c> {
 
 impl Week<'_, '_> {
     /// What was predicted for the rules, and for all of them, with what came.
-    fn attempts(&self, known: &EventLog, later: &EventLog) -> Result<Vec<(String, Attempt)>> {
-        let halves = self.responses.halves_of(known)?;
-        let (earlier, judged_on) = halves.as_ref().map_or((known, known), |[earlier, later]| (earlier, later));
+    fn attempts(&self, known: &[Start], later: &[Start]) -> Result<Vec<(String, Attempt)>> {
+        let log = &self.responses.log;
+        let [earlier, judged_on] = match self.responses.halves_of(log, known)? {
+            Some(halves) => halves,
+            None => [log.part(known), log.part(known)],
+        };
+        let (earlier, judged_on) = (&earlier, &judged_on);
         let found = self.spoken(earlier)?;
         let now = Effective::resolve(self.file)?.settings;
         let (_, found) = Gate::pass(self.file, &now, self.responses, judged_on, found)?;
@@ -93,7 +103,7 @@ impl Week<'_, '_> {
         if rules.is_empty() {
             return Ok(Vec::new());
         }
-        let [before, after] = [self.effects(judged_on, &rules)?, self.effects(later, &rules)?];
+        let [before, after] = [self.effects(judged_on, &rules)?, self.effects(&log.part(later), &rules)?];
         let attempt = |(known, came)| Attempt { week_ms: self.cut.week_ms, until_ms: self.until_ms, known, came };
         let names = rules.keys().map(|rule| name_of(rule)).chain([WHOLE.to_owned()]);
         Ok(names.zip(before.into_iter().zip(after).map(attempt)).collect())
@@ -121,8 +131,11 @@ impl Week<'_, '_> {
         let mut cells = rules.values().map(|rule| settings(&mut std::iter::once(rule))).collect::<Result<Vec<_>>>()?;
         cells.push(settings(&mut rules.values())?);
         let Some(all) = reaches(&self.responses.data)?.pop() else { return Ok(Vec::new()) };
+        let laid = self.responses.laid(log);
         let replay = |now: &Settings, cells: &[Settings]| {
-            let found = self.responses.effects(log, &all, now, cells).1;
+            let scenario = |settings: &Settings| laid.within(&laid.scenario(settings), &all);
+            let cells: Vec<Scenario> = cells.iter().map(scenario).collect();
+            let found = self.responses.install(|| laid.ground(scenario(now)).effects(&cells));
             found.into_iter().map(Option::unwrap_or_default).collect::<Vec<BySession>>()
         };
         let now = Effective::resolve(self.file)?.settings;

@@ -193,7 +193,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         output: &args.report,
         planner: None,
     };
-    let found = profiles::gate(&file, &effective.settings, &wanted, input.listing.stdin, found, context)?;
+    let found = profiles::gate(&file, &effective.settings, &wanted, &mut input, found, context)?;
     let mut proposal = Proposal::new(&file, found)?;
     if !file.existed {
         proposal = proposal.titled(&file, NO_TOKENS);

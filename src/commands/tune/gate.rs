@@ -8,9 +8,10 @@ use toml_edit::Value;
 use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::commands::responses::{Responses, scenario};
+use crate::commands::responses::{Laid, Responses};
 use crate::replay::reach::Reach;
 use crate::replay::shares::{BySession, shares, total};
+use crate::replay::{Ground, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
@@ -58,10 +59,17 @@ impl Gate {
         };
         let resampling = statistics::numbers(&responses.data)?.backtest.resampling;
         let groups = groups(&findings);
-        let mut bench =
-            Bench { file, now, responses, log, reaches: [all, host], findings: &findings, groups: groups.clone() };
-        let Judged { baseline, saved, effects, alone, whole, fates, idle } = bench.judge(&resampling)?;
         let sessions = log.starts().len();
+        let laid = responses.laid(log);
+        let judged = responses.install(|| {
+            let places = [all, host];
+            let grounds = grounds(&laid, &places, now);
+            let (findings, groups) = (&findings, groups.clone());
+            let mut bench = Bench { file, laid: &laid, places, grounds: &grounds, sessions, findings, groups };
+            bench.judge(&resampling)
+        })?;
+        let Judged { present: [present, in_host], effects, alone, whole, fates, idle } = judged;
+        let baseline = present.baseline;
         for (group, members) in groups.iter().enumerate() {
             let effect = effects[group].as_ref().map(|effect| Effect {
                 tokens: total(&effect[0]),
@@ -83,9 +91,9 @@ impl Gate {
         let [more, more_in_host] = whole.each_ref().map(total);
         let gate = Self {
             baseline,
-            saved_before: saved[0],
-            saved_after: saved[0] + more,
-            host: [saved[1], saved[1] + more_in_host],
+            saved_before: present.saved,
+            saved_after: present.saved + more,
+            host: [in_host.saved, in_host.saved + more_in_host],
             names: [host.name.clone(), all.name.clone()],
             sessions: sessions as u64,
         };
@@ -142,8 +150,7 @@ impl Fate {
 
 /// What was found out about all proposals.
 struct Judged {
-    baseline: f64,
-    saved: [f64; 2],
+    present: [Present; 2],
     /// By group, of what is made its share.
     effects: Vec<Option<Pair>>,
     alone: Vec<Option<Pair>>,
@@ -157,13 +164,20 @@ struct Judged {
 /// What proposals are replayed on.
 struct Bench<'b> {
     file: &'b SettingsFile,
-    now: &'b Settings,
-    responses: &'b Responses,
-    log: &'b EventLog,
+    laid: &'b Laid,
     /// Everything, and the host.
-    reaches: [&'b Reach; 2],
+    places: [&'b Reach; 2],
+    /// The responses as they are handled now, in both.
+    grounds: &'b [Ground<'b>; 2],
+    sessions: usize,
     findings: &'b [Finding],
     groups: Vec<Vec<usize>>,
+}
+
+/// The responses under a configuration, in both places.
+fn grounds<'l>(laid: &'l Laid, places: &[&Reach; 2], settings: &Settings) -> [Ground<'l>; 2] {
+    let scenario = laid.scenario(settings);
+    places.map(|place| laid.ground(laid.within(&scenario, place)))
 }
 
 impl Bench<'_> {
@@ -173,15 +187,19 @@ impl Bench<'_> {
         what_if(self.file, &changes(self.findings, &members))
     }
 
-    fn replay(&self, now: &Settings, cells: &[Settings]) -> (f64, [f64; 2], Vec<Option<Pair>>) {
-        let [(present, effects), (in_host, host_effects)] =
-            self.reaches.map(|reach| self.responses.effects(self.log, reach, now, cells));
-        let pairs = effects.into_iter().zip(host_effects).map(|(all, host)| Some([all?, host?]));
-        (present.baseline, [present.saved, in_host.saved], pairs.collect())
+    /// What configurations save more than another one, in both places.
+    fn effects(&self, grounds: &[Ground<'_>; 2], cells: &[Settings]) -> Vec<Option<Pair>> {
+        let scenarios: Vec<Scenario> = cells.iter().map(|cell| self.laid.scenario(cell)).collect();
+        let [all, host] = [0, 1].map(|place| {
+            let within = |scenario| self.laid.within(scenario, self.places[place]);
+            grounds[place].effects(&scenarios.iter().map(within).collect::<Vec<_>>())
+        });
+        all.into_iter().zip(host).map(|(all, host)| Some([all?, host?])).collect()
     }
 
+    /// What the proposals of some groups save more than what holds now.
     fn together(&self, made: &[usize]) -> Result<Option<Pair>> {
-        Ok(self.replay(self.now, &[self.with(made)?]).2.pop().flatten())
+        Ok(self.effects(self.grounds, &[self.with(made)?]).pop().flatten())
     }
 
     fn judge(&mut self, resampling: &Resampling) -> Result<Judged> {
@@ -189,7 +207,7 @@ impl Bench<'_> {
         let every: Vec<usize> = (0..self.groups.len()).collect();
         let mut cells = every.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
         cells.push(self.with(&every)?);
-        let (baseline, saved, mut effects) = self.replay(self.now, &cells);
+        let mut effects = self.effects(self.grounds, &cells);
         let mut together = effects.pop().flatten();
         let (mut held, mut made): (Vec<usize>, Vec<usize>) =
             every.iter().partition(|&&group| lost(&effects[group]).is_some());
@@ -205,12 +223,11 @@ impl Bench<'_> {
         made.retain(|&group| !self.groups[group].is_empty());
         let cells = made.iter().map(|&group| self.with(&[group])).collect::<Result<Vec<_>>>()?;
         let mut alone = effects.clone();
-        for (&group, effect) in made.iter().zip(self.replay(self.now, &cells).2) {
+        for (&group, effect) in made.iter().zip(self.effects(self.grounds, &cells)) {
             alone[group] = effect;
         }
         self.drop_needless(&mut made, &alone, &mut fates)?;
         together = self.together(&made)?;
-        let sessions = self.log.starts().len();
         // Without what may be chance the others have other shares.
         loop {
             let shares = self.shares(&made, &alone, together.as_ref())?;
@@ -218,7 +235,7 @@ impl Bench<'_> {
                 effects[group] = alone[group].is_some().then_some(share);
             }
             let is_chance = |&group: &usize| {
-                let ends = effects[group].as_ref().and_then(|effect| interval(effect, sessions, resampling));
+                let ends = effects[group].as_ref().and_then(|effect| interval(effect, self.sessions, resampling));
                 effects[group].is_some() && ends.is_none_or(|(lower, _)| lower <= 0.0)
             };
             let (chance, rest): (Vec<usize>, Vec<usize>) = made.iter().partition(|group| is_chance(group));
@@ -229,7 +246,8 @@ impl Bench<'_> {
             made = rest;
             together = self.together(&made)?;
         }
-        Ok(Judged { baseline, saved, effects, alone, whole: together.unwrap_or_default(), fates, idle })
+        let present = self.grounds.each_ref().map(Ground::present);
+        Ok(Judged { present, effects, alone, whole: together.unwrap_or_default(), fates, idle })
     }
 
     /// Takes the keys out of the groups that make no difference beside the others: what is built in says the same, or a
@@ -238,15 +256,14 @@ impl Bench<'_> {
         let mut idle = BTreeSet::new();
         let mut order: Vec<usize> = made.iter().copied().filter(|&group| effects[group].is_some()).collect();
         order.sort_by(|&a, &b| least(&effects[a]).total_cmp(&least(&effects[b])));
-        let skeleton = self.responses.skeleton(self.log);
-        let wanted = scenario(&self.with(made)?, &skeleton);
+        let wanted = self.laid.scenario(&self.with(made)?);
         for group in order {
             // Of two keys that say the same the first one stays.
             for member in self.groups[group].clone().into_iter().rev() {
                 let before = self.groups[group].clone();
                 self.groups[group].retain(|&other| other != member);
                 // A part of a proposal may fit no configuration.
-                let is_same = |rest: Settings| wanted.is_same(&scenario(&rest, &skeleton));
+                let is_same = |rest: Settings| wanted.is_same(&self.laid.scenario(&rest));
                 if self.with(made).is_ok_and(is_same) {
                     idle.insert(member);
                 } else {
@@ -269,7 +286,7 @@ impl Bench<'_> {
         while has_grown {
             let beside = |&group: &usize| self.with(&[&made[..], &[group]].concat());
             let cells = held.iter().map(beside).collect::<Result<Vec<_>>>()?;
-            let mut beside = self.replay(self.now, &cells).2;
+            let mut beside = self.effects(self.grounds, &cells);
             for (&group, effect) in held.iter().zip(&beside) {
                 effects[group] = Some(less(effect, together));
             }
@@ -289,7 +306,7 @@ impl Bench<'_> {
         let without =
             |&group: &usize| self.with(&made.iter().copied().filter(|&other| other != group).collect::<Vec<_>>());
         let cells = made.iter().map(without).collect::<Result<Vec<_>>>()?;
-        let last = self.replay(&self.with(made)?, &cells).2;
+        let last = self.effects(&grounds(self.laid, &self.places, &self.with(made)?), &cells);
         Ok(last.into_iter().map(|pair| pair.unwrap_or_default().map(negated)).collect())
     }
 

@@ -1,53 +1,107 @@
 //! The gate of data profiles: a profile is written if its format saves tokens in a replay, and not for its name alone.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
 use crate::base::error::Result;
+use crate::commands::input::Input;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::gate::Gate;
-use crate::rules::p3_data;
 use crate::rules::proposal::proposed;
-use crate::settings::finding::{Finding, Verdict};
+use crate::rules::{p3_data, statistics};
+use crate::settings::finding::{Effect, Finding, Verdict};
 use crate::settings::{Settings, SettingsFile};
+use crate::shell::arguments::InputArgs;
 use crate::shell::context::Context;
 
-/// Replays the profiles among the findings; what brings nothing is held. `is_piped`: the logs came from standard input, which
-/// cannot be read again.
+/// What the replay says of one proposal.
+#[derive(Serialize, Deserialize)]
+struct Judged {
+    held: Option<String>,
+    effect: Option<Effect>,
+}
+
+/// Replays the profiles among the findings over the latest logs with their endpoints; what brings nothing is held.
 ///
 /// # Errors
-/// If the logs cannot be read again.
+/// If these logs cannot be read again.
 pub fn gate(
     file: &SettingsFile,
     settings: &Settings,
     wanted: &Wanted<'_>,
-    is_piped: bool,
-    findings: Vec<Finding>,
+    input: &mut Input,
+    mut findings: Vec<Finding>,
     context: &mut Context<'_>,
 ) -> Result<Vec<Finding>> {
     let is_profile = |finding: &Finding| finding.rule == p3_data::RULE.id && proposed(finding).is_some();
-    let has_format = |subject: &str| {
-        let formats = findings.iter().filter(|finding| is_profile(finding) && finding.subject == subject);
-        formats.filter_map(proposed).any(|delta| delta.key.leaf() == Some("preferred_format"))
+    let is_format = |finding: &&Finding| {
+        is_profile(finding) && proposed(finding).is_some_and(|delta| delta.key.leaf() == Some("preferred_format"))
     };
-    let has_format: Vec<bool> = findings.iter().map(|finding| has_format(&finding.subject)).collect();
-    let mut some_format = false;
-    let judged = findings.into_iter().zip(has_format).map(|(mut finding, has_format)| {
-        if is_profile(&finding) && (!has_format || is_piped) {
-            let why = if has_format {
-                "standard input cannot be replayed"
-            } else {
-                "a profile without a format does nothing"
-            };
-            finding.verdict = Verdict::Hold(format!("no effect: {why}"));
-        }
-        some_format |= is_profile(&finding);
-        finding
-    });
-    let judged: Vec<Finding> = judged.collect();
-    if !some_format {
-        return Ok(judged);
+    let with_format: BTreeSet<String> =
+        findings.iter().filter(is_format).map(|finding| finding.subject.clone()).collect();
+    for finding in findings.iter_mut().filter(|finding| is_profile(finding)) {
+        let why = match (with_format.contains(&finding.subject), input.listing.stdin) {
+            (false, _) => "a profile without a format does nothing",
+            (true, true) => "standard input cannot be replayed",
+            (true, false) => continue,
+        };
+        finding.verdict = Verdict::Hold(format!("no effect: {why}"));
     }
-    let responses = Responses::from_logs(wanted, context)?;
-    let (profiles, others): (Vec<Finding>, Vec<Finding>) = judged.into_iter().partition(is_profile);
-    let judged = responses.halves()?.map_or_else(|| responses.log.clone(), |[_, later]| later);
-    let (_, profiles) = Gate::pass(file, settings, &responses, &judged, profiles)?;
+    let (mut profiles, others): (Vec<Finding>, Vec<Finding>) = findings.into_iter().partition(is_profile);
+    if profiles.is_empty() {
+        return Ok(others);
+    }
+    let proposals: Vec<String> = profiles.iter().filter_map(proposed).map(|delta| format!("{delta:?}")).collect();
+    let judged: Vec<Judged> = input.remember(&format!("profiles {proposals:?} {}", file.text), |input| {
+        let input_dir = latest_calling(input, &with_format)?;
+        let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..wanted.input.clone() };
+        let wanted = Wanted { input: &args, window: wanted.window.clone(), ..*wanted };
+        let responses = Responses::from_logs(&wanted, context)?;
+        let (_, found) = Gate::pass(file, settings, &responses, &responses.log, profiles.clone())?;
+        Ok(found.into_iter().map(Judged::of).collect())
+    })?;
+    for (profile, judged) in profiles.iter_mut().zip(judged) {
+        profile.effect = judged.effect;
+        if let Some(reason) = judged.held {
+            profile.verdict = Verdict::Hold(reason);
+        }
+    }
     Ok(others.into_iter().chain(profiles).collect())
+}
+
+impl Judged {
+    fn of(finding: Finding) -> Self {
+        let held = match finding.verdict {
+            Verdict::Hold(reason) => Some(reason),
+            _ => None,
+        };
+        Self { held, effect: finding.effect }
+    }
+}
+
+/// The logs in which these tools were called last: with as many calls as `rules/p3_data.toml` says, in as many files as there must
+/// be sessions for an interval.
+fn latest_calling(input: &mut Input, tools: &BTreeSet<String>) -> Result<Vec<PathBuf>> {
+    let calls_max = p3_data::replayed_calls_max(&input.data)?;
+    let files_min = statistics::numbers(&input.data)?.backtest.known_min;
+    let window = input.window.clone();
+    let corpus = input.corpus();
+    let is_asked: Vec<bool> = corpus.names.texts().iter().map(|name| tools.contains(name)).collect();
+    let mut calling: Vec<(i64, usize, PathBuf)> = Vec::new();
+    for file in &corpus.files {
+        let asked = || file.rows.calls.iter().filter_map(|call| call.asked.as_ref());
+        let times = asked().filter(|asked| is_asked[asked.tool.0 as usize] && window.contains(&asked.ts));
+        if let Some((last, path)) = times.map(|asked| asked.ts).max().zip(file.source.path.clone()) {
+            calling.push((last, file.rows.calls.len(), path));
+        }
+    }
+    calling.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.cmp(&b.2)));
+    let mut calls = 0;
+    let fits = |(place, (_, more, _)): &(usize, (i64, usize, PathBuf))| {
+        calls += more;
+        *place < files_min || calls <= calls_max
+    };
+    Ok(calling.into_iter().enumerate().take_while(fits).map(|(_, (_, _, path))| path).collect())
 }

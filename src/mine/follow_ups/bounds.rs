@@ -16,7 +16,7 @@ use crate::base::clustered::Clustered;
 use crate::base::names::Sym;
 use crate::base::normal::{quantile_above, t_above};
 use crate::base::stats::FollowUpCount;
-use crate::mine::follow_ups::{FollowUps, SessionCounts};
+use crate::mine::follow_ups::{Counts, FollowUps};
 use crate::mine::shuffled::Pair;
 
 /// How bounds are made: `[follow_ups]` of `rules/backtest.toml`.
@@ -71,8 +71,8 @@ struct Known {
 impl FollowUps {
     /// Every pair with its counts and bounds, by tools and lag.
     pub fn rows(&self, numbers: &Numbers) -> Vec<FollowUpCount> {
-        let all = self.sessions.len();
-        let past = Past::new(&self.sessions, &[all], numbers);
+        let all = self.starts.len();
+        let past = Past::new(self, &[all], numbers);
         let width = past.width(all);
         let row = |known: &Known| {
             let (lower, upper) = known.share.ahead(past.errors(known, width));
@@ -85,11 +85,11 @@ impl FollowUps {
 
     /// How many of the bounds that would have been written week by week held.
     pub fn coverage(&self, statistic: &str, numbers: &Numbers) -> Coverage {
-        let cuts = cuts(&self.starts(), &numbers.backtest);
+        let cuts = cuts(&self.starts, &numbers.backtest);
         let ends: Vec<usize> = cuts.iter().map(|cut| cut.known).collect();
-        let past = Past::new(&self.sessions, &ends, numbers);
+        let past = Past::new(self, &ends, numbers);
         let judge = |cut: Cut| -> Tally {
-            let judged = past.judged(cut.known, self.sessions.len(), past.width(cut.known));
+            let judged = past.judged(cut.known, self.starts.len(), past.width(cut.known));
             let held = judged.iter().filter(|judged| judged.came >= judged.lower).count();
             (held as u64, judged.len() as u64)
         };
@@ -101,7 +101,7 @@ impl FollowUps {
 /// What was known of all pairs at the end of each week that is asked for, or that the width of its bounds rests on. Weeks
 /// share their pasts: each is summed up once.
 struct Past<'s> {
-    sessions: &'s [SessionCounts],
+    counted: &'s FollowUps,
     numbers: &'s Numbers,
     /// By the number of sessions that were known.
     known: BTreeMap<usize, Vec<Known>>,
@@ -120,21 +120,20 @@ struct Judged {
 
 impl<'s> Past<'s> {
     /// Sums up what must be known to say how wide bounds are after `ends` sessions.
-    fn new(sessions: &'s [SessionCounts], ends: &[usize], numbers: &'s Numbers) -> Self {
+    fn new(counted: &'s FollowUps, ends: &[usize], numbers: &'s Numbers) -> Self {
         // Each lag is a look of its own.
         let looks = numbers.links.lags.len().max(1) as f64;
         let normal = quantile_above((1.0 - numbers.bounds.promise) / looks);
-        let mut past = Self { sessions, numbers, known: BTreeMap::new(), normal };
+        let mut past = Self { counted, numbers, known: BTreeMap::new(), normal };
         let weeks = ends.iter().flat_map(|&end| past.cuts(end)).map(|cut| cut.known);
         let wanted: BTreeSet<usize> = weeks.chain(ends.iter().copied()).collect();
-        past.known = wanted.into_par_iter().map(|end| (end, known(&sessions[..end], numbers))).collect();
+        past.known = wanted.into_par_iter().map(|end| (end, known(counted, end, numbers))).collect();
         past
     }
 
     /// The weeks of the first sessions.
     fn cuts(&self, end: usize) -> Vec<Cut> {
-        let starts: Vec<i64> = self.sessions[..end].iter().map(|session| session.start).collect();
-        cuts(&starts, &self.numbers.backtest)
+        cuts(&self.counted.starts[..end], &self.numbers.backtest)
     }
 
     /// Every pair as it was known after so many sessions.
@@ -158,15 +157,15 @@ impl<'s> Past<'s> {
 
     /// The links that would have been written after `end` sessions, as far as enough came until `until` to judge them.
     fn judged(&self, end: usize, until: usize, width: f64) -> Vec<Judged> {
-        let later = &self.sessions[end..until];
+        let FollowUps { trials, support, .. } = self.counted;
         let judge = |(link, lower): (&Known, f64)| {
             let (from, ..) = link.pair;
-            let sum = |of: &dyn Fn(&SessionCounts) -> Option<u64>| later.iter().filter_map(of).sum::<u64>();
-            let trials = sum(&|session| session.trials.get(&from).copied());
+            let sum = |counts: Option<&Counts>| counts.map_or(0, |counts| sum_between(counts, end, until));
+            let trials = sum(trials.get(&from));
             if trials < self.numbers.bounds.later_steps_min.max(1) {
                 return None;
             }
-            let came = sum(&|session| session.support.get(&link.pair).copied()) as f64 / trials as f64;
+            let came = sum(support.get(&link.pair)) as f64 / trials as f64;
             Some(Judged { lower, came, errors: link.share.errors_above(came) })
         };
         self.links(end, width).into_iter().filter_map(judge).collect()
@@ -205,29 +204,41 @@ fn strongest_of(of_tool: BTreeMap<Sym, (&Known, f64)>, links_max: usize) -> Vec<
     links
 }
 
-/// Every pair with its counts over sessions, which stand in order.
-fn known(sessions: &[SessionCounts], numbers: &Numbers) -> Vec<Known> {
-    let last = sessions.last().map_or(0, |session| session.start);
+/// What was counted in the sessions from one place to another.
+fn sum_between(counts: &[(u32, u32)], from: usize, until: usize) -> u64 {
+    let place = |session: usize| counts.partition_point(|(place, _)| (*place as usize) < session);
+    counts[place(from)..place(until)].iter().map(|(_, count)| u64::from(*count)).sum()
+}
+
+/// Every pair with its counts over the first sessions.
+fn known(counted: &FollowUps, end: usize, numbers: &Numbers) -> Vec<Known> {
+    let starts = &counted.starts[..end];
+    let last = starts.last().copied().unwrap_or_default();
     let half_life = numbers.bounds.half_life_days * 86_400_000.0;
-    let mut tools: BTreeMap<Sym, (Clustered, u64)> = BTreeMap::new();
-    let mut pairs: BTreeMap<Pair, Vec<(u64, u64, f64)>> = BTreeMap::new();
-    for session in sessions {
-        let weight = 0.5_f64.powf(last.saturating_sub(session.start) as f64 / half_life);
-        for (&tool, &trials) in &session.trials {
-            let (share, all) = tools.entry(tool).or_default();
-            share.add_trials(trials, weight);
-            *all += trials;
+    let weight = |start: &i64| 0.5_f64.powf(last.saturating_sub(*start) as f64 / half_life);
+    let weights: Vec<f64> = starts.iter().map(weight).collect();
+    let seen = |counts: &[(u32, u32)]| counts.partition_point(|(place, _)| (*place as usize) < end);
+    let of_tool = |(tool, counts): (&Sym, &Counts)| {
+        let (mut share, mut all) = (Clustered::default(), 0);
+        for &(place, trials) in &counts[..seen(counts)] {
+            share.add_trials(trials.into(), weights[place as usize]);
+            all += u64::from(trials);
         }
-        for (&pair, &support) in &session.support {
-            let trials = session.trials.get(&pair.0).copied().unwrap_or_default();
-            pairs.entry(pair).or_default().push((support, trials, weight));
-        }
-    }
-    let of_pair = |(pair, counts): (Pair, Vec<(u64, u64, f64)>)| {
-        let (mut share, trials) = tools.get(&pair.0).copied().unwrap_or_default();
-        counts.iter().for_each(|&(support, trials, weight)| share.add_successes(support, trials, weight));
-        let support = counts.iter().map(|(support, ..)| support).sum();
-        Known { pair, share, support, trials, sessions: counts.len() as u64 }
+        (*tool, (share, all))
     };
-    pairs.into_iter().map(of_pair).collect()
+    let tools: BTreeMap<Sym, (Clustered, u64)> = counted.trials.iter().map(of_tool).collect();
+    let of_pair = |(pair, counts): (&Pair, &Counts)| {
+        let counts = &counts[..seen(counts)];
+        let (mut share, trials) = tools.get(&pair.0).copied().unwrap_or_default();
+        // Where a tool was followed it was called: its counts hold all these sessions.
+        let mut trials_of_tool = counted.trials.get(&pair.0).into_iter().flatten();
+        for &(place, support) in counts {
+            let trials = trials_of_tool.find(|(at, _)| *at == place).map_or(0, |(_, trials)| *trials);
+            share.add_successes(support.into(), trials.into(), weights[place as usize]);
+        }
+        let support = counts.iter().map(|(_, support)| u64::from(*support)).sum();
+        let sessions = counts.len() as u64;
+        (sessions > 0).then_some(Known { pair: *pair, share, support, trials, sessions })
+    };
+    counted.support.iter().filter_map(of_pair).collect()
 }

@@ -4,15 +4,22 @@
 pub mod bounds;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use rayon::prelude::*;
+
+use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
 use crate::frames::edge::Turns;
-use crate::logs::history::History;
+use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
 use crate::mine::shuffled;
 use crate::mine::shuffled::{Message, Pair};
 use crate::telemetry::log::{Event, EventLog, NO_STEP};
+
+/// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
+const BATCH_SESSIONS: usize = 64;
 
 /// One tool in one step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,95 +30,148 @@ struct Use {
 }
 
 /// What was counted in one session.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 struct SessionCounts {
-    start: Millis,
     /// Steps with each tool.
-    trials: BTreeMap<Sym, u64>,
+    trials: Vec<(Sym, u32)>,
     /// Of these, followed by another tool at a lag.
-    support: BTreeMap<Pair, u64>,
+    support: Vec<(Pair, u32)>,
+    /// What another order of the steps would show.
+    chances: BTreeMap<Pair, Chance>,
 }
+
+/// Counts by session (its place in the order of their starts), ascending; sessions without any are left out.
+type Counts = Vec<(u32, u32)>;
 
 /// Follow-ups of all sessions.
 #[derive(Clone, Debug, Default)]
 pub struct FollowUps {
-    /// In the order of their start.
-    sessions: Vec<SessionCounts>,
-    /// What another order of the steps would show.
+    /// Starts of the sessions, in order.
+    starts: Vec<Millis>,
+    /// Steps with each tool.
+    trials: BTreeMap<Sym, Counts>,
+    /// Of these, followed by another tool at a lag.
+    support: BTreeMap<Pair, Counts>,
+    /// What another order of the steps would show, over all sessions; empty if nobody asked for it.
     chances: BTreeMap<Pair, Chance>,
 }
 
 impl FollowUps {
     /// Of the calls of a history.
     pub fn of_history(history: &History, lags: &[u32]) -> Self {
-        let start = |session: &crate::logs::history::Session| session.ts_first;
-        let mut found = Self::starting(history.sessions.iter().map(start));
+        let starts = history.sessions.iter().map(|session| session.ts_first);
+        let mut sessions: Vec<(Millis, Vec<Range<usize>>)> = starts.map(|start| (start, Vec::new())).collect();
         for chain in &history.chains {
-            let calls = &history.calls[chain.calls.clone()];
-            let used = calls.iter().map(|call| Use { step: call.step, tool: call.tool, partition: call.partition });
-            found.add(chain.session, used.collect(), lags);
+            sessions[chain.session as usize].1.push(chain.calls.clone());
         }
-        found.in_order()
+        let used = |call: &Call| Use { step: call.step, tool: call.tool, partition: call.partition };
+        let uses = |calls: &Range<usize>| history.calls[calls.clone()].iter().map(used).collect();
+        Self::of_sessions(sessions, &|chains| chains.iter().map(uses).collect(), lags, true)
     }
 
     /// Of the responses of a sorted log. Where no step was recorded, each response is a step of its own.
     pub fn of_events(log: &EventLog, lags: &[u32]) -> Self {
-        let mut starts = vec![Millis::MAX; log.sessions.len()];
-        for event in &log.events {
-            let start = &mut starts[event.session as usize];
-            *start = event.ts.min(*start);
-        }
-        let mut found = Self::starting(starts.into_iter());
-        for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
-            let used = |(place, event): (u32, &Event)| Use {
-                step: if event.step == NO_STEP { place } else { event.step },
-                tool: event.tool,
-                partition: event.partition,
-            };
-            found.add(chain[0].session, (0_u32..).zip(chain).map(used).collect(), lags);
-        }
-        found.in_order()
+        Self::of_log(log, lags, true)
     }
 
-    fn starting(starts: impl Iterator<Item = Millis>) -> Self {
-        let sessions = starts.map(|start| SessionCounts { start, ..SessionCounts::default() }).collect();
-        Self { sessions, chances: BTreeMap::new() }
+    /// The same without what chance would show.
+    pub fn counted_of_events(log: &EventLog, lags: &[u32]) -> Self {
+        Self::of_log(log, lags, false)
     }
 
-    /// Takes in a chain.
-    fn add(&mut self, session: u32, mut uses: Vec<Use>, lags: &[u32]) {
-        if lags.is_empty() {
-            return;
+    fn of_log(log: &EventLog, lags: &[u32], with_chances: bool) -> Self {
+        let start = |session: &[Event]| session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX);
+        let sessions = log.events.chunk_by(|a, b| a.session == b.session).map(|session| (start(session), session));
+        let used = |(place, event): (u32, &Event)| Use {
+            step: if event.step == NO_STEP { place } else { event.step },
+            tool: event.tool,
+            partition: event.partition,
+        };
+        let chains = |session: &&[Event]| {
+            let chains = session.chunk_by(|a, b| a.chain == b.chain);
+            chains.map(|chain| (0_u32..).zip(chain).map(used).collect()).collect()
+        };
+        Self::of_sessions(sessions.collect(), &chains, lags, with_chances)
+    }
+
+    /// Counts sessions, of which `chains` tells the uses.
+    fn of_sessions<S: Sync>(
+        mut sessions: Vec<(Millis, S)>,
+        chains: &(dyn Fn(&S) -> Vec<Vec<Use>> + Sync),
+        lags: &[u32],
+        with_chances: bool,
+    ) -> Self {
+        let mut found = Self::default();
+        let (mut trials, mut support): (IdMap<Sym, Counts>, IdMap<Pair, Counts>) = Default::default();
+        let mut chances: IdMap<Pair, Chance> = IdMap::default();
+        sessions.sort_by_key(|(start, _)| *start);
+        for batch in sessions.chunks(BATCH_SESSIONS) {
+            let count = |(_, session): &(Millis, S)| count(chains(session), lags, with_chances);
+            let counted: Vec<SessionCounts> = batch.par_iter().map(count).collect();
+            for ((start, _), counts) in batch.iter().zip(counted) {
+                // Sessions without a call are none.
+                if counts.trials.is_empty() {
+                    continue;
+                }
+                let place = found.starts.len() as u32;
+                found.starts.push(*start);
+                for (tool, count) in counts.trials {
+                    trials.entry(tool).or_default().push((place, count));
+                }
+                for (pair, count) in counts.support {
+                    support.entry(pair).or_default().push((place, count));
+                }
+                for (pair, chance) in counts.chances {
+                    *chances.entry(pair).or_default() += chance;
+                }
+            }
         }
+        (found.trials, found.support) = (trials.into_iter().collect(), support.into_iter().collect());
+        found.chances = chances.into_iter().collect();
+        found
+    }
+}
+
+/// Counts one session.
+fn count(chains: Vec<Vec<Use>>, lags: &[u32], with_chances: bool) -> SessionCounts {
+    let mut counts = SessionCounts::default();
+    if lags.is_empty() {
+        return counts;
+    }
+    let mut tools: Vec<Sym> = chains.iter().flatten().map(|used| used.tool).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    let mut trials = vec![0_u32; tools.len()];
+    let mut pairs: IdMap<Pair, u32> = IdMap::default();
+    for mut uses in chains {
         uses.sort_unstable();
         uses.dedup();
-        let counts = &mut self.sessions[session as usize];
-        uses.iter().for_each(|used| *counts.trials.entry(used.tool).or_default() += 1);
+        for used in &uses {
+            trials[tools.partition_point(|tool| *tool < used.tool)] += 1;
+        }
         for &lag in lags {
-            each_pair(&uses, lag, |from, to| *counts.support.entry((from, to, lag)).or_default() += 1);
+            each_pair(&uses, lag, |from, to| *pairs.entry((from, to, lag)).or_default() += 1);
         }
-        uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
-        for context in uses.chunk_by(|a, b| a.partition == b.partition) {
-            let message = |step: &[Use]| Message {
-                place: step[0].step.into(),
-                turn: 0,
-                tools: step.iter().map(|used| (used.tool, 1)).collect(),
-            };
-            let messages: Vec<Message> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
-            shuffled::add(&messages, lags, Turns::All, &mut self.chances);
+        if with_chances {
+            add_chances(uses, lags, &mut counts.chances);
         }
     }
+    counts.trials = tools.into_iter().zip(trials).collect();
+    counts.support = pairs.into_iter().collect();
+    counts.support.sort_unstable();
+    counts
+}
 
-    /// Sessions without a call are none.
-    fn in_order(mut self) -> Self {
-        self.sessions.retain(|session| !session.trials.is_empty());
-        self.sessions.sort_by_key(|session| session.start);
-        self
-    }
-
-    /// The starts of the sessions, in order.
-    fn starts(&self) -> Vec<Millis> {
-        self.sessions.iter().map(|session| session.start).collect()
+fn add_chances(mut uses: Vec<Use>, lags: &[u32], chances: &mut BTreeMap<Pair, Chance>) {
+    uses.sort_unstable_by_key(|used| (used.partition, used.step, used.tool));
+    for context in uses.chunk_by(|a, b| a.partition == b.partition) {
+        let message = |step: &[Use]| Message {
+            place: step[0].step.into(),
+            turn: 0,
+            tools: step.iter().map(|used| (used.tool, 1)).collect(),
+        };
+        let messages: Vec<Message> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
+        shuffled::add(&messages, lags, Turns::All, chances);
     }
 }
 

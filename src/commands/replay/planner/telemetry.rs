@@ -4,6 +4,7 @@
 //! is nowhere, the event has no content and no prediction to hold against it, and names a file that no call names.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
@@ -21,6 +22,7 @@ use crate::telemetry::log::{Event, EventLog, Plan};
 pub fn add(stage: &Stage, planner: &Planner, laid: &ReplayInput, scenario: &Scenario, log: &mut EventLog) {
     let answers = Answers::new(stage);
     let EventLog { names, planned, .. } = log;
+    let names = Arc::make_mut(names);
     let event = |trace: Trace| {
         let known = answers.of(&trace).filter(|_| trace.plan.prefetched);
         let answer = known.and_then(|index| laid.plain_event(names, scenario, index));
