@@ -19,6 +19,8 @@ pub mod listing;
 pub mod model_id;
 pub mod names;
 pub mod normal;
+pub mod numbers;
+pub mod progress;
 pub mod pseudonyms;
 pub mod seal;
 pub mod showing;

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
+use crate::commands::input::FromArgs as _;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::attribution::Attribution;
 use crate::cost::groups::{By, Label};

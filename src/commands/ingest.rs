@@ -5,11 +5,12 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::commands::prune::prune;
+use crate::frames::input::Input;
+use crate::logs::in_progress::Holds;
+use crate::logs::overview::Overview;
 use crate::logs::trace::Status;
-use crate::mine::in_progress::Holds;
-use crate::mine::overview::Overview;
 use crate::mine::quality;
 use crate::mine::totals::{Totals, totals};
 use crate::report::envelope;

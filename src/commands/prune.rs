@@ -4,10 +4,11 @@ use std::path::Path;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::commands::config::{config_path, load_config};
+use crate::commands::config::config_path;
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
+use crate::settings::formats::load_config;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::context::Context;
 use crate::telemetry::TelemetryRules;

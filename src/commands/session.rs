@@ -4,14 +4,15 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
+use crate::commands::input::FromArgs as _;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
 use crate::cost::session;
 use crate::cost::session::SessionCost;
 use crate::cost::session_tables as tables;
+use crate::logs::in_progress::Holds;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
-use crate::mine::in_progress::Holds;
 use crate::report::numbers::{counted, date};
 use crate::report::table::Format;
 use crate::report::{envelope, listing, sharing};

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::names::Names;
+use crate::base::unpack;
+use crate::base::visible::Shown as _;
 use crate::logs::trace::{Counters, FileTrace, Rows};
 
 /// Where the rows of a file came from.
@@ -25,6 +28,17 @@ impl Source {
     /// A file without any record (empty, or all damaged) is not called one either.
     pub fn is_sidecar(&self) -> bool {
         self.counters.records > 0 && self.counters.known_records == 0
+    }
+
+    /// How a file is called in reports; one that was deleted has no name any more.
+    pub fn shown(&self) -> String {
+        self.path.as_ref().map_or_else(|| format!("(deleted file {:.8})", self.key.to_string()), |path| path.shown())
+    }
+
+    /// Says so if a packed file unpacks to too much: the rest of it is in no report.
+    pub fn cut_short(&self) -> Option<String> {
+        let is_cut = self.counters.damage.count(Reason::UnpacksTooLarge) > 0;
+        is_cut.then(|| format!("{} {}", self.shown(), unpack::TOO_LARGE))
     }
 }
 

@@ -45,8 +45,15 @@ struct Field {
 }
 
 impl CallFields {
+    /// Those of all files.
+    pub fn of(files: impl Iterator<Item = FileTimeline>) -> Self {
+        let mut fields = Self::default();
+        files.for_each(|file| fields.add(&file));
+        fields
+    }
+
     /// Adds the rows of a file. Of copies of an answer each may have seen more of what came later.
-    pub fn add(&mut self, file: &FileTimeline) {
+    fn add(&mut self, file: &FileTimeline) {
         let symbols = self.names.absorb(&file.names);
         for row in &file.rows.fields {
             let block = &file.rows.blocks[row.block as usize];

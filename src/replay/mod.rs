@@ -4,6 +4,8 @@
 pub mod by_session;
 pub mod dedup_only;
 
+pub mod compare;
+pub mod grid;
 pub mod reach;
 pub mod report;
 pub mod savings;
@@ -11,7 +13,10 @@ pub mod savings;
 mod bounds;
 mod cache;
 mod effects;
+pub mod emit;
 mod expansion;
+pub mod gate;
+pub mod input;
 mod layers;
 mod ledger;
 mod offer;
@@ -20,8 +25,10 @@ mod quotes;
 mod recorded;
 pub mod runs;
 mod scenario;
+pub mod scenarios;
 pub mod shares;
 mod stack;
+pub mod study;
 pub mod tape;
 
 pub use bounds::bounds;

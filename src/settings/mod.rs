@@ -16,6 +16,7 @@ mod document;
 mod draft;
 mod edit;
 mod effective;
+pub mod formats;
 pub mod journal;
 mod lines;
 mod lists;

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use clap::Parser;
 
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
+use crate::frames::input::Input;
 use crate::logs::timeline::read;
 use crate::logs::timeline::requests::{Marks, ReferenceKind, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, Place, Usage, compare_versions};

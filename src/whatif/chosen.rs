@@ -352,3 +352,11 @@ fn collect(table: &Table, before: &[String], places: &Places<'_>, settings: &mut
     }
     Ok(())
 }
+
+/// Every policy that was asked for, once.
+pub fn asked(rows: &[Row]) -> Vec<Policy> {
+    let mut asked: Vec<Policy> = rows.iter().flat_map(|row| row.stack.0.iter().copied()).collect();
+    asked.sort_unstable();
+    asked.dedup();
+    asked
+}

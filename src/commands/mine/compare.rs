@@ -7,11 +7,12 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::commands::mine::edges::{ConcurrencyArg, sums};
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Turns};
+use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
 use crate::mine::change::{Change, Side, SizeSide};
 use crate::mine::published;

@@ -6,12 +6,12 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
 use crate::commands::mine::logs;
 use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::frames::input::Input;
+use crate::logs::in_progress::Holds;
 use crate::mine::edges;
-use crate::mine::in_progress::Holds;
 use crate::mine::{edge_graph as graph, edge_page, tables as mined};
 use crate::report::listing;
 use crate::report::numbers::counted;

@@ -6,14 +6,16 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::mine::logs;
+use crate::frames::input::Input;
 use crate::frames::listing as parquet_listing;
+use crate::logs::in_progress::Holds;
 use crate::mine::field_tables as tables;
 use crate::mine::fields;
+use crate::mine::fields::CallFields;
 use crate::mine::fields::{FieldUse, FieldUses, GroupNumbers, ToolFields};
-use crate::mine::in_progress::Holds;
 use crate::report::numbers::counted;
 use crate::report::table::Format;
 use crate::report::{envelope, listing};
@@ -117,7 +119,7 @@ pub fn of_input(input: &mut Input) -> Result<FieldUses> {
     let words = format!("{:?}", input.vocabulary.tool_aliases);
     let rules = input.data.text("timeline.toml")?;
     input.remember(&format!("fields {words} {rules}"), |input| {
-        let found = input.fields()?;
+        let found = CallFields::of(input.counted_files()?);
         let (history, names) = logs::history(input);
         Ok(fields::uses(&history, &names, &found))
     })

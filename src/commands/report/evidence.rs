@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
-use crate::commands::input::Input;
 use crate::commands::report::Args;
 use crate::commands::report::show;
 use crate::cost::findings::search::Finding;
 use crate::cost::page::Page;
 use crate::cost::page::evidence::{caption, json, looks, sessions};
 use crate::cost::page::words::Telling;
+use crate::frames::input::Input;
 use crate::report::envelope;
 use crate::report::paragraph::paragraph;
 use crate::report::sharing::hide_places;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::config::{config_path, load_config, warn_unknown};
+use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::effects;
 use crate::commands::tune::gate::Gate;
@@ -22,6 +22,7 @@ use crate::rules::precedence::Precedence;
 use crate::rules::proposal::{Proposal, View, proposed, settle};
 use crate::rules::report as findings;
 use crate::rules::{Speaks, judge_events, r7_speculation, statistics};
+use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;

@@ -1,5 +1,6 @@
 //! `devboy tune backtest`: how often what was known came true.
 
+use crate::rules::mined_planners::selective_coverage;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -8,19 +9,21 @@ use serde_json::json;
 use crate::base::ahead::Attempt;
 use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::Result;
-use crate::commands::config::{config_path, load_config};
-use crate::commands::input::Input;
+use crate::commands::config::config_path;
+use crate::commands::input::FromArgs as _;
 use crate::commands::replay::planner;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::effects;
+use crate::frames::input::Input;
+use crate::logs::in_progress::Holds;
 use crate::mine::follow_ups::FollowUps;
-use crate::mine::in_progress::Holds;
 use crate::mine::quality;
 use crate::mine::sizes::Sizes;
 use crate::report::envelope;
 use crate::report::table::Format;
 use crate::rules::{backtest_report, claude, statistics, t1_tools};
 use crate::settings::Effective;
+use crate::settings::formats::load_config;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

@@ -4,6 +4,7 @@
 //! another document is refused, and a loop of references ends where the library ends it. Errors name places and
 //! keywords, never values.
 
+pub mod checked;
 pub mod outcome;
 pub mod tables;
 

@@ -116,7 +116,7 @@ impl ArgCheck {
 }
 
 /// Whose shape definitions are written in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     /// `{name, description, input_schema}`.

@@ -14,6 +14,7 @@ pub mod gate;
 pub mod growth;
 pub mod params;
 pub mod placement;
+pub mod ready;
 pub mod real;
 pub mod sheet;
 pub mod splice;

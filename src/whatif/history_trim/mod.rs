@@ -14,6 +14,7 @@ pub mod caps;
 pub mod conversation;
 pub mod params;
 pub mod plan;
+pub mod ready;
 mod sheet;
 mod stage;
 mod sticky;

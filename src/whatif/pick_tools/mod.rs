@@ -4,6 +4,7 @@
 //! `tool-filter`.
 
 pub mod outcome;
+pub mod ready;
 pub mod tables;
 
 use std::cmp::{Ordering, Reverse};

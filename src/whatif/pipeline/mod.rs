@@ -6,7 +6,9 @@
 //! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::dangling`]).
 
 pub mod outcome;
+pub mod replayed;
 pub mod tables;
+pub mod worth;
 
 use std::sync::Arc;
 

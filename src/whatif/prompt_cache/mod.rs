@@ -5,6 +5,7 @@ pub mod causes;
 pub mod keep_alive;
 pub mod outcome;
 pub mod params;
+pub mod ready;
 pub mod reference;
 pub mod slack;
 pub mod stated;

@@ -10,6 +10,7 @@ pub mod tables;
 pub mod coverage;
 mod outcome;
 pub mod params;
+pub mod ready;
 
 pub(crate) use outcome::facts;
 

@@ -2,6 +2,7 @@
 //! of them each request would have been shown and missed ([`plan`]), and what that does to contexts ([`stage`]).
 
 pub mod inventory;
+pub mod known;
 pub mod plan;
 pub mod queries;
 pub mod stage;

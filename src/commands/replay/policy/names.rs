@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::base::id::Id;
-use crate::commands::input::Input;
 use crate::commands::replay::policy::Flags;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
+use crate::frames::input::Input;
 use crate::report::table::Format;
 use crate::whatif::report::PolicyReport;
 

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::commands::input::Input;
 use crate::commands::replay::policy::Flags;
-use crate::commands::replay::policy::sweep::Swept;
+use crate::frames::input::Input;
 use crate::mine::quality;
 use crate::report::envelope;
 use crate::report::table::Format;
 use crate::shell::context::Context;
 use crate::whatif::report;
 use crate::whatif::report::{PolicyReport, csv};
+use crate::whatif::sweep::Swept;
 
 /// Writes the figures of the cache under the names of an agent runtime.
 fn aliases(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Context<'_>) -> Result<()> {
@@ -59,7 +59,7 @@ pub fn recorded(flags: &Flags<'_>, reports: &[PolicyReport], context: &mut Conte
 /// Writes a sweep.
 pub fn sweep(flags: &Flags<'_>, swept: &Swept, input: &Input, context: &mut Context<'_>) -> Result<()> {
     if flags.output.form() == Format::Json {
-        let cell = |cell: &super::sweep::Cell| {
+        let cell = |cell: &crate::whatif::sweep::Cell| {
             let values = swept.keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value)));
             json!({ "values": values.collect::<serde_json::Map<String, Value>>(), "policy": report::json(&cell.report, flags.policy.per_session) })
         };

@@ -3,12 +3,12 @@
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::simulate;
-use crate::commands::replay::policy::simulate::Scene;
-use crate::commands::replay::policy::{Flags, asked, framed};
-use crate::whatif::chosen::{Policy, Row, Sheets};
+use crate::whatif::chosen::{Policy, Row, Sheets, asked};
 use crate::whatif::report::{Counted, PolicyReport};
 use crate::whatif::sim::params::Setting;
+use crate::whatif::stacked;
+use crate::whatif::stacked::Scene;
+use crate::whatif::stacked::framed;
 
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;
@@ -33,14 +33,14 @@ pub struct Swept {
 ///
 /// # Errors
 /// If a parameter is unknown, a value does not fit, or there is nothing that can be swept.
-pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row], counted: &Counted) -> Result<Swept> {
+pub fn run(sweep: &[String], scene: &Scene<'_>, sheets: &Sheets, rows: &[Row], counted: &Counted) -> Result<Swept> {
     let [Row { stack, .. }] = rows else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));
     };
     if stack.has(Policy::ArgCheck) {
         return Err(Error::usage("arg-check has nothing to sweep: it changes no context"));
     }
-    let grid = flags.sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
+    let grid = sweep.iter().map(|text| axis(text)).collect::<Result<Vec<_>>>()?;
     let keys: Vec<String> = grid.iter().filter_map(|axis| axis.first()).map(Setting::name).collect();
     if let Some(key) = keys.iter().enumerate().find_map(|(at, key)| keys[..at].contains(key).then_some(key)) {
         return Err(Error::usage(format!("{key} is swept twice")).hint("name all its values in one --sweep"));
@@ -56,7 +56,7 @@ pub fn run(flags: &Flags<'_>, scene: &Scene<'_>, sheets: &Sheets, rows: &[Row], 
         for setting in cell {
             set.set(setting, &asked(rows))?;
         }
-        let report = framed(simulate::report(scene, &set, stack, false)?, scene, counted.clone(), &set)?;
+        let report = framed(stacked::report(scene, &set, stack, false)?, scene, counted.clone(), &set)?;
         let values = cell.iter().map(|setting| setting.value.to_string().trim().trim_matches('"').to_owned());
         Ok(Cell { values: values.collect(), report })
     };

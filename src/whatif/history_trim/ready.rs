@@ -6,7 +6,6 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::logs::timeline::requests::ReferenceKind;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::history_trim::outcome::{Edits, TrimOutcome, TrimReport};
@@ -16,6 +15,7 @@ use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params as CacheKnobs
 use crate::whatif::sim::breakage::rows::{Break, Class};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::simulate::Run;
+use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// Makes the policy ready.
 ///

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready};
 use crate::whatif::calibration::calibrate;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::prompt_cache;
@@ -11,6 +10,7 @@ use crate::whatif::prompt_cache::Sheet;
 use crate::whatif::prompt_cache::tables as report;
 use crate::whatif::report::unlogged as unlogged_report;
 use crate::whatif::sim::unlogged::unlogged;
+use crate::whatif::stacked::{Finished, Part, Ready};
 
 /// Makes the policy ready.
 ///

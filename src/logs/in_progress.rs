@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::report::numbers::counted;
+use crate::base::numbers::counted;
 
 /// What a report holds of such subagents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

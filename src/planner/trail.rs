@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::names::Names;
-use crate::commands::replay::planner::Stage;
-use crate::commands::replay::planner::judged::trail;
-use crate::commands::replay::planner::learned::Planner;
-use crate::commands::replay_input::ReplayInput;
 use crate::logs::trace::{NO_TIME, Status};
 use crate::planner::prefetches::Trace;
+use crate::planner::stage::Planner;
+use crate::planner::stage::Stage;
+use crate::planner::stage::trail;
 use crate::replay::Scenario;
+use crate::replay::input::ReplayInput;
 use crate::telemetry::log::{Event, EventLog, Plan};
 
 /// Adds what a planner did in the judged sessions to the events of the same logs.

@@ -5,10 +5,9 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
-use crate::commands::input::{Input, missing};
-use crate::commands::replay::policy::tool_filter::Tools;
+use crate::frames::input::{Input, missing};
 use crate::logs::call_texts;
-use crate::shell::window;
+use crate::logs::window;
 use crate::whatif::arg_check::outcome::{ArgCheck, Truth};
 use crate::whatif::arg_check::tables as report;
 use crate::whatif::arg_check::{Checker, Params, Rules, tally};
@@ -16,6 +15,7 @@ use crate::whatif::catalog::Source;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::report::{Fidelity, PolicyReport};
 use crate::whatif::simulation::Simulation;
+use crate::whatif::tools::known::Tools;
 
 /// Arguments are in no timeline and in no lake, so they take a second reading.
 const PIPED: &str = "standard input can be read only once, so its arguments are not checked: name a file or a folder";

@@ -7,40 +7,19 @@ use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::layer::LayerId;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::base::visible::Shown as _;
-use crate::commands::replay::Args;
-use crate::commands::replay::scenarios::Scenarios;
-use crate::commands::replay_input::ReplayInput;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormats;
-use crate::replay::Scenario;
-use crate::report::numbers::counted;
+use crate::replay::input::ReplayInput;
 use crate::settings::{create_private, write_private};
-use crate::shell::context::Context;
 use crate::telemetry::log::{Event, EventLog, NO_ORDER, NO_STEP, What};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
-/// Writes the events of the first configuration, with the published formats.
-pub fn write(
-    dir: &Path,
-    scenarios: &Scenarios,
-    laid: &ReplayInput,
-    args: &Args,
-    context: &mut Context<'_>,
-) -> Result<()> {
-    let log = laid.events(&scenario(scenarios, laid));
-    write_log(dir, &log, laid, args, context)
-}
-
-/// The first configuration, resolved for the logs.
-pub fn scenario(scenarios: &Scenarios, laid: &ReplayInput) -> Scenario {
-    Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false))
-}
-
-/// Writes a log, one file per session. What the planner did stands behind the step that set it off.
-pub fn write_log(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, context: &mut Context<'_>) -> Result<()> {
+/// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off.
+///
+/// # Errors
+/// If the directory or a file cannot be written.
+pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> Result<u64> {
     create_private(dir)?;
-    let names = context.pseudonyms.clone();
     let mut behind = Behind::new(log);
     let (mut files, mut at, mut after) = (0, 0, 0);
     for (number, session_hash) in (0..).zip(&log.sessions) {
@@ -51,33 +30,25 @@ pub fn write_log(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, co
         if session.is_empty() && beside.is_empty() {
             continue;
         }
-        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid, &names)).collect();
+        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid, names)).collect();
         // Nobody asked for what the planner fetched, so that it is not summed up.
         let summary =
             SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
         let mut text = String::new();
         for event in &events {
             text += &line(event);
-            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid, &names)));
+            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid, names)));
             at += 1;
         }
         for event in beside {
-            let line = ContextLine::of(recorded(event, log, laid, &names));
+            let line = ContextLine::of(recorded(event, log, laid, names));
             text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
         }
         summary.into_iter().for_each(|summary| text += &(summary + "\n"));
         write_private(&dir.join(format!("{session_hash}.jsonl")), &text)?;
         files += 1;
     }
-    if !args.output.quiet {
-        let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
-        let planned = match log.planned.len() {
-            0 => String::new(),
-            planned => format!(" and {planned} of the planner"),
-        };
-        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.shown())?;
-    }
-    Ok(())
+    Ok(files)
 }
 
 fn line(event: &PipelineEvent) -> String {

@@ -1,16 +1,20 @@
 //! Runs one stack of policies over the world and makes its report.
 
+use crate::logs::trace::NO_TIME;
+use crate::report::numbers::date;
+use crate::whatif::report::Counted;
+use crate::whatif::report::Fidelity;
+use crate::whatif::report::TELEMETRY;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
-use crate::commands::replay::policy::pipeline::Replayed;
-use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::policy::{compaction, history_trim, pick_tools, pipeline, prompt_cache, tool_filter};
 use crate::report::table::Table;
 use crate::whatif::chosen::{Policy, Sheets, Stack};
+use crate::whatif::pipeline::replayed;
+use crate::whatif::pipeline::replayed::Replayed;
 use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
 use crate::whatif::report::{Accuracy, PolicyReport, formulas};
 use crate::whatif::sim::bill;
@@ -29,6 +33,8 @@ use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::tools::known::Tools;
+use crate::whatif::{compaction, history_trim, pick_tools, prompt_cache, tool_filter};
 
 const OUTPUT_NOTE: &str =
     "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
@@ -240,12 +246,12 @@ fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, R
 fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec<(Policy, Ready<'s>)>> {
     let one = |&policy: &Policy| {
         let ready = match policy {
-            Policy::ToolFilter => tool_filter::ready(scene, sheets)?,
-            Policy::PickTools => pick_tools::ready(scene, sheets)?,
-            Policy::Pipeline => pipeline::ready(scene, sheets)?,
-            Policy::Compaction => compaction::ready(scene, sheets)?,
-            Policy::HistoryTrim => history_trim::ready(scene, sheets)?,
-            Policy::PromptCache => prompt_cache::ready(sheets)?,
+            Policy::ToolFilter => tool_filter::ready::ready(scene, sheets)?,
+            Policy::PickTools => pick_tools::ready::ready(scene, sheets)?,
+            Policy::Pipeline => replayed::ready(scene, sheets)?,
+            Policy::Compaction => compaction::ready::ready(scene, sheets)?,
+            Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,
+            Policy::PromptCache => prompt_cache::ready::ready(sheets)?,
             // It has a report of its own.
             Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| Part::default()) },
         };
@@ -303,4 +309,31 @@ fn interaction(
         apart += change(&run, &against);
     }
     Ok(Some(change(together, baseline) - apart))
+}
+
+pub fn counted(world: &Simulation, files: u64) -> Counted {
+    let timeline = &world.timeline;
+    let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
+    Counted {
+        files,
+        days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
+        sessions: timeline.sessions.len() as u64,
+        requests: timeline.requests.len() as u64,
+        skipped: timeline.skipped.clone(),
+    }
+}
+
+/// Adds what every report says about its input.
+pub fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Sheets) -> Result<PolicyReport> {
+    let world = scene.world;
+    let (anchored, requests) = world.sizes.anchored_share();
+    let fidelity = Fidelity {
+        estimator: if world.is_billed { world.estimator_name() } else { TELEMETRY }.into(),
+        anchored_share: (world.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
+        static_prefix_source: if world.is_billed { "usage: reads after breaks and of other sessions" } else { "none" }
+            .into(),
+        ttl_source: oracle(sheets)?.params.ttl.to_string(),
+        ..report.fidelity
+    };
+    Ok(PolicyReport { input, fidelity, billed: scene.billed, ..report })
 }

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::commands::replay::policy::pick_tools;
-use crate::commands::replay::policy::simulate;
-use crate::commands::replay::policy::simulate::Scene;
 use crate::settings::write_private_bytes;
 use crate::whatif::chosen::{Policy, Row, Sheets};
 use crate::whatif::pick_tools::outcome::Pick;
+use crate::whatif::pick_tools::ready;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::simulate::{Priced, Run};
+use crate::whatif::stacked;
+use crate::whatif::stacked::Scene;
 
 /// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
 /// either.
@@ -33,7 +33,7 @@ pub fn write<'r>(
     let mut text = String::new();
     for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
         let sheets = sheets.with(row)?;
-        let (run, held_against) = simulate::run_of(scene, &sheets, &row.stack)?;
+        let (run, held_against) = stacked::run_of(scene, &sheets, &row.stack)?;
         let own = Own::new(scene, &sheets, row, &run)?;
         for (priced, log) in run.requests.iter().zip(&held_against.requests) {
             let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
@@ -83,7 +83,7 @@ struct Own {
 impl Own {
     fn new(scene: &Scene<'_>, sheets: &Sheets, row: &Row, run: &Run) -> Result<Self> {
         let causes = || bill::predictions(&scene.ground, run).into_iter().map(|one| (one.id, one.cause)).collect();
-        let picker = row.stack.has(Policy::PickTools).then(|| pick_tools::policy(scene, sheets)).transpose()?;
+        let picker = row.stack.has(Policy::PickTools).then(|| ready::policy(scene, sheets)).transpose()?;
         Ok(Self {
             causes: row.stack.has(Policy::PromptCache).then(causes),
             picks: picker.map(|picker| picker.picks_by_request(&scene.world.timeline)),

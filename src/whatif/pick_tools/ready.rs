@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pick_tools::tables as report;
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
+use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// The policy as it is set.
 ///

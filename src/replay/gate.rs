@@ -10,12 +10,9 @@ use serde_json::{Value, json};
 use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::base::visible::{Shown as _, visible};
-use crate::commands::replay::Args;
 use crate::replay::report::{Arm, ReplayReport};
 use crate::report::table::{Format, Table};
 use crate::settings::write_private;
-use crate::shell::arguments::{Exit, OutputArgs};
-use crate::shell::context::Context;
 
 /// Version of the baseline file.
 const SCHEMA_VERSION: u32 = 1;
@@ -82,6 +79,18 @@ struct Line {
     worse: bool,
 }
 
+/// What a replay is held against.
+pub struct Bar<'a> {
+    /// The baseline file.
+    pub path: &'a Path,
+    /// Percentage points that savings may lose.
+    pub max_regression_pct: f64,
+    /// Whether the file is written anew.
+    pub is_renewed: bool,
+    /// Whether it has the names of MCP servers.
+    pub is_named: bool,
+}
+
 /// The outcome of holding a replay against its baseline.
 pub struct Gate {
     path: PathBuf,
@@ -93,33 +102,31 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Compares with the baseline file, or writes it if it is not there; none if nobody asked for a gate.
-    pub fn of(args: &Args, report: &ReplayReport, names: &Pseudonyms) -> Result<Option<Self>> {
-        let Some(path) = &args.baseline else { return Ok(None) };
-        if !(0.0..=100.0).contains(&args.max_regression) {
+    /// Compares with the baseline file, or writes it if it is not there.
+    ///
+    /// # Errors
+    /// If the file is none, or cannot be read or written.
+    pub fn of(asked: &Bar<'_>, report: &ReplayReport, names: &Pseudonyms) -> Result<Self> {
+        let Bar { path, max_regression_pct, .. } = *asked;
+        if !(0.0..=100.0).contains(&max_regression_pct) {
             return Err(Error::usage("--max-regression is a number of percentage points from 0 to 100"));
         }
-        let mut gate = Self {
-            path: path.clone(),
-            max_regression_pct: args.max_regression,
-            written: false,
-            lines: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut gate =
+            Self { path: path.to_owned(), max_regression_pct, written: false, lines: Vec::new(), notes: Vec::new() };
         let known = crate::base::files::read_to_string(path);
         match known {
-            Ok(text) if !args.update_baseline => gate.compare(&Baseline::parse(path, &text)?, report, names),
+            Ok(text) if !asked.is_renewed => gate.compare(&Baseline::parse(path, &text)?, report, names),
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("reading", path, &cause));
             }
             _ => {
-                let now = Baseline::of(report, if args.output.names { Naming::Real } else { Naming::Hidden(names) });
+                let now = Baseline::of(report, if asked.is_named { Naming::Real } else { Naming::Hidden(names) });
                 let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
                 write_private(path, &text)?;
                 gate.written = true;
             }
         }
-        Ok(Some(gate))
+        Ok(gate)
     }
 
     /// Both sides call endpoints by what the file calls them; people are told the names of this replay.
@@ -221,20 +228,13 @@ impl Gate {
         Ok(writeln!(out)?)
     }
 
-    /// The exit code, and the reason on stderr.
-    pub fn conclude(&self, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
-        let worse: Vec<&Line> = self.worse().collect();
-        if worse.is_empty() {
-            return Ok(Exit::Done);
-        }
-        if !output.quiet {
-            for line in &worse {
-                let Line { what, before_pct, now_pct, .. } = line;
-                writeln!(context.err, "# worse: {}: {before_pct:.2} % → {now_pct:.2} %", visible(what))?;
-            }
-            writeln!(context.err, "# --update-baseline accepts the new figures")?;
-        }
-        Ok(Exit::Gate)
+    /// What got worse, a line each: "published: 10.00 % → 9.00 %".
+    pub fn reasons(&self) -> Vec<String> {
+        let words = |line: &Line| {
+            let Line { what, before_pct, now_pct, .. } = line;
+            format!("{}: {before_pct:.2} % → {now_pct:.2} %", visible(what))
+        };
+        self.worse().map(words).collect()
     }
 }
 

@@ -6,13 +6,13 @@
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
-use crate::commands::replay::policy::pipeline::Replayed;
-use crate::commands::replay_input::ReplayInput;
+use crate::frames::input::Input;
+use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::report::numbers::percent;
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::pipeline::replayed::Replayed;
 use crate::whatif::pipeline::{Formats, Params, Pipeline};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::Cost;

@@ -6,16 +6,16 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::base::id::{Id, IdMap};
-use crate::commands::input::Input;
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
-use crate::commands::replay_input::ReplayInput;
+use crate::frames::input::Input;
 use crate::logs::timeline::requests::Timeline;
+use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::replay::{Outcome, Scenario, What, replay_each};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pipeline::tables as report;
 use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, Sent, outcome};
+use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 12;

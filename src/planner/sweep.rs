@@ -1,25 +1,17 @@
 //! What each parameter would do: the planners walk again for every value.
 
 use rayon::prelude::*;
-use serde_json::json;
 use toml_edit::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::commands::input::Input;
-use crate::commands::replay::Args;
-use crate::commands::replay::planner::Stage;
-use crate::commands::replay::planner::judged::{Trained, sum, walk};
-use crate::commands::replay::planner::learned::Planner;
-use crate::commands::replay::scenarios::{axes, grid};
-use crate::mine::quality;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::report;
 use crate::planner::report::SweepRow;
-use crate::report::envelope;
-use crate::report::table::Format;
+use crate::planner::stage::Planner;
+use crate::planner::stage::Stage;
+use crate::planner::stage::{Trained, sum, walk};
+use crate::replay::grid::{axes, grid};
 use crate::settings::{Enrichment, SettingsFile, what_if};
-use crate::shell::context::Context;
 
 /// The parameter that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";
@@ -33,7 +25,8 @@ struct Cell {
 
 /// All combinations.
 pub struct Grid {
-    keys: Vec<String>,
+    /// What is swept.
+    pub keys: Vec<String>,
     cells: Vec<Cell>,
 }
 
@@ -94,30 +87,6 @@ impl Grid {
             self.cells.par_iter().map(|cell| row(cell, planner, known)).collect::<Vec<_>>()
         };
         planners.iter().zip(&known).flat_map(of_planner).collect()
-    }
-
-    /// Shows one row per cell and planner.
-    pub fn show(&self, args: &Args, rows: &[SweepRow], input: &Input, context: &mut Context<'_>) -> Result<()> {
-        if args.output.form() == Format::Json {
-            let fields = json!({
-                "window": input.window_json(),
-                "inputs": input.json(),
-                "data_quality": quality::json(&quality::of(&input.sources)),
-                "keys": self.keys,
-                "cells": report::sweep_json(&self.keys, rows),
-            });
-            let document = envelope::envelope("replay --planner", args.output.stamp(context), fields);
-            return envelope::write(context.out, &document);
-        }
-        report::sweep(&self.keys, rows).write(context.out, args.output.form(), context.width)?;
-        if args.output.form() != Format::Csv {
-            for arm in rows.chunk_by(|a, b| a.arm == b.arm).filter(|arm| arm.len() > 1) {
-                if arm.windows(2).all(|pair| pair[0].tally == pair[1].tally) {
-                    writeln!(context.out, "{}: no effect", arm[0].arm)?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -11,6 +11,8 @@ use crate::base::damage::Reason;
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::names::Names;
+use crate::base::numbers;
+use crate::base::progress::Progress;
 use crate::base::unpack::Packing;
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
@@ -25,8 +27,6 @@ use crate::logs::read;
 use crate::logs::read::{Job, Reading};
 use crate::logs::trace::{Millis, Rows};
 use crate::logs::values::Values;
-use crate::report::numbers;
-use crate::shell::progress::Progress;
 
 /// How often a run starts again because another one has changed the lake meanwhile.
 const OVERTAKEN_MAX: u32 = 3;

@@ -1,137 +1,27 @@
 //! From planners to a report: every planner walks the judged sessions, once as it is and once as the control.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::planner::stage::Trained;
+use crate::planner::stage::sum;
+use crate::planner::stage::walk;
 
 use crate::base::bootstrap::interval;
-use crate::base::data::Data;
-use crate::base::error::Result;
 use crate::base::stats::Share;
 use crate::base::verdict::Target;
-use crate::commands::replay::planner::Stage;
-use crate::commands::replay::planner::learned::{CONFIGURED, Kind, MINED, Planner, SELECTIVE};
-use crate::frames::fingerprint::{Observed, ToolCosts};
 use crate::logs::history::Call;
 use crate::planner::bound::bound;
 use crate::planner::control::Donors;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::latencies::Latencies;
 use crate::planner::opportunities::moments;
-use crate::planner::plan::Scoring;
-use crate::planner::prefetches::{PlannerLedger, Tally, Trace};
-use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, by_tool};
+use crate::planner::prefetches::Tally;
+use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport};
 use crate::planner::selectivity::learned::Learned;
-use crate::planner::selectivity::odds::{Named, Selective};
+use crate::planner::stage::Stage;
+use crate::planner::stage::{CONFIGURED, Kind, Planner};
 use crate::planner::value_models::ValueModels;
-use crate::planner::walk;
-use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
 use crate::report::numbers::thousands;
-use crate::rules::annotations::Annotations;
-use crate::rules::precedence::Precedence;
-use crate::rules::proposal::{View, settle};
-use crate::rules::{Facts, Sheet, Speaks, judge_all, r6_cost_models, r7_speculation};
-use crate::settings::finding::Verdict;
-use crate::settings::{Effective, Enrichment};
 
-/// What planners know of the training sessions besides links.
-pub struct Trained {
-    latencies: Latencies,
-    arguments: BTreeMap<String, BTreeSet<String>>,
-}
-
-impl Trained {
-    pub fn new(stage: &Stage) -> Self {
-        let (told, trains) = (stage.told(), &stage.split.trains);
-        Self { latencies: Latencies::measure(told, trains), arguments: arguments_seen(told, trains) }
-    }
-}
-
-/// Lets one planner walk the judged sessions; `None` leaves a parameter where the planner has it.
-pub fn walk(
-    stage: &Stage,
-    planner: &Planner,
-    known: &KnownTools<'_>,
-    trained: &Trained,
-    enrichment: &Enrichment,
-    probability_min: Option<f64>,
-    control: Option<&Donors>,
-) -> Vec<PlannerLedger> {
-    let odds = odds(stage, planner, known);
-    let policy = Policy {
-        models: &planner.models,
-        known,
-        wiring: wiring(stage, planner, odds.as_ref(), probability_min),
-        enrichment,
-        latencies: &trained.latencies,
-        arguments_seen: &trained.arguments,
-        runnable: &stage.runnable,
-        intents: stage.intents.as_ref(),
-        control,
-        numbers: &stage.numbers,
-    };
-    judge(stage.told(), &policy, &stage.judged)
-}
-
-/// What the live host would have recorded of a planner in the judged sessions.
-pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
-    let trained = Trained::new(stage);
-    let known = KnownTools::new(&planner.models, stage.told(), &stage.numbers);
-    let odds = odds(stage, planner, &known);
-    let policy = Policy {
-        models: &planner.models,
-        known: &known,
-        wiring: wiring(stage, planner, odds.as_ref(), None),
-        enrichment: &stage.settings.enrichment,
-        latencies: &trained.latencies,
-        arguments_seen: &trained.arguments,
-        runnable: &stage.runnable,
-        intents: stage.intents.as_ref(),
-        control: None,
-        numbers: &stage.numbers,
-    };
-    walk::trail(stage.told(), &policy, &stage.judged)
-}
-
-fn odds<'a>(stage: &'a Stage, planner: &'a Planner, known: &'a KnownTools<'_>) -> Option<Selective<'a>> {
-    match &planner.kind {
-        Kind::ByTable { table, numbers, .. } => {
-            Some(Selective { learned: table, numbers, named: Named::new(stage.told(), known) })
-        }
-        Kind::Published | Kind::ByLink => None,
-    }
-}
-
-fn wiring<'a>(
-    stage: &Stage,
-    planner: &Planner,
-    odds: Option<&'a Selective<'_>>,
-    probability_min: Option<f64>,
-) -> Wiring<'a> {
-    let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
-    match odds {
-        _ if matches!(planner.kind, Kind::Published) => Wiring::Published { probability_min: by_link },
-        None => Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min: by_link, odds: None },
-        // The table has its own threshold, below which nothing is left.
-        Some(odds) => Wiring::Improved {
-            scoring: Scoring::ExpectedValue,
-            probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE),
-            odds: Some(odds),
-        },
-    }
-}
-
-/// The books of several sessions in one.
-pub fn sum(books: &[PlannerLedger]) -> PlannerLedger {
-    books.iter().fold(PlannerLedger::default(), |mut sum, books| {
-        sum.absorb(books);
-        sum
-    })
-}
-
-/// Judges every planner.
-///
-/// # Errors
-/// If a data file does not fit.
-pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<PlannerReport> {
+/// Judges every planner. What to do about it is for the rules to say.
+pub fn report(stage: &Stage, planners: &[Planner]) -> PlannerReport {
     let trained = Trained::new(stage);
     let arms: Vec<Arm> = planners.iter().map(|planner| arm(stage, planner, &trained)).collect();
     let (told, numbers) = (stage.told(), &stage.numbers);
@@ -148,8 +38,8 @@ pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<Planne
         judged_from: stage.split.judged_from,
         enabled: stage.settings.enrichment.enabled,
     };
-    Ok(PlannerReport {
-        advice: advice(stage, &arms, data)?,
+    PlannerReport {
+        advice: Vec::new(),
         notes: notes(stage, &backtest, &arms, configured),
         bound: bound.unwrap_or_default(),
         selectivity: planners.iter().find_map(|planner| match &planner.kind {
@@ -158,7 +48,7 @@ pub fn report(stage: &Stage, planners: &[Planner], data: &Data) -> Result<Planne
         }),
         backtest,
         arms,
-    })
+    }
 }
 
 fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
@@ -231,80 +121,6 @@ fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
             }
         })
         .collect()
-}
-
-/// What R7 says of the planner as it is configured, with hits that know arguments.
-fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
-    let Some(arm) = arms.iter().find(|arm| arm.name == CONFIGURED) else { return Ok(Vec::new()) };
-    let tools = by_tool(&arm.edges).into_iter().filter(|(_, tally)| tally.sent() > 0);
-    let costs = |(tool, tally): (String, Tally)| ToolCosts {
-        key: Some(tool.clone()),
-        tool,
-        events: tally.sent(),
-        calls: tally.sent() as f64,
-        predictions: tally.answers_known,
-        overruns: tally.overruns,
-        prefetches: tally.sent(),
-        prefetches_judged: tally.sent(),
-        prefetches_cited: tally.near.exact,
-        ..ToolCosts::default()
-    };
-    let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };
-    let effective = Effective::resolve(&stage.file)?;
-    let view = View::new(&stage.file, &effective);
-    let facts = Facts {
-        names: &stage.tools,
-        models: &[],
-        sessions: &[],
-        tools: &[],
-        follow_ups: &[],
-        projections: &[],
-        projecting: &stage.numbers.projection,
-        runnable: &stage.runnable,
-        coverage: &[],
-        calibration: &[],
-        fields: &[],
-        annotations: &Annotations::load(data)?,
-        families: &[],
-        observed: &observed,
-        current: &view,
-    };
-    let found = settle(&view, &Precedence::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
-    let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
-    let mut lines = r7_speculation::lines(&found);
-    lines.extend(tighten(&facts, data)?);
-    if lines.is_empty() {
-        lines.push("R7: nothing was prefetched, so there is nothing to judge".to_owned());
-    }
-    if changes {
-        lines.push(
-            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner in the same way and \
-             writes this into the configuration"
-                .to_owned(),
-        );
-    }
-    let hit = |arm: &Arm| arm.hit().value();
-    let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
-    if let Some(best) = best.filter(|best| best.name != CONFIGURED && hit(best) > hit(arm)) {
-        let how = match best.name.as_str() {
-            MINED => "; `devboy tune from-claude-logs --tools` mines such links",
-            SELECTIVE => "; `--write-selectivity FILE` writes its table for your configuration",
-            _ => "",
-        };
-        lines.push(format!("planner \"{}\" has the best hit rate: {}{how}", best.name, best.about));
-    }
-    Ok(lines)
-}
-
-/// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
-fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
-    let rule = &r6_cost_models::RULE;
-    let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
-    let flagged = found.iter().filter_map(|finding| match &finding.verdict {
-        Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
-        Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
-    });
-    Ok(flagged.collect())
 }
 
 /// What the prompts changed.

@@ -2,7 +2,7 @@
 
 use crate::base::id::{Id, IdSet};
 use crate::base::visible::Shown as _;
-use crate::commands::input::Input;
+use crate::frames::input::Input;
 use crate::logs::cited;
 use crate::whatif::report::PolicyReport;
 

@@ -6,7 +6,6 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::simulate::{Finished, Part, Ready, Scene};
 use crate::logs::trace::NO_TIME;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::clearing::Micro;
@@ -23,6 +22,7 @@ use crate::whatif::compaction::{Compaction, Sheet};
 use crate::whatif::sim::breakage::ages::edit_ages;
 use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// A version later than any.
 const NEWEST: &str = "999999";

@@ -1,13 +1,22 @@
 //! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
 //! teach.
 
+use crate::frames::input::Input;
+use crate::planner::stage::CONFIGURED;
+use crate::planner::stage::MINED;
+use crate::planner::stage::Planner;
+use crate::planner::stage::SELECTIVE;
+use crate::planner::stage::{Kind, PUBLISHED};
+use crate::planner::trail;
+use crate::replay::Scenario;
+use crate::replay::input::ReplayInput;
+use crate::telemetry::log::EventLog;
 use std::path::Path;
 
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
 use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
-use crate::commands::replay::planner::Stage;
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
 use crate::mine::follow_ups::FollowUps;
@@ -22,6 +31,7 @@ use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Window, examples};
 use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
+use crate::planner::stage::Stage;
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::rules::annotations::Annotations;
 use crate::rules::precedence;
@@ -31,39 +41,8 @@ use crate::rules::{Facts, Speaks, judge_all, statistics, t1_tools};
 use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile};
 
-/// As Paper 3 and its host have it.
-pub const PUBLISHED: &str = "published";
-/// As the file of the user says.
-pub const CONFIGURED: &str = "configured";
-/// With links mined on the training sessions.
-pub const MINED: &str = "mined";
-/// The same, one call at a time by what the answer looks like.
-pub const SELECTIVE: &str = "selective";
-
 /// Name of the statistic that the selective planner stands on.
 const SELECTIVE_TABLE: &str = "selective table";
-
-/// A planner and what it believes.
-pub struct Planner {
-    pub name: &'static str,
-    pub about: &'static str,
-    pub models: ValueModels,
-    pub kind: Kind,
-}
-
-impl Planner {
-    /// Whether the agent's own call runs although it was prefetched.
-    pub fn always_runs(&self) -> bool {
-        matches!(self.kind, Kind::Published)
-    }
-}
-
-/// How it plans.
-pub enum Kind {
-    Published,
-    ByLink,
-    ByTable { learned: Option<Box<Learned>>, table: Selectivity, numbers: SelectivityNumbers },
-}
 
 /// All planners.
 ///
@@ -151,7 +130,7 @@ pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
 }
 
 /// What of the prefetches of a table that was learned until each week came true after it.
-pub fn selective_coverage(stage: &Stage, data: &Data, numbers: &BacktestNumbers) -> Result<Coverage> {
+fn coverage_of(stage: &Stage, data: &Data, numbers: &BacktestNumbers) -> Result<Coverage> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
     let models = layers.resolve(Precedence::ByField)?;
@@ -230,4 +209,34 @@ fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers
     let found = moments(told, &known, &stage.numbers.judge, &[]);
     let Numbers { targets, resampling, .. } = &stage.numbers;
     Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
+}
+
+/// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
+/// sessions, judged by what the agent did next; tells how many sessions these are.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn shadow(
+    file: &SettingsFile,
+    input: &mut Input,
+    laid: &ReplayInput,
+    scenario: &Scenario,
+    log: &mut EventLog,
+) -> Result<u64> {
+    let stage = Stage::new(file.clone(), input, None)?;
+    let planner = configured(&stage, &input.data)?;
+    planner.models.accept()?;
+    input.pool.install(|| trail::add(&stage, &planner, laid, scenario, log));
+    Ok(stage.split.judged())
+}
+
+/// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
+/// what came next.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<Coverage> {
+    let stage = Stage::new(file, input, None)?;
+    let data = input.data.clone();
+    input.pool.install(|| coverage_of(&stage, &data, numbers))
 }

@@ -10,9 +10,11 @@ use rayon::prelude::*;
 use crate::base::damage::Reason;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
+use crate::base::numbers;
+use crate::base::progress::Progress;
 use crate::base::tokenizer::{Tokens, VOCABULARIES};
-use crate::commands::input::{Input, tell_waiting};
 use crate::facts::body_analyzer::BodyAnalyzer;
+use crate::frames::input::{Input, tell_waiting};
 use crate::frames::lake::Trouble;
 use crate::frames::packed::{pack, unpack};
 use crate::frames::timelines as timelines_table;
@@ -28,10 +30,6 @@ use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
 use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter, read as timelines};
 use crate::logs::trace::FileTrace;
-use crate::mine::fields::CallFields;
-use crate::report::numbers;
-use crate::shell::progress::Progress;
-use crate::whatif::sim::money::name_fast;
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
@@ -65,20 +63,18 @@ impl Input {
         let named = keys.filter_map(|(index, key)| Some(source(key, known.get(&index)?)));
         let files = named.chain(piped).collect::<Vec<_>>();
         let mut timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
-        name_fast(&mut timeline);
+        timeline.name_fast();
         Ok(timeline.within(&self.window))
     }
 
-    /// The fields of all answers in JSON, by call, from the same reading as [`Input::timeline`].
+    /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
     ///
     /// # Errors
     /// If `rules/timeline.toml` does not fit.
-    pub fn fields(&mut self) -> Result<CallFields> {
+    pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
         let rules = self.timeline_rules()?;
         let known = self.file_timelines(&rules, true)?;
-        let mut fields = CallFields::default();
-        known.values().chain(&self.piped_timeline).for_each(|file| fields.add(file));
-        Ok(fields)
+        Ok(known.into_values().chain(self.piped_timeline.clone()))
     }
 
     /// The rows of every source, by its place in `sources`.

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::input::Input;
-use crate::commands::replay::planner::Stage;
-use crate::commands::replay::planner::judged::{Trained, walk};
-use crate::commands::replay::planner::learned;
-use crate::commands::replay::planner::learned::Planner;
+use crate::frames::input::Input;
 use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::prefetches::{Edge, End, PlannerLedger, Tally};
+use crate::planner::stage::Planner;
+use crate::planner::stage::Stage;
+use crate::planner::stage::{Trained, walk};
 use crate::rules::annotations::Annotations;
+use crate::rules::mined_planners;
 use crate::rules::prefetching::{Bars, Fetched, Prefetching, is_on};
 use crate::rules::proposal::View;
 use crate::rules::statistics;
@@ -42,7 +42,7 @@ fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
     if judged_on < found.judged_min {
         return Ok(found);
     }
-    let configured = learned::configured(stage, data)?;
+    let configured = mined_planners::configured(stage, data)?;
     configured.models.accept()?;
     let known = KnownTools::new(&configured.models, stage.told(), &stage.numbers);
     let limits = bound(stage.told(), &known, &stage.settings.enrichment, &stage.numbers, &stage.judged);
@@ -52,8 +52,8 @@ fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
         found.configured = Some(judge.fetched(&judge.books(&configured), None));
     }
     let annotations = Annotations::load(data)?;
-    let said = learned::mined(stage, data, &annotations)?;
-    let mined = learned::mined_planner(stage, &annotations, &said, &|_, _| true)?;
+    let said = mined_planners::mined(stage, data, &annotations)?;
+    let mined = mined_planners::mined_planner(stage, &annotations, &said, &|_, _| true)?;
     let books = judge.books(&mined);
     found.all = judge.fetched(&books, None);
     let known = KnownTools::new(&mined.models, stage.told(), &stage.numbers);
@@ -69,7 +69,8 @@ fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
         let fetched = found.links.get(from).and_then(|links| links.get(to));
         fetched.is_some_and(|fetched| fetched.why_not(&found.bars).is_none())
     };
-    found.paying = judge.fetched(&judge.books(&learned::mined_planner(stage, &annotations, &said, &alone)?), None);
+    found.paying =
+        judge.fetched(&judge.books(&mined_planners::mined_planner(stage, &annotations, &said, &alone)?), None);
     Ok(found)
 }
 
@@ -80,7 +81,7 @@ fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
 pub fn configured(file: &SettingsFile, input: &mut Input) -> Result<Fetched> {
     let stage = Stage::new(file.clone(), input, None)?;
     let data = input.data.clone();
-    let planner = learned::configured(&stage, &data)?;
+    let planner = mined_planners::configured(&stage, &data)?;
     planner.models.accept()?;
     Ok(input.pool.install(|| {
         let judge = Judge { stage: &stage, trained: Trained::new(&stage) };
