@@ -4,8 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, Tally, interval};
-use crate::base::stats::{Share, wilson};
-use crate::base::verdict::{Target, Verdict};
+use crate::base::stats::{Share, Target, Verdict, wilson};
 
 /// The part of `rules/backtest.toml` that says where to cut and when to believe.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

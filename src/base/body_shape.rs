@@ -1,7 +1,10 @@
 //! The eleven shapes of a tool response (Paper 2).
+//!
+//! The layers of the pipeline, by their published names.
 
 /// The eleven shapes (published spellings in [`BodyShape::key`]); 0 stands for "not looked at".
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum BodyShape {
     /// Not classified.
@@ -64,18 +67,30 @@ impl BodyShape {
 
     /// The published name.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Empty => "empty",
-            Self::Prose => "prose",
-            Self::NumberedList => "numbered_list",
-            Self::BulletList => "bullet_list",
-            Self::CodeBlock => "code_block",
-            Self::MarkdownTable => "markdown_table",
-            Self::NestedObject => "nested_object",
-            Self::FlatObject => "flat_object",
-            Self::ArrayOfObjects => "array_of_objects",
-            Self::ArrayOfPrimitives => "array_of_primitives",
-        }
+        self.into()
+    }
+}
+
+/// The four layers (published names).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum LayerId {
+    /// A hint stands for the body.
+    L0 = 0,
+    /// The template of the endpoint.
+    L1 = 1,
+    /// The router's choice.
+    L2 = 2,
+    /// As it is.
+    L3 = 3,
+}
+
+impl LayerId {
+    /// All layers, in order.
+    pub const ALL: [Self; 4] = [Self::L0, Self::L1, Self::L2, Self::L3];
+
+    /// The name in telemetry and reports.
+    pub fn key(self) -> &'static str {
+        ["L0", "L1", "L2", "L3"][self as usize]
     }
 }

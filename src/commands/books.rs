@@ -4,7 +4,7 @@ use crate::base::error::Result;
 use crate::commands::input::FromArgs as _;
 use crate::cost::bill::Bill;
 use crate::frames::input::Input;
-use crate::logs::in_progress::Holds;
+use crate::logs::overview::Holds;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

@@ -8,11 +8,10 @@ use crate::commands::config::config_path;
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
-use crate::settings::formats::load_config;
+use crate::settings::check::load_config;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::context::Context;
-use crate::telemetry::TelemetryRules;
-use crate::telemetry::{Limits, Sifted, StoredFile, places, sift, stored_files};
+use crate::telemetry::{Limits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
 
 const DAY_MS: Millis = 86_400_000;
 const HOUR_MS: Millis = 3_600_000;

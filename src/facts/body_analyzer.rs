@@ -3,16 +3,14 @@
 use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::showing::Kept;
-use crate::base::tokenizer::{Bpe, VOCABULARIES};
-use crate::base::tokenizer::{Size, Tokens};
+use crate::base::tokenizer::{Bpe, Size, Tokens, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding, Line};
-use crate::facts::encode;
 use crate::facts::encode::{Attempt, Format, Params};
+use crate::facts::numbered::{TokenSegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
-use crate::facts::token_segments::{TokenSegment, stretches};
 use crate::facts::tokens::{Counter, Vocabulary};
-use crate::facts::{inner_formats, legacy, near_ref, shape};
+use crate::facts::{encode, inner_formats, legacy, near_ref, shape};
 use crate::logs::timeline::TokenCounter;
 
 /// Bodies over this many bytes are counted, not written in other ways: no reader is shown one, and every way of writing

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::base::stats::Share;
 use crate::logs::trace::Millis;
 
 /// What follows what: how calls of one message are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Concurrency {
     /// Calls of one message are concurrent; every call of a message is followed by every call of the next one.
     #[default]
@@ -20,15 +21,13 @@ pub enum Concurrency {
 impl Concurrency {
     /// The name in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Flat => "flat",
-        }
+        self.into()
     }
 }
 
 /// Which pairs count with regard to what a person wrote between the two calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Turns {
     /// All.
     #[default]
@@ -42,11 +41,7 @@ pub enum Turns {
 impl Turns {
     /// The name in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Within => "within",
-            Self::Across => "across",
-        }
+        self.into()
     }
 }
 

@@ -1,4 +1,10 @@
 //! What a call is given: the scalars of its input, by path of keys.
+//!
+//! What a call quotes of what its agent was shown: the text that an edit is to replace.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
 
 use crate::base::json::{Cursor, Shape};
 use crate::logs::message::Outcome;
@@ -92,5 +98,33 @@ impl Walk<'_, '_> {
         let name = is_value.then(|| self.draft.names.intern(&self.path));
         let name_hash = name_value(&self.path);
         (self.take)(self.draft, Argument { name, name_hash, value });
+    }
+}
+
+/// The texts that an input gives under one of these names, at any depth, one after the other; none without any.
+pub fn quoted(input: &[u8], names: &BTreeSet<String>) -> Option<String> {
+    // Most inputs name none of them and are not read once more.
+    if !names.iter().any(|name| memchr::memmem::find(input, name.as_bytes()).is_some()) {
+        return None;
+    }
+    let input: Json = serde_json::from_slice(input).ok()?;
+    let mut texts = Vec::new();
+    gather(&input, names, &mut texts);
+    let text = texts.join("\n");
+    (!text.is_empty()).then_some(text)
+}
+
+fn gather<'v>(value: &'v Json, names: &BTreeSet<String>, texts: &mut Vec<&'v str>) {
+    match value {
+        Json::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Json::String(text) if names.contains(name) => texts.push(text),
+                    value => gather(value, names, texts),
+                }
+            }
+        }
+        Json::Array(values) => values.iter().for_each(|value| gather(value, names, texts)),
+        _ => {}
     }
 }

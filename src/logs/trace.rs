@@ -68,7 +68,8 @@ impl ResultKind {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Status {
     /// No result in the log: interrupted, or the log ends.
@@ -94,13 +95,7 @@ impl Status {
 
     /// The name of the state in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Unanswered => "unanswered",
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 }
 

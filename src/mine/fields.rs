@@ -278,7 +278,8 @@ pub struct GroupNumbers {
 }
 
 /// What a field is worth; the names are those of the published schema.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Group {
     /// Surely used in most responses.
     MustHave,
@@ -291,11 +292,7 @@ pub enum Group {
 impl Group {
     /// Its name in a configuration.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::MustHave => "must_have",
-            Self::NiceToHave => "nice_to_have",
-            Self::Debug => "debug",
-        }
+        self.into()
     }
 }
 

@@ -3,17 +3,13 @@
 
 pub mod published;
 
-pub mod change;
-pub mod edge_graph;
 pub mod edge_page;
 pub mod field_tables;
 pub mod fingerprint_tables;
-pub mod pattern;
 pub mod quality;
 pub mod tables;
 
 pub mod compare;
-pub mod contexts;
 pub mod declines;
 pub mod edges;
 pub mod fields;
@@ -21,7 +17,6 @@ pub mod follow_ups;
 pub mod observe;
 pub mod patterns;
 pub mod projections;
-mod quantile;
 pub mod reconcile;
 pub mod repeats;
 pub mod runnable;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::mine::change::{Side, SizeSide};
+use crate::mine::compare::{Side, SizeSide};
 
 /// Reads a table of edges (only these lags) or of volumes, whichever it is by its header.
 ///

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::base::shuffled::{Chance, Places, Sums, chance};
+use crate::base::significance::{Chance, Places, Sums, chance};
 use crate::frames::edge::{Activity, Turns};
 
 /// An earlier tool, a later one, and the lag between.

@@ -1,22 +1,15 @@
 //! From planners to a report: every planner walks the judged sessions, once as it is and once as the control.
 
-use crate::planner::stage::Trained;
-use crate::planner::stage::sum;
-use crate::planner::stage::walk;
-
 use crate::base::bootstrap::interval;
-use crate::base::stats::Share;
-use crate::base::verdict::Target;
+use crate::base::stats::{Share, Target};
 use crate::logs::history::Call;
-use crate::planner::bound::bound;
-use crate::planner::control::Donors;
+use crate::planner::bound::{Donors, bound};
 use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::moments;
 use crate::planner::prefetches::Tally;
 use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport};
 use crate::planner::selectivity::learned::Learned;
-use crate::planner::stage::Stage;
-use crate::planner::stage::{CONFIGURED, Kind, Planner};
+use crate::planner::stage::{CONFIGURED, Kind, Planner, Stage, Trained, sum, walk};
 use crate::planner::value_models::ValueModels;
 use crate::report::numbers::thousands;
 

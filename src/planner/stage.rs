@@ -1,5 +1,6 @@
 //! Everything that planners are judged on, and the planners that are compared there.
 
+use crate::settings::what_if;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::error::Result;
@@ -9,22 +10,21 @@ use crate::logs::history::History;
 use crate::logs::trace::Millis;
 use crate::logs::values::CallValues;
 use crate::mine::runnable::Runnable;
-use crate::planner::contexts::{Split, Told};
-use crate::planner::control::Donors;
+use crate::planner::bound::Donors;
+use crate::planner::contexts::{Latencies, Split, Told};
 use crate::planner::intents::Intents;
 use crate::planner::known_tools::KnownTools;
-use crate::planner::latencies::Latencies;
 use crate::planner::numbers::Numbers;
 use crate::planner::plan::Scoring;
 use crate::planner::prefetches::{PlannerLedger, Trace};
 use crate::planner::selectivity::Numbers as SelectivityNumbers;
-use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Selective};
+use crate::planner::selectivity::table::Selectivity;
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
-use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
+use crate::settings::{Enrichment, Settings, SettingsFile};
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";

@@ -1,5 +1,6 @@
 //! What each parameter would do: the planners walk again for every value.
 
+use crate::settings::what_if;
 use rayon::prelude::*;
 use toml_edit::Value;
 
@@ -7,11 +8,9 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::report::SweepRow;
-use crate::planner::stage::Planner;
-use crate::planner::stage::Stage;
-use crate::planner::stage::{Trained, sum, walk};
+use crate::planner::stage::{Planner, Stage, Trained, sum, walk};
 use crate::replay::grid::{axes, grid};
-use crate::settings::{Enrichment, SettingsFile, what_if};
+use crate::settings::{Enrichment, SettingsFile};
 
 /// The parameter that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";

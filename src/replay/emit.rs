@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
-use crate::base::layer::LayerId;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::facts::encode;
 use crate::facts::inner_formats::InnerFormats;

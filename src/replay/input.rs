@@ -1,9 +1,8 @@
 //! The logs laid out for a replay, and the same as recorded responses.
 
-use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::base::layer::LayerId;
 use crate::base::names::Names;
 use crate::facts::body_facts::Encoding;
 use crate::facts::encode;
@@ -12,7 +11,7 @@ use crate::frames::input::Input;
 use crate::logs::history::History;
 use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::logs::vocabulary::Vocabulary;
-use crate::mine::{contexts, totals, uses};
+use crate::mine::{sessions, totals, uses};
 use crate::replay::savings::PaperClaim;
 use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
 use crate::settings::classify_agent;
@@ -53,7 +52,7 @@ impl ReplayInput {
         let words = &input.vocabulary;
         let models = match model {
             Some(model) => vec![model.to_owned(); history.sessions.len()],
-            None => contexts::models_of_sessions(&history, &names),
+            None => sessions::models_of_sessions(&history, &names),
         };
         let uses = uses::sessions(&history, &names, &words.read_class_tools);
         let profile = |(model, session): (String, crate::base::stats::SessionUse)| {
@@ -75,7 +74,7 @@ impl ReplayInput {
         Ok(Self {
             tape,
             projects,
-            context_tokens: contexts::tokens_entered(&history),
+            context_tokens: sessions::tokens_entered(&history),
             plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
             paper: crate::replay::savings::paper_claim(&input.data)?,
             history,

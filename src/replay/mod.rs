@@ -1,7 +1,6 @@
 //! Facts × settings → ledger: what the layered pipeline would have sent in place of every tool response, and what that
 //! costs. No text is read here; the same facts can be replayed under any configuration.
 
-pub mod by_session;
 pub mod dedup_only;
 
 pub mod compare;
@@ -19,9 +18,7 @@ pub mod gate;
 pub mod input;
 mod layers;
 mod ledger;
-mod offer;
 mod published;
-mod quotes;
 mod recorded;
 pub mod runs;
 mod scenario;
@@ -31,13 +28,13 @@ mod stack;
 pub mod study;
 pub mod tape;
 
+pub use crate::replay::ledger::{Decision, What};
 pub use bounds::bounds;
 pub use effects::{Piece, Present, effects};
 pub use ledger::Ledger;
-pub use offer::{Decision, What};
 pub use published::published_claim;
-pub use quotes::quotes;
 pub use recorded::Recorded;
+pub use savings::quotes;
 pub use scenario::{Options, Scenario};
 pub use stack::{replay, replay_each, replay_expanded};
 pub use tape::{Outcome, SessionProfile, Tape, ToolKind};

@@ -1,8 +1,9 @@
 //! Who could change the answer of a tool before the model reads it, and which answers (`rules/reach.toml`).
 
+use serde::Deserialize;
+
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use serde::Deserialize;
 
 /// A place on the way from tools to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

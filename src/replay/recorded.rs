@@ -6,8 +6,8 @@ use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
 use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::LayerId;
 use crate::base::id::{Id, IdHasher, IdMap};
-use crate::base::layer::LayerId;
 use crate::base::names::Sym;
 use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;

@@ -1,16 +1,16 @@
 //! Which configurations a replay runs: the file, a second one, or a grid of values; with the overrides of the command
 //! line.
 
-use crate::replay::grid::axes;
-use crate::replay::grid::grid;
-use crate::replay::reach::Reaches;
+use crate::settings::what_if;
 use toml_edit::Value;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::settings::formats::{is_format, unknown_format, vocabularies};
-use crate::settings::{Settings, SettingsFile, what_if};
+use crate::replay::grid::{axes, grid};
+use crate::replay::reach::Reaches;
+use crate::settings::check::{is_format, unknown_format, vocabularies};
+use crate::settings::{Settings, SettingsFile};
 
 /// One configuration with the values that make it a cell of a grid.
 pub struct Cell {

@@ -1,24 +1,22 @@
 //! From logs to reports: lays the history out, replays each configuration, and sums up.
 
+use crate::replay::quotes;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::base::layer::LayerId;
 use crate::facts::encode;
 use crate::frames::input::Input;
 use crate::logs::history::Call;
 use crate::logs::trace::Millis;
 use crate::replay::input::ReplayInput;
-use crate::replay::reach::Reach;
-use crate::replay::reach::Reaches;
-use crate::replay::report;
+use crate::replay::reach::{Reach, Reaches};
 use crate::replay::report::{Arm, Distribution, Group, JsonBaselines, ReplayReport};
 use crate::replay::savings::{Expanded, Quotes, Tally};
 use crate::replay::scenarios::Scenarios;
 use crate::replay::{
-    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, quotes, replay, replay_expanded,
+    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay, replay_expanded, report,
 };
 use crate::settings::Settings;
 

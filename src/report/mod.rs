@@ -5,8 +5,6 @@ pub mod sharing;
 pub mod envelope;
 pub mod escape;
 pub mod html;
-pub mod listing;
-pub mod paragraph;
 pub mod table;
 
 // The logs tell in the same words how many files they lack.

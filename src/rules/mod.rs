@@ -4,24 +4,19 @@
 //! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
 //! [`REGISTER`].
 
-pub mod precedence;
 pub mod prefetching;
 pub mod proposal;
 
 pub mod report;
 
 pub mod annotations;
-pub mod backtest_report;
 pub mod claude;
-pub mod families;
-mod levers;
 pub mod mined_planners;
-mod p1_model;
+pub mod p1_model;
 mod p2_agent;
 pub(crate) mod p3_data;
 pub(crate) mod p4_tokenizer;
 pub mod paying;
-pub mod planner_advice;
 mod r1_dedup_enable;
 mod r2_template;
 mod r3_lru_size;
@@ -51,7 +46,7 @@ use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::{Numbers as PlannerNumbers, ProjectionNumbers};
 use crate::rules::annotations::Annotations;
-use crate::settings::current::Current;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::whatif::calibration::outcome::FamilyRatio;
 
@@ -132,7 +127,7 @@ pub struct Facts<'a> {
     /// Shipped annotations.
     pub annotations: &'a Annotations,
     /// Shipped model families.
-    pub families: &'a [families::Family],
+    pub families: &'a [p1_model::Family],
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
     /// The configuration as it is.
@@ -246,6 +241,6 @@ pub fn documentation(data: &Data) -> Result<String> {
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
-    out += &levers::documentation(data)?;
+    out += &report::documentation(data)?;
     Ok(out)
 }

@@ -9,14 +9,11 @@ use crate::frames::input::Input;
 use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::prefetches::{Edge, End, PlannerLedger, Tally};
-use crate::planner::stage::Planner;
-use crate::planner::stage::Stage;
-use crate::planner::stage::{Trained, walk};
+use crate::planner::stage::{Planner, Stage, Trained, walk};
 use crate::rules::annotations::Annotations;
-use crate::rules::mined_planners;
 use crate::rules::prefetching::{Bars, Fetched, Prefetching, is_on};
 use crate::rules::proposal::View;
-use crate::rules::statistics;
+use crate::rules::{mined_planners, statistics};
 use crate::settings::{Effective, SettingsFile};
 
 /// Mines on the earlier sessions and follows what was mined through the later ones.

@@ -5,7 +5,7 @@ use toml_edit::{InlineTable, Value};
 
 use super::draft::Draft;
 use super::outline::Site;
-use super::{lines, spell, tree};
+use super::{lines, spell};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 
@@ -49,10 +49,10 @@ pub(super) fn update_blocks(draft: &mut Draft<'_>, list: &KeyPath, new: &Value) 
 pub(super) fn update_lines(draft: &mut Draft<'_>, site: &Site, list: &KeyPath, new: &Value) -> Result<bool> {
     let (Some(old), Some(new)) = (draft.get(list), new.as_array()) else { return Ok(false) };
     let old: Vec<_> = old.as_array().into_iter().flatten().cloned().collect();
-    let is_kept = |value: &Value| new.iter().any(|wanted| tree::same(value, wanted));
+    let is_kept = |value: &Value| new.iter().any(|wanted| spell::same(value, wanted));
     let kept: Vec<_> = old.iter().filter(|value| is_kept(value)).collect();
     let keeps_order =
-        !kept.is_empty() && kept.len() <= new.len() && kept.iter().zip(new).all(|(a, b)| tree::same(a, b));
+        !kept.is_empty() && kept.len() <= new.len() && kept.iter().zip(new).all(|(a, b)| spell::same(a, b));
     if !keeps_order || !has_line_each(draft, site, list, old.len()) {
         return Ok(false);
     }

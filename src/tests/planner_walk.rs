@@ -1,24 +1,23 @@
 //! The walk over history: what is planned, raced, judged and booked. Comments name the published defect (`E1`) that a
 //! test keeps out.
 
+use crate::settings::what_if;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::script::{Scene, Script, path};
 use crate::mine::runnable::Runnable;
-use crate::planner::bound::bound;
-use crate::planner::contexts::{Split, Told};
-use crate::planner::control::Donors;
+use crate::planner::bound::{Donors, bound};
+use crate::planner::contexts::{Latencies, Split, Told};
 use crate::planner::known_tools::KnownTools;
-use crate::planner::latencies::Latencies;
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::{Odds, Opportunity, moments};
 use crate::planner::plan::Scoring;
 use crate::planner::prefetches::{Bound, DeclineReason, End, PlannerLedger, Tally};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
-use crate::settings::{Enrichment, SettingsFile, what_if};
+use crate::settings::{Enrichment, SettingsFile};
 
 fn enrichment(text: &str) -> Enrichment {
     let file = SettingsFile::parse("pipeline_config.toml".as_ref(), &format!("schema_version = 4\n{text}")).unwrap();

@@ -1,29 +1,27 @@
 //! The replay: every kind of hint that must not be shown is not shown, the books balance, and the stack agrees with a
 //! plain re-implementation.
 
+use crate::settings::what_if;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
 use super::{hint_texts, range_references};
-use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
-use crate::base::layer::LayerId;
 use crate::base::pseudonyms::published_tool;
 use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::{BodyFacts, Encoding, Line};
-use crate::facts::encode;
 use crate::facts::encode::Params;
-use crate::facts::hints;
 use crate::facts::hints::{Shown, Wording};
-use crate::facts::near_ref;
-use crate::facts::token_segments::stretches;
+use crate::facts::numbered::stretches;
 use crate::facts::tokens::{Counter, Vocabulary};
+use crate::facts::{encode, hints, near_ref};
 use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
 use crate::replay::runs::Windows;
@@ -34,7 +32,7 @@ use crate::replay::{
     Decision, Ledger, Options, Outcome, Piece, Scenario, SessionProfile, Tape, ToolKind, What, bounds, effects, replay,
     replay_each,
 };
-use crate::settings::{AgentClass, Effective, Settings, SettingsFile, what_if};
+use crate::settings::{AgentClass, Effective, Settings, SettingsFile};
 use crate::telemetry::PipelineEvent;
 
 pub(super) const OPTIONS: Options = Options { extended: false, invalidate: true, counting: None };

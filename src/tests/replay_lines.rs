@@ -11,7 +11,7 @@ use crate::base::showing::Showing;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::Params;
-use crate::facts::token_segments::stretches;
+use crate::facts::numbered::stretches;
 use crate::logs::trace::Handle;
 use crate::replay::runs::{Run, Windows};
 use crate::replay::savings::Expanded;

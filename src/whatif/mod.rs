@@ -9,7 +9,6 @@ pub mod simulation;
 pub mod arg_check;
 pub mod calibration;
 pub mod catalog;
-pub mod cited;
 pub mod clearing;
 pub mod compaction;
 pub mod history_trim;

@@ -1,4 +1,6 @@
 //! `--per-request FILE`: every request under every policy as one JSON line.
+//!
+//! `--show-content`: what the examples of breaks are about, read from the logs again because somebody asked to see it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,11 +9,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
-use crate::base::id::Id;
+use crate::base::id::{Id, IdSet};
+use crate::base::visible::Shown as _;
+use crate::frames::input::Input;
+use crate::logs::cited;
 use crate::settings::write_private_bytes;
 use crate::whatif::chosen::{Policy, Row, Sheets};
+use crate::whatif::pick_tools::outcome;
 use crate::whatif::pick_tools::outcome::Pick;
-use crate::whatif::pick_tools::ready;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::bill;
@@ -83,7 +88,7 @@ struct Own {
 impl Own {
     fn new(scene: &Scene<'_>, sheets: &Sheets, row: &Row, run: &Run) -> Result<Self> {
         let causes = || bill::predictions(&scene.ground, run).into_iter().map(|one| (one.id, one.cause)).collect();
-        let picker = row.stack.has(Policy::PickTools).then(|| ready::policy(scene, sheets)).transpose()?;
+        let picker = row.stack.has(Policy::PickTools).then(|| outcome::policy(scene, sheets)).transpose()?;
         Ok(Self {
             causes: row.stack.has(Policy::PromptCache).then(causes),
             picks: picker.map(|picker| picker.picks_by_request(&scene.world.timeline)),
@@ -99,4 +104,29 @@ impl Own {
             line["picks"] = json!(picks);
         }
     }
+}
+
+/// Characters of a record that are shown.
+const CHARS: usize = 240;
+
+/// Adds the records behind the examples to each report.
+pub fn add(reports: &mut [PolicyReport], input: &mut Input) {
+    let examples = |report: &PolicyReport| -> Vec<(&'static str, Id)> {
+        let classes = report.breakage.iter().flat_map(|breakage| &breakage.classes);
+        let cited =
+            classes.flat_map(|class| class.examples.iter().map(|example| (class.class.word(), &example.record)));
+        cited.filter_map(|(word, record)| Some((word, Id::from_hex(record)?))).collect()
+    };
+    let wanted: IdSet<Id> = reports.iter().flat_map(examples).map(|(_, id)| id).collect();
+    let jobs = input.jobs();
+    let (found, failures) = cited::find(&jobs, &wanted, CHARS, &input.pool);
+    for report in reports {
+        let lines = examples(report).into_iter().filter_map(|(word, id)| {
+            let cited = found.get(&id)?;
+            let path = jobs[cited.job].path.shown();
+            Some(format!("{word}: {path}:{} ({}) {}", cited.line, cited.uuid, cited.start))
+        });
+        report.shown = lines.collect();
+    }
+    input.leave_out(failures);
 }

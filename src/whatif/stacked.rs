@@ -1,37 +1,33 @@
 //! Runs one stack of policies over the world and makes its report.
 
-use crate::logs::trace::NO_TIME;
-use crate::report::numbers::date;
-use crate::whatif::report::Counted;
-use crate::whatif::report::Fidelity;
-use crate::whatif::report::TELEMETRY;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
+use crate::logs::trace::NO_TIME;
+use crate::report::numbers::date;
 use crate::report::table::Table;
 use crate::whatif::chosen::{Policy, Sheets, Stack};
 use crate::whatif::pipeline::replayed;
 use crate::whatif::pipeline::replayed::Replayed;
 use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
-use crate::whatif::report::{Accuracy, PolicyReport, formulas};
-use crate::whatif::sim::bill;
+use crate::whatif::report::{Accuracy, Counted, Fidelity, PolicyReport, TELEMETRY, formulas};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::rows::Break;
+use crate::whatif::sim::breakage::shown::Watch;
 use crate::whatif::sim::breakage::tally::{penalties, tally};
-use crate::whatif::sim::breakage::watch::Watch;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cells::{cells, whole};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::distance;
-use crate::whatif::sim::distance_rows::{Apart, Distance};
+use crate::whatif::sim::distance::{Apart, Distance};
 use crate::whatif::sim::figures::Bill;
 use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::view::Stage;
+use crate::whatif::sim::{bill, distance};
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::tools::known::Tools;
 use crate::whatif::{compaction, history_trim, pick_tools, prompt_cache, tool_filter};
@@ -247,7 +243,7 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec
     let one = |&policy: &Policy| {
         let ready = match policy {
             Policy::ToolFilter => tool_filter::ready::ready(scene, sheets)?,
-            Policy::PickTools => pick_tools::ready::ready(scene, sheets)?,
+            Policy::PickTools => pick_tools::outcome::ready(scene, sheets)?,
             Policy::Pipeline => replayed::ready(scene, sheets)?,
             Policy::Compaction => compaction::ready::ready(scene, sheets)?,
             Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,

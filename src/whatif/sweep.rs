@@ -7,8 +7,7 @@ use crate::whatif::chosen::{Policy, Row, Sheets, asked};
 use crate::whatif::report::{Counted, PolicyReport};
 use crate::whatif::sim::params::Setting;
 use crate::whatif::stacked;
-use crate::whatif::stacked::Scene;
-use crate::whatif::stacked::framed;
+use crate::whatif::stacked::{Scene, framed};
 
 /// Cells of a sweep are run one by one, so there is an end to how many make sense.
 const CELLS_MAX: usize = 400;

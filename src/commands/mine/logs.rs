@@ -9,7 +9,7 @@ use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::ExportArgs;
 use crate::frames::input::Input;
 use crate::logs::history::History;
-use crate::logs::in_progress::Holds;
+use crate::logs::overview::Holds;
 use crate::mine::quality;
 use crate::report::numbers::counted;
 use crate::shell::arguments::{InputArgs, WindowArgs};

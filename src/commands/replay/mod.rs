@@ -1,42 +1,35 @@
 //! `devboy replay`: what the layered pipeline would have saved on these logs, under one configuration or several.
 
-use crate::base::visible::Shown;
-use crate::replay::scenarios::Asked;
-use crate::report::numbers::counted;
-use crate::settings::formats::load_config;
 mod compare;
 pub mod planner;
 pub mod policy;
 
-use crate::base::data::Data;
-use crate::commands::config::config_path;
-use crate::commands::config::warn_unknown;
-use crate::replay::Scenario;
-use crate::replay::emit;
-use crate::replay::gate;
-use crate::replay::study;
-use crate::telemetry::log::EventLog;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as _;
 use serde_json::json;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
+use crate::base::visible::Shown;
+use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::FromArgs as _;
 use crate::frames::input::Input;
-use crate::logs::in_progress::Holds;
+use crate::logs::overview::Holds;
 use crate::mine::quality;
 use crate::replay::input::ReplayInput;
-use crate::replay::report;
-use crate::replay::scenarios::Scenarios;
+use crate::replay::scenarios::{Asked, Scenarios};
+use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::envelope;
+use crate::report::numbers::counted;
 use crate::report::table::Format;
+use crate::settings::check::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::telemetry::log::EventLog;
 use crate::whatif::pipeline::worth::Worth;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.

@@ -1,6 +1,7 @@
 //! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is held
 //! against the next weeks.
 
+use crate::settings::what_if;
 use std::collections::BTreeMap;
 
 use crate::base::ahead::{Attempt, Part, coverage};
@@ -17,7 +18,7 @@ use crate::rules::proposal::{View, proposed, settle};
 use crate::rules::statistics::{Effects, effects as effect_numbers};
 use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
 use crate::settings::finding::{Delta, Finding, Verdict};
-use crate::settings::{Effective, Settings, SettingsFile, what_if};
+use crate::settings::{Effective, Settings, SettingsFile};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
 

@@ -23,7 +23,7 @@ use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::frames::projection::MinedProjection;
-use crate::logs::in_progress::Holds;
+use crate::logs::overview::Holds;
 use crate::logs::overview::Overview;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds;
@@ -37,9 +37,9 @@ use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
 use crate::rules::annotations::Annotations;
 use crate::rules::paying;
-use crate::rules::precedence::Precedence;
 use crate::rules::prefetching;
 use crate::rules::prefetching::Prefetching;
+use crate::rules::proposal::Precedence;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::report as findings;
 use crate::rules::{Facts, Speaks, judge_all, statistics, t1_tools};
@@ -48,8 +48,8 @@ use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::calibration::calibrate;
+use crate::whatif::calibration::outcome as calibration;
 use crate::whatif::calibration::outcome::Calibration;
-use crate::whatif::calibration::tables as calibration;
 use crate::whatif::sim::sizes::SizeRules;
 
 /// The data file of the planner.
@@ -169,7 +169,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
         fields: &fields,
         annotations: &Annotations::load(&input.data)?,
-        families: &crate::rules::families::families(&input.data)?,
+        families: &crate::rules::p1_model::families(&input.data)?,
         observed: &Observed::default(),
         current: &view,
     };

@@ -5,7 +5,6 @@
 //! whole.
 
 mod graph;
-mod labels;
 mod price;
 mod selection;
 

@@ -9,11 +9,10 @@ pub(crate) mod cache;
 mod class;
 pub(crate) mod merges;
 pub(crate) mod piece;
-pub(crate) mod splitter;
 
 use crate::facts::tokens::cache::{Cache, Key};
 use crate::facts::tokens::merges::Merges;
-use crate::facts::tokens::splitter::Splitter;
+use crate::facts::tokens::piece::Splitter;
 
 /// A published vocabulary with its splitting pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

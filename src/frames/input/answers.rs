@@ -11,9 +11,8 @@ use crate::base::names::Names;
 use crate::frames::input::Input;
 use crate::frames::lake::Trouble;
 use crate::frames::manifest::StoredSource;
-use crate::logs::gather::gather;
 use crate::logs::history::History;
-use crate::logs::values::{CallValues, Values};
+use crate::logs::values::{CallValues, Values, gather};
 
 impl Input {
     /// The values of every call of a history of this input.

@@ -5,8 +5,6 @@ pub mod answers;
 mod timeline;
 mod told;
 
-pub use told::missing;
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Read;
 use std::ops::Range;
@@ -21,7 +19,7 @@ use crate::base::progress;
 use crate::base::visible::visible;
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::BodyFacts;
-use crate::facts::rules::FormatRules;
+use crate::facts::encode::FormatRules;
 use crate::facts::shape;
 use crate::frames::lake::Lake;
 use crate::frames::manifest::{Maker, StoredSource};
@@ -30,19 +28,20 @@ use crate::frames::sync::{
 };
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, Source, SourceRows};
-use crate::logs::discover;
 use crate::logs::discover::{Listing, LogFile, Root};
 use crate::logs::endpoint::Endpoints;
 use crate::logs::history::History;
-use crate::logs::in_progress::InProgress;
 use crate::logs::message::Guide;
-use crate::logs::read;
+use crate::logs::overview::InProgress;
 use crate::logs::read::{Failure, Job};
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::trace::{FileTrace, Millis};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::values::Values;
 use crate::logs::vocabulary::Vocabulary;
+use crate::logs::{discover, read};
+
+pub use told::missing;
 
 /// Which logs a question is about, and how they are read.
 pub struct Asked<'a> {

@@ -22,14 +22,14 @@ use crate::frames::timelines::PackedTimeline;
 use crate::logs::assemble::standings_of;
 use crate::logs::discover::LogFile;
 use crate::logs::message::Guide;
-use crate::logs::read;
 use crate::logs::read::Job;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter, read as timelines};
+use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter};
 use crate::logs::trace::FileTrace;
+use crate::logs::{read, timeline as timelines};
 
 /// Both vocabularies, one bit each.
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;

@@ -11,10 +11,9 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
-use crate::base::bootstrap::Tally;
-use crate::base::clustered::Clustered;
+use crate::base::bootstrap::{Clustered, Tally};
 use crate::base::names::Sym;
-use crate::base::normal::{quantile_above, t_above};
+use crate::base::significance::{quantile_above, t_above};
 use crate::base::stats::FollowUpCount;
 use crate::mine::follow_ups::{FollowUps, SessionCounts};
 use crate::mine::shuffled::Pair;

@@ -6,7 +6,7 @@ pub mod bounds;
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::frames::edge::Turns;
 use crate::logs::history::History;
 use crate::logs::trace::Millis;

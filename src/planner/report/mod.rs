@@ -5,8 +5,7 @@ mod sessions;
 mod tables;
 mod words;
 
-use crate::base::stats::Share;
-use crate::base::verdict::{Target, Verdict};
+use crate::base::stats::{Share, Target, Verdict};
 use crate::logs::trace::Millis;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::prefetches::{Bound, End, Tally};

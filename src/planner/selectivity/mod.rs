@@ -7,10 +7,6 @@
 
 pub mod report;
 
-pub mod backtest;
-pub mod curve;
-pub mod features;
-pub mod file;
 pub mod learned;
 pub mod odds;
 pub mod table;
@@ -18,7 +14,7 @@ pub mod table;
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
-use crate::planner::selectivity::features::Feature;
+use crate::planner::selectivity::odds::Feature;
 
 /// The data file.
 pub const SHEET: &str = "selectivity.toml";

@@ -1,11 +1,11 @@
 //! L0: a body that the context was shown before is answered by a reference.
 
-use crate::base::layer::LayerId;
+use crate::base::body_shape::LayerId;
 use crate::facts::hints;
 use crate::facts::hints::Wording;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::offer::{Decision, Offer, What};
+use crate::replay::ledger::{Decision, Offer, What};
 use crate::replay::tape::ToolKind;
 use crate::settings::Verbosity;
 

@@ -6,7 +6,7 @@ pub mod near_ref;
 pub mod range_ref;
 
 use crate::replay::cache::Cache;
-use crate::replay::offer::{Decision, Event, Offer};
+use crate::replay::ledger::{Decision, Event, Offer};
 
 /// One way to send a response in fewer tokens.
 pub trait Layer {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::base::layer::LayerId;
+use crate::base::body_shape::LayerId;
 use crate::replay::report::{Arm, Group, Reached, ReplayReport};
 use crate::replay::savings::{Savings, Tally, share};
 

@@ -1,9 +1,8 @@
 //! The report of a replay as a page for a browser: what each layer, each reach and each format saves, with the figures.
 
-use crate::base::layer::LayerId;
+use crate::base::body_shape::LayerId;
 use crate::replay::report::{Arm, ReplayReport, tables};
-use crate::report::html::Html;
-use crate::report::html::chart;
+use crate::report::html::{Html, chart};
 use crate::report::numbers::{percent, thousands};
 
 /// Most formats of an arm that are drawn; the table has all.

@@ -14,30 +14,9 @@ pub static RULE: ClaudeRule = ClaudeRule {
     id: "S2",
     file: "s2_subagent_ttl",
     summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
-    docs: DOCS,
+    docs: include_str!("../../../rules/docs/s2_subagent_ttl.md"),
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Every request of subagents is sent again with each lifetime, 5m and 1h, under the simulated cache. The value is chosen
-on the earlier three fifths of the sessions and judged on the later ones.
-
-### Why
-A write that lives an hour costs 1.6 times one that lives five minutes, and saves writing everything again after a
-pause between the two. Which is cheaper depends on how long the pauses are, and those of subagents are not those of
-people.
-
-### When it stays quiet
-Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is
-off the bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that
-wins sets it; it holds already.
-
-### Example
-```json
-{ "subagentPromptCacheTtl": "1h" }
-```
-"#;
 
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let question =

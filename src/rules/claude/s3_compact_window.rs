@@ -14,30 +14,9 @@ pub static RULE: ClaudeRule = ClaudeRule {
     id: "S3",
     file: "s3_compact_window",
     summary: "Sets the window that automatic compaction goes by, where a smaller one is cheaper, what it breaks included.",
-    docs: DOCS,
+    docs: include_str!("../../../rules/docs/s3_compact_window.md"),
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Every request is sent again with contexts compacted as the client does it, at each of a few windows from the least that
-it takes. Readings of what a summary lost are paid for, and so is one more request for each edit whose source is gone.
-Compactions of the log stay. With `--scope project` or `local` only the sessions of this project count, so that the
-window is the project's own.
-
-### Why
-A long context is paid for at every request. A summary costs one large request and what has to be read again.
-
-### When it stays quiet
-Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is
-off the bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that
-wins sets it; it holds already.
-
-### Example
-```json
-{ "autoCompactWindow": 200000 }
-```
-"#;
 
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let levers = &["autoCompactWindow", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"];

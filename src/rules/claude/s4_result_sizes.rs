@@ -14,29 +14,9 @@ pub static RULE: ClaudeRule = ClaudeRule {
     id: "S4",
     file: "s4_result_sizes",
     summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
-    docs: DOCS,
+    docs: include_str!("../../../rules/docs/s4_result_sizes.md"),
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Every request is sent again with results that are longer than a limit cut to what the client shows of them: a preview,
-or the first page of a reading. One more request is paid for each edit whose source is cut away, and each reading that
-is lost is read again. What identifiers are cut away stands beside as soft breaks.
-
-### Why
-A long result is paid for again at every request after it.
-
-### When it stays quiet
-Too few sessions before or after the split; no value is cheaper on the later sessions by more than the simulation is
-off the bill, interval and all; a client version of the last weeks does not know the lever; a file or variable that
-wins sets it; it holds already.
-
-### Example
-```json
-{ "bashOutputMaxChars": 12000 }
-```
-"#;
 
 /// What it is about, the levers, and which value of a trial is one of theirs.
 type Asked = (&'static str, &'static [&'static str], fn(Knob) -> Option<Value>);

@@ -13,12 +13,13 @@ use std::path::Path;
 use toml_edit::{InlineTable, Value};
 
 use super::document::{at_line, read};
-use super::edit::{Change, NewValue};
 use super::outline::{Form, Outline, Site};
 use super::schema::Node;
-use super::{CURRENT_VERSION, SettingsFile, lines, lists, pins, spell, tree, version};
+use super::{CURRENT_VERSION, SettingsFile, lines, lists, spell};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
+use crate::settings::schema;
+use crate::settings::write::{Change, NewValue};
 
 /// A text in the making, read anew after every splice.
 pub(super) struct Draft<'f> {
@@ -120,8 +121,8 @@ impl<'f> Draft<'f> {
     }
 
     fn holds(&self, key: &KeyPath, value: &Value) -> bool {
-        match tree::find(&self.tree, key) {
-            Some(found) => tree::same(found, value),
+        match spell::find(&self.tree, key) {
+            Some(found) => spell::same(found, value),
             None => is_empty_list(value) && matches!(Node::root().find(key), Some(Node::List(_))),
         }
     }
@@ -143,7 +144,7 @@ impl<'f> Draft<'f> {
     }
 
     fn replace(&mut self, site: &Site, key: &KeyPath, value: &Value) -> Result<()> {
-        let old = tree::find(&self.tree, key).cloned();
+        let old = spell::find(&self.tree, key).cloned();
         if site.is_inline_table {
             return self.refuse(key, "is a table in this file");
         }
@@ -175,7 +176,7 @@ impl<'f> Draft<'f> {
                 self.insert_line(site.value.end, site.start, &line)
             }
             Place::Root => self.insert_at_root(&spell::assignment(key, value)),
-            Place::Section(_) | Place::Block if tree::is_table_list(value) => self.append_blocks(key, value),
+            Place::Section(_) | Place::Block if spell::is_table_list(value) => self.append_blocks(key, value),
             Place::Section(header) => {
                 let last = self.last_entry_of(&header.path).unwrap_or(header);
                 let name = KeyPath::from([key.leaf().unwrap_or_default()]);
@@ -299,7 +300,7 @@ impl<'f> Draft<'f> {
                 return self.refuse(key, "is an element of a list, which changes as a whole");
             }
             self.refuse_pinned(key)?;
-            if pins::touches_pin(&self.text, &self.outline, key) {
+            if lines::touches_pin(&self.text, &self.outline, key) {
                 return self.refuse(key, "holds something marked `# pin`");
             }
         }
@@ -330,14 +331,14 @@ impl<'f> Draft<'f> {
 
     /// The value of a key in the draft.
     pub(super) fn get(&self, key: &KeyPath) -> Option<Value> {
-        tree::find(&self.tree, key).cloned()
+        spell::find(&self.tree, key).cloned()
     }
 
     /// A file that states an older version than a section needs is raised to the current one.
     fn raise_version(&mut self, key: &KeyPath) -> Result<()> {
-        let stated = tree::find(&self.tree, &version::key()).and_then(Value::as_integer);
-        let is_old = stated.is_some_and(|stated| stated < i64::from(version::needed_for(key)));
-        if is_old { self.set(&version::key(), &Value::from(i64::from(CURRENT_VERSION))) } else { Ok(()) }
+        let stated = spell::find(&self.tree, &schema::key()).and_then(Value::as_integer);
+        let is_old = stated.is_some_and(|stated| stated < i64::from(schema::needed_for(key)));
+        if is_old { self.set(&schema::key(), &Value::from(i64::from(CURRENT_VERSION))) } else { Ok(()) }
     }
 
     fn last_entry_of(&self, header: &KeyPath) -> Option<Site> {
@@ -350,7 +351,7 @@ impl<'f> Draft<'f> {
     }
 
     fn refuse_pinned(&self, key: &KeyPath) -> Result<()> {
-        if !pins::is_pinned(&self.text, &self.outline, key) {
+        if !lines::is_pinned(&self.text, &self.outline, key) {
             return Ok(());
         }
         self.refuse(key, "is marked `# pin`")

@@ -6,7 +6,6 @@
 
 pub mod provider;
 pub mod read;
-pub mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -13,7 +13,7 @@ use crate::whatif::clearing::stage::{Cleared, ResultSize, plan};
 use crate::whatif::compaction::Sheet;
 use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsReplayed};
 use crate::whatif::compaction::params::MicroKnobs;
-use crate::whatif::compaction::summary::contexts;
+use crate::whatif::compaction::real::contexts;
 use crate::whatif::sim::breakage::shown::Shown;
 use crate::whatif::sim::simulate::Run;
 

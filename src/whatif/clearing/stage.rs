@@ -7,8 +7,7 @@ use crate::logs::timeline::requests::{Block, BlockKind, Timeline};
 use crate::whatif::compaction::Sheet;
 use crate::whatif::compaction::params::{MicroKnobs, Style};
 use crate::whatif::sim::breakage::rows::Class;
-use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, Journal, Key, Moment, Noticed, Stage, StageOutput};
 
 /// One result that was cleared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

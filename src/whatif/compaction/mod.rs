@@ -8,20 +8,14 @@
 pub mod outcome;
 pub mod tables;
 
-pub mod after_size;
 pub mod carry;
-pub mod gate;
-pub mod growth;
 pub mod params;
 pub mod placement;
 pub mod ready;
 pub mod real;
 pub mod sheet;
-pub mod splice;
 pub mod stage;
-pub mod summary;
 pub mod sweep;
-pub mod tail;
 
 pub use sheet::Sheet;
 pub use stage::Compaction;

@@ -10,18 +10,14 @@ use crate::logs::trace::NO_TIME;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::clearing::Micro;
 use crate::whatif::clearing::replayed::{clearings, replayed};
-use crate::whatif::compaction::after_size::after_sizes;
-use crate::whatif::compaction::growth::growth;
 use crate::whatif::compaction::params::{Params, Tier};
-use crate::whatif::compaction::placement::placement;
-use crate::whatif::compaction::real::real_compactions;
-use crate::whatif::compaction::summary::compactions;
+use crate::whatif::compaction::placement::{after_sizes, growth, placement};
+use crate::whatif::compaction::real::{compactions, real_compactions};
 use crate::whatif::compaction::sweep::{Ground, points, row};
-use crate::whatif::compaction::tables as report;
-use crate::whatif::compaction::{Compaction, Sheet};
+use crate::whatif::compaction::{Compaction, Sheet, tables as report};
 use crate::whatif::sim::breakage::ages::edit_ages;
-use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::view::Journal;
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// A version later than any.

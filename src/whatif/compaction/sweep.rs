@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use crate::whatif::compaction::outcome::{Outcome, SweepRow};
-use crate::whatif::sim::breakage;
+use crate::whatif::compaction::params::Params;
+use crate::whatif::compaction::real::compactions;
+use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::stage::{Compaction, SUMMARY_CALL, Trigger};
 use crate::whatif::sim::breakage::rows::Class;
 use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::breakage::{Detectors, Watch};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::simulate as drive;
 use crate::whatif::sim::simulate::Extra;
-use crate::whatif::sim::view::Stage;
-
-use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::sheet::Sheet;
-use crate::whatif::compaction::stage::{Compaction, SUMMARY_CALL, Trigger};
-use crate::whatif::compaction::summary::compactions;
+use crate::whatif::sim::view::{Journal, Stage};
+use crate::whatif::sim::{breakage, simulate as drive};
 
 /// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]

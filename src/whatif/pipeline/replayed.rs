@@ -1,7 +1,14 @@
 //! `pipeline`: the layers are replayed over the logs as `devboy replay` does, and what they sent goes into the contexts.
+//!
+//! What the pipeline did to the results of a log.
+//!
+//! The report of the pipeline as a policy.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
@@ -11,10 +18,12 @@ use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::replay::{Outcome, Scenario, What, replay_each};
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::table::Table;
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, Sheets};
-use crate::whatif::pipeline::tables as report;
-use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, Sent, outcome};
+use crate::whatif::pipeline::outcome;
+use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, Sent};
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// Tools that a table shows.
@@ -91,12 +100,87 @@ pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let conclude = move |finished: &Finished<'_>| {
         let found = outcome(&finished.scene.world.timeline, &journal);
         Part {
-            summary: report::summary(&found),
-            tables: vec![("results by tool".to_owned(), report::tools(&found, TOOLS_SHOWN))],
-            notes: report::notes(unstudied),
+            summary: summary(&found),
+            tables: vec![("results by tool".to_owned(), tools(&found, TOOLS_SHOWN))],
+            notes: notes(unstudied),
             details: json!(found),
             ..Part::default()
         }
     };
     Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
+}
+
+/// All results.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct PipelineOutcome {
+    /// Together.
+    #[serde(flatten)]
+    pub all: Shortened,
+    /// By tool.
+    pub tools: BTreeMap<String, Shortened>,
+}
+
+/// Results, each counted once, when it first stood in a context.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Shortened {
+    /// Results with text that the pipeline met.
+    pub results: u64,
+    /// Of those, sent in fewer tokens, hints included.
+    pub shortened: u64,
+    /// Of those, hints for an earlier result.
+    pub hints: u64,
+    /// Hints that were not sent, since what they point at was not in the context any more.
+    pub hints_held: u64,
+    /// Tokens of all these results as they are; anchored sizes.
+    pub tokens: u64,
+    /// Tokens by which they were shorter.
+    pub tokens_saved: u64,
+}
+
+const NOTE: &str =
+    "a result is shortened as it comes in, so no prefix breaks; the pipeline's own report is `devboy replay`";
+
+/// What is to be kept in mind. Of `unstudied` results nothing is known but the size.
+pub fn notes(unstudied: u64) -> Vec<String> {
+    let results = counted(unstudied, "result");
+    let gone = (unstudied > 0).then(|| format!("{results} of deleted logs were never studied: sent as they are here"));
+    std::iter::once(NOTE.to_owned()).chain(gone).collect()
+}
+
+/// What became of the results.
+pub fn summary(found: &PipelineOutcome) -> Vec<String> {
+    let found = &found.all;
+    let mut lines = vec![format!(
+        "{} of {} sent in fewer tokens ({} of them as hints): {} of their {} tokens, {}",
+        thousands(found.shortened),
+        counted(found.results, "result"),
+        thousands(found.hints),
+        thousands(found.tokens_saved),
+        thousands(found.tokens),
+        percent(share(found))
+    )];
+    if found.hints_held > 0 {
+        lines.push(format!(
+            "{} not sent: what they point at was no longer in the context",
+            counted(found.hints_held, "hint")
+        ));
+    }
+    lines
+}
+
+/// The same by tool, those first that got shorter by most tokens; at most `rows` tools.
+pub fn tools(found: &PipelineOutcome, rows: usize) -> Table {
+    let mut table = Table::new(&["tool", "#results", "#shorter", "#hints", "#held", "#tokens", "#saved", "#share"]);
+    let mut tools: Vec<(&String, &Shortened)> = found.tools.iter().collect();
+    tools.sort_by_key(|(name, tool)| (Reverse(tool.tokens_saved), Reverse(tool.tokens), *name));
+    for (name, tool) in tools.into_iter().take(rows) {
+        let counts = [tool.results, tool.shortened, tool.hints, tool.hints_held, tool.tokens, tool.tokens_saved];
+        let cells = counts.map(thousands).into_iter().chain([percent(share(tool))]);
+        table.row(std::iter::once(name.clone()).chain(cells));
+    }
+    table
+}
+
+fn share(of: &Shortened) -> f64 {
+    of.tokens_saved as f64 / of.tokens.max(1) as f64
 }

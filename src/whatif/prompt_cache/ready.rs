@@ -6,9 +6,8 @@ use crate::base::error::Result;
 use crate::whatif::calibration::calibrate;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::prompt_cache;
-use crate::whatif::prompt_cache::Sheet;
-use crate::whatif::prompt_cache::tables as report;
-use crate::whatif::report::unlogged as unlogged_report;
+use crate::whatif::prompt_cache::{Sheet, tables as report};
+use crate::whatif::sim::unlogged as unlogged_report;
 use crate::whatif::sim::unlogged::unlogged;
 use crate::whatif::stacked::{Finished, Part, Ready};
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::whatif::report::{Accuracy, PolicyReport, TELEMETRY};
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
-use crate::whatif::sim::distance_rows::{Distance, Part};
+use crate::whatif::sim::distance::{Distance, Part};
 use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
 
 /// The fields of the report; sessions one by one if asked for.

@@ -3,7 +3,6 @@
 pub mod csv;
 mod json;
 mod text;
-pub mod unlogged;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::report::table::Table;
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::distance_rows::Distance;
+use crate::whatif::sim::distance::Distance;
 use crate::whatif::sim::figures::{Bill, Outcome};
 
 pub use json::json;

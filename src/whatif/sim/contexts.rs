@@ -3,8 +3,17 @@
 //! A segment begins with nothing but the static prefix, or with the context and answer of an earlier request (a rewind, a
 //! fork, a shrunk context without what went). Each request then adds: what the model answered before, the residual, what
 //! came in.
+//!
+//! How long a chain lay idle before each of its requests, from clocks that cannot always be trusted.
+//!
+//! Clocks are set back, and a session that is taken up again may be written anew with one time for all that was said
+//! before. So a time counts only if it is not that of several answers, and the time since the request before is counted
+//! from the newest earlier time that is not later than the request.
 
-use crate::logs::timeline::requests::{NONE, Timeline};
+use std::collections::BTreeMap;
+
+use crate::logs::timeline::requests::{Chain, NONE, Timeline};
+use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::sim::sizes::Sizes;
 use crate::whatif::sim::view::{Item, Key};
 
@@ -82,4 +91,34 @@ fn add_outputs(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec
 fn item(timeline: &Timeline, sizes: &Sizes, block: u32) -> Item {
     let kept_chars = timeline.blocks[block as usize].chars;
     Item { key: Key::Block(block), tokens: sizes.tokens[block as usize], kept_chars }
+}
+
+/// By request: milliseconds between the end of the one before in its chain and its start; 0 where that is not known.
+pub fn idle(timeline: &Timeline) -> Vec<Millis> {
+    let mut idle = vec![0; timeline.requests.len()];
+    for chain in &timeline.chains {
+        measure(timeline, chain, &mut idle);
+    }
+    idle
+}
+
+fn measure(timeline: &Timeline, chain: &Chain, idle: &mut [Millis]) {
+    let mut ends: BTreeMap<Millis, u32> = BTreeMap::new();
+    for index in chain.requests.clone() {
+        *ends.entry(timeline.requests[index as usize].end).or_default() += 1;
+    }
+    let trusted = |time: Millis| time != NO_TIME && ends.get(&time).is_none_or(|&answers| answers == 1);
+    // In order, almost always by growing at the end.
+    let mut earlier: Vec<Millis> = Vec::new();
+    for index in chain.requests.clone() {
+        let request = &timeline.requests[index as usize];
+        let after = earlier.partition_point(|&time| time <= request.start);
+        if trusted(request.start) && after > 0 {
+            idle[index as usize] = request.start.saturating_sub(earlier[after - 1]);
+        }
+        for time in [request.start, request.end].into_iter().filter(|&time| trusted(time)) {
+            let place = earlier.partition_point(|&held| held <= time);
+            earlier.insert(place, time);
+        }
+    }
 }

@@ -19,17 +19,13 @@ pub mod cache_sim;
 pub mod simulate;
 
 pub mod cost;
-pub mod distance_rows;
 pub mod figures;
 
-pub mod bias;
 pub mod bill;
 pub mod breakage;
 pub mod cells;
-pub mod clock;
 pub mod contexts;
 pub mod distance;
-pub mod journal;
 pub mod money;
 pub mod outcome;
 pub mod params;

@@ -12,7 +12,8 @@ use crate::whatif::prompt_cache::outcome::Count;
 use crate::whatif::prompt_cache::params::{Class, UnforeseenWeight};
 
 /// Where a prefix can be lost.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Where {
     /// Where something but results of tools came in.
     Turn,
@@ -23,10 +24,7 @@ pub enum Where {
 impl Where {
     /// The word in reports.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Tools => "tools",
-        }
+        self.into()
     }
 }
 

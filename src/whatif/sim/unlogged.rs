@@ -1,11 +1,15 @@
 //! Estimates what was sent and is in no log: forks (policies.md F5), summarisers (F9), and the true length of answers (F3). They
 //! stand beside the bill and are never added to it.
+//!
+//! The table of what is in no log.
 
 use serde::Serialize;
 
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{NONE, Request};
 use crate::logs::trace::Millis;
+use crate::report::numbers::thousands;
+use crate::report::table::Table;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulate::Ground;
@@ -87,4 +91,24 @@ fn answers(ground: &Ground<'_>) -> UnloggedCalls {
         add(ground, &mut sum, 0, (request.model, request.start), Spent { output, ..Spent::default() });
     }
     sum
+}
+
+/// Its title.
+pub const TITLE: &str = "not in the log, estimated, and in no figure above";
+
+/// Calls, tokens and cost by kind; nothing where there is nothing.
+pub fn table(found: &Unlogged) -> Table {
+    let mut table = Table::new(&["what", "#calls", "#read", "#written", "#answered", "#input-equivalent", "#dollars"]);
+    let kinds = [
+        ("forks that cached an answer", found.forks),
+        ("summarisers", found.summaries),
+        ("answers, beyond their usage", found.answers),
+    ];
+    for (kind, sum) in kinds.into_iter().filter(|(_, sum)| sum.cost.units > 0) {
+        let spent = sum.spent;
+        let dollars = sum.cost.usd().map_or_else(|| "–".to_owned(), |usd| format!("{usd:.2}"));
+        let figures = [sum.calls, spent.read, spent.write(), spent.output, sum.cost.iet().round() as u64];
+        table.row(std::iter::once(kind.to_owned()).chain(figures.map(thousands)).chain([dollars]));
+    }
+    table
 }

@@ -4,10 +4,14 @@
 //! the segment so far with their sizes. Each stage changes that view in turn; the driver then compares it with the view
 //! that was sent before to see how much of a cached prefix is still good, prices it, and looks for what was lost. So
 //! stages compose, and without any stage the view is the log's.
+//!
+//! What stages write down while they run, for whoever made them: the driver owns the stages and gives nothing back.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::sim::breakage::dangling::Hint;
+use crate::whatif::sim::breakage::detect::Hint;
 
 /// What an item of a context is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -123,4 +127,34 @@ pub trait Stage {
 
     /// Changes the context that is about to be sent.
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput);
+}
+
+/// A list shared by a stage and its maker.
+#[derive(Debug)]
+pub struct Journal<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Clone for Journal<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Default for Journal<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: Ord> Journal<T> {
+    /// Writes an entry.
+    pub fn push(&self, entry: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    }
+
+    /// Takes all entries out, sorted: chains may have run in any order.
+    pub fn take(&self) -> Vec<T> {
+        let mut entries = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        entries.sort_unstable();
+        entries
+    }
 }

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::base::error::{Error, Result};
-use crate::whatif::arg_check::tables as arg_check;
-use crate::whatif::arg_check::tables::PROVIDER_TITLE;
+use crate::whatif::arg_check::outcome as arg_check;
+use crate::whatif::arg_check::outcome::PROVIDER_TITLE;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::sim::predictors::Predictions;
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
-use crate::whatif::tool_filter::Filter;
 use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
-use crate::whatif::tool_filter::tables as report;
+use crate::whatif::tool_filter::{Filter, tables as report};
 
 /// Tools that a table shows.
 const TOOLS_SHOWN: usize = 20;

@@ -7,7 +7,7 @@ use crate::logs::definitions;
 use crate::logs::definitions::Quote;
 use crate::whatif::arg_check::outcome::{Provider, ProviderSizes};
 use crate::whatif::catalog::read::Spec;
-use crate::whatif::catalog::{Catalog, CatalogRules, Source, provider, seen};
+use crate::whatif::catalog::{Catalog, CatalogRules, Source, provider, read};
 use crate::whatif::sim::predictors::Predictions;
 use crate::whatif::simulation::Simulation;
 use crate::whatif::tool_filter::Inputs;
@@ -55,8 +55,8 @@ impl Tools {
             return;
         }
         let take = |quote: Quote<'_>| match quote {
-            Quote::Searched(text) => seen::quoted(text),
-            Quote::Attached(value) => seen::attached(value),
+            Quote::Searched(text) => read::quoted(text),
+            Quote::Attached(value) => read::attached(value),
         };
         let (found, failures) =
             definitions::read_all(&input.jobs(), &self.rules.logged.search_tools, &input.pool, &take);

@@ -4,7 +4,6 @@
 pub mod inventory;
 pub mod known;
 pub mod plan;
-pub mod queries;
 pub mod stage;
 
 use std::collections::BTreeSet;

@@ -1,14 +1,6 @@
 //! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every answer of the later sessions, judged by what
 //! the agent did next.
 
-use crate::commands::replay::scenarios;
-use crate::planner::judged;
-use crate::planner::report::SweepRow;
-use crate::planner::stage::{CONFIGURED, Planner, Stage};
-use crate::planner::sweep;
-use crate::planner::trail;
-use crate::rules::mined_planners;
-use crate::rules::planner_advice;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -17,19 +9,21 @@ use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
 use crate::commands::input::FromArgs as _;
-use crate::commands::replay::Args;
+use crate::commands::replay::{Args, scenarios};
 use crate::frames::input::Input;
-use crate::logs::in_progress::Holds;
+use crate::logs::overview::Holds;
 use crate::mine::quality;
 use crate::planner::intents::Intents;
-use crate::planner::report;
-use crate::planner::report::PlannerReport;
+use crate::planner::report::{PlannerReport, SweepRow};
+use crate::planner::stage::{CONFIGURED, Planner, Stage};
 use crate::planner::value_models::{Severity, ValueModels};
+use crate::planner::{judged, report, sweep, trail};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::settings::formats::load_config;
+use crate::rules::mined_planners;
+use crate::settings::check::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -83,7 +77,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if grid.is_empty() {
         let mut report = input.pool.install(|| judged::report(&stage, &planners));
-        report.advice = planner_advice::advice(&stage, &report.arms, &input.data)?;
+        report.advice = mined_planners::advice(&stage, &report.arms, &input.data)?;
         if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
             write_private(path, &learned.selectivity().to_toml(numbers))?;
         }

@@ -1,7 +1,6 @@
 //! `devboy what-if POLICY` (and `replay --policy`): what another context policy would have saved, cost and broken.
 
 mod args;
-mod names;
 mod show;
 mod telemetry;
 
@@ -15,13 +14,12 @@ use crate::base::visible::Shown as _;
 use crate::commands::config::config_path;
 use crate::commands::input::FromArgs as _;
 use crate::frames::input::Input;
-use crate::logs::in_progress::Holds;
+use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
-use crate::replay::reach::Reach;
-use crate::replay::reach::Reaches;
+use crate::replay::reach::{Reach, Reaches};
 use crate::report::numbers::counted as counted_noun;
-use crate::settings::formats::{load_config, vocabularies};
+use crate::settings::check::{load_config, vocabularies};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -34,10 +32,9 @@ use crate::whatif::sim::cells::correct;
 use crate::whatif::sim::params::Setting;
 use crate::whatif::sim::sizes::Estimator;
 use crate::whatif::simulation::{NO_USAGE, Simulation};
-use crate::whatif::stacked::Scene;
-use crate::whatif::stacked::{counted, framed};
+use crate::whatif::stacked::{Scene, counted, framed};
 use crate::whatif::tools::known::Tools;
-use crate::whatif::{cited, requests, stacked, sweep};
+use crate::whatif::{requests, stacked, sweep};
 
 pub use args::PolicyArgs;
 
@@ -128,13 +125,13 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     correct(reports.iter_mut().flat_map(|report| &mut report.cells), &world.cells);
     check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
-        cited::add(&mut reports, &mut input);
+        requests::add(&mut reports, &mut input);
     }
     if let Some(path) = &flags.policy.per_request {
         requests::write(path, &scene, &sheets, rows.iter().zip(&reports))?;
     }
     input.tell(flags.output, context)?;
-    names::tell(flags, &mut reports, &input);
+    show::tell(flags, &mut reports, &input);
     show::show(flags, &reports, &input, context)?;
     Ok(Exit::Done)
 }

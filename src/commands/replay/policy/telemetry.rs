@@ -7,12 +7,11 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::{Policy, Row, Sheets, Stack};
-use crate::whatif::recorded;
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::simulation::{Simulation, oracle};
-use crate::whatif::stacked;
 use crate::whatif::stacked::Scene;
 use crate::whatif::tools::known::Tools;
+use crate::whatif::{recorded, stacked};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {

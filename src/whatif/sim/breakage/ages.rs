@@ -1,12 +1,13 @@
 //! How old the newest verbatim sources of edits are, in human turns, and what follows for a policy that keeps only the
 //! last turns. A property of the log alone: the yardstick for every simulated loss.
+//!
+//! How often a file is read that the chain has read before: after real compactions, and everywhere else.
 
 use crate::base::stats::Share;
-use crate::logs::timeline::requests::{BlockKind, Marks, Reference, ReferenceKind, Timeline};
-use crate::whatif::sim::breakage::rows::{AgeRow, EditAges, RiskRow};
-
-use crate::whatif::sim::breakage::files::request_of;
-use crate::whatif::sim::breakage::sheet::Sheet;
+use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Reference, ReferenceKind, Timeline};
+use crate::whatif::compaction::outcome::Rereads;
+use crate::whatif::sim::breakage::files::{Access, Files, calls_of, request_of};
+use crate::whatif::sim::breakage::rows::{AgeRow, EditAges, RiskRow, Sheet};
 
 /// Measures every edit of the timeline. The current turn has age 0.
 pub fn edit_ages(timeline: &Timeline, sheet: &Sheet) -> EditAges {
@@ -52,4 +53,39 @@ pub fn turn_of(timeline: &Timeline, block: u32) -> u32 {
     let is_human = |&index: &u32| timeline.blocks[index as usize].kind == BlockKind::Human;
     let opened = request.inputs.clone().find(is_human).filter(|_| request.marks.has(Marks::HUMAN));
     if opened.is_some_and(|human| block < human) { request.turn.saturating_sub(1) } else { request.turn }
+}
+
+/// Counts the readings within the sheet's number of tool calls after each compaction, and the rest as the control.
+pub fn rereads(timeline: &Timeline, files: &Files, sheet: &Sheet) -> Rereads {
+    let mut found = Rereads::default();
+    let mut is_after = vec![false; timeline.calls.len()];
+    for (place, boundary) in timeline.boundaries.iter().enumerate() {
+        let requests = &timeline.chains[boundary.chain as usize].requests;
+        if boundary.request >= requests.end {
+            continue; // nothing was asked after it
+        }
+        let next = timeline.boundaries[place + 1..].iter().filter(|later| later.chain == boundary.chain);
+        let end = next.map(|later| later.request).filter(|&later| later > boundary.request).min();
+        let calls = (boundary.request..end.unwrap_or(requests.end)).flat_map(|request| calls_of(timeline, request));
+        let old = timeline.requests[boundary.request as usize].inputs.start;
+        let mut again = 0;
+        for call in calls.take(sheet.report.calls_after) {
+            is_after[call] = true;
+            if files.access(call) == Access::Read {
+                found.reads += 1;
+                let was_read = files.before(call).any(|earlier| {
+                    files.access(earlier as usize) == Access::Read && timeline.calls[earlier as usize].asked < old
+                });
+                again += u64::from(was_read);
+            }
+        }
+        found.compactions += 1;
+        found.reads_again += again;
+        found.compactions_with_one += u64::from(again > 0);
+    }
+    let elsewhere = (0..timeline.calls.len()).filter(|&call| !is_after[call] && files.access(call) == Access::Read);
+    let (reads, again) =
+        elsewhere.fold((0, 0), |(reads, again), call| (reads + 1, again + u64::from(files.reading(call) != NONE)));
+    found.elsewhere = Share::new(again, reads);
+    found
 }

@@ -9,15 +9,11 @@
 pub mod rows;
 
 pub mod ages;
-pub mod dangling;
 pub mod detect;
 pub mod files;
-pub mod rereads;
-pub mod sheet;
 pub mod shown;
 pub mod tally;
-pub mod watch;
 
+pub use crate::whatif::sim::breakage::rows::Sheet;
+pub use crate::whatif::sim::breakage::shown::Watch;
 pub use detect::Detectors;
-pub use sheet::Sheet;
-pub use watch::Watch;

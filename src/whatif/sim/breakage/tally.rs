@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
-use crate::whatif::sim::breakage::rows::{Break, Breakage, Class, ClassCount, Example};
-
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::files::{Access, request_of};
-use crate::whatif::sim::breakage::sheet::Sheet;
+use crate::whatif::sim::breakage::rows::{Break, Breakage, Class, ClassCount, Example, Sheet};
 use crate::whatif::sim::breakage::shown::Shown;
 
 /// Sums the breaks of a replay over `requests` requests. The order of `breaks` does not matter.
