@@ -19,7 +19,6 @@ pub mod numbers;
 pub mod progress;
 pub mod pseudonyms;
 pub mod seal;
-pub mod showing;
 pub mod significance;
 pub mod stats;
 pub mod tokenizer;

@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::base::body_shape::Showing;
 use crate::base::damage::Damage;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::base::showing::Showing;
-use crate::base::tokenizer::Size;
-use crate::base::tokenizer::VOCABULARIES;
+use crate::base::tokenizer::{Size, VOCABULARIES};
 use crate::logs::values::Values;
 
 /// Milliseconds since 1970; [`NO_TIME`] when the record has none.

@@ -1,8 +1,6 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
 //! and what recorded responses add up to.
 
-pub mod published;
-
 pub mod edge_page;
 pub mod field_tables;
 pub mod fingerprint_tables;
@@ -21,7 +19,6 @@ pub mod reconcile;
 pub mod repeats;
 pub mod runnable;
 pub mod sessions;
-mod shuffled;
 pub mod sizes;
 pub mod tools;
 pub mod totals;

@@ -1,6 +1,5 @@
 //! Everything that planners are judged on, and the planners that are compared there.
 
-use crate::settings::what_if;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::error::Result;
@@ -24,7 +23,7 @@ use crate::planner::selectivity::table::Selectivity;
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
-use crate::settings::{Enrichment, Settings, SettingsFile};
+use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
 
 /// The file with the numbers of the planner.
 const NUMBERS: &str = "planner.toml";

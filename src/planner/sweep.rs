@@ -1,6 +1,5 @@
 //! What each parameter would do: the planners walk again for every value.
 
-use crate::settings::what_if;
 use rayon::prelude::*;
 use toml_edit::Value;
 
@@ -9,8 +8,8 @@ use crate::base::key_path::KeyPath;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::report::SweepRow;
 use crate::planner::stage::{Planner, Stage, Trained, sum, walk};
-use crate::replay::grid::{axes, grid};
-use crate::settings::{Enrichment, SettingsFile};
+use crate::replay::scenarios::{axes, grid};
+use crate::settings::{Enrichment, SettingsFile, what_if};
 
 /// The parameter that is no key of the configuration.
 const PROBABILITY: &str = "min_followup_probability";

@@ -4,13 +4,10 @@
 pub mod dedup_only;
 
 pub mod compare;
-pub mod grid;
 pub mod reach;
 pub mod report;
 pub mod savings;
 
-mod bounds;
-mod cache;
 mod effects;
 pub mod emit;
 mod expansion;
@@ -18,21 +15,19 @@ pub mod gate;
 pub mod input;
 mod layers;
 mod ledger;
-mod published;
+pub mod published;
 mod recorded;
 pub mod runs;
 mod scenario;
 pub mod scenarios;
-pub mod shares;
 mod stack;
 pub mod study;
 pub mod tape;
 
 pub use crate::replay::ledger::{Decision, What};
-pub use bounds::bounds;
 pub use effects::{Piece, Present, effects};
 pub use ledger::Ledger;
-pub use published::published_claim;
+pub use published::{bounds, published_claim};
 pub use recorded::Recorded;
 pub use savings::quotes;
 pub use scenario::{Options, Scenario};

@@ -1,6 +1,5 @@
 //! From logs to reports: lays the history out, replays each configuration, and sums up.
 
-use crate::replay::quotes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::body_shape::{BodyShape, LayerId};
@@ -16,7 +15,8 @@ use crate::replay::report::{Arm, Distribution, Group, JsonBaselines, ReplayRepor
 use crate::replay::savings::{Expanded, Quotes, Tally};
 use crate::replay::scenarios::Scenarios;
 use crate::replay::{
-    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, replay, replay_expanded, report,
+    Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, quotes, replay, replay_expanded,
+    report,
 };
 use crate::settings::Settings;
 

@@ -9,7 +9,6 @@ pub mod proposal;
 
 pub mod report;
 
-pub mod annotations;
 pub mod claude;
 pub mod mined_planners;
 pub mod p1_model;
@@ -45,7 +44,7 @@ use crate::frames::projection::MinedProjection;
 use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::{Numbers as PlannerNumbers, ProjectionNumbers};
-use crate::rules::annotations::Annotations;
+use crate::rules::tool_keys::Annotations;
 use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::whatif::calibration::outcome::FamilyRatio;

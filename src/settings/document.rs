@@ -7,12 +7,12 @@ use toml_edit::{Document, Value};
 
 use super::check::{Warning, check};
 use super::outline::Outline;
-use super::{CURRENT_VERSION, effective, lines};
+use super::{CURRENT_VERSION, effective};
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::settings::{schema, spell};
+use crate::settings::{outline, schema, spell};
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
 /// understood is an error.
@@ -88,7 +88,7 @@ impl SettingsFile {
 
     /// Whether replacing the key as a whole would meet a pin: its own, one above it, or one below it.
     pub fn touches_pin(&self, key: &KeyPath) -> bool {
-        lines::touches_pin(&self.text, &self.outline, key)
+        outline::touches_pin(&self.text, &self.outline, key)
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn at_line(path: &Path, line: usize, message: &str) -> String {
 }
 
 fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {
-    let line = cause.span().map_or(1, |span| lines::number(text, span.start));
+    let line = cause.span().map_or(1, |span| outline::number(text, span.start));
     let what = cause.message().lines().collect::<Vec<_>>().join(", ");
     Error::failed(at_line(path, line, &format!("not valid TOML: {what}")))
         .hint("correct the line and run again; devboy never replaces a file that it cannot read")

@@ -5,9 +5,10 @@ use toml_edit::{InlineTable, Value};
 
 use super::draft::Draft;
 use super::outline::Site;
-use super::{lines, spell};
+use super::spell;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
+use crate::settings::outline;
 
 /// The field that names an element.
 const NAME: &str = "tool";
@@ -67,8 +68,8 @@ pub(super) fn update_lines(draft: &mut Draft<'_>, site: &Site, list: &KeyPath, n
 
 fn has_line_each(draft: &Draft<'_>, site: &Site, list: &KeyPath, length: usize) -> bool {
     let elements = || (0..length).filter_map(|position| draft.outline().at(&list.child(position.to_string())));
-    let starts = elements().all(|element| lines::starts_line(draft.text(), element.start));
-    let ends = elements().all(|element| lines::next(draft.text(), element.value.end) < site.value.end);
+    let starts = elements().all(|element| outline::starts_line(draft.text(), element.start));
+    let ends = elements().all(|element| outline::next(draft.text(), element.value.end) < site.value.end);
     starts && ends
 }
 

@@ -14,7 +14,6 @@ mod document;
 mod draft;
 pub mod effective;
 pub mod journal;
-mod lines;
 mod lists;
 mod outline;
 pub mod resolve;

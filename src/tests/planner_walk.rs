@@ -1,7 +1,6 @@
 //! The walk over history: what is planned, raced, judged and booked. Comments name the published defect (`E1`) that a
 //! test keeps out.
 
-use crate::settings::what_if;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use crate::planner::plan::Scoring;
 use crate::planner::prefetches::{Bound, DeclineReason, End, PlannerLedger, Tally};
 use crate::planner::value_models::ValueModels;
 use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
-use crate::settings::{Enrichment, SettingsFile};
+use crate::settings::{Enrichment, SettingsFile, what_if};
 
 fn enrichment(text: &str) -> Enrichment {
     let file = SettingsFile::parse("pipeline_config.toml".as_ref(), &format!("schema_version = 4\n{text}")).unwrap();

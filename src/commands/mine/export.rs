@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::base::error::{Error, Result};
 use crate::base::listing::Listing;
 use crate::base::visible::Shown as _;
-use crate::frames::listing as parquet_listing;
+use crate::frames::export as parquet_listing;
 use crate::report::table::{Color, Format, Table};
 use crate::report::{envelope, sharing, table};
 use crate::settings::write_private_bytes;
@@ -143,7 +143,7 @@ impl ExportArgs {
             Form::Table => mined.overview.write(out, Format::Table, width),
             Form::Csv => table::table(&mined.listing).write(out, Format::Csv, width),
             Form::Md => table::table(&mined.listing).write(out, Format::Md, width),
-            Form::Parquet => parquet_listing::write(out, &mined.listing, &mined.about),
+            Form::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
             Form::Dot | Form::Mermaid => match mined.graph {
                 Some(graph) => Ok(out.write_all(graph(self.form()).as_bytes())?),
                 None => Err(no_graph()),

@@ -9,8 +9,8 @@ use crate::base::error::Result;
 use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::mine::logs;
+use crate::frames::export as parquet_listing;
 use crate::frames::input::Input;
-use crate::frames::listing as parquet_listing;
 use crate::logs::overview::Holds;
 use crate::mine::fields::{CallFields, FieldUse, FieldUses, GroupNumbers, ToolFields};
 use crate::mine::{field_tables as tables, fields};
@@ -92,7 +92,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         }
         Form::Csv => table::table(shown).write(out, Format::Csv, width),
         Form::Md => table::table(shown).write(out, Format::Md, width),
-        Form::Parquet => parquet_listing::write(out, shown, &[]),
+        Form::Parquet => parquet_listing::write_listing(out, shown, &[]),
         Form::Dot | Form::Mermaid => Err(no_graph()),
         Form::Json => envelope::write(out, &envelope::envelope("mine fields", stamp, fields)),
     })?;

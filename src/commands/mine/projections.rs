@@ -71,7 +71,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Csv => shown::table(&rows).write(out, Format::Csv, width),
         Form::Md => shown::table(&rows).write(out, Format::Md, width),
         Form::Dot | Form::Mermaid => Err(no_graph()),
-        Form::Parquet => frames::projections::write(out, &rows, &[]),
+        Form::Parquet => frames::export::write_projections(out, &rows, &[]),
         Form::Json => envelope::write(out, &envelope::envelope("mine projections", stamp, fields)),
     })?;
     Ok(Exit::Done)

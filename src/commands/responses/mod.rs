@@ -5,8 +5,6 @@ pub mod input_report;
 
 mod live_names;
 
-use crate::rules::mined_planners::shadow;
-use crate::rules::paying;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
@@ -38,7 +36,7 @@ use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::Numbers;
 use crate::replay::input::{ReplayInput, tool_kind};
 use crate::replay::reach::Reach;
-use crate::replay::shares::BySession;
+use crate::replay::savings::BySession;
 use crate::replay::tape::Tape;
 use crate::replay::{Options, Piece, Present, Recorded, Scenario, SessionProfile, effects};
 use crate::rules::prefetching::Fetched;

@@ -1,6 +1,5 @@
 //! `devboy tune backtest`: how often what was known came true.
 
-use crate::rules::mined_planners::selective_coverage;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use crate::commands::responses::Responses;
 use crate::commands::tune::gate::Gate;
 use crate::logs::trace::Millis;
 use crate::replay::reach::reaches;
-use crate::replay::shares::{BySession, shares};
+use crate::replay::savings::{BySession, shares};
 use crate::rules::claude::effects::name_of;
 use crate::rules::proposal::{View, proposed, settle};
 use crate::rules::statistics::{Effects, effects as effect_numbers};

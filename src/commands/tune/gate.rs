@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::commands::responses::{Responses, scenario};
 use crate::replay::reach::Reach;
-use crate::replay::shares::{BySession, shares, total};
+use crate::replay::savings::{BySession, shares, total};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};

@@ -10,8 +10,8 @@ use crate::base::significance::Chance;
 use crate::frames::edge::Turns;
 use crate::logs::history::History;
 use crate::logs::trace::Millis;
-use crate::mine::shuffled;
-use crate::mine::shuffled::{Message, Pair};
+use crate::mine::edges;
+use crate::mine::edges::{Message, Pair};
 use crate::telemetry::log::{Event, EventLog, NO_STEP};
 
 /// One tool in one step.
@@ -98,7 +98,7 @@ impl FollowUps {
                 tools: step.iter().map(|used| (used.tool, 1)).collect(),
             };
             let messages: Vec<Message> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
-            shuffled::add(&messages, lags, Turns::All, &mut self.chances);
+            edges::add(&messages, lags, Turns::All, &mut self.chances);
         }
     }
 

@@ -10,7 +10,6 @@ pub mod value_flows;
 
 pub mod tables;
 
-pub mod chance;
 mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,8 +21,7 @@ use crate::base::names::{Names, Sym};
 use crate::frames::projection::{MinedProjection, Spelling};
 use crate::logs::history::History;
 use crate::logs::values::{CallValues, ListedValue};
-use crate::mine::projections::chance::Donors;
-use crate::mine::projections::value_flows::{Chain, Direction, Passage};
+use crate::mine::projections::value_flows::{Chain, Direction, Donors, Passage};
 use crate::mine::projections::verdicts::Cell;
 
 /// `rules/mined_projections.toml`.

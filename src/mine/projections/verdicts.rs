@@ -8,8 +8,7 @@ use crate::base::stats::{Share, wilson};
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::values::CallValues;
 use crate::mine::projections;
-use crate::mine::projections::chance::Binomial;
-use crate::mine::projections::value_flows::{Chain, Passage, Use};
+use crate::mine::projections::value_flows::{Binomial, Chain, Passage, Use};
 use crate::mine::projections::{ByValue, Key, Thresholds, Told};
 
 /// What was counted about one combination.

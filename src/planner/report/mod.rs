@@ -1,7 +1,6 @@
 //! The report of a planner replay: plain data, and its forms.
 
 mod json;
-mod sessions;
 mod tables;
 mod words;
 
@@ -12,8 +11,8 @@ use crate::planner::prefetches::{Bound, End, Tally};
 use crate::planner::selectivity;
 use crate::planner::selectivity::learned::Learned;
 
+pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
-pub use sessions::sessions;
 pub use tables::{sweep, write};
 
 /// Everything that a planner replay says.

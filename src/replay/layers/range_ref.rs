@@ -8,8 +8,8 @@ use crate::base::body_shape::LayerId;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::Line;
 use crate::facts::hints;
-use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
+use crate::replay::layers::exact_dedup::Cache;
 use crate::replay::ledger::{Decision, Event, Offer, What};
 use crate::replay::runs::{NO_WINDOW, Run, Windows};
 

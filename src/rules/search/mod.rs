@@ -7,7 +7,6 @@
 mod path;
 mod report;
 
-use crate::settings::what_if;
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, sum_interval};
@@ -18,7 +17,7 @@ use crate::replay::reach::Reach;
 use crate::replay::runs::{BySession, Tokens};
 use crate::replay::{Options, Scenario, Tape};
 use crate::rules::search::path::{Chosen, Knob, Walk};
-use crate::settings::{Settings, SettingsFile};
+use crate::settings::{Settings, SettingsFile, what_if};
 
 pub use report::{findings, json, sentence, tables};
 

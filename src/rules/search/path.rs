@@ -5,7 +5,6 @@
 //!
 //! Which values of which keys are tried.
 
-use crate::settings::what_if;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
@@ -17,8 +16,9 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::replay::runs::{BySession, Tokens};
 use crate::replay::{Scenario, Tape};
-use crate::rules::annotations::is_plain_name;
 use crate::rules::search::{Change, Ground, Judged, Sheet};
+use crate::rules::tool_keys::is_plain_name;
+use crate::settings::what_if;
 
 /// What is walked through.
 pub struct Walk<'a> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::settings::lines;
+use crate::settings::outline;
 use crate::settings::outline::Site;
 
 /// What to cut out of a table that stays; `own` are its keys in the order of the text, and whether they go.
@@ -34,7 +34,7 @@ impl Pairs<'_> {
     fn cut(&self, index: usize, last_kept: usize) -> Range<usize> {
         let pair = &self.ranges[index];
         if self.has_own_lines(index) {
-            return lines::start(self.text, pair.start)..lines::next(self.text, pair.end);
+            return outline::start(self.text, pair.start)..outline::next(self.text, pair.end);
         }
         let cut = match index < last_kept {
             true => pair.start..self.ranges[index + 1].start,
@@ -57,11 +57,11 @@ impl Pairs<'_> {
         let rest = self.rest_of_line(pair).trim();
         let without_comma = if index + 1 == self.ranges.len() { Some(rest) } else { None };
         let rest = rest.strip_prefix(',').map(str::trim_start).or(without_comma);
-        lines::starts_line(self.text, pair.start) && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+        outline::starts_line(self.text, pair.start) && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
     }
 
     fn rest_of_line(&self, pair: &Range<usize>) -> &str {
-        &self.text[pair.end..lines::next(self.text, pair.end)]
+        &self.text[pair.end..outline::next(self.text, pair.end)]
     }
 }
 
@@ -70,7 +70,7 @@ impl Pairs<'_> {
 fn ranges(text: &str, inside_start: usize, own: &[(&Site, bool)]) -> Vec<Range<usize>> {
     let mut floor = inside_start;
     let range = |(site, _): &(&Site, bool)| {
-        let before = text[floor.max(lines::start(text, site.start))..site.start].trim_start();
+        let before = text[floor.max(outline::start(text, site.start))..site.start].trim_start();
         let names = before.strip_prefix(',').unwrap_or(before).trim_start();
         floor = site.value.end;
         site.start - names.len()..site.value.end

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::base::id::{Id, IdMap};
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{BlockKind, Clearing, Marks, NONE, Segment, SegmentCause, Timeline};
-use crate::whatif::clearing::stage::{Cleared, ResultSize, plan};
+use crate::whatif::clearing::{Cleared, ResultSize, plan};
 use crate::whatif::compaction::Sheet;
 use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsReplayed};
 use crate::whatif::compaction::params::MicroKnobs;

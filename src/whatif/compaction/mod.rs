@@ -11,7 +11,6 @@ pub mod tables;
 pub mod carry;
 pub mod params;
 pub mod placement;
-pub mod ready;
 pub mod real;
 pub mod sheet;
 pub mod stage;

@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{Boundary, NONE, Segment, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::compare_versions;
-use crate::whatif::compaction::carry;
 use crate::whatif::compaction::outcome::{AfterSizes, Grown, Growth, Placement, VersionEdge};
 use crate::whatif::compaction::params::Params;
 use crate::whatif::compaction::real::percentiles;
-use crate::whatif::compaction::sheet::{self, Sheet};
+use crate::whatif::compaction::sheet::Sheet;
+use crate::whatif::compaction::{carry, sheet};
 use crate::whatif::sim::sizes::Sizes;
 
 /// Replays the trigger of `params` against the log.

@@ -6,7 +6,6 @@
 //! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::detect`]).
 
 pub mod replayed;
-pub mod worth;
 
 use std::sync::Arc;
 

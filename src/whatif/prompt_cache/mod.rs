@@ -4,9 +4,7 @@
 pub mod causes;
 pub mod outcome;
 pub mod params;
-pub mod ready;
 pub mod reference;
-pub mod slack;
 pub mod stated;
 pub mod tables;
 
@@ -19,11 +17,11 @@ use crate::base::error::{Error, Result};
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::calibration::outcome::Calibration;
+use crate::whatif::prompt_cache::causes::Tried;
 use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, Cause, IdleReads, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
 use crate::whatif::prompt_cache::reference as hot_cache;
 use crate::whatif::prompt_cache::reference::{HotCacheRules, Study};
-use crate::whatif::prompt_cache::slack::Tried;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::money::Prices;

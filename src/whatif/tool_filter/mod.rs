@@ -9,7 +9,6 @@ pub mod tables;
 
 pub mod outcome;
 pub mod params;
-pub mod ready;
 
 use std::sync::Arc;
 

@@ -29,6 +29,9 @@ use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 
+pub use crate::rules::mined_planners::{selective_coverage, shadow};
+pub use crate::rules::paying;
+
 /// How planners are judged.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct PlannerArgs {

@@ -7,7 +7,7 @@
 //! Hints that lost their targets: a deduplicated answer points at an earlier one that a policy has removed.
 
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
-use crate::whatif::sim::breakage::files::{Access, Files, calls_of};
+use crate::whatif::sim::breakage::ages::{Access, Files, calls_of};
 use crate::whatif::sim::breakage::rows::{Break, Class, Sheet};
 use crate::whatif::sim::breakage::shown::Kept;
 use crate::whatif::sim::view::{ContextView, Key, Noticed};

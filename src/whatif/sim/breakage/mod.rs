@@ -10,7 +10,6 @@ pub mod rows;
 
 pub mod ages;
 pub mod detect;
-pub mod files;
 pub mod shown;
 pub mod tally;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::base::stats::Share;
 use crate::logs::timeline::requests::{NONE, Reference, ReferenceKind, Timeline};
 use crate::whatif::sim::breakage::Detectors;
-use crate::whatif::sim::breakage::files::{Access, request_of};
+use crate::whatif::sim::breakage::ages::{Access, request_of};
 use crate::whatif::sim::breakage::rows::{Break, Breakage, Class, ClassCount, Example, Sheet};
 use crate::whatif::sim::breakage::shown::Shown;
 
