@@ -10,7 +10,6 @@ use crate::logs::trace::NO_TIME;
 use crate::report::numbers::date;
 use crate::report::table::Table;
 use crate::whatif::chosen::{Policy, Sheets, Stack};
-use crate::whatif::history_trim::ready;
 use crate::whatif::pipeline::replayed;
 use crate::whatif::pipeline::replayed::Replayed;
 use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
@@ -242,12 +241,12 @@ fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, R
 fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec<(Policy, Ready<'s>)>> {
     let one = |&policy: &Policy| {
         let ready = match policy {
-            Policy::ToolFilter => tool_filter::ready::ready(scene, sheets)?,
+            Policy::ToolFilter => tool_filter::tables::ready(scene, sheets)?,
             Policy::PickTools => pick_tools::outcome::ready(scene, sheets)?,
             Policy::Pipeline => replayed::ready(scene, sheets)?,
-            Policy::Compaction => compaction::ready::ready(scene, sheets)?,
+            Policy::Compaction => compaction::sweep::ready(scene, sheets)?,
             Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,
-            Policy::PromptCache => prompt_cache::ready::ready(sheets)?,
+            Policy::PromptCache => prompt_cache::stated::ready(sheets)?,
             // It has a report of its own.
             Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| Part::default()) },
         };

@@ -21,6 +21,7 @@ mod record;
 mod references;
 pub mod rules;
 
+#[cfg(any(test, fuzzing))]
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -55,8 +56,6 @@ pub struct TimelineGuide<'v> {
     /// Makes a worker's counter.
     pub gauge: &'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync),
 }
-
-#[cfg(any(test, fuzzing))]
 
 /// Reads all jobs; the rows stand in the order of the jobs. `advance` is told of bytes as they are done.
 pub fn read_all(
