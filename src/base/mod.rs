@@ -1,6 +1,5 @@
 //! What every room stands on: names, files, text, statistics, errors.
 
-pub mod ahead;
 pub mod backtest;
 pub mod body_shape;
 pub mod bootstrap;

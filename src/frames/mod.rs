@@ -2,14 +2,12 @@
 //! typed rows.
 
 pub mod contribution;
-pub mod edge;
 pub mod fingerprint;
 pub mod projection;
 pub mod tool_use;
 
 pub mod bodies;
 pub mod calls;
-mod collected;
 mod columns;
 pub mod edges;
 pub mod endpoints;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::Result;
 use crate::base::names::Sym;
-use crate::frames::collected::{Collected, fault};
+use crate::frames::columns::{Collected, fault};
 
 /// How a read stands to the earlier reads of the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 use super::fleet_tune::days;
 use super::harness::Home;
 use super::planted::Random;
-use crate::base::ahead::{Attempt, Part, ahead, coverage, forecasts, ratio};
-use crate::base::backtest::BacktestNumbers;
+use crate::base::backtest::{Attempt, BacktestNumbers, Part, ahead, coverage, forecasts, ratio};
 use crate::base::bootstrap::Resampling;
 use crate::base::stats::Verdict;
 

@@ -1,6 +1,6 @@
 //! Sizes after compactions, predicted by what was known before their week, on clients of which everything is known.
 
-use crate::base::ahead::week_of;
+use crate::base::backtest::week_of;
 use crate::base::bootstrap::below;
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{Timeline, Trigger};

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::ahead::{Forecast, WEEK_MS};
-use crate::base::backtest::{BacktestNumbers, Coverage, Promise, Week, cuts, over_weeks};
+use crate::base::backtest::{BacktestNumbers, Coverage, Forecast, Promise, WEEK_MS, Week, cuts, over_weeks};
 use crate::base::bootstrap::Tally;
 use crate::base::data::Data;
 use crate::base::error::Result;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::ahead::Attempt;
+use crate::base::backtest::Attempt;
 use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::Result;
 use crate::commands::config::config_path;

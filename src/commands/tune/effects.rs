@@ -4,7 +4,7 @@
 use crate::settings::what_if;
 use std::collections::BTreeMap;
 
-use crate::base::ahead::{Attempt, Part, coverage};
+use crate::base::backtest::{Attempt, Part, coverage};
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, cuts};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;

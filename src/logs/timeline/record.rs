@@ -3,9 +3,9 @@
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
+use crate::logs::arguments::normal_path;
 use crate::logs::body::code_points;
 use crate::logs::message::{InputFields, id_of};
-use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};

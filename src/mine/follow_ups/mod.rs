@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::base::significance::Chance;
-use crate::frames::edge::Turns;
+use crate::frames::edges::Turns;
 use crate::logs::history::History;
 use crate::logs::trace::Millis;
 use crate::mine::edges;

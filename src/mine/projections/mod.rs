@@ -162,13 +162,7 @@ type ValueSet = IdSet<u64>;
 const TAKEN_MAX: usize = 3;
 
 /// How the link is written; none if its argument is nested, which a configuration cannot say.
-pub(super) fn of(
-    told: Told<'_>,
-    thresholds: &Thresholds,
-    row: &MinedProjection,
-    from: Sym,
-    cell: &Cell,
-) -> Option<Spelling> {
+fn of(told: Told<'_>, thresholds: &Thresholds, row: &MinedProjection, from: Sym, cell: &Cell) -> Option<Spelling> {
     if row.argument.contains(['.', '[', '*']) {
         return None;
     }

@@ -6,10 +6,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::pairs;
 use crate::base::key_path::KeyPath;
-use crate::settings::outline;
 use crate::settings::outline::{Form, Outline, Site};
+use crate::settings::{lists, outline};
 
 /// What to cut so that the keys and everything below them are gone: ranges in the order of the text that do not touch.
 ///
@@ -48,7 +47,7 @@ impl<'t> Removal<'t> {
             self.gone[index] |= match table.form {
                 Form::Header => self.is_emptied(table, Form::Entry) && !self.has_comment(table),
                 Form::Inline => {
-                    self.is_emptied(table, Form::Inline) && !pairs::may_hold_comment(&self.text[table.value.clone()])
+                    self.is_emptied(table, Form::Inline) && !lists::may_hold_comment(&self.text[table.value.clone()])
                 }
                 Form::ListHeader | Form::Entry | Form::Element => false,
             };
@@ -124,7 +123,7 @@ impl<'t> Removal<'t> {
     fn inline_pairs(&self) -> Vec<Range<usize>> {
         let tables = self.sites.iter().zip(&self.gone).filter(|(site, is_gone)| site.is_inline_table && !**is_gone);
         let own = |table: &Site| self.own(&table.path, Form::Inline).collect::<Vec<_>>();
-        tables.flat_map(|(table, _)| pairs::cuts(self.text, table, &own(table))).collect()
+        tables.flat_map(|(table, _)| lists::cuts(self.text, table, &own(table))).collect()
     }
 }
 

@@ -17,9 +17,9 @@ use crate::whatif::compaction::stage::{SUMMARY_CALL, is_warm};
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::ages::{calls_of, rereads};
+use crate::whatif::sim::breakage::detect::tally;
 use crate::whatif::sim::breakage::rows::Break;
 use crate::whatif::sim::breakage::shown::Shown;
-use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::simulate::Run;
 use crate::whatif::sim::view::{ContextView, Item, Key};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::base::ahead::{Forecast, next_within, week_of};
+use crate::base::backtest::{Forecast, next_within, week_of};
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
 use crate::logs::trace::{NO_TIME, Place};
 use crate::whatif::prompt_cache::Fit;
@@ -15,7 +15,7 @@ use crate::whatif::prompt_cache::params::{Class, Params};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::{bill, contexts};
+use crate::whatif::sim::{bill, view};
 
 /// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
 /// of it (policies.md 2.1).
@@ -38,7 +38,7 @@ fn occasion(ground: &Ground<'_>, before: &Request, index: u32) -> Cause {
     let slack = i64::from(ground.oracle.params.slack_s) * 1_000;
     let expired = ground.priors[index as usize].idle > class.millis() + slack;
     let segment = &ground.timeline.segments[request.segment as usize];
-    let opens = contexts::opens(ground.timeline, index);
+    let opens = view::opens(ground.timeline, index);
     let went_back = opens && matches!(segment.cause, SegmentCause::Rewind | SegmentCause::Shrink);
     let causes = [
         (has(Marks::COMPACTION) || (opens && segment.cause == SegmentCause::Compaction), Cause::Compaction),

@@ -24,7 +24,6 @@ pub mod figures;
 pub mod bill;
 pub mod breakage;
 pub mod cells;
-pub mod contexts;
 pub mod distance;
 pub mod money;
 pub mod params;

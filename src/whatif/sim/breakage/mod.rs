@@ -11,7 +11,6 @@ pub mod rows;
 pub mod ages;
 pub mod detect;
 pub mod shown;
-pub mod tally;
 
 pub use crate::whatif::sim::breakage::rows::Sheet;
 pub use crate::whatif::sim::breakage::shown::Watch;

@@ -2,6 +2,7 @@
 //!
 //! The numbers of `rules/policies/breakage.toml` as types.
 
+#[cfg(test)]
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
@@ -204,7 +205,6 @@ pub struct EditAges {
     pub risk: Vec<RiskRow>,
 }
 
-#[cfg(test)]
 #[cfg(test)]
 static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
     let text = include_str!("../../../../rules/policies/breakage.toml");
