@@ -1,8 +1,5 @@
-//! The eleven shapes of a tool response (Paper 2).
-//!
-//! The layers of the pipeline, by their published names.
-//!
-//! How a tool result shows the text of files, and what an encoding keeps of it.
+//! What is said of a tool response in published words: its shape (Paper 2), the layer that sent it, and how it shows the
+//! text of files.
 //!
 //! An agent quotes from what it was shown, for instance to edit it. What it may want to quote has to stand in an encoding
 //! as it stands in the file.

@@ -1,8 +1,8 @@
 //! Token counts, exact for the two published vocabularies: text is split into pieces by the vocabulary's pattern, and
 //! the bytes of each piece are merged to tokens.
 //!
-//! Almost every piece has been seen before, so nearly all the time goes into splitting ([`splitter`]) and looking up
-//! ([`cache`]).
+//! Almost every piece has been seen before, so nearly all the time goes into splitting ([`piece`]) and looking up
+//! ([`Cache`]).
 //!
 //! Remembers how many tokens a piece of text is, so that only new pieces are merged.
 

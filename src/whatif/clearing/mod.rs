@@ -1,7 +1,7 @@
 //! Clearing of tool results: the oldest results of a context are replaced by a marker once all results together grow too
 //! large (`--tier micro`).
 //!
-//! [`stage`] is the rule and applies it to contexts, [`replayed`] finds the clearings of the log again.
+//! [`Micro`] is the rule and applies it to contexts, [`replayed`] finds the clearings of the log again.
 //!
 //! Clearing as a stage: what was once cleared stays cleared, and before each request the rule may clear more: oldest first
 //! until what remains is small enough, and only if that frees enough at once.
