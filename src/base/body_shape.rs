@@ -1,7 +1,12 @@
-//! The eleven shapes of a tool response (Paper 2).
+//! What is said of a tool response in published words: its shape (Paper 2), the layer that sent it, and how it shows the
+//! text of files.
+//!
+//! An agent quotes from what it was shown, for instance to edit it. What it may want to quote has to stand in an encoding
+//! as it stands in the file.
 
 /// The eleven shapes (published spellings in [`BodyShape::key`]); 0 stands for "not looked at".
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum BodyShape {
     /// Not classified.
@@ -64,18 +69,88 @@ impl BodyShape {
 
     /// The published name.
     pub fn key(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The four layers (published names).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum LayerId {
+    /// A hint stands for the body.
+    L0 = 0,
+    /// The template of the endpoint.
+    L1 = 1,
+    /// The router's choice.
+    L2 = 2,
+    /// As it is.
+    L3 = 3,
+}
+
+impl LayerId {
+    /// All layers, in order.
+    pub const ALL: [Self; 4] = [Self::L0, Self::L1, Self::L2, Self::L3];
+
+    /// The name in telemetry and reports.
+    pub fn key(self) -> &'static str {
+        ["L0", "L1", "L2", "L3"][self as usize]
+    }
+}
+
+/// How the lines of a file stand in a result, strictest first; 0 also where nobody looked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[repr(u8)]
+pub enum Showing {
+    /// Each line may be one of a file as a whole: `cat`, diffs.
+    #[default]
+    Lines = 0,
+    /// Behind a number, or a path and a number, where there is one; else as above.
+    Rows = 1,
+    /// No text of files.
+    Nothing = 2,
+}
+
+impl Showing {
+    /// The showing with this number; the strictest for one that does not exist.
+    pub fn from_number(number: u8) -> Self {
+        [Self::Lines, Self::Rows, Self::Nothing].get(number as usize).copied().unwrap_or_default()
+    }
+}
+
+/// What stands in an encoding byte for byte, line by line and in order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[repr(u8)]
+pub enum Kept {
+    /// Some line does not.
+    #[default]
+    Nothing = 0,
+    /// All lines, but numbers and paths in front of them may be left out or stand elsewhere.
+    Texts = 1,
+    /// All lines of the body.
+    Lines = 2,
+}
+
+impl Kept {
+    /// What is kept by number; nothing for one that does not exist.
+    pub fn from_number(number: u8) -> Self {
+        [Self::Nothing, Self::Texts, Self::Lines].get(number as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether an agent can quote from the encoding whatever it could quote from the result.
+    pub fn suits(self, showing: Showing) -> bool {
+        match showing {
+            Showing::Nothing => true,
+            Showing::Rows => self >= Self::Texts,
+            Showing::Lines => self == Self::Lines,
+        }
+    }
+
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
         match self {
-            Self::Unknown => "unknown",
-            Self::Empty => "empty",
-            Self::Prose => "prose",
-            Self::NumberedList => "numbered_list",
-            Self::BulletList => "bullet_list",
-            Self::CodeBlock => "code_block",
-            Self::MarkdownTable => "markdown_table",
-            Self::NestedObject => "nested_object",
-            Self::FlatObject => "flat_object",
-            Self::ArrayOfObjects => "array_of_objects",
-            Self::ArrayOfPrimitives => "array_of_primitives",
+            Self::Nothing => "no",
+            Self::Texts => "text of numbered lines and hits",
+            Self::Lines => "yes",
         }
     }
 }

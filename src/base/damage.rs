@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 /// Why a piece of input was not taken as it stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// Two or more JSON objects on one line; all were recovered.
     Glued,
@@ -83,31 +84,7 @@ impl Reason {
 
     /// The key of this reason in JSON reports and in the lake.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Glued => "glued",
-            Self::TornTail => "torn_tail",
-            Self::TornRecord => "torn_record",
-            Self::ParseError => "parse_error",
-            Self::InvalidUtf8 => "invalid_utf8",
-            Self::Bom => "bom",
-            Self::Crlf => "crlf",
-            Self::Nul => "nul",
-            Self::LoneSurrogate => "lone_surrogate",
-            Self::BlankLine => "blank_line",
-            Self::Array => "array",
-            Self::Scalar => "scalar",
-            Self::MissingField => "missing_field",
-            Self::MistypedField => "mistyped_field",
-            Self::OutOfRange => "out_of_range",
-            Self::UnknownValue => "unknown_value",
-            Self::UnknownType => "unknown_type",
-            Self::Oversize => "oversize",
-            Self::TooDeep => "too_deep",
-            Self::OddToolName => "odd_tool_name",
-            Self::BrokenCompression => "broken_compression",
-            Self::UnpacksTooLarge => "unpacks_too_large",
-            Self::Unreadable => "unreadable",
-        }
+        self.into()
     }
 
     /// The reason with this key.

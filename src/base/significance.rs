@@ -1,6 +1,13 @@
 //! Exact tests of association, and the control of false discoveries over many of them.
 //!
 //! All tests take trials as independent. Calls of one session are not quite, so read small numbers with care.
+//!
+//! Tails and quantiles of the normal distribution and of Student's t.
+//!
+//! What order alone explains: how often one thing would follow another if the messages of each context came in another
+//! order. Exact mean and variance over all orders, without random numbers.
+
+use serde::{Deserialize, Serialize};
 
 /// A two-by-two table by its margins: of `total` trials `row` have the first property, `column` the second, and `both`
 /// have both.
@@ -146,4 +153,120 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
         q[index] = least;
     }
     q
+}
+
+/// Probability of at least `z` under the standard normal distribution (rational approximation by Press et al., relative
+/// error below 1.2e-7).
+pub fn upper_tail(z: f64) -> f64 {
+    const TERMS: [f64; 10] = [
+        -1.265_512_23,
+        1.000_023_68,
+        0.374_091_96,
+        0.096_784_18,
+        -0.186_288_06,
+        0.278_868_07,
+        -1.135_203_98,
+        1.488_515_87,
+        -0.822_152_23,
+        0.170_872_77,
+    ];
+    let x = z.abs() / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.5 * x);
+    let series = TERMS.iter().rev().fold(0.0, |sum, term| sum * t + term);
+    let tail = 0.5 * t * (series - x * x).exp();
+    if z >= 0.0 { tail } else { 1.0 - tail }
+}
+
+/// The `z` above which `tail` of the standard normal distribution lies; `tail` within 0 … 1.
+pub fn quantile_above(tail: f64) -> f64 {
+    let (mut low, mut high) = (-40.0, 40.0);
+    while high - low > 1e-9 {
+        let middle = 0.5 * (low + high);
+        if upper_tail(middle) > tail { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+/// The same of Student's t with `df` degrees of freedom, from that `z` (series by Cornish and Fisher; three degrees at
+/// least, below which it does not hold).
+pub fn t_above(z: f64, df: u64) -> f64 {
+    let df = df.max(3) as f64;
+    let terms = [
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
+    ];
+    z + terms.iter().zip(1..).map(|(term, power)| term / df.powi(power)).sum::<f64>()
+}
+
+/// Mean and variance of a count over all orders; both add up over contexts, which are shuffled apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chance {
+    /// Mean.
+    pub expected: f64,
+    /// Variance.
+    pub variance: f64,
+}
+
+impl Chance {
+    /// Probability that another order has at least as many.
+    ///
+    /// The count is taken for a Poisson variable moved to this mean: it has the variance, and the skewness of rare pairs.
+    pub fn p_at_least(&self, count: u64) -> f64 {
+        let above = count as f64 - self.expected;
+        if self.variance < 1e-9 {
+            return if above > 0.5 { 0.0 } else { 1.0 };
+        }
+        poisson_at_least(above + self.variance, self.variance)
+    }
+}
+
+impl std::ops::AddAssign for Chance {
+    fn add_assign(&mut self, other: Self) {
+        self.expected += other.expected;
+        self.variance += other.variance;
+    }
+}
+
+/// The places of a context that stand one lag apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Messages.
+    pub messages: u64,
+    /// Pairs of places at the lag.
+    pub pairs: u64,
+    /// Places in the middle of two such pairs.
+    pub chained: u64,
+}
+
+/// Sums over the messages of a context, of how often each has one thing (`a`) and another (`b`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Σa and Σa².
+    pub a: [f64; 2],
+    /// Σb and Σb².
+    pub b: [f64; 2],
+    /// Σab, Σa²b, Σab², Σa²b².
+    pub both: [f64; 4],
+}
+
+/// Mean and variance of Σab over the pairs of places, over all orders of the messages.
+pub fn chance(places: Places, sums: &Sums) -> Chance {
+    let Places { messages, pairs, chained } = places;
+    let ([a, aa], [b, bb], [ab, aab, abb, aabb]) = (sums.a, sums.b, sums.both);
+    // Means over two, three and four different messages.
+    let mean = |sum: f64, different: u64| {
+        let ways: f64 = (0..different).map(|taken| messages.saturating_sub(taken) as f64).product();
+        if ways > 0.0 { sum / ways } else { 0.0 }
+    };
+    let one = mean(a * b - ab, 2);
+    let same = mean(aa * bb - aabb, 2);
+    let chain = mean(a * ab * b - aab * b - ab * ab - abb * a + 2.0 * aabb, 3);
+    let apart = a * a * b * b - 4.0 * ab * a * b - aa * b * b - bb * a * a + 2.0 * ab * ab + aa * bb;
+    let apart = mean(apart + 4.0 * aab * b + 4.0 * abb * a - 6.0 * aabb, 4);
+    let (pairs, chained) = (pairs as f64, chained as f64);
+    let expected = pairs * one;
+    let of_apart = pairs * pairs - pairs - 2.0 * chained;
+    let square = pairs * same + 2.0 * chained * chain + of_apart * apart;
+    Chance { expected, variance: (square - expected * expected).max(0.0) }
 }

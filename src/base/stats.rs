@@ -1,11 +1,13 @@
 //! Aggregates over a history: statistics of tools and follow-up edges, as typed rows.
+//!
+//! How a figure stands to its target: *pass* and *fail* only where its whole interval says so, else *open*.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -144,4 +146,51 @@ pub fn wilson_at(k: f64, n: f64, z: f64) -> (f64, f64) {
     let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
     ((centre - half).max(0.0), (centre + half).min(1.0))
+}
+
+/// What a figure should reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+/// How it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Reached, even at the worse end of its interval.
+    Pass,
+    /// Missed, even at the better end.
+    Fail,
+    /// The interval reaches across the target: nobody knows yet.
+    Open,
+    /// Nothing to judge, or no target.
+    NotApplicable,
+}
+
+impl Verdict {
+    /// Of an interval.
+    pub fn of((lower, upper): (f64, f64), target: Target) -> Self {
+        let (reached, missed) = match target {
+            Target::AtLeast(least) => (lower >= least, upper < least),
+            Target::AtMost(most) => (upper <= most, lower > most),
+        };
+        match (reached, missed) {
+            (true, _) => Self::Pass,
+            (_, true) => Self::Fail,
+            _ => Self::Open,
+        }
+    }
+
+    /// In reports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Open => "open",
+            Self::NotApplicable => "n/a",
+        }
+    }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 pub const VOCABULARIES: [Bpe; 2] = [Bpe::O200kBase, Bpe::Cl100kBase];
 
 /// How a tokenizer profile counts (spellings of the configuration).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Bpe {
     /// Bytes by `chars_per_token`.
@@ -27,11 +28,7 @@ impl Bpe {
 
     /// The name in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Heuristic => "heuristic",
-            Self::Cl100kBase => "cl100k_base",
-            Self::O200kBase => "o200k_base",
-        }
+        self.into()
     }
 }
 

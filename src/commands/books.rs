@@ -1,9 +1,10 @@
 //! What every command about money opens: the logs, the simulation of their requests, and the bill.
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::cost::bill::Bill;
-use crate::mine::in_progress::Holds;
+use crate::frames::input::Input;
+use crate::logs::overview::Holds;
 use crate::shell::arguments::{InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
+use crate::commands::input::FromArgs as _;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::attribution::Attribution;
 use crate::cost::groups::{By, Label};
@@ -11,7 +12,7 @@ use crate::cost::summary::Summary;
 use crate::cost::tables;
 use crate::mine::quality;
 use crate::report::table::Format;
-use crate::report::{envelope, listing, sharing};
+use crate::report::{envelope, sharing, table};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -71,7 +72,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 "by": found.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
                 "summary": summary,
                 "total": tables::json(&found.total),
-                "rows": listing::json(&tables::listing(&found, &full)),
+                "rows": table::json(&tables::listing(&found, &full)),
             });
             if is_redacted {
                 sharing::hide_places(&mut fields);
@@ -79,7 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             let document = envelope::envelope("cost", args.output.stamp(context), fields);
             envelope::write(context.out, &document)?;
         }
-        Format::Csv => listing::table(&tables::listing(&found, &full)).write(context.out, Format::Csv, None)?,
+        Format::Csv => table::table(&tables::listing(&found, &full)).write(context.out, Format::Csv, None)?,
         form => {
             for line in summary.lines() {
                 writeln!(context.out, "{}", form.sentence(&line))?;

@@ -4,21 +4,16 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use crate::base::body_shape::{Kept, Showing};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use crate::base::showing::{Kept, Showing};
-use crate::facts::budget;
 use crate::facts::budget::{Request, Unfit};
-use crate::facts::encode;
-use crate::facts::encode::{Attempt, Family, Params};
-use crate::facts::inner_formats;
+use crate::facts::encode::{Attempt, Family, FormatRules, Params};
 use crate::facts::inner_formats::InnerFormat;
-use crate::facts::knapsack;
 use crate::facts::quotable::Quotable;
-use crate::facts::rules::FormatRules;
-use crate::facts::shape;
 use crate::facts::subject::Subject;
 use crate::facts::tokens::{Counter, Vocabulary};
+use crate::facts::{budget, encode, inner_formats, knapsack, shape};
 use crate::logs::endpoint::{Endpoints, Input};
 use crate::report::envelope;
 use crate::report::numbers::thousands;

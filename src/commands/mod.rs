@@ -1,9 +1,6 @@
 //! The imperative shell: one file per command, each a table of contents of what it does. Only here are files opened for
 //! output, the clock read and results printed.
 
-pub mod lake_sync;
-pub mod replay_input;
-
 pub mod cli;
 
 pub mod annotate;
@@ -20,7 +17,6 @@ pub mod man;
 pub mod mine;
 pub mod planner;
 pub mod pool;
-mod prune;
 pub mod reconcile;
 pub mod replay;
 pub mod report;
@@ -29,6 +25,5 @@ pub mod session;
 pub mod share;
 mod share_what_if;
 pub mod shown_names;
-pub mod timeline;
 pub mod tune;
 pub mod what_if;

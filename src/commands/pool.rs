@@ -14,7 +14,7 @@ use crate::fleet::folder::{Judge, TOO_OLD};
 use crate::fleet::limits::{Limits, SHEET};
 use crate::fleet::pool::{Pooled, pooled, roster_place};
 use crate::fleet::tables;
-use crate::frames::{contribution, listing};
+use crate::frames::{contribution, export};
 use crate::report::numbers::counted;
 use crate::settings::write_private_bytes;
 use crate::shell::arguments::Exit;
@@ -100,7 +100,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         write_private_bytes(&directory.join("pool.parquet"), &contribution::write_pool(&found.pool)?)?;
         for (_, name, rows) in &all {
             let mut bytes = Vec::new();
-            listing::write(&mut bytes, rows, &[])?;
+            export::write_listing(&mut bytes, rows, &[])?;
             write_private_bytes(&directory.join(format!("{name}.parquet")), &bytes)?;
         }
     }

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::commands::mine::tools::called;
+use crate::frames::input::Input;
 use crate::logs::assemble::standings_of;
 use crate::mine::reconcile::{Books, Sum, reconcile};
 use crate::mine::totals::totals;

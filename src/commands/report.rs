@@ -8,9 +8,10 @@ mod show;
 use std::path::PathBuf;
 
 use crate::base::error::Result;
+use crate::commands::input::FromArgs as _;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::page::Page;
-use crate::mine::in_progress::Holds;
+use crate::logs::overview::Holds;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 

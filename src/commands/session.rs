@@ -4,17 +4,17 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::commands::books::Books;
+use crate::commands::input::FromArgs as _;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
-use crate::cost::session;
 use crate::cost::session::SessionCost;
-use crate::cost::session_tables as tables;
+use crate::cost::{session, session_tables as tables};
+use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::{Session, Timeline};
 use crate::logs::trace::{Millis, NO_TIME, Place};
-use crate::mine::in_progress::Holds;
 use crate::report::numbers::{counted, date};
 use crate::report::table::Format;
-use crate::report::{envelope, listing, sharing};
+use crate::report::{envelope, sharing, table};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::whatif::sim::simulate::Ground;
@@ -68,7 +68,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let top = if args.all { usize::MAX } else { args.top.map_or(TOP, |top| top as usize) };
     let name = |label: &Label| names.full(label);
     match form {
-        Format::Csv => listing::table(&tables::listing(&found)).write(context.out, Format::Csv, None)?,
+        Format::Csv => table::table(&tables::listing(&found)).write(context.out, Format::Csv, None)?,
         Format::Json => {
             let [session, project] = head.each_ref().map(|label| names.full(label));
             let mut fields = json!({
@@ -79,7 +79,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 "subagents": found.subagents,
                 "total": found.total,
                 "again": found.again,
-                "requests": listing::json(&tables::listing(&found)),
+                "requests": table::json(&tables::listing(&found)),
                 "carried": tables::carried_json(&found.carried, top, &name),
             });
             if is_redacted {

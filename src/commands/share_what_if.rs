@@ -5,19 +5,21 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
-use crate::commands::replay::policy::simulate::{self, Scene};
-use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::input::FromArgs as _;
 use crate::fleet::contribute::Alternative;
 use crate::fleet::limits::{Asked, Limits};
+use crate::frames::input::Input;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::{Row, Sheets, Stack};
 use crate::whatif::sim::cost::UNITS_PER_TOKEN;
-use crate::whatif::sim::outcome::outcome;
+use crate::whatif::sim::figures::outcome;
 use crate::whatif::sim::params::Setting;
 use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::stacked;
+use crate::whatif::stacked::Scene;
+use crate::whatif::tools::known::Tools;
 
 /// Replays the sessions of some logs under every setting.
 ///
@@ -46,7 +48,7 @@ pub fn alternatives(
 fn under(scene: &Scene<'_>, sheets: &Sheets, asked: &Asked) -> Result<Vec<Alternative>> {
     let settings = asked.set.iter().map(|text| Setting::parse(text, "fleet.toml")).collect::<Result<_>>()?;
     let row = Row { name: asked.name.clone(), stack: Stack::parse(&asked.policy)?, settings, is_named: false };
-    let (run, log) = simulate::run_of(scene, &sheets.with(&row)?, &row.stack)?;
+    let (run, log) = stacked::run_of(scene, &sheets.with(&row)?, &row.stack)?;
     let timeline = &scene.world.timeline;
     let mut sessions: BTreeMap<u32, (u128, u128)> = BTreeMap::new();
     for ((session, _), sides) in outcome(timeline, &log, &run).by_session {

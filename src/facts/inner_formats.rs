@@ -25,7 +25,8 @@ const INLINE_JSON_BYTES_MIN: usize = 20;
 const TAGS_TRIED_MAX: usize = 32;
 
 /// One inner format; the order is the published one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum InnerFormat {
     /// `http://` or `https://` and a host.
@@ -89,22 +90,7 @@ impl InnerFormat {
 
     /// The published name.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Url => "url",
-            Self::Log => "log",
-            Self::Hash => "hash",
-            Self::Diff => "diff",
-            Self::Md => "md",
-            Self::MdTable => "md_table",
-            Self::MdWithCode => "md_with_code",
-            Self::CodeFence => "code_fence",
-            Self::XmlHtml => "xml_html",
-            Self::Yaml => "yaml",
-            Self::StackTrace => "stack_trace",
-            Self::NumberedList => "numbered_list",
-            Self::InlineJson => "inline_json",
-            Self::Prose => "prose",
-        }
+        self.into()
     }
 }
 

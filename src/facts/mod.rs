@@ -1,10 +1,7 @@
 //! What a body is, and how else it can be written: shape and inner formats, formats with their proofs, hints, and the
 //! knapsack that makes a body fit.
 
-pub mod token_segments;
-
 pub mod analysis_pool;
-pub mod body_analyzer;
 pub mod body_facts;
 pub mod tokens;
 
@@ -17,10 +14,8 @@ pub mod json_tree;
 pub mod knapsack;
 pub mod legacy;
 pub mod markdown;
-pub mod near_ref;
 pub mod numbered;
 pub mod outline;
 pub mod quotable;
-pub mod rules;
 pub mod shape;
 pub mod subject;

@@ -9,7 +9,7 @@ use polars::prelude::*;
 use crate::base::error::Result;
 use crate::base::names::Sym;
 use crate::base::stats::ToolStats;
-use crate::frames::collected::{Collected, fault};
+use crate::frames::columns::{Collected, fault};
 use crate::logs::history::History;
 use crate::logs::trace::{ResultKind, Status};
 

@@ -10,7 +10,7 @@ use polars::prelude::*;
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::names::Sym;
-use crate::frames::collected::{Collected, fault};
+use crate::frames::columns::{Collected, fault};
 use crate::telemetry::log::Event;
 
 /// Parts of one in which key stability is added up.

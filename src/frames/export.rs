@@ -1,15 +1,19 @@
-//! Aggregates as Parquet that other programs can read: one batch with the versions of schema and program.
+//! Aggregates as Parquet that other programs can read: one batch with the versions of schema and program. Listings, and
+//! mined projections (`projections.parquet`).
 
 use std::io::Write;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use crate::base::error::{Error, Result};
+use crate::base::listing::{Listing, Values};
 use crate::frames::columns::Outcome;
+use crate::frames::projection::MinedProjection;
 
 /// Writes a batch. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
 ///
@@ -34,4 +38,75 @@ pub(super) fn write(
     writer.write(&batch).map_err(|cause| failed(&cause))?;
     writer.close().map_err(|cause| failed(&cause))?;
     Ok(())
+}
+
+/// Version of the columns of all listings; it rises when a column is renamed, removed or changes its meaning.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Writes a listing. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
+///
+/// # Errors
+/// Whatever the sink says.
+pub fn write_listing(out: &mut (impl Write + Send), listing: &Listing, about: &[(&str, String)]) -> Result<()> {
+    let columns = listing.columns.iter().map(|(name, values)| (*name, array(values), is_nullable(values)));
+    write(out, RecordBatch::try_from_iter_with_nullable(columns), SCHEMA_VERSION, about)
+}
+
+fn array(values: &Values) -> ArrayRef {
+    match values {
+        Values::Texts(values) => Arc::new(StringArray::from_iter_values(values)),
+        Values::Wholes(values) => Arc::new(values.iter().copied().collect::<Int64Array>()),
+        Values::Reals(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
+        Values::Flags(values) => Arc::new(values.iter().copied().map(Some).collect::<BooleanArray>()),
+    }
+}
+
+fn is_nullable(values: &Values) -> bool {
+    matches!(values, Values::Wholes(_) | Values::Reals(_))
+}
+
+/// Version of the schema; it rises when a column is renamed, removed or changes its meaning.
+pub const PROJECTIONS_VERSION: u32 = 1;
+
+/// Writes mined projections. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
+///
+/// # Errors
+/// Whatever the sink says.
+pub fn write_projections(
+    out: &mut (impl Write + Send),
+    rows: &[MinedProjection],
+    about: &[(&str, String)],
+) -> Result<()> {
+    write(out, projections_batch(rows), PROJECTIONS_VERSION, about)
+}
+
+fn projections_batch(rows: &[MinedProjection]) -> Outcome<RecordBatch> {
+    let texts = |of: fn(&MinedProjection) -> Option<&str>| -> ArrayRef {
+        Arc::new(rows.iter().map(of).collect::<StringArray>())
+    };
+    let counts =
+        |of: fn(&MinedProjection) -> u64| -> ArrayRef { Arc::new(UInt64Array::from_iter_values(rows.iter().map(of))) };
+    let floats =
+        |of: fn(&MinedProjection) -> f64| -> ArrayRef { Arc::new(Float64Array::from_iter_values(rows.iter().map(of))) };
+    RecordBatch::try_from_iter_with_nullable([
+        ("from", texts(|row| Some(&row.from)), false),
+        ("to", texts(|row| Some(&row.to)), false),
+        ("argument", texts(|row| Some(&row.argument)), false),
+        ("extractor", texts(|row| Some(&row.extractor)), false),
+        ("projection", texts(|row| row.spelling.as_ref().map(|link| &*link.projection)), true),
+        ("projection_arg", texts(|row| row.spelling.as_ref().map(|link| &*link.projection_arg)), true),
+        ("opportunities", counts(|row| row.opportunities), false),
+        ("hits", counts(|row| row.hits), false),
+        ("top1", counts(|row| row.top1), false),
+        ("top3", counts(|row| row.top3), false),
+        ("chance", floats(|row| row.chance), false),
+        ("sessions_seen", counts(|row| row.sessions_seen), false),
+        ("sessions", counts(|row| row.sessions), false),
+        ("values", counts(|row| row.values), false),
+        ("forward", counts(|row| row.forward), false),
+        ("reversed", counts(|row| row.reversed), false),
+        ("sole", counts(|row| row.sole), false),
+        ("p", floats(|row| row.p), false),
+        ("held", texts(|row| row.held.map(|held| held.key())), true),
+    ])
 }

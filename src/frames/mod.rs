@@ -2,26 +2,23 @@
 //! typed rows.
 
 pub mod contribution;
-pub mod edge;
 pub mod fingerprint;
 pub mod projection;
 pub mod tool_use;
 
 pub mod bodies;
 pub mod calls;
-mod collected;
 mod columns;
 pub mod edges;
 pub mod endpoints;
 pub mod events;
-mod export;
+pub mod export;
+pub mod input;
 pub mod lake;
-pub mod listing;
 pub mod manifest;
 pub mod packed;
-pub mod projections;
 mod sealed;
+pub mod sync;
 pub mod tables;
 pub mod timelines;
-pub mod tools;
 pub mod values;

@@ -64,7 +64,8 @@ pub struct Spelling {
 }
 
 /// Why a combination is no link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
     /// In too few sessions.
@@ -88,16 +89,7 @@ pub enum Hold {
 impl Hold {
     /// The reason in JSON and tables.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Sessions => "sessions",
-            Self::Significance => "significance",
-            Self::Chance => "chance",
-            Self::Rate => "rate",
-            Self::Values => "values",
-            Self::Constant => "constant",
-            Self::Reversal => "reversal",
-            Self::Explained => "explained",
-        }
+        self.into()
     }
 
     /// The reason in words.

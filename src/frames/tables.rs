@@ -5,9 +5,9 @@
 
 use arrow_array::{Array, RecordBatch};
 
+use crate::base::body_shape::Showing;
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
-use crate::base::showing::Showing;
 use crate::frames::columns::{
     Column, Columns, Outcome, bools, checked, i64s, ids, optional_u32s, texts, u8s, u32s, u64s,
 };

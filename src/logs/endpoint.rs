@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
 use crate::logs::shell::Commands;
-use crate::logs::showing::FileText;
+use crate::logs::vocabulary::FileText;
 
 /// The shipped list of words.
 #[cfg(test)]

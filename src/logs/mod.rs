@@ -1,8 +1,6 @@
 //! Claude Code logs to rows: find the files, read their lines once in bounded memory, survive damage and count it,
 //! pair calls with results, and tell sessions, chains and partitions apart.
 
-pub mod concatenated;
-
 pub mod corpus;
 pub mod history;
 pub mod trace;
@@ -13,23 +11,16 @@ pub mod assemble;
 pub mod body;
 pub mod call_texts;
 pub mod cited;
-pub mod copies;
 pub mod definitions;
-pub mod digest;
 pub mod discover;
 pub mod endpoint;
-pub mod gather;
 pub mod leaves;
 pub mod listed;
-pub mod memo;
 pub mod message;
-pub mod named;
-pub mod path;
-pub mod quoted;
+pub mod overview;
 pub mod read;
 pub mod record;
 pub mod shell;
-pub mod showing;
 pub mod take;
 pub mod time;
 pub mod timeline;

@@ -10,12 +10,10 @@ use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr, Shape};
 use crate::base::names::Sym;
-use crate::logs::concatenated::may_hold_another;
-use crate::logs::memo::Memo;
+use crate::logs::arguments::normal_path;
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
-use crate::logs::path::normal_path;
-use crate::logs::take::TakeRecords;
-use crate::logs::time::parse_millis;
+use crate::logs::take::{TakeRecords, may_hold_another};
+use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
     SessionPlaces, SessionRow, ToolResult, ToolUse, chain_place, merge_session,

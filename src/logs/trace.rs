@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::base::body_shape::Showing;
 use crate::base::damage::Damage;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
-use crate::base::showing::Showing;
-use crate::base::tokenizer::Size;
-use crate::base::tokenizer::VOCABULARIES;
+use crate::base::tokenizer::{Size, VOCABULARIES};
 use crate::logs::values::Values;
 
 /// Milliseconds since 1970; [`NO_TIME`] when the record has none.
@@ -68,7 +67,8 @@ impl ResultKind {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Status {
     /// No result in the log: interrupted, or the log ends.
@@ -94,13 +94,7 @@ impl Status {
 
     /// The name of the state in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Unanswered => "unanswered",
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 }
 

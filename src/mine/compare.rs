@@ -1,11 +1,17 @@
 //! Two sides held against each other: which follow-ups and answer sizes changed beyond chance.
+//!
+//! What changed between two sides of a comparison.
+//!
+//! Tables in the published layouts: edges and volumes, read back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
+use crate::base::error::{Error, Result};
 use crate::base::significance::{Table, benjamini_hochberg};
 use crate::base::stats::Share;
-use crate::frames::edge::EdgeThresholds;
-use crate::mine::change::{Change, Side, SizeSide, What};
+use crate::base::visible::Shown as _;
+use crate::frames::edges::EdgeThresholds;
 
 /// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
 /// pairs, sizes by the share of answers over one side's median (Mood's median test); both with Fisher's exact test,
@@ -119,4 +125,122 @@ fn p_of_sizes(a: &SizeSide, b: &SizeSide, (k_a, k_b): (u64, u64)) -> Option<f64>
     let known = a.chars.is_some() && b.chars.is_some();
     let more = if a.chars.is_none() { 2 * k_b > b.n } else { 2 * k_a > a.n };
     if known || more { tested((k_a, a.n), (k_b, b.n)) } else { Some(1.0) }
+}
+
+/// A side: logs, a window of them, or a published table.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Pairs by tools and lag, and the sessions with one where they are known.
+    pub edges: BTreeMap<(String, String, u32), (u64, Option<u64>)>,
+    /// Sizes of answers by tool.
+    pub sizes: BTreeMap<String, SizeSide>,
+}
+
+/// Sizes of the answers of one tool.
+#[derive(Clone, Debug, Default)]
+pub struct SizeSide {
+    /// Answers.
+    pub n: u64,
+    /// Their median in code points.
+    pub median: u64,
+    /// Sessions with one, where they are known.
+    pub sessions: Option<u64>,
+    /// The single sizes, ascending, where they are known.
+    pub chars: Option<Vec<u32>>,
+}
+
+/// What a row is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum What {
+    /// A follow-up.
+    Edge,
+    /// The size of answers.
+    Size,
+}
+
+impl What {
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// One edge or size on both sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    /// What it is about.
+    pub what: What,
+    /// The tool; of an edge the earlier one.
+    pub name: String,
+    /// The later tool of an edge.
+    pub to: String,
+    /// Lag of an edge.
+    pub lag: Option<u32>,
+    /// Of an edge, pairs of all pairs of the earlier tool; of a size, answers beyond one side's median.
+    pub a: Share,
+    /// The same on the second side.
+    pub b: Share,
+    /// Median size on the first side.
+    pub median_a: Option<u64>,
+    /// Median size on the second side.
+    pub median_b: Option<u64>,
+    /// The fewest sessions behind it on a side that has it, where that is known.
+    pub sessions_min: Option<u64>,
+    /// Probability of such a difference if nothing changed.
+    pub p: Option<f64>,
+    /// The same after Benjamini–Hochberg.
+    pub q: Option<f64>,
+    /// Whether the change is more than chance.
+    pub changed: bool,
+}
+
+/// Reads a table of edges (only these lags) or of volumes, whichever it is by its header.
+///
+/// # Errors
+/// If it cannot be read, has neither header, or holds something that does not fit; the error names the line.
+pub fn read(path: &Path, lags: &[u32]) -> Result<Side> {
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().trim_start_matches('\u{feff}').split(',').collect();
+    let column = |name: &str| header.iter().position(|known| known.trim() == name);
+    let edges = [column("prev_tool"), column("next_tool"), column("lag"), column("count")];
+    let volumes = [column("tool_anon"), column("calls"), column("sessions"), column("response_chars_median")];
+    let mut side = Side::default();
+    for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.trim().is_empty()) {
+        let odd = || Error::failed(format!("{}:{number}: not a row of the table", path.shown()));
+        let cells = cells(line);
+        let cell = |at: usize| cells.get(at).map(|cell| cell.trim().to_owned()).ok_or_else(odd);
+        let whole = |at: usize| cell(at)?.parse::<u64>().map_err(|_| odd());
+        if let [Some(from), Some(to), Some(lag), Some(count)] = edges {
+            let lag = u32::try_from(whole(lag)?).map_err(|_| odd())?;
+            if lags.contains(&lag) {
+                side.edges.insert((cell(from)?, cell(to)?, lag), (whole(count)?, None));
+            }
+        } else if let [Some(tool), Some(calls), Some(_), Some(median)] = volumes {
+            let sizes = SizeSide { n: whole(calls)?, median: whole(median)?, sessions: None, chars: None };
+            side.sizes.insert(cell(tool)?, sizes);
+        } else {
+            return Err(Error::failed(format!("{}:1: neither a table of edges nor of volumes", path.shown())).hint(
+                "`devboy mine edges` and `mine tools` write both with --layout published; the header names the columns",
+            ));
+        }
+    }
+    Ok(side)
+}
+
+/// The cells of a line; quotes hold commas, and doubled a quote.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let (mut quoted, mut rest) = (false, line.chars().peekable());
+    while let Some(c) = rest.next() {
+        let cell = cells.last_mut().expect("there is always a cell");
+        match c {
+            '"' if quoted && rest.peek() == Some(&'"') => cell.extend(rest.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cell.push(c),
+        }
+    }
+    cells
 }

@@ -45,8 +45,15 @@ struct Field {
 }
 
 impl CallFields {
+    /// Those of all files.
+    pub fn of(files: impl Iterator<Item = FileTimeline>) -> Self {
+        let mut fields = Self::default();
+        files.for_each(|file| fields.add(&file));
+        fields
+    }
+
     /// Adds the rows of a file. Of copies of an answer each may have seen more of what came later.
-    pub fn add(&mut self, file: &FileTimeline) {
+    fn add(&mut self, file: &FileTimeline) {
         let symbols = self.names.absorb(&file.names);
         for row in &file.rows.fields {
             let block = &file.rows.blocks[row.block as usize];
@@ -271,7 +278,8 @@ pub struct GroupNumbers {
 }
 
 /// What a field is worth; the names are those of the published schema.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Group {
     /// Surely used in most responses.
     MustHave,
@@ -284,11 +292,7 @@ pub enum Group {
 impl Group {
     /// Its name in a configuration.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::MustHave => "must_have",
-            Self::NiceToHave => "nice_to_have",
-            Self::Debug => "debug",
-        }
+        self.into()
     }
 }
 

@@ -1,34 +1,24 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
 //! and what recorded responses add up to.
 
-pub mod published;
-
-pub mod change;
-pub mod edge_graph;
 pub mod edge_page;
 pub mod field_tables;
 pub mod fingerprint_tables;
-pub mod in_progress;
-pub mod pattern;
 pub mod quality;
 pub mod tables;
 
 pub mod compare;
-pub mod contexts;
 pub mod declines;
 pub mod edges;
 pub mod fields;
 pub mod follow_ups;
 pub mod observe;
-pub mod overview;
 pub mod patterns;
 pub mod projections;
-mod quantile;
 pub mod reconcile;
 pub mod repeats;
 pub mod runnable;
 pub mod sessions;
-mod shuffled;
 pub mod sizes;
 pub mod tools;
 pub mod totals;

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::LayerId;
 use crate::base::error::Result;
-use crate::base::layer::LayerId;
 use crate::base::names::Sym;
 use crate::base::stats::SessionUse;
 use crate::frames::events::{EndpointSpan, EndpointSum, EventFrame, STABILITY_PARTS};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds;
-use crate::mine::quantile::{ValueCount, quantile, value_counts};
 use crate::mine::repeats::{NO_REPEAT, repeats};
+use crate::mine::sizes::{ValueCount, quantile, value_counts};
 use crate::telemetry::log::{Event, EventLog};
 
 /// Events that a frame holds, apart from the rest of the last session.

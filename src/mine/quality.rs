@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 
 use crate::base::damage::{Damage, Reason};
 use crate::base::error::Result;
-use crate::base::unpack;
-use crate::base::visible::Shown as _;
 use crate::logs::corpus::Source;
 use crate::report::numbers::thousands;
 use crate::report::table::Table;
@@ -32,7 +30,7 @@ pub fn of(sources: &[Source]) -> BTreeMap<Reason, Quality> {
         damage.0.retain(|reason, _| !source.is_sidecar() || counts(reason));
         damage
     };
-    let damaged: Vec<(String, Damage)> = sources.iter().map(|source| (name(source), damage(source))).collect();
+    let damaged: Vec<(String, Damage)> = sources.iter().map(|source| (source.shown(), damage(source))).collect();
     of_files(damaged.iter().map(|(name, damage)| (name.clone(), damage)))
 }
 
@@ -48,17 +46,6 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
         }
     }
     out
-}
-
-/// Says which packed files unpack to too much: the rest of them is in no report.
-pub fn cut_short(sources: &[Source]) -> Vec<String> {
-    let is_cut = |source: &&Source| source.counters.damage.count(Reason::UnpacksTooLarge) > 0;
-    sources.iter().filter(is_cut).map(|source| format!("{} {}", name(source), unpack::TOO_LARGE)).collect()
-}
-
-/// How a file is called in reports; one that was deleted has no name any more.
-fn name(source: &Source) -> String {
-    source.path.as_ref().map_or_else(|| format!("(deleted file {:.8})", source.key.to_string()), |p| p.shown())
 }
 
 /// The table for people.

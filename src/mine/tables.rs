@@ -2,10 +2,10 @@
 
 use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
-use crate::frames::edge::{Edge, EndSum};
+use crate::frames::edges::{Edge, EndSum};
 use crate::frames::tool_use::{SessionSummary, ToolUsage, Volume};
-use crate::mine::change::Change;
-use crate::mine::pattern::PatternCount;
+use crate::mine::compare::Change;
+use crate::mine::patterns::PatternCount;
 use crate::report::numbers::{date, thousands};
 use crate::report::table::Table;
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::Numbers;
+use crate::planner::plan::{Cost, worth};
 use crate::planner::request::{Argument, Projected, Request};
-use crate::planner::score::{Cost, worth};
 use crate::planner::value_models::{ValueModel, ValueModels};
 use crate::settings::tool_model::{FollowUp, ValueClass};
 

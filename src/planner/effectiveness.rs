@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::layer::LayerId;
+use crate::base::body_shape::LayerId;
 use crate::telemetry::log::Event;
 
 /// The published counters (`EnrichmentEffectiveness`).

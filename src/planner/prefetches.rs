@@ -72,7 +72,8 @@ impl End {
 }
 
 /// Why a call was not planned. The first four are declines (published words); the others were never candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum DeclineReason {
     /// Did not fit the budget.
     Budget,
@@ -110,17 +111,7 @@ impl DeclineReason {
 
     /// The name in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Budget => "budget",
-            Self::LowProbability => "low_probability",
-            Self::Preempted => "preempted",
-            Self::PrereqMissing => "prereq_missing",
-            Self::AlreadyRead => "already_read",
-            Self::NoArgument => "no_argument",
-            Self::NotSpeculatable => "not_speculatable",
-            Self::UnknownArgument => "unknown_argument",
-            Self::MissingArgument => "missing_argument",
-        }
+        self.into()
     }
 
     /// Whether the planner could have made the call and chose not to.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::planner::numbers::Numbers;
-use crate::planner::score::{Cost, worth};
+use crate::planner::plan::{Cost, worth};
 use crate::planner::value_models::ValueModels;
 use crate::settings::tool_model::{FollowUp, SideEffectClass, ToolModel, ValueClass};
 

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::replay::dedup_only::DedupOnlyReplay;
 use crate::replay::reach::Reached;
+use crate::replay::savings::BySession;
 use crate::replay::scenario::Scenario;
-use crate::replay::shares::BySession;
 use crate::replay::stack::replay_sessions;
 use crate::replay::tape::{Response, Tape};
 

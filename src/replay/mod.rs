@@ -1,36 +1,35 @@
 //! Facts × settings → ledger: what the layered pipeline would have sent in place of every tool response, and what that
 //! costs. No text is read here; the same facts can be replayed under any configuration.
 
-pub mod by_session;
 pub mod dedup_only;
 
+pub mod compare;
 pub mod reach;
 pub mod report;
 pub mod savings;
 
-mod bounds;
-mod cache;
 mod effects;
+pub mod emit;
 mod expansion;
+pub mod gate;
+pub mod input;
 mod layers;
 mod ledger;
-mod offer;
-mod published;
-mod quotes;
+pub mod published;
 mod recorded;
 pub mod runs;
 mod scenario;
-pub mod shares;
+pub mod scenarios;
 mod stack;
+pub mod study;
 pub mod tape;
 
-pub use bounds::bounds;
+pub use crate::replay::ledger::{Decision, What};
 pub use effects::{Ground, Piece, Present};
 pub use ledger::Ledger;
-pub use offer::{Decision, What};
-pub use published::published_claim;
-pub use quotes::quotes;
+pub use published::{bounds, published_claim};
 pub use recorded::Recorded;
+pub use savings::quotes;
 pub use scenario::{Options, Scenario};
 pub use stack::{replay, replay_each, replay_expanded};
 pub use tape::{Outcome, SessionProfile, Tape, ToolKind};

@@ -1,8 +1,9 @@
 //! Who could change the answer of a tool before the model reads it, and which answers (`rules/reach.toml`).
 
+use serde::Deserialize;
+
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
-use serde::Deserialize;
 
 /// A place on the way from tools to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -57,7 +58,7 @@ fn matches(pattern: &str, tool: &str) -> bool {
 /// If `reach.toml` does not fit, or names nobody.
 pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
     let file = data.file("reach.toml")?;
-    let Reaches { reach, .. } = file.parsed()?;
+    let Sheet { reach, .. } = file.parsed()?;
     if reach.is_empty() {
         return Err(Error::failed(format!("{} names no reach", file.place)));
     }
@@ -69,12 +70,47 @@ pub fn reaches(data: &Data) -> Result<Vec<Reach>> {
 /// # Errors
 /// If `reach.toml` does not fit.
 pub fn worth_percent_min(data: &Data) -> Result<f64> {
-    data.parsed::<Reaches>("reach.toml").map(|file| file.worth_percent_min)
+    data.parsed::<Sheet>("reach.toml").map(|file| file.worth_percent_min)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reaches {
+struct Sheet {
     worth_percent_min: f64,
     reach: Vec<Reach>,
+}
+
+/// Who could run the pipeline, and who does here.
+#[derive(Debug)]
+pub struct Reaches {
+    /// All of them, the widest last.
+    pub all: Vec<Reach>,
+    chosen: usize,
+}
+
+impl Reaches {
+    /// The one with this id, or the widest.
+    ///
+    /// # Errors
+    /// If the data file does not fit, or there is none with this id.
+    pub fn choose(id: Option<&str>, data: &Data) -> Result<Self> {
+        let all = reaches(data)?;
+        let chosen = id.map_or(Some(all.len() - 1), |id| all.iter().position(|reach| reach.id == id));
+        let Some(chosen) = chosen else {
+            let ids = all.iter().map(|reach| reach.id.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(Error::usage(format!("there is no reach \"{}\"", id.unwrap_or_default()))
+                .hint(format!("reaches: {ids}")));
+        };
+        Ok(Self { all, chosen })
+    }
+
+    /// The place of [`Self::chosen`] among all.
+    pub fn place(&self) -> usize {
+        self.chosen
+    }
+
+    /// Who runs the pipeline.
+    pub fn chosen(&self) -> &Reach {
+        &self.all[self.chosen]
+    }
 }

@@ -8,10 +8,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::LayerId;
+use crate::base::body_shape::{Kept, Showing};
 use crate::base::id::{Id, IdHasher, IdMap};
-use crate::base::layer::LayerId;
 use crate::base::names::Sym;
-use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::facts::body_facts::{BodyFacts, Encoding};

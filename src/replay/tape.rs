@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
-use crate::base::showing::Showing;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::logs::history::{Call, History};
@@ -16,7 +16,8 @@ use crate::replay::runs::Windows;
 static NOTHING: LazyLock<BodyFacts> = LazyLock::new(BodyFacts::default);
 
 /// What a tool does with files (published classes).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ToolKind {
     /// Answers come from files.
     FileRead,
@@ -29,11 +30,7 @@ pub enum ToolKind {
 impl ToolKind {
     /// The name in verbose hints.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::FileRead => "file-read",
-            Self::FileMutate => "file-mutate",
-            Self::Other => "other",
-        }
+        self.into()
     }
 }
 

@@ -1,12 +1,18 @@
 //! A table of texts in every form a report can have.
+//!
+//! A paragraph with a hanging indent: on a terminal it is wrapped to its width, elsewhere it is one line.
+//!
+//! A listing as text table and as JSON.
 
 use std::borrow::Cow;
 use std::io::Write;
 
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
+use serde_json::{Map, Value, json};
 
 use crate::base::error::Result;
+use crate::base::listing::{Listing, Values};
 use crate::base::visible::visible;
 use crate::report::escape;
 use crate::report::html::Html;
@@ -199,4 +205,76 @@ impl Table {
 /// The width of the terminal, if there is one.
 pub fn terminal_width() -> Option<u16> {
     comfy_table::Table::new().width()
+}
+
+/// `first` stands before the first line, and as many blanks before the others. Ends with a line feed.
+pub fn paragraph(first: &str, text: &str, width: Option<u16>) -> String {
+    let text = visible(text);
+    let indent = first.chars().count();
+    let Some(width) = width.map(usize::from).filter(|width| *width > indent + LEAST) else {
+        return format!("{first}{text}\n");
+    };
+    let mut out = first.to_owned();
+    let mut column = indent;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > width {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+    out
+}
+
+/// Columns behind the indent below which wrapping makes nothing easier to read.
+const LEAST: usize = 20;
+
+/// All columns as texts; what is missing is empty. Numbers have all their digits, so that they can be read back.
+pub fn table(listing: &Listing) -> Table {
+    let headers: Vec<String> = listing.columns.iter().map(|(name, values)| header(name, values)).collect();
+    let mut table = Table::new(&headers.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in 0..listing.rows {
+        table.row(listing.columns.iter().map(|(_, values)| cell(values, row)));
+    }
+    table
+}
+
+/// The name with the mark of a numeric column.
+fn header(name: &str, values: &Values) -> String {
+    let numeric = matches!(values, Values::Wholes(_) | Values::Reals(_));
+    format!("{}{name}", if numeric { "#" } else { "" })
+}
+
+fn cell(values: &Values, row: usize) -> String {
+    match values {
+        Values::Texts(values) => values[row].clone(),
+        Values::Wholes(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
+        Values::Reals(values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
+        Values::Flags(values) => values[row].to_string(),
+    }
+}
+
+/// One object per row; what is missing is null.
+pub fn json(listing: &Listing) -> Value {
+    let object = |row: usize| {
+        let field = |(name, values): &(&'static str, Values)| ((*name).to_owned(), value(values, row));
+        Value::Object(listing.columns.iter().map(field).collect::<Map<String, Value>>())
+    };
+    (0..listing.rows).map(object).collect()
+}
+
+fn value(values: &Values, row: usize) -> Value {
+    match values {
+        Values::Texts(values) => json!(values[row]),
+        Values::Wholes(values) => json!(values[row]),
+        Values::Reals(values) => json!(values[row]),
+        Values::Flags(values) => json!(values[row]),
+    }
 }

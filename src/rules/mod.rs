@@ -4,21 +4,18 @@
 //! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
 //! [`REGISTER`].
 
-pub mod precedence;
 pub mod prefetching;
 pub mod proposal;
 
 pub mod report;
 
-pub mod annotations;
-pub mod backtest_report;
 pub mod claude;
-pub mod families;
-mod levers;
-mod p1_model;
+pub mod mined_planners;
+pub mod p1_model;
 mod p2_agent;
 pub(crate) mod p3_data;
 pub(crate) mod p4_tokenizer;
+pub mod paying;
 mod r1_dedup_enable;
 mod r2_template;
 mod r3_lru_size;
@@ -47,8 +44,8 @@ use crate::frames::projection::MinedProjection;
 use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::{Numbers as PlannerNumbers, ProjectionNumbers};
-use crate::rules::annotations::Annotations;
-use crate::settings::current::Current;
+use crate::rules::tool_keys::Annotations;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::whatif::calibration::outcome::FamilyRatio;
 
@@ -129,7 +126,7 @@ pub struct Facts<'a> {
     /// Shipped annotations.
     pub annotations: &'a Annotations,
     /// Shipped model families.
-    pub families: &'a [families::Family],
+    pub families: &'a [p1_model::Family],
     /// Recorded responses summed up: endpoints, tools, the whole.
     pub observed: &'a Observed,
     /// The configuration as it is.
@@ -243,6 +240,6 @@ pub fn documentation(data: &Data) -> Result<String> {
         out += &format!("\n## {} {}\n\n{}\n\n{}\n", rule.id, rule.file, rule.summary, rule.docs.trim());
         out += &format!("\n### Numbers (`{place}`)\n\n```toml\n{}\n```\n", text.trim());
     }
-    out += &levers::documentation(data)?;
+    out += &report::documentation(data)?;
     Ok(out)
 }

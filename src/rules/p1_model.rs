@@ -1,15 +1,17 @@
 //! P1: pin the model that answers nearly everything, with its real context window.
+//!
+//! Model families as variants of the LLM profile axis (`rules/models.toml`).
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use toml_edit::Value;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::stats::Share;
-use crate::rules::families::Family;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
@@ -18,30 +20,10 @@ pub static RULE: Rule = Rule {
     id: "P1",
     file: "p1_model",
     summary: "Pins `profiles.llm.active` when one model gives nearly all answers, and adds its variant if it is missing.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/p1_model.md"),
     speaks: Speaks::Logs,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-API messages, each once (`message.id`), `<synthetic>` ones left out. Model ids are normalised first: vendor prefixes,
-dates and separators do not matter (`claude-opus-4-6` and `claude-opus-4.6-20260101` are one).
-
-### Why
-The published `auto` looks a model up by its literal id and falls back to a 32,000-token profile when the spelling
-differs, as it does for every Claude model. A pin names the right tokenizer and window.
-
-### When it stays quiet
-No model reaches the share; too few messages; the key is set to something other than `auto`, or pinned; the model's
-window is not known, no request proves one and no variant in the file gives one.
-
-### Example
-```toml
-[profiles.llm]
-active = "claude-opus-4.6"      # was "auto"
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -198,4 +180,39 @@ fn variant(key: &KeyPath, name: &str, family: &Family, window: u32, used: &Famil
         finding(name, Verdict::Propose(Delta { key: key.child(field), from: None, to }), evidence)
     };
     values.into_iter().map(propose).collect()
+}
+
+/// The shipped model families.
+///
+/// # Errors
+/// If `models.toml` does not fit.
+pub fn families(data: &Data) -> Result<Vec<Family>> {
+    let file = data.file("models.toml")?;
+    let families = file.parsed::<Families>()?.model.into_iter();
+    Ok(families.map(|family| Family { place: file.place.clone(), ..family }).collect())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Families {
+    model: Vec<Family>,
+}
+
+/// A model family as a variant of the LLM profile axis.
+#[derive(Deserialize, Debug, Clone, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// Name of the variant, in the published spelling.
+    pub variant: String,
+    /// Tokenizer profile.
+    pub tokenizer: String,
+    /// See the published schema.
+    pub prefer_explicit_keys: bool,
+    /// Context window in tokens, where it is known.
+    pub context_window: Option<u32>,
+    /// See the published schema.
+    pub max_inline_nested: Option<u32>,
+    /// The file that lists it.
+    #[serde(skip)]
+    pub place: String,
 }

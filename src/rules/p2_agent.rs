@@ -14,29 +14,10 @@ pub static RULE: Rule = Rule {
     id: "P2",
     file: "p2_agent",
     summary: "Pins `profiles.agent.active` when most tool calls fall into sessions of one special class.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/p2_agent.md"),
     speaks: Speaks::Logs,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Every session is classified by itself with the published thresholds (tool calls, compactions, share of read-class
-calls; `rules/settings/agent_thresholds.toml`). Each class is then weighed by the tool calls of its sessions.
-
-### Why
-`auto` classifies a session only after its first calls. Who mostly works one way gains from saying so.
-
-### When it stays quiet
-No class has the majority; the majority is `default`, which `auto` gives anyway and whose pin would take the other
-classes from the sessions that need them; the key is set to something other than `auto`, or pinned.
-
-### Example
-```toml
-[profiles.agent]
-active = "marathon_refactor"    # was "auto"
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

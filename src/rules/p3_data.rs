@@ -10,7 +10,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::{Share, ToolStats};
-use crate::rules::annotations::{is_plain_name, split_mcp};
+use crate::rules::tool_keys::{is_plain_name, split_mcp};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 
@@ -19,32 +19,10 @@ pub static RULE: Rule = Rule {
     id: "P3",
     file: "p3_data",
     summary: "Adds a data profile under `profiles.data.variants` for every MCP endpoint that no pattern matches.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/p3_data.md"),
     speaks: Speaks::Logs,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Every `mcp__<server>__<verb>` that was called, and the shapes of its answers.
-
-### Why
-An endpoint without a profile has no preferred format. One is proposed only when nearly all of at least 20 answers have the
-shape that it suits, and written only if a replay of the latest logs with such answers saves tokens with it.
-
-### When it stays quiet
-A profile without a format does nothing and is held. So is one whose logs come from standard input, which cannot be replayed.
-A pattern equals the endpoint or is a prefix of it; the endpoint is itself a prefix of another one (patterns match by
-prefix, so its profile would take over the other's answers); the key is taken by another pattern; the name is not one that can
-stand in a configuration.
-
-### Example
-```toml
-[profiles.data.variants.linear__get_issue]
-endpoint_pattern = "mcp__linear__get_issue"
-preferred_format = "csv_from_md"
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,9 +9,9 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::model_id::normalise;
 use crate::base::tokenizer::VOCABULARIES;
-use crate::rules::families::Family;
+use crate::rules::p1_model::Family;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
-use crate::settings::current::Current;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::whatif::calibration::outcome::FamilyRatio;
 
@@ -20,52 +20,10 @@ pub static RULE: Rule = Rule {
     id: "P4",
     file: "p4_tokenizer",
     summary: "Gives each model family the characters per token that its bills show (`--calibrate`).",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/p4_tokenizer.md"),
     speaks: Speaks::LogsCalibrated,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Requests within a turn that found everything before them in the cache: what they were billed besides is exactly what came
-in, namely the answer before them and the results of its calls, whose text is in the log. Only answers without thinking count:
-thinking is billed as it was thought, and the log has a summary of it or nothing. The ratio is the bytes of that
-text by its tokens, over all such increments of a model family, with a 95 % interval over sessions. Model ids are
-normalised as in P1.
-
-Bytes, because that is what a tokenizer profile divides by `chars_per_token`, whatever the key says; in plain ASCII they are
-the same. And tokens *without* the framing of calls and results (names, ids, JSON around them; `rules/policies/sizes.toml`):
-a profile counts texts, as they are and rewritten, and the framing stays whatever becomes of the text. With the framing in,
-texts would seem more expensive than they are and every saving larger.
-
-### Why
-The built-in ratios were published for other text and other tokenizers: newer Claude models make more tokens of the same
-text. No vocabulary of Claude is public, so only the bill can tell.
-
-The ratio goes into a tokenizer variant named after the family, and the model variant is pointed to it. The rest of it is a
-copy of the variant that the model variant had named; a family without a model variant gets the one of `rules/models.toml`.
-A tokenizer variant that other models share is never changed. `bpe` stays as it was: a profile that counts by a table
-reads its ratio only once `bpe = "heuristic"` is written there, and the evidence says so. That gives the scale of the bill,
-but weighs all bytes alike, while a table knows that a long indentation is one token: for comparing ways to write a text the
-table is the better judge.
-
-### When it stays quiet
-Too few increments or sessions; the interval is too wide; it contains the present value; `profiles.tokenizer.active`, or
-`profiles.llm.active` for another model, leaves the variant unused; a key that would have to be written is pinned; the variant
-of that name is shared; nothing but its ratio is known of the model, so that it cannot be given a variant.
-
-### Example
-```toml
-[profiles.tokenizer.variants."claude-opus-4.6"]
-chars_per_token = 2.94          # was 3.5, by anthropic_class
-bpe = "o200k_base"
-inline_json_cost = 2.2
-toon_overhead = 1.13
-
-[profiles.llm.variants."claude-opus-4.6"]
-tokenizer = "claude-opus-4.6"   # was "anthropic_class"
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,7 @@ use crate::base::key_path::KeyPath;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::rules::proposal::proposed;
 use crate::rules::t1_tools;
-use crate::settings::current::Current;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// What calls ahead have to reach.

@@ -9,7 +9,7 @@ use crate::base::stats::Share;
 use crate::frames::fingerprint::Fingerprint;
 use crate::rules::recorded::Recorded;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
-use crate::settings::current::Current;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
@@ -17,43 +17,10 @@ pub static RULE: Rule = Rule {
     id: "R1",
     file: "r1_dedup_enable",
     summary: "Switches L0 per endpoint by the share of its responses that repeat, and asks for the cache that they need.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/r1_dedup_enable.md"),
     speaks: Speaks::Events,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Per endpoint: the share of responses whose content the same context (session, and main thread or subagent) was shown
-before, since its last compaction. Contents are compared by hash, so the share does not depend on whether a hint took
-the place of a repeat, and an endpoint that was switched off can earn its way back.
-
-The cache that repeats need is one more than their LRU stack distance: how many distinct other bodies of the context
-came since the last showing. The 90th percentile of the distances is taken, up to a limit.
-
-### Why
-A repeat costs its full price again, a hint a few tokens. An endpoint that hardly ever repeats only takes room in the
-cache. That cache is one per session for all endpoints: its size is the largest value anywhere in the configuration, so
-the evidence says how many responses it holds now and with the change.
-
-Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
-sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
-
-### When it stays quiet
-Too few responses; the share lies between the two thresholds (the endpoint stays as it is); the value holds already.
-Held if only a pseudonym of the endpoint is known: a configuration needs its real name. Of a sample not every earlier
-showing was recorded: the share is then a lower bound, so it can switch an endpoint on and never off.
-
-### Example
-```toml
-[dedup.enabled_per_endpoint]
-Read = true
-
-[endpoint_overrides.Read]
-dedup_enabled = true
-lru_size = 8
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,7 +9,7 @@ use crate::base::key_path::KeyPath;
 use crate::frames::fingerprint::Fingerprint;
 use crate::rules::recorded::Recorded;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
-use crate::settings::current::Current;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Evidence, Finding, Verdict};
 
 /// The rule.
@@ -17,37 +17,10 @@ pub static RULE: Rule = Rule {
     id: "R2",
     file: "r2_template",
     summary: "Gives an endpoint the L1 template that suits what its responses are made of.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/r2_template.md"),
     speaks: Speaks::Events,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Per endpoint, over all of its responses, repeats and small ones included: the most frequent shape (`unknown` left out),
-the mean number of columns of its Markdown tables, and the three most frequent inner formats.
-
-Mostly tables of two columns or more: `csv_from_md`. Else, with timestamps, links and hashes inside:
-`pipeline_deep_mckp`. Else, with diffs inside: `mr_diff_fence`.
-
-### Why
-A template spares the router its search and gives the endpoint one form that the model gets used to.
-
-Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
-sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
-That is what happens where the generic router does better than the template.
-
-### When it stays quiet
-Too few responses; nothing of the above; the template stands there already. Held if the template is not in
-`templates.active`, if a key that comes first names another one (the data profile that matches the endpoint, or
-`endpoint_overrides.<endpoint>.template_id`), or if only a pseudonym of the endpoint is known.
-
-### Example
-```toml
-[templates.endpoint_overrides]
-mcp__gitlab__get_issues = "csv_from_md"
-```
-"#;
 
 /// For tables.
 const CSV: &str = "csv_from_md";

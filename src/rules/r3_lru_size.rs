@@ -16,35 +16,10 @@ pub static RULE: Rule = Rule {
     id: "R3",
     file: "r3_lru_size",
     summary: "Sizes the cache of a session by how long sessions are and how often they are compacted.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/r3_lru_size.md"),
     speaks: Speaks::Events,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-All responses: compactions per response, responses per partition (the stretch of a context between two compactions), and
-responses per session. A context is the main thread of a session or one subagent. Nothing is rounded before it is
-compared.
-
-Many compactions: a fifth of what a partition holds, but at least 10. Else short sessions: 3. Else 5. Every case has a
-value, so the outcome does not depend on what an earlier run wrote.
-
-### Why
-A long session comes back to things it saw long ago; a short one has nothing to come back to.
-
-Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
-sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
-
-### When it stays quiet
-No response was recorded; the value holds already.
-
-### Example
-```toml
-[dedup]
-lru_size = 10       # was 5
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

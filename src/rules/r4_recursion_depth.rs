@@ -16,37 +16,10 @@ pub static RULE: Rule = Rule {
     id: "R4",
     file: "r4_recursion_depth",
     summary: "Sets the recursion depth of the router by how deep nested objects really are.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/r4_recursion_depth.md"),
     speaks: Speaks::Events,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-The 95th percentile of the nesting of all responses that are nested objects: under 3 asks for a depth of 3, everything
-else for 5.
-
-### Why
-A level that is not there cannot be taken apart, and one that is not taken apart keeps its braces and keys. The agent
-profile of a session overrides `mckp.recursion_depth`, so that key alone would change nothing: the profiles by which the
-recorded sessions ran get the value too. With `profiles.agent.active = "auto"` these are the profiles of all classes
-that occurred, else the pinned one.
-
-Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
-sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
-
-### When it stays quiet
-No nested object was recorded with its depth (older telemetry has none); the value holds already.
-
-### Example
-```toml
-[mckp]
-recursion_depth = 3             # was 5
-
-[profiles.agent.variants.default]
-mckp_recursion_depth = 3        # was 5
-```
-"#;
 
 /// The variant that stands in for one that is missing.
 const STAND_IN: &str = "default";

@@ -14,31 +14,10 @@ pub static RULE: Rule = Rule {
     id: "R5",
     file: "r5_min_body",
     summary: "Sets `dedup.min_body_chars` to the size that three quarters of all responses reach.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/r5_min_body.md"),
     speaks: Speaks::Events,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-The 25th percentile of the sizes of all responses in bytes, kept between a least and a most. (The published tool takes a
-quarter of the mean, which a few long responses decide.) Despite its name the key is compared with bytes.
-
-### Why
-Short bodies cost hardly more than the reference that would replace them, and they push longer ones out of the cache.
-
-Rules speak on the earlier sessions, and each proposal is replayed over the later ones (over the same, with too few
-sessions): what loses tokens, may save them by chance, or says nothing beside the rest is held.
-
-### When it stays quiet
-No response was recorded; the value holds already.
-
-### Example
-```toml
-[dedup]
-min_body_chars = 140    # was 200
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,11 +9,10 @@ use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::annotations::Annotation;
 use crate::rules::recorded::Recorded;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
-    classes, kib, kib_at_least, line_each, link_list, link_words, rounded_down, strongest_lag,
+    Annotation, classes, kib, kib_at_least, line_each, link_list, link_words, rounded_down, strongest_lag,
 };
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
@@ -24,47 +23,10 @@ pub static RULE: Rule = Rule {
     id: "R6",
     file: "r6_cost_models",
     summary: "Refreshes sizes and follow-up probabilities of `[tools.<name>]`, and flags tools whose prefetches go unused.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/r6_cost_models.md"),
     speaks: Speaks::Events,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Per tool: the sizes of its responses in bytes, how often the planner's prediction was overrun, which tools came next,
-and how many of its prefetches were used.
-
-`typical_kb` is the median and `max_kb` the 99th percentile, rounded up, 1 KiB is 1,024 bytes. Where too many
-predictions were overrun, `typical_kb` is the 85th percentile divided by the ratio that counts as an overrun: then 15 %
-are overrun.
-
-Links that stand in `follow_up` are held against "steps with A that had B at the lag, of all steps with A", at the lag
-where that is largest; the unit is the step and the bounds are made as in T1. A probability that lies outside of them
-becomes the lower one. A link whose interval lies below the threshold is removed. Projections stay. New links are T1's
-job.
-
-A tool whose prefetches are used too seldom is flagged: its `cost_model` and `follow_up` promise more than it keeps.
-
-### Why
-The planner weighs a prefetch by these numbers, and habits change. A tool without a block gets one that starts from the
-shipped annotation, because a block hides that.
-
-The planner is replayed over the later sessions with and without what the earlier ones say: where it spares fewer calls
-with it, or foresees answers no better, it is held; and all of it while the planner is off.
-
-### When it stays quiet
-Sizes or bounds that did not hold on later sessions, by devboy's own backtest, are held. Too few responses; a value
-within some percent of the new one; a follow-up that was seen in too few sessions, or a tool with too few steps (its
-links stay). Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for it: a
-block of its own would end that.
-
-### Example
-```toml
-[tools.Read.cost_model]
-typical_kb = 4.21       # was 2.9
-max_kb = 61.4           # was 64.0: within 10 %, stays
-```
-"#;
 
 /// Names the blocks of all tools.
 const TOOLS: &str = "tools";

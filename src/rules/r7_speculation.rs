@@ -7,9 +7,8 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::frames::fingerprint::ToolCosts;
-use crate::rules::annotations::Annotation;
 use crate::rules::recorded::{EVERYTHING, Recorded};
-use crate::rules::tool_keys::{classes, link_list};
+use crate::rules::tool_keys::{Annotation, classes, link_list};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, ToolModel};
@@ -19,41 +18,10 @@ pub static RULE: Rule = Rule {
     id: "R7",
     file: "r7_speculation",
     summary: "Stops prefetches that go unused, tool by tool, and switches the planner on where they are used.",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/r7_speculation.md"),
     speaks: Speaks::AutoEnrichment,
     judge,
 };
-
-const DOCS: &str = r#"
-Speaks with `--auto-enrichment` only.
-
-### What it looks at
-Responses that the planner prefetched, and whether the agent used them (`cited_in_next_n_turns`, which
-`devboy annotate` sets). A prefetch that nobody judged is no miss: shares are of the judged ones, and the evidence says
-how many were not.
-
-A tool with too small a share gets `speculate = false`. If all of them together have a large enough share, and no tool
-has too small a one, `enrichment.enabled` becomes `true`.
-
-### Why
-A prefetch that nobody asks for costs its tokens and its call. A block of its own hides the shipped annotation of a
-tool, so a tool without one gets a block that says all that the annotation says, and that one key more: no other value
-changes.
-
-The shares decide as published, by their point value. The evidence gives the 95 % interval, which is wide for few
-prefetches.
-
-### When it stays quiet
-Nothing was prefetched; too few prefetches were judged; the value holds already. It never switches the planner off
-and never takes a `speculate = false` back. Held if only a pseudonym of the tool is known, or if `tools."*"` speaks for
-it: a block of its own would end that. The planner is not switched on while any tool has too small a share.
-
-### Example
-```toml
-[tools.WebFetch]
-speculate = false
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -14,9 +14,10 @@ use crate::base::significance::benjamini_hochberg;
 use crate::base::stats::{FollowUpCount, Share, ToolStats};
 use crate::frames::projection::MinedProjection;
 use crate::mine::follow_ups::bounds::LinkNumbers;
-use crate::rules::annotations::{Annotation, is_plain_name};
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
-use crate::rules::tool_keys::{classes, kib, kib_at_least, link_list, link_words, rounded_down, strongest_lag};
+use crate::rules::tool_keys::{
+    Annotation, classes, is_plain_name, kib, kib_at_least, link_list, link_words, rounded_down, strongest_lag,
+};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 use crate::settings::tool_model::{CostModel, FollowUp};
@@ -26,60 +27,10 @@ pub static RULE: Rule = Rule {
     id: "T1",
     file: "t1_tools",
     summary: "Writes a `[tools.<name>]` value model for every tool with which prefetching pays (`--tools`).",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/t1_tools.md"),
     speaks: Speaks::LogsWithTools,
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Per tool: the sizes of its answers in UTF-8 bytes, the time from call to answer, and what came next. The unit of "next"
-is the *step*, one API message with all its calls: calls of one message are concurrent and no sequence. A follow-up
-counts within the same chain (main thread or one subagent) and context partition, at lags 1 to 3.
-
-The probability of a link is a bound for what comes: "steps with A that had B at the lag, of all steps with A" does not
-fall below it in as many later steps, for 97.5 % of the links. Steps of one session hang together, so the bound is one
-over sessions (design effect); each of the three lags is a look of its own; newer sessions weigh more; and it is as wide
-as the past asks for: bounds that would have been written at each week are held against what came after
-(`devboy tune backtest`). A link is kept only where B follows A more often than it would if the steps of each context came
-in another order (exact mean and variance over all orders), with the false discovery rate of all pairs held by
-Benjamini–Hochberg; and only where its call can run: the projection must supply every argument that the tool's schema
-requires, or, without a schema, that all its calls had.
-
-Sizes: `typical_kb` is the median, `max_kb` the 99th percentile, rounded up, 1 KiB is 1,024 bytes. Latency includes waiting for a permission. An answer
-of images or references only has no text size and is left out of the sizes.
-
-A link names its `projection` (what to take from the answer) and `projection_arg` where values were seen to pass from
-lists in answers of A to that argument of B more often than chance and habit explain (`devboy mine projections`); where
-that was not seen, those of the shipped annotation stay.
-
-`value_class`, `side_effect_class`, `invalidates`, `fail_fast_after_n` and `speculate` cannot be seen in a log. They come
-from the shipped annotation of the tool (`rules/annotations/`) where there is one.
-
-### Why
-The planner weighs a prefetch by these numbers. Shipped ones describe somebody else's work.
-
-### When it is written
-The links of the earlier sessions are followed by the planner through the later ones. A link is written if the agent asked there for
-at least 60 in 100 of the calls made ahead, and they spared more calls than ran for nothing, beyond chance (interval over
-sessions); else it is held with these figures. So it is if more than 15 in 100 of the answers were larger than foreseen by a
-third: then the budget of tokens bounds nothing. Sizes, latencies and classes only matter to the planner: they are written for
-the tools of such links. `enrichment.enabled` follows: on with the first link that pays, off where the configured planner
-loses.
-
-### When it stays quiet
-Bounds or sizes that did not hold on later sessions are held, with the figure. A key that already stands in the file is
-never touched. A tool seen too rarely keeps its shipped annotation, and the
-evidence says so; without one it gets no block. A name that a model garbled gets none either.
-
-### Example
-```toml
-[tools.Grep]
-value_class = "critical"
-cost_model = { typical_kb = 0.58, max_kb = 18.3, latency_ms_p50 = 61 }
-follow_up = [ { tool = "Read", probability = 0.341, projection = "path", projection_arg = "file_path" } ]
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

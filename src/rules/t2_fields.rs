@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::mine::fields::{FieldUse, Group, GroupNumbers};
-use crate::rules::annotations::is_plain_name;
+use crate::rules::tool_keys::is_plain_name;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
@@ -15,40 +15,10 @@ pub static RULE: Rule = Rule {
     id: "T2",
     file: "t2_fields",
     summary: "Sorts the fields of JSON answers into `field_groups` by how often they were taken up (`--fields`).",
-    docs: DOCS,
+    docs: include_str!("../../rules/docs/t2_fields.md"),
     speaks: Speaks::LogsWithFields,
     judge,
 };
-
-const DOCS: &str = r#"
-Speaks with `--tools --fields` only.
-
-### What it looks at
-Answers in JSON, field by field (`items[].id`): whether the model wrote a value of the field later in the same chain, in an
-argument, an edit or a text (`devboy mine fields --explain` has the counts). Echoes of what was written before the answer do
-not count, and what cannot be followed (texts, single words, yes and no) is not judged and is in no group: it stays as it is.
-
-`must_have` are fields that surely (lower end of the 95 % Wilson interval) are used often, `debug` those that surely (upper end)
-are used next to never, `nice_to_have` those in between. `estimated_value` is the share of answers of the group in which the
-field was used. Only `debug` is left out by default.
-
-### Why
-A host that trims answers by groups needs to know which fields an agent reads. The published pipeline does not trim: its only
-reader of these keys is the score of a prefetch, which rises with the values of groups that are left out by default when a field
-is named by an intent keyword, and its host never gives it one. So nobody acts on what this rule writes yet, and it writes nothing
-unless asked.
-
-### When it stays quiet
-Too few answers or sessions; fields whose keys are no identifiers; answers of shells, whose fields depend on the command; tools
-whose shipped annotation has groups; a group that stands in the file.
-
-### Example
-```toml
-[tools.mcp__tracker__list_issues]
-field_groups.must_have = { fields = ["items[].id"], estimated_value = 0.81, default_include = true }
-field_groups.debug = { fields = ["items[].etag"], estimated_value = 0.0, default_include = false }
-```
-"#;
 
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let numbers: GroupNumbers = sheet.thresholds()?;

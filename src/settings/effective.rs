@@ -2,19 +2,25 @@
 //!
 //! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
 //! need no step of their own: a section that the file lacks is the built-in one.
+//!
+//! A configuration that nobody wrote: the file with some values replaced, in memory only. Pins do not hold here, since
+//! nothing is written.
+//!
+//! The configuration as rules see it: what holds, what a person wrote, what is pinned.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::de::{Deserialize, IntoDeserializer};
-use toml_edit::{DocumentMut, InlineTable, Value};
+use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
+use super::CURRENT_VERSION;
 use super::schema::{Node, is_placeholder};
-use super::{CURRENT_VERSION, Settings, SettingsFile, tree, version};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
+use crate::settings::{Settings, SettingsFile, schema, spell};
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
@@ -70,7 +76,7 @@ pub(super) fn built_in_tree() -> &'static Value {
 
 /// What an entry is worth that says nothing: `path` with "<id>" as its last segment.
 pub(super) fn fallback(path: &KeyPath) -> Option<&'static Value> {
-    tree::find(&FALLBACKS, path)
+    spell::find(&FALLBACKS, path)
 }
 
 /// What each layer says about one place.
@@ -83,7 +89,7 @@ struct Sources<'v> {
 
 impl<'v> Sources<'v> {
     fn child(self, segment: &str) -> Self {
-        let step = |value: Option<&'v Value>| value.and_then(|value| tree::child(value, segment));
+        let step = |value: Option<&'v Value>| value.and_then(|value| spell::child(value, segment));
         Self {
             built_in: step(self.built_in),
             file: step(self.file),
@@ -132,7 +138,7 @@ impl Layers<'_> {
 
 /// The version of an older file is the one thing that the file does not decide.
 fn is_outdated(at: &KeyPath, file: &SettingsFile) -> bool {
-    *at == version::key() && file.schema_version < CURRENT_VERSION
+    *at == schema::key() && file.schema_version < CURRENT_VERSION
 }
 
 fn any_entry(value: &Value) -> Option<&Value> {
@@ -145,5 +151,60 @@ fn empty() -> Value {
 
 fn shipped(text: &str) -> Value {
     let document: DocumentMut = text.parse().expect("the shipped defaults are TOML; a test reads them");
-    tree::plain(&Value::InlineTable(document.into_table().into_inline_table()))
+    spell::plain(&Value::InlineTable(document.into_table().into_inline_table()))
+}
+
+/// The settings that would hold if these keys had these values.
+///
+/// # Errors
+/// If a key is unknown or a value does not fit it.
+pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
+    let text = if file.existed { file.text.as_str() } else { "" };
+    let mut document: DocumentMut = text
+        .trim_start_matches('\u{feff}')
+        .parse()
+        .map_err(|cause| Error::failed(format!("{}: {cause}", file.path.shown())))?;
+    for (key, value) in changes {
+        set(document.as_item_mut(), key, value)?;
+    }
+    let changed = SettingsFile::parse(&file.path, &document.to_string())
+        .map_err(|cause| Error::usage(format!("the value does not fit: {}", cause.message)))?;
+    for (key, _) in changes {
+        let name = key.to_string();
+        if let Some(warning) = changed.warnings.iter().find(|warning| warning.key == name) {
+            return Err(Error::usage(warning.message.clone()).hint("`devboy tune show` lists all keys"));
+        }
+    }
+    Ok(Effective::resolve(&changed)?.settings)
+}
+
+fn set(mut at: &mut Item, key: &KeyPath, value: &Value) -> Result<()> {
+    let odd = || Error::usage(format!("`{key}` is not a key of a table"));
+    let (last, tables) = key.0.split_last().ok_or_else(odd)?;
+    for segment in tables {
+        let table = at.as_table_like_mut().ok_or_else(odd)?;
+        if !table.contains_key(segment) {
+            let mut implicit = Table::new();
+            implicit.set_implicit(true);
+            table.insert(segment, Item::Table(implicit));
+        }
+        at = table.get_mut(segment).ok_or_else(odd)?;
+    }
+    at.as_table_like_mut().ok_or_else(odd)?.insert(last, Item::Value(value.clone()));
+    Ok(())
+}
+
+/// A view of the effective configuration.
+pub trait Current {
+    /// The value that holds for a key, from the file or built in.
+    fn value(&self, key: &KeyPath) -> Option<Value>;
+
+    /// The line of the file in which the key stands; none when the value is built in or absent.
+    fn line(&self, key: &KeyPath) -> Option<usize>;
+
+    /// Whether the key, or a table around it, is marked `# pin`.
+    fn pinned(&self, key: &KeyPath) -> bool;
+
+    /// The names of the entries below a table, built-in ones included, sorted.
+    fn entries(&self, table: &KeyPath) -> Vec<String>;
 }

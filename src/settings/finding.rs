@@ -48,7 +48,8 @@ pub struct Evidence {
 }
 
 /// What a figure rests on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Basis {
     /// Stands in the logs.
     #[default]
@@ -60,10 +61,7 @@ pub enum Basis {
 impl Basis {
     /// The word for it in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Shipped => "shipped",
-        }
+        self.into()
     }
 }
 

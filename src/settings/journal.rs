@@ -12,7 +12,7 @@ use serde::Serialize;
 use toml_edit::Value;
 
 use super::write::{create_private, directory_of, lock, sync_directory, write_under};
-use super::{SettingsFile, spell, version};
+use super::{SettingsFile, spell};
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::id::Id;
@@ -20,6 +20,7 @@ use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
 use crate::logs::trace::Millis;
 use crate::settings::entries::{Entry, Journal, JournalChange, Restore, Settled};
+use crate::settings::schema;
 
 /// Hex digits of an entry's id.
 const ID_DIGITS: usize = 8;
@@ -200,7 +201,7 @@ pub fn text_sha(text: &str) -> String {
 
 fn filled(before: &SettingsFile, after: &SettingsFile, changes: Vec<JournalChange>) -> Result<Vec<JournalChange>> {
     // The version is raised in the wake of keys that need it.
-    let version = JournalChange { key: version::key().to_string(), ..JournalChange::default() };
+    let version = JournalChange { key: schema::key().to_string(), ..JournalChange::default() };
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();
     for change in changes.into_iter().chain([version]) {

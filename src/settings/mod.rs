@@ -5,37 +5,29 @@
 //! tree, [`Settings`] answers questions about it, [`apply`] edits, [`unified_diff`] shows, [`write_noted`] stores.
 
 pub mod claude;
-pub mod current;
 pub mod entries;
 pub mod finding;
 pub mod tool_model;
 
-mod check;
-mod diff;
+pub mod check;
 mod document;
 mod draft;
-mod edit;
-mod effective;
+pub mod effective;
 pub mod journal;
-mod lines;
 mod lists;
 mod outline;
-mod pins;
 pub mod resolve;
 pub mod reversal;
 mod schema;
 pub mod sections;
 mod spell;
-mod tree;
-mod version;
-mod what_if;
 pub mod write;
 
+pub use crate::settings::schema::CURRENT_VERSION;
+pub use crate::settings::write::{Change, NewValue, apply, unified_diff};
 pub use check::Warning;
-pub use diff::unified_diff;
 pub use document::SettingsFile;
-pub use edit::{Change, NewValue, apply};
-pub use effective::{Effective, Origin};
+pub use effective::{Effective, Origin, what_if};
 pub use journal::{journal_entry, journal_name, journal_of, journal_path, read_journal, write_noted};
 pub use resolve::{AgentClass, classify_agent};
 pub use reversal::{Reversal, reverse};
@@ -43,6 +35,4 @@ pub use sections::{
     AgentProfile, DataProfile, Enrichment, Hints, LlmProfile, Mckp, Settings, ShapeThresholds, TokenizerProfile,
     Verbosity,
 };
-pub use version::CURRENT_VERSION;
-pub use what_if::what_if;
 pub use write::{create_private, write_private, write_private_bytes};

@@ -7,10 +7,11 @@ use toml_edit::{Table, Value};
 
 use super::journal::text_sha;
 use super::schema::Node;
-use super::{Change, NewValue, SettingsFile, apply, spell, tree, version};
+use super::{Change, NewValue, SettingsFile, apply, spell};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::settings::entries::{Entry, JournalChange};
+use crate::settings::schema;
 
 /// What taking an entry back comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,12 +71,12 @@ fn by_key(file: &SettingsFile, entry: &Entry, is_edited: bool) -> Result<Reversa
     let taken: BTreeSet<KeyPath> =
         steps.iter().filter(|step| step.old.is_none()).map(|step| step.key.clone()).collect();
     steps.retain(|step| keep(&mut kept, step, need(file, step, &taken)));
-    let mut others: Vec<Change> = steps.iter().filter(|step| step.key != version::key()).map(Step::back).collect();
+    let mut others: Vec<Change> = steps.iter().filter(|step| step.key != schema::key()).map(Step::back).collect();
     others.extend(emptied_entries(file, &taken).into_iter().map(|key| Change { key, value: NewValue::Absent }));
     let file_after = changed(file, &others)?;
     let file_after = changed(&file_after, &lost_tables(&file_after, &steps))?;
     steps.retain(|step| keep(&mut kept, step, newer_section(&file_after, step)));
-    let of_version: Vec<Change> = steps.iter().filter(|step| step.key == version::key()).map(Step::back).collect();
+    let of_version: Vec<Change> = steps.iter().filter(|step| step.key == schema::key()).map(Step::back).collect();
     let text = apply(&file_after, &of_version)?;
     let undone = steps.into_iter().map(|step| step.change.clone()).collect();
     let is_exact = text_sha(&text) == entry.before_sha;
@@ -148,9 +149,9 @@ fn is_entry(table: &KeyPath) -> bool {
 
 /// Why the version cannot go down: the file has sections that the older one does not know.
 fn newer_section(file: &SettingsFile, step: &Step<'_>) -> Option<String> {
-    let old = step.old.as_ref().filter(|_| step.key == version::key())?.as_integer()?;
+    let old = step.old.as_ref().filter(|_| step.key == schema::key())?.as_integer()?;
     let sections = file.tree.as_inline_table().into_iter().flatten().map(|(name, _)| KeyPath::from([name]));
-    let needed = sections.map(|section| version::needed_for(&section)).max()?;
+    let needed = sections.map(|section| schema::needed_for(&section)).max()?;
     (old < i64::from(needed)).then(|| format!("stays, since a section in the file needs version {needed}"))
 }
 
@@ -168,7 +169,7 @@ fn changed(file: &SettingsFile, changes: &[Change]) -> Result<SettingsFile> {
 
 fn same(left: Option<&Value>, right: Option<&Value>) -> bool {
     match (left, right) {
-        (Some(left), Some(right)) => tree::same(left, right),
+        (Some(left), Some(right)) => spell::same(left, right),
         (left, right) => left.is_none() && right.is_none(),
     }
 }

@@ -1,11 +1,16 @@
 //! What may stand in the configuration: the rules of `rules/settings/schema.toml` as a tree that can be walked.
+//!
+//! Which versions of the schema exist and which sections each of them brought.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-use super::tree;
+use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
+use crate::settings::document::at_line;
+use crate::settings::spell;
 
 static ROOT: LazyLock<Node> = LazyLock::new(|| {
     let text = include_str!("../../rules/settings/schema.toml");
@@ -77,17 +82,17 @@ impl Node {
     pub(super) fn normal(&self, value: &Value) -> Value {
         match (self, value) {
             (Self::Leaf { kind: Kind::Float { .. } | Kind::PositiveFloat, .. }, _) => {
-                tree::number(value).map_or_else(|| tree::plain(value), |number| Value::from(tree::single(number)))
+                spell::number(value).map_or_else(|| spell::plain(value), |number| Value::from(spell::single(number)))
             }
             (Self::List(element), Value::Array(list)) => {
                 Value::Array(list.iter().map(|value| element.normal(value)).collect())
             }
             (Self::Table { .. }, Value::InlineTable(table)) => {
                 let normal =
-                    |(key, value)| (key, self.child(key).map_or_else(|| tree::plain(value), |n| n.normal(value)));
+                    |(key, value)| (key, self.child(key).map_or_else(|| spell::plain(value), |n| n.normal(value)));
                 Value::InlineTable(table.iter().map(normal).collect())
             }
-            _ => tree::plain(value),
+            _ => spell::plain(value),
         }
     }
 
@@ -149,7 +154,7 @@ pub(super) fn is_placeholder(name: &str) -> bool {
 }
 
 fn finite(value: &Value) -> Option<f64> {
-    tree::number(value).filter(|number| number.is_finite())
+    spell::number(value).filter(|number| number.is_finite())
 }
 
 fn table_node(table: &dyn TableLike) -> Node {
@@ -191,4 +196,41 @@ fn kind(rule: &str) -> Kind {
         "positive" => Kind::PositiveFloat,
         _ => Kind::OneOf(rule.trim_start_matches("one of ").split(", ").map(str::to_owned).collect()),
     }
+}
+
+/// The version that devboy writes.
+pub const CURRENT_VERSION: u32 = 4;
+
+/// The oldest version that devboy reads.
+pub const OLDEST_VERSION: u32 = 1;
+
+/// The key that holds the version.
+pub(super) fn key() -> KeyPath {
+    KeyPath::from(["schema_version"])
+}
+
+/// The first version that knows the section of `key`.
+pub(super) fn needed_for(key: &KeyPath) -> u32 {
+    match key.0.first().map(String::as_str) {
+        Some("profiles" | "hints") => 2,
+        Some("tools") => 3,
+        Some("enrichment") => 4,
+        _ => OLDEST_VERSION,
+    }
+}
+
+/// The version as a number, or why devboy does not read the file.
+pub(super) fn accept(found: &Value, path: &Path, line: usize) -> Result<u32> {
+    let spelled = spell::value(found);
+    let accepted = u32::try_from(found.as_integer().unwrap_or_default()).unwrap_or_default();
+    if (OLDEST_VERSION..=CURRENT_VERSION).contains(&accepted) {
+        return Ok(accepted);
+    }
+    let newer = found.as_integer().is_some_and(|version| version > i64::from(CURRENT_VERSION));
+    let hint = match newer {
+        true => "the file was written by a newer version: update devboy".to_owned(),
+        false => format!("set `schema_version = {CURRENT_VERSION}`, or remove the line, which means the same"),
+    };
+    let what = format!("schema_version {spelled} is not supported (accepted: {OLDEST_VERSION} to {CURRENT_VERSION})");
+    Err(Error::failed(at_line(path, line, &what)).hint(hint))
 }

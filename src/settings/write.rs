@@ -1,15 +1,27 @@
 //! Stores a file so that at every moment either the old or the new content is on the disk, whole, and two writers never
 //! overwrite each other's work. The previous content stays beside it as `<file>.bak`.
+//!
+//! Shows what would change in the file, in the form that `patch` and people read.
+//!
+//! Changes single keys of a configuration and leaves every other byte where it is: the changes, and the one function that
+//! makes them.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::fs;
+use std::fs::{File, Permissions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use similar::TextDiff;
+use toml_edit::{Table, Value};
+
 use crate::base::error::{Error, Result};
 use crate::base::files;
+use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
+use crate::settings::SettingsFile;
+use crate::settings::draft::Draft;
 
 /// Longest chain of symbolic links that is followed, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -186,4 +198,53 @@ pub fn create_private(directory: &Path) -> Result<()> {
 /// Makes the renames durable. Only Unix can open a directory.
 pub(super) fn sync_directory(directory: &Path) -> Result<()> {
     files::sync_dir(directory).map_err(|cause| Error::io("syncing", directory, &cause))
+}
+
+/// Lines of context around a change.
+const CONTEXT: usize = 3;
+
+/// The unified diff from `old` to `new`; empty when they are equal. An empty `old` is a file that does not exist yet.
+pub fn unified_diff(old: &str, new: &str, path: &str) -> String {
+    if old == new {
+        return String::new();
+    }
+    let before = if old.is_empty() { "/dev/null" } else { path };
+    let after = format!("{path} (proposed)");
+    TextDiff::from_lines(old, new).unified_diff().context_radius(CONTEXT).header(before, &after).to_string()
+}
+
+/// One wanted value.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The key to set.
+    pub key: KeyPath,
+    /// What it shall be.
+    pub value: NewValue,
+}
+
+/// What a key shall be.
+#[derive(Debug, Clone)]
+pub enum NewValue {
+    /// One value. A list of tables (`follow_up`) is a value too; its elements are matched by their `tool`.
+    Scalar(Value),
+    /// A whole table: added as a block where there is none, else set key by key; keys it does not name stay.
+    Table(Table),
+    /// Nothing: the key, and all below it, is taken out, and with it a table that this leaves empty.
+    Absent,
+}
+
+/// The text of `file` after the changes. Making the same changes again changes nothing.
+///
+/// A change that would alter a pinned key is an error; callers ask [`SettingsFile::touches_pin`] first. A value that already holds is left alone, pinned or not.
+pub fn apply(file: &SettingsFile, changes: &[Change]) -> Result<String> {
+    let is_absent = |change: &Change| matches!(change.value, NewValue::Absent);
+    if changes.is_empty() || (!file.existed && changes.iter().all(is_absent)) {
+        return Ok(file.text.clone());
+    }
+    let mut draft = Draft::of(file)?;
+    draft.change_all(changes)?;
+    SettingsFile::parse(&file.path, draft.text()).map_err(|cause| {
+        Error::failed(format!("the change does not fit: {}", cause.message)).hint("the file was not touched")
+    })?;
+    Ok(draft.text().to_owned())
 }

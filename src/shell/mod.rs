@@ -2,5 +2,4 @@
 
 pub mod arguments;
 pub mod context;
-pub mod progress;
 pub mod window;

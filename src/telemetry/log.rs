@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::base::body_shape::LayerId;
 use crate::base::id::Id;
-use crate::base::layer::LayerId;
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 

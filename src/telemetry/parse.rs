@@ -7,10 +7,10 @@ use memchr::memmem;
 use serde_json::Value as Json;
 
 use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::LayerId;
 use crate::base::damage::{Damage, Reason};
 use crate::base::id::Id;
 use crate::base::json::{Cursor, Fault, RawStr, Shape};
-use crate::base::layer::LayerId;
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 use crate::telemetry::field::{Field, Fields, Value, whole};

@@ -9,14 +9,15 @@ use crate::base::data::Data;
 use crate::cost::attribution::{Attribution, Entry};
 use crate::cost::bill::Bill;
 use crate::cost::groups::{By, Label};
-use crate::cost::shares::{self, Thing, When};
+use crate::cost::shares;
+use crate::cost::shares::{Thing, When};
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::Usage;
 use crate::whatif::prompt_cache::params::Class;
-use crate::whatif::sim::contexts;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
+use crate::whatif::sim::view;
 use crate::whatif::sim::view::Key;
 
 fn prices() -> Prices {
@@ -324,7 +325,7 @@ fn any_keys() -> impl Strategy<Value = Vec<By>> {
 /// Who owns each token of a prompt, in order, laid out anew for every request.
 fn owners(timeline: &Timeline, sizes: &Sizes, request: u32) -> Vec<Thing> {
     let mut items = Vec::new();
-    contexts::lay(timeline, sizes, request, &mut items);
+    view::lay(timeline, sizes, request, &mut items);
     let chain = timeline.requests[request as usize].chain as usize;
     let mut owners = vec![Thing::Prefix; sizes.prefix[chain] as usize];
     for item in items {

@@ -3,10 +3,9 @@
 use super::fleet_tune::days;
 use super::harness::Home;
 use super::planted::Random;
-use crate::base::ahead::{Attempt, Part, ahead, coverage, forecasts, ratio};
-use crate::base::backtest::BacktestNumbers;
+use crate::base::backtest::{Attempt, BacktestNumbers, Part, ahead, coverage, forecasts, ratio};
 use crate::base::bootstrap::Resampling;
-use crate::base::verdict::Verdict;
+use crate::base::stats::Verdict;
 
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 const RESAMPLING: Resampling = Resampling { seed: 7, samples: 400 };

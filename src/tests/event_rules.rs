@@ -10,14 +10,14 @@ use toml_edit::Value;
 use crate::base::data::Data;
 use crate::base::key_path::KeyPath;
 use crate::base::names::{Names, Sym};
-use crate::base::shuffled::Chance;
+use crate::base::significance::Chance;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::Numbers;
-use crate::rules::annotations::Annotations;
+use crate::rules::tool_keys::Annotations;
 use crate::rules::{Facts, REGISTER, Sheet, Speaks, judge_all};
-use crate::settings::current::Current;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};
 use crate::settings::{AgentClass, Change, Effective, NewValue, Settings, SettingsFile, apply};
 

@@ -8,7 +8,8 @@ use super::harness::Home;
 use crate::base::pseudonyms::Pseudonyms;
 use crate::fleet::folder::place;
 use crate::fleet::naming::Naming;
-use crate::frames::contribution::{self, Contribution, Count, hostile, read};
+use crate::frames::contribution;
+use crate::frames::contribution::{Contribution, Count, hostile, read};
 
 fn honest(user: &str) -> Contribution {
     of_person(user, WEEK, rows(&[("Read", 40, 8), ("Grep", 12, 0)], &[("Read", "Grep", 10)]))
@@ -92,7 +93,7 @@ fn hostile_contributions_are_refused_by_name_and_change_nothing() {
     let packed = {
         let mut bytes = Vec::new();
         let listing = crate::base::listing::Columns::of(&[1_i64]).whole("count", |row| Some(*row)).finish();
-        crate::frames::listing::write(&mut bytes, &listing, &[("what", "contribution".into())]).unwrap();
+        crate::frames::export::write_listing(&mut bytes, &listing, &[("what", "contribution".into())]).unwrap();
         bytes
     };
     add("x-listing", packed, "columns are others");

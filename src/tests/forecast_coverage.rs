@@ -1,10 +1,9 @@
 //! Forecasts of the policies in the backtest: which weeks are judged, and what few weeks can say.
 
 use super::policy_carry::sessions;
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise};
+use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Forecast, Promise, WEEK_MS};
 use crate::base::data::Data;
-use crate::base::forecast::{Forecast, WEEK_MS};
-use crate::base::verdict::Verdict;
+use crate::base::stats::Verdict;
 use crate::rules::statistics;
 use crate::whatif::backtest::{CARRY, SLACK, coverage, held};
 use crate::whatif::simulation::Simulation;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes, session};
 use crate::base::id::Id;
-use crate::commands::input::answer_name;
+use crate::frames::input::answers::answer_name;
 
 const SECRETS: [&str; 8] = [
     "secretproject",

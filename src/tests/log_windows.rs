@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::base::id::Id;
+use crate::logs::overview::Overview;
 use crate::logs::trace::Millis;
-use crate::mine::overview::Overview;
 use crate::tests::log_builder::*;
 use crate::tests::log_stories::{Event, any_event, session, texts};
 

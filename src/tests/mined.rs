@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use crate::base::names::Sym;
-use crate::base::shuffled::Chance;
-use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
-use crate::mine::edge_graph as graph;
-use crate::mine::edges;
+use crate::base::significance::Chance;
+use crate::frames::edges::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::mine::{edge_page as graph, edges};
 use crate::shell::arguments::Exit;
 use crate::tests::log_builder::*;
 

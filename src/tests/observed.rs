@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use crate::base::body_shape::LayerId;
 use crate::base::id::Id;
-use crate::base::layer::LayerId;
 use crate::base::names::{Names, Sym};
 use crate::mine::observe::{Guide, observe};
 use crate::telemetry::log::{Event, EventLog, NO_FORMAT, NO_STEP, Plan, Stand};

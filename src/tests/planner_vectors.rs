@@ -9,7 +9,7 @@ use super::harness::{Home, all_bytes};
 use super::log_builder::user;
 use super::planner::{annotated, published_plan, published_tools, shipped, shipped_layers, with_user};
 use super::script::{Script, path};
-use crate::base::layer::LayerId;
+use crate::base::body_shape::LayerId;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::numbers::Numbers;
 use crate::planner::value_models::Precedence;

@@ -7,11 +7,9 @@ use serde_json::{Value, json};
 
 use super::script::{Scene, Script, path};
 use crate::mine::runnable::Runnable;
-use crate::planner::bound::bound;
-use crate::planner::contexts::{Split, Told};
-use crate::planner::control::Donors;
+use crate::planner::bound::{Donors, bound};
+use crate::planner::contexts::{Latencies, Split, Told};
 use crate::planner::known_tools::KnownTools;
-use crate::planner::latencies::Latencies;
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::{Odds, Opportunity, moments};
 use crate::planner::plan::Scoring;

@@ -5,12 +5,9 @@ use proptest::prelude::*;
 use super::plain_driver::{blocks, logged, sizes};
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::{Marks, NONE, ReferenceKind, Timeline, Trigger};
-use crate::whatif::sim::breakage::ages::{edit_ages, turn_of};
-use crate::whatif::sim::breakage::dangling::{Hint, dangling};
-use crate::whatif::sim::breakage::detect::orphans;
-use crate::whatif::sim::breakage::rereads::rereads;
+use crate::whatif::sim::breakage::ages::{edit_ages, rereads, turn_of};
+use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans, penalty, tally};
 use crate::whatif::sim::breakage::rows::{Break, Class, Strength};
-use crate::whatif::sim::breakage::tally::{penalty, tally};
 use crate::whatif::sim::breakage::{Detectors, Sheet};
 use crate::whatif::sim::view::{ContextView, Key, Noticed};
 

@@ -3,11 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::whatif::arg_check::outcome::Provider;
-use crate::whatif::catalog::Version;
 use crate::whatif::catalog::provider::{shaped, sizes, without_keywords};
-use crate::whatif::catalog::read::{Shape, Spec, definitions};
-use crate::whatif::catalog::seen::{attached, quoted};
-use crate::whatif::catalog::{Catalog, CatalogRules, Definition};
+use crate::whatif::catalog::read::{Shape, Spec, attached, definitions, quoted};
+use crate::whatif::catalog::{Catalog, CatalogRules, Definition, Version};
 
 const SHIPPED: &str = include_str!("../../rules/catalogs/claude_code.toml");
 

@@ -6,10 +6,9 @@ use super::timeline_builder::Story;
 use crate::base::bootstrap::next;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::prompt_cache::outcome::Verdict;
-use crate::whatif::sim::cells::Cell;
-use crate::whatif::sim::cells::{CellRules, cells, correct};
+use crate::whatif::sim::cells::{Cell, CellRules, cells, correct};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
-use crate::whatif::sim::distance_rows::Apart;
+use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::{Bill, Sides};
 
 const PROJECTS: u64 = 4;

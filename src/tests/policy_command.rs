@@ -1607,7 +1607,7 @@ fn caps_picks_and_classes_are_explained_with_the_numbers_that_are_set() {
 #[test]
 fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() {
     let (text, home) = (include_str!("../../rules/policies/bias.toml"), home());
-    let rows = crate::whatif::sim::bias::Bias::parse(text, "bias.toml").unwrap().leaning;
+    let rows = crate::whatif::sim::params::Bias::parse(text, "bias.toml").unwrap().leaning;
     let page = include_str!("../../docs/policies.md").split("\n## Where the approximations lean\n").nth(1).unwrap();
     let page: Vec<&str> = page.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| ")).collect();
     let names = |names: &[String]| {
@@ -1620,7 +1620,7 @@ fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() 
         assert!(name == "all" || POLICIES.contains(&name.as_str()), "{name} is no policy");
     }
     for policy in POLICIES {
-        let of = |row: &&crate::whatif::sim::bias::Leaning| {
+        let of = |row: &&crate::whatif::sim::params::Leaning| {
             let has = |name: &str| row.policy.iter().any(|one| one == name);
             has(policy) || (policy != "arg-check" && has("all"))
         };
@@ -1633,7 +1633,7 @@ fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() 
         assert!(!home.run(&words(policy, &[])).out.contains("where approximations lean"), "{policy}");
     }
     let stack = report(&home, "compaction+history-trim", &[])["bias"].as_array().unwrap().clone();
-    let of_stack = |row: &&crate::whatif::sim::bias::Leaning| {
+    let of_stack = |row: &&crate::whatif::sim::params::Leaning| {
         row.policy.iter().any(|name| ["all", "compaction", "history-trim"].contains(&name.as_str()))
     };
     assert_eq!(stack.len(), rows.iter().filter(of_stack).count(), "each once");

@@ -9,24 +9,21 @@ use super::plain_driver::{PREFIX, Sent, blocks, logged, run_of, send, sizes};
 use super::timeline_builder::{MODEL, Story};
 use crate::base::data::Data;
 use crate::logs::timeline::requests::{BlockKind, ReferenceKind, SegmentCause, Timeline, Trigger as Asked};
-use crate::whatif::compaction::after_size::after_sizes;
+use crate::whatif::compaction::carry::{by_target, start};
 use crate::whatif::compaction::outcome::{Attempt, Outcome};
 use crate::whatif::compaction::params::{Align, Mode, Params, Real, Reserve, Style, Tier};
-use crate::whatif::compaction::placement::placement;
-use crate::whatif::compaction::real::{real_compactions, soon_after};
+use crate::whatif::compaction::placement::{after_sizes, placement};
+use crate::whatif::compaction::real::{compactions, percentiles, real_compactions, soon_after};
 use crate::whatif::compaction::stage::Trigger;
-use crate::whatif::compaction::summary::{compactions, percentiles};
 use crate::whatif::compaction::sweep::points;
-use crate::whatif::compaction::tail::{by_target, start};
 use crate::whatif::compaction::{Compaction, Sheet};
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::detect::orphans;
 use crate::whatif::sim::breakage::rows::Class;
-use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::simulate::Run;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::{ContextView, ExtraCall, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, ExtraCall, Journal, Key, Moment, Stage, StageOutput};
 
 const SHIPPED: &str = include_str!("../../rules/policies/compaction.toml");
 

@@ -9,17 +9,14 @@ use super::log_builder::cases;
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::report::table::Format;
-use crate::whatif::history_trim::caps::{Caps, Overrides, cap_at, kept_chars};
+use crate::whatif::history_trim::caps::{Caps, Overrides, cap_at, kept_chars, units};
 use crate::whatif::history_trim::conversation::{Conversation, Message, Reading, boundary, is_continuation};
-use crate::whatif::history_trim::outcome::verdict;
 use crate::whatif::history_trim::outcome::{
-    AgeRow, BreakCause, BreakCount, Edits, Role, TrimOutcome, TrimReport, Verdict,
+    AgeRow, BreakCause, BreakCount, Edits, Role, TrimOutcome, TrimReport, Verdict, verdict,
 };
 use crate::whatif::history_trim::params::{CutStyle, Exchanges, Fidelity};
 use crate::whatif::history_trim::plan::{Fate, Memory, Plan};
-use crate::whatif::history_trim::tables;
-use crate::whatif::history_trim::units::units;
-use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet};
+use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet, tables};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};

@@ -7,14 +7,10 @@ use proptest::prelude::*;
 use super::plain_driver::{PREFIX, Sent, blocks, run_of, send};
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::{BlockKind, SegmentCause, Timeline, Trigger};
-use crate::whatif::clearing::Micro;
-use crate::whatif::clearing::replayed::{clearings, replayed};
-use crate::whatif::clearing::stage::Cleared;
-use crate::whatif::clearing::stage::{ResultSize, plan};
+use crate::whatif::clearing::{Cleared, Micro, ResultSize, clearings, plan, replayed};
 use crate::whatif::compaction::Sheet;
 use crate::whatif::compaction::params::{MicroKnobs, Style};
-use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::view::{ContextView, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Journal, Key, Moment, Stage, StageOutput};
 
 /// Clears above 100 tokens of estimate if that frees 50; any size.
 fn params() -> MicroKnobs {

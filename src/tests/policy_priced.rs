@@ -12,15 +12,13 @@ use crate::whatif::compaction::stage::Trigger;
 use crate::whatif::compaction::sweep::{Ground, Point, row};
 use crate::whatif::compaction::{Compaction, Sheet};
 use crate::whatif::prompt_cache::params::CacheSim;
-use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::rows::Class;
 use crate::whatif::sim::breakage::{Detectors, Watch};
-use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::money::Prices;
-use crate::whatif::sim::simulate as drive;
 use crate::whatif::sim::simulate::Run;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view::Stage;
+use crate::whatif::sim::view::{Journal, Stage};
+use crate::whatif::sim::{breakage, simulate as drive};
 
 struct Bench {
     timeline: Timeline,

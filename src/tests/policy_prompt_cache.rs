@@ -8,16 +8,15 @@ use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::NO_TIME;
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache;
-use crate::whatif::prompt_cache::causes;
-use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
 use crate::whatif::prompt_cache::outcome::{Cause, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Switch};
-use crate::whatif::prompt_cache::{Sheet, verdict};
+use crate::whatif::prompt_cache::reference::HotCacheRules;
+use crate::whatif::prompt_cache::{Sheet, causes, verdict};
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::unlogged::unlogged;
+use crate::whatif::sim::unforeseen::unlogged;
 use crate::whatif::sim::{bill, threshold_model};
 
 fn sheet() -> Sheet {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes, session};
 use super::log_builder::*;
-use super::planted::{self, LINKS, PlantedSession, Random};
+use super::planted;
+use super::planted::{LINKS, PlantedSession, Random};
 use crate::base::data::Data;
 use crate::base::id::Id;
 use crate::base::names::Names;
@@ -14,12 +15,11 @@ use crate::frames::lake::Lake;
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, Source};
-use crate::logs::gather::gather;
 use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
 use crate::logs::trace::FileTrace;
-use crate::logs::values::{Given, List, Values};
-use crate::mine::projections::chance::Binomial;
+use crate::logs::values::{Given, List, Values, gather};
+use crate::mine::projections::value_flows::Binomial;
 use crate::mine::projections::{Thresholds, mine};
 use crate::shell::arguments::Exit;
 

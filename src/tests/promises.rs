@@ -7,7 +7,7 @@ use crate::base::data::Data;
 use crate::commands::cli;
 use crate::logs::vocabulary::Vocabulary;
 use crate::rules::REGISTER;
-use crate::rules::annotations::Annotations;
+use crate::rules::tool_keys::Annotations;
 use crate::shell::arguments::Exit;
 
 fn root() -> &'static Path {
@@ -118,7 +118,7 @@ fn paths_are_printed_through_one_door() {
 fn shipped_data_files_parse_and_every_rule_has_its_sheet() {
     let data = Data::default();
     assert!(Vocabulary::shipped().known_types.contains("assistant"));
-    assert!(crate::rules::families::families(&data).unwrap().len() > 10);
+    assert!(crate::rules::p1_model::families(&data).unwrap().len() > 10);
     let annotations = Annotations::load(&data).unwrap();
     assert_eq!(
         annotations.of("WebSearch").unwrap().model.follow_up.iter().find(|l| l.tool == "WebFetch").unwrap().probability,

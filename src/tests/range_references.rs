@@ -12,7 +12,7 @@ use super::encode_text::{hostile_body, line};
 use super::hint_texts::range_reference;
 use super::log_builder::cases;
 use crate::facts::numbered;
-use crate::facts::token_segments::TokenSegment;
+use crate::facts::numbered::TokenSegment;
 
 /// How every hint begins.
 const HINT_START: &str = "> [range-ref: ";

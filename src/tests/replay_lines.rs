@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::range_references;
+use crate::base::body_shape::Showing;
 use crate::base::id::Id;
-use crate::base::showing::Showing;
-use crate::facts::body_analyzer::BodyAnalyzer;
-use crate::facts::body_facts::BodyFacts;
+use crate::facts::body_facts::{BodyAnalyzer, BodyFacts};
 use crate::facts::encode::Params;
-use crate::facts::token_segments::stretches;
+use crate::facts::numbered::stretches;
 use crate::logs::trace::Handle;
 use crate::replay::runs::{Run, Windows};
 use crate::replay::savings::Expanded;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
 use super::log_builder::{Record, assistant, cases, user};
-use crate::report::paragraph::paragraph;
+use crate::report::table::paragraph;
 use crate::shell::arguments::Exit;
 
 pub(super) const OPUS: &str = "claude-opus-4-5-20251101";

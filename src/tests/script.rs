@@ -10,12 +10,11 @@ use crate::base::id::Id;
 use crate::base::names::Names;
 use crate::logs::assemble::assemble;
 use crate::logs::corpus::{Corpus, Source};
-use crate::logs::gather::gather;
 use crate::logs::history::History;
-use crate::logs::values::{CallValues, Values};
+use crate::logs::values::{CallValues, Values, gather};
 use crate::planner::contexts::Told;
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
-use crate::rules::annotations::Annotations;
+use crate::rules::tool_keys::Annotations;
 use crate::settings::SettingsFile;
 
 /// A session in the making: steps that come one after the other.

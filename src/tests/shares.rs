@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::base::bootstrap::{Resampling, TAIL, sum_interval};
-use crate::replay::shares::{BySession, shares, total};
+use crate::replay::savings::{BySession, shares, total};
 
 fn by_session(effects: &[f64]) -> BySession {
     (0..).zip(effects.iter().copied()).collect()

@@ -70,7 +70,7 @@ fn benjamini_hochberg_gives_the_values_worked_out_by_hand() {
 /// *Pass* and *fail* need the whole interval.
 #[test]
 fn a_target_inside_the_interval_is_open() {
-    use crate::base::verdict::{Target, Verdict};
+    use crate::base::stats::{Target, Verdict};
     let of = |ends, target| Verdict::of(ends, target).key();
     assert_eq!(of((0.61, 0.9), Target::AtLeast(0.6)), "pass");
     assert_eq!(of((0.59, 0.9), Target::AtLeast(0.6)), "open");

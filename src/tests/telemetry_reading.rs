@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::base::body_shape::BodyShape;
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::damage::Reason;
 use crate::base::damage::Reason::*;
 use crate::base::id::Id;
-use crate::base::layer::LayerId;
 use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::names::Sym;
 use crate::base::visible::visible;

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use crate::base::id::Id;
 use crate::base::tokenizer::Tokens;
 use crate::logs::assemble::standings_of;
+use crate::logs::timeline;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall, Trigger};
 use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
-use crate::logs::timeline::{TimelineGuide, TokenCounter, read};
+use crate::logs::timeline::{TimelineGuide, TokenCounter};
 use crate::logs::trace::Place;
 use crate::tests::log_builder::*;
 
@@ -34,7 +35,7 @@ pub fn timeline_guide() -> TimelineGuide<'static> {
 
 /// The rows of one file.
 pub fn rows(log: impl AsRef<[u8]>) -> FileTimeline {
-    read::read_stream(log.as_ref(), timeline_guide()).0
+    timeline::read_stream(log.as_ref(), timeline_guide()).0
 }
 
 /// The timeline of files, given as name and text.

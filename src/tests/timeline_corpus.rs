@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use clap::Parser;
 
-use crate::commands::input::Input;
-use crate::logs::timeline::read;
+use crate::commands::input::FromArgs as _;
+use crate::frames::input::Input;
+use crate::logs::timeline;
 use crate::logs::timeline::requests::{Marks, ReferenceKind, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, Place, Usage, compare_versions};
 use crate::shell::arguments::{InputArgs, OutputArgs};
@@ -148,7 +149,7 @@ fn timeline_of_real_logs() {
     println!("edits by age of their newest source {ages:?}");
     for source in input.sources.iter().filter(|source| !source.is_sidecar()) {
         let log = std::fs::File::open(source.path.as_ref().expect("it is on disk")).unwrap();
-        let counted = read::read_stream(log, timeline_guide()).1;
+        let counted = timeline::read_stream(log, timeline_guide()).1;
         assert_eq!((counted.records, counted.bad_fragments), (source.counters.records, source.counters.bad_fragments));
     }
     println!("skipped {:?}", timeline.skipped);

@@ -9,9 +9,9 @@ use super::timeline::{check, linked, rows, says, timeline_guide, timeline_of, to
 use crate::base::damage::Reason::*;
 use crate::base::id::Id;
 use crate::frames::packed::{pack, unpack};
-use crate::logs::copies::Standing;
+use crate::logs::corpus::Standing;
+use crate::logs::timeline;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
-use crate::logs::timeline::read;
 
 const LINE: &str = "let total = first_part + second_part;";
 
@@ -92,7 +92,7 @@ fn changed(text: &str, changes: &[(usize, Option<u8>, usize)]) -> Vec<u8> {
 
 /// Reads a log, takes it through all stages and back from the lake.
 fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
-    let (file, counters) = read::read_stream(log, timeline_guide());
+    let (file, counters) = timeline::read_stream(log, timeline_guide());
     let light = trace(log).counters;
     prop_assert_eq!(counters.lines, light.lines);
     for reason in [InvalidUtf8, Bom, Crlf, Nul, BlankLine, Array, Scalar] {

@@ -52,7 +52,7 @@ fn judged(rows: &[FamilyRatio], models: &[ModelUse], text: &str) -> Vec<Finding>
         calibration: rows,
         fields: &[],
         annotations: &SHIPPED,
-        families: &crate::rules::families::families(&data).unwrap(),
+        families: &crate::rules::p1_model::families(&data).unwrap(),
         observed: &Observed::default(),
         current: &Held::new(text),
     };

@@ -8,13 +8,10 @@ use fancy_regex::Regex;
 use proptest::prelude::*;
 use tiktoken_rs::{CoreBPE, O200K_BASE_PAT_STR};
 
-use crate::base::tokenizer::Size;
-use crate::base::tokenizer::{Bpe, Counting};
-use crate::facts::tokens::automaton;
+use crate::base::tokenizer::{Bpe, Counting, Size};
 use crate::facts::tokens::automaton::Automaton;
-use crate::facts::tokens::cache::Key;
-use crate::facts::tokens::splitter::Splitter;
-use crate::facts::tokens::{Counter, Vocabulary, merges, piece};
+use crate::facts::tokens::piece::Splitter;
+use crate::facts::tokens::{Counter, Key, Vocabulary, automaton, merges, piece};
 use crate::tests::log_builder::cases;
 
 static O200K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());

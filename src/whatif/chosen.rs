@@ -14,7 +14,8 @@ use crate::whatif::simulation::oracle;
 use crate::whatif::{arg_check, compaction, history_trim, pick_tools, pipeline, tool_filter};
 
 /// A policy.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Policy {
     /// A fixed list of tools.
     ToolFilter,
@@ -46,15 +47,7 @@ impl Policy {
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::ToolFilter => "tool-filter",
-            Self::PickTools => "pick-tools",
-            Self::Pipeline => "pipeline",
-            Self::Compaction => "compaction",
-            Self::HistoryTrim => "history-trim",
-            Self::PromptCache => "prompt-cache",
-            Self::ArgCheck => "arg-check",
-        }
+        self.into()
     }
 
     /// Its sheet among the data files.
@@ -351,4 +344,12 @@ fn collect(table: &Table, before: &[String], places: &Places<'_>, settings: &mut
         }
     }
     Ok(())
+}
+
+/// Every policy that was asked for, once.
+pub fn asked(rows: &[Row]) -> Vec<Policy> {
+    let mut asked: Vec<Policy> = rows.iter().flat_map(|row| row.stack.0.iter().copied()).collect();
+    asked.sort_unstable();
+    asked.dedup();
+    asked
 }

@@ -9,10 +9,10 @@ use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::prompt_cache::outcome::Bars;
 use crate::whatif::prompt_cache::params::{CacheSim, Params};
 use crate::whatif::prompt_cache::{Sheet as CacheSheet, unlisted};
-use crate::whatif::sim::bias::Bias;
 use crate::whatif::sim::breakage::Sheet as BreakageSheet;
 use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::money::{Prices, unpriced_models};
+use crate::whatif::sim::params::Bias;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 
 /// Under which reason a timeline counts answers of the API that the log gives no usage for.

@@ -6,15 +6,14 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
-use crate::mine::edges;
-use crate::mine::in_progress::Holds;
-use crate::mine::{edge_graph as graph, edge_page, tables as mined};
-use crate::report::listing;
+use crate::frames::edges::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::frames::input::Input;
+use crate::logs::overview::Holds;
+use crate::mine::{edge_page, edges, tables as mined};
 use crate::report::numbers::counted;
+use crate::report::table;
 use crate::report::table::Table;
 use crate::settings::write_private;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
@@ -169,17 +168,17 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     fields["sessions"] = json!(sums.sessions);
     fields["thresholds"] = json!(thresholds);
     if !args.ends {
-        fields["ends"] = listing::json(&ends);
+        fields["ends"] = table::json(&ends);
     }
     if let Some(path) = &args.html {
         write_private(path, &edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
     }
     let all: Vec<&Edge> = rows.iter().collect();
-    let draw = |form: Form| if form == Form::Dot { graph::dot(&all) } else { graph::mermaid(&all) };
+    let draw = |form: Form| if form == Form::Dot { edge_page::dot(&all) } else { edge_page::mermaid(&all) };
     let about =
         vec![("concurrency", args.concurrency().key().to_owned()), ("turns", Turns::from(args.turns).key().to_owned())];
     let of_edges = if args.layout == Layout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };
-    let overview: Table = if args.ends { listing::table(&ends) } else { mined::edges_overview(&rows, top) };
+    let overview: Table = if args.ends { table::table(&ends) } else { mined::edges_overview(&rows, top) };
     export.send_mined(
         context,
         Mined {

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use crate::base::error::{Error, Result};
 use crate::base::listing::Listing;
 use crate::base::visible::Shown as _;
-use crate::frames::listing as parquet_listing;
-use crate::report::sharing;
+use crate::frames::export as parquet_listing;
 use crate::report::table::{Color, Format, Table};
-use crate::report::{envelope, listing};
+use crate::report::{envelope, sharing, table};
 use crate::settings::write_private_bytes;
 use crate::shell::arguments::OutputArgs;
 use crate::shell::context::Context;
@@ -98,7 +97,7 @@ pub struct ExportArgs {
 impl<'a> Mined<'a> {
     /// An aggregate of which people are shown all columns.
     pub fn listed(command: &'a str, rows: &'a str, listing: Listing) -> Self {
-        let overview = listing::table(&listing);
+        let overview = table::table(&listing);
         Self { command, rows, listing, overview, fields: json!({}), graph: None, about: Vec::new() }
     }
 }
@@ -142,16 +141,16 @@ impl ExportArgs {
         let stamp = self.shared().stamp(context);
         self.send(context, |out, width| match self.form() {
             Form::Table => mined.overview.write(out, Format::Table, width),
-            Form::Csv => listing::table(&mined.listing).write(out, Format::Csv, width),
-            Form::Md => listing::table(&mined.listing).write(out, Format::Md, width),
-            Form::Parquet => parquet_listing::write(out, &mined.listing, &mined.about),
+            Form::Csv => table::table(&mined.listing).write(out, Format::Csv, width),
+            Form::Md => table::table(&mined.listing).write(out, Format::Md, width),
+            Form::Parquet => parquet_listing::write_listing(out, &mined.listing, &mined.about),
             Form::Dot | Form::Mermaid => match mined.graph {
                 Some(graph) => Ok(out.write_all(graph(self.form()).as_bytes())?),
                 None => Err(no_graph()),
             },
             Form::Json => {
                 self.hide_places(&mut mined.fields);
-                mined.fields[mined.rows] = listing::json(&mined.listing);
+                mined.fields[mined.rows] = table::json(&mined.listing);
                 envelope::write(out, &envelope::envelope(mined.command, stamp, mined.fields))
             }
         })

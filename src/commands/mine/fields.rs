@@ -6,17 +6,17 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::mine::logs;
-use crate::frames::listing as parquet_listing;
-use crate::mine::field_tables as tables;
-use crate::mine::fields;
-use crate::mine::fields::{FieldUse, FieldUses, GroupNumbers, ToolFields};
-use crate::mine::in_progress::Holds;
+use crate::frames::export as parquet_listing;
+use crate::frames::input::Input;
+use crate::logs::overview::Holds;
+use crate::mine::fields::{CallFields, FieldUse, FieldUses, GroupNumbers, ToolFields};
+use crate::mine::{field_tables as tables, fields};
 use crate::report::numbers::counted;
 use crate::report::table::Format;
-use crate::report::{envelope, listing};
+use crate::report::{envelope, table};
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -67,8 +67,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut fields = logs::fields(&input, tools_out + rows_out);
     fields["answers"] = json!(uses.answers);
     fields["sessions"] = json!(uses.sessions);
-    fields["tools"] = listing::json(&of_tools);
-    fields["fields"] = listing::json(&of_fields);
+    fields["tools"] = table::json(&of_tools);
+    fields["fields"] = table::json(&of_fields);
     args.export.hide_places(&mut fields);
     let stamp = output.stamp(context);
     let top = args.top as usize;
@@ -90,9 +90,9 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             }
             Ok(())
         }
-        Form::Csv => listing::table(shown).write(out, Format::Csv, width),
-        Form::Md => listing::table(shown).write(out, Format::Md, width),
-        Form::Parquet => parquet_listing::write(out, shown, &[]),
+        Form::Csv => table::table(shown).write(out, Format::Csv, width),
+        Form::Md => table::table(shown).write(out, Format::Md, width),
+        Form::Parquet => parquet_listing::write_listing(out, shown, &[]),
         Form::Dot | Form::Mermaid => Err(no_graph()),
         Form::Json => envelope::write(out, &envelope::envelope("mine fields", stamp, fields)),
     })?;
@@ -117,7 +117,7 @@ pub fn of_input(input: &mut Input) -> Result<FieldUses> {
     let words = format!("{:?}", input.vocabulary.tool_aliases);
     let rules = input.data.text("timeline.toml")?;
     input.remember(&format!("fields {words} {rules}"), |input| {
-        let found = input.fields()?;
+        let found = CallFields::of(input.counted_files()?);
         let (history, names) = logs::history(input);
         Ok(fields::uses(&history, &names, &found))
     })

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::base::error::Result;
-use crate::commands::config::{config_path, load_config};
+use crate::commands::config::config_path;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::responses::{Responses, Wanted};
 use crate::frames::endpoints;
@@ -12,6 +12,7 @@ use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::envelope;
 use crate::report::table::Format;
 use crate::settings::Effective;
+use crate::settings::check::load_config;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

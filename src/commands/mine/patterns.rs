@@ -5,12 +5,10 @@ use serde_json::json;
 
 use crate::base::error::Result;
 use crate::commands::mine::export::{ExportArgs, Mined};
-use crate::commands::mine::logs;
-use crate::commands::mine::tools;
 use crate::commands::mine::tools::Called;
-use crate::mine::pattern::PatternCount;
-use crate::mine::patterns;
-use crate::mine::tables as mined;
+use crate::commands::mine::{logs, tools};
+use crate::mine::patterns::PatternCount;
+use crate::mine::{patterns, tables as mined};
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -38,7 +36,7 @@ struct Counted {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let export = &args.export;
     let mut input = logs::read(&args.input, &args.window, 0, export, context)?;
-    let wanted = input.data.parsed::<crate::mine::pattern::Patterns>("patterns.toml")?.pattern;
+    let wanted = input.data.parsed::<patterns::Patterns>("patterns.toml")?.pattern;
     let bytes_per_token = input.data.parsed::<crate::mine::tools::ToolUseRules>("tool_use.toml")?.bytes_per_token;
     let words = &input.vocabulary;
     let question = format!(

@@ -6,17 +6,17 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::commands::mine::export::{ExportArgs, Form, no_graph};
 use crate::commands::mine::logs;
 use crate::frames;
+use crate::frames::input::Input;
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::history::History;
+use crate::logs::overview::Holds;
 use crate::logs::values::CallValues;
-use crate::mine::in_progress::Holds;
 use crate::mine::projections;
-use crate::mine::projections::Thresholds;
-use crate::mine::projections::tables as shown;
+use crate::mine::projections::{Thresholds, tables as shown};
 use crate::report::envelope;
 use crate::report::table::Format;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
@@ -71,7 +71,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Form::Csv => shown::table(&rows).write(out, Format::Csv, width),
         Form::Md => shown::table(&rows).write(out, Format::Md, width),
         Form::Dot | Form::Mermaid => Err(no_graph()),
-        Form::Parquet => frames::projections::write(out, &rows, &[]),
+        Form::Parquet => frames::export::write_projections(out, &rows, &[]),
         Form::Json => envelope::write(out, &envelope::envelope("mine projections", stamp, fields)),
     })?;
     Ok(Exit::Done)

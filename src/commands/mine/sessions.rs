@@ -2,14 +2,13 @@
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::mine::logs;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::groups::Label;
+use crate::frames::input::Input;
 use crate::frames::tool_use::SessionSummary;
-use crate::mine::sessions;
-use crate::mine::tables as mined;
+use crate::mine::{sessions, tables as mined};
 use crate::settings::classify_agent;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;

@@ -6,16 +6,15 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::input::Input;
 use crate::commands::mine::export::{ExportArgs, Layout, Mined};
 use crate::commands::mine::logs;
+use crate::frames::input::Input;
 use crate::frames::tool_use::{ToolCall, ToolUsage, ToolUsages, Volume};
 use crate::logs::history::History;
-use crate::mine::in_progress::Holds;
-use crate::mine::tables as mined;
-use crate::mine::tools;
+use crate::logs::overview::Holds;
 use crate::mine::tools::{BUILT_IN, Guide};
-use crate::report::listing;
+use crate::mine::{tables as mined, tools};
+use crate::report::table;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 
@@ -90,7 +89,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     fields["tokens_basis"] = json!({ "responses": basis, "inputs": estimate });
     fields["response_tokens"] = json!(all_tokens);
     if !args.servers {
-        fields["servers"] = listing::json(&of_servers);
+        fields["servers"] = table::json(&of_servers);
     }
     let rows = if args.servers { (&servers, "server") } else { (&tools, "tool") };
     export.send_mined(

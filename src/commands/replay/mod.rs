@@ -1,34 +1,36 @@
 //! `devboy replay`: what the layered pipeline would have saved on these logs, under one configuration or several.
 
 mod compare;
-mod emit;
-mod gate;
 pub mod planner;
 pub mod policy;
-pub mod scenarios;
-mod study;
-mod worth;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as _;
 use serde_json::json;
 
+use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::pseudonyms::Pseudonyms;
-use crate::commands::input::Input;
-use crate::commands::replay::scenarios::Scenarios;
-use crate::commands::replay::worth::Worth;
-use crate::commands::replay_input::ReplayInput;
-use crate::mine::in_progress::Holds;
+use crate::base::visible::Shown;
+use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::input::FromArgs as _;
+use crate::frames::input::Input;
+use crate::logs::overview::Holds;
 use crate::mine::quality;
-use crate::replay::report;
+use crate::replay::input::ReplayInput;
+use crate::replay::scenarios::{Asked, Scenarios};
+use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::envelope;
+use crate::report::numbers::counted;
 use crate::report::table::Format;
+use crate::settings::check::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
+use crate::telemetry::log::EventLog;
+use crate::whatif::pipeline::replayed::Worth;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.
 ///
@@ -134,7 +136,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
             context,
         );
     }
-    let scenarios = Scenarios::load(args, context)?;
+    let scenarios = scenarios(args, context)?;
     let window = window::of(&args.window, context.now_ms)?;
     // What a place is worth in money is asked of the requests, too.
     let asks_worth = args.reach.is_some() && !scenarios.is_sweep() && args.against.is_none() && args.baseline.is_none();
@@ -148,19 +150,27 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut laid = None;
     let reports = study::reports(&scenarios, &mut input, &mut laid)?;
     input.tell(&args.output, context)?;
-    scenarios.tell(&args.output, context)?;
+    tell(&scenarios, &args.output, context)?;
     if laid.is_none() && (args.emit_telemetry.is_some() || asks_worth) {
         laid = Some(ReplayInput::new(scenarios.model.as_deref(), &mut input)?);
     }
     if let Some((dir, laid)) = args.emit_telemetry.as_ref().zip(laid.as_ref()) {
-        emit::write(dir, &scenarios, laid, args, context)?;
+        let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
+        emit(dir, &laid.events(&scenario), laid, args, context)?;
     }
     if let [report, other] = reports.as_slice() {
         compare::against(args, &scenarios, [report, other], &input, context)?;
         return Ok(Exit::Done);
     }
     let report = &reports[0];
-    let gate = gate::Gate::of(args, report, &context.pseudonyms)?;
+    let bar = |path| gate::Bar {
+        path,
+        max_regression_pct: args.max_regression,
+        is_renewed: args.update_baseline,
+        is_named: args.output.names,
+    };
+    let held = |path| gate::Gate::of(&bar(path), report, &context.pseudonyms);
+    let gate = args.baseline.as_deref().map(held).transpose()?;
     let worth = match laid.filter(|_| asks_worth) {
         Some(laid) => Worth::new(scenarios.reaches.chosen(), &scenarios.cells[0].settings, &laid, &mut input)?,
         None => None,
@@ -169,7 +179,68 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         write_private(path, &report::html(report))?;
     }
     show(args, report, (gate.as_ref(), worth.as_ref()), &input, context)?;
-    gate.map_or(Ok(Exit::Done), |gate| gate.conclude(&args.output, context))
+    gate.map_or(Ok(Exit::Done), |gate| conclude(&gate, &args.output, context))
+}
+
+/// The exit code of a gate, and the reason on stderr.
+fn conclude(gate: &gate::Gate, output: &OutputArgs, context: &mut Context<'_>) -> Result<Exit> {
+    let reasons = gate.reasons();
+    if reasons.is_empty() {
+        return Ok(Exit::Done);
+    }
+    if !output.quiet {
+        for reason in reasons {
+            writeln!(context.err, "# worse: {reason}")?;
+        }
+        writeln!(context.err, "# --update-baseline accepts the new figures")?;
+    }
+    Ok(Exit::Gate)
+}
+
+/// The configurations that the flags name.
+///
+/// # Errors
+/// If one is broken, or a sweep does not fit.
+fn scenarios(args: &Args, context: &Context<'_>) -> Result<Scenarios> {
+    let path = config_path(args.config.as_ref(), context)?;
+    let mut files = vec![load_config(&path, args.config.is_some())?];
+    if let Some(path) = &args.against {
+        files.push(load_config(path, true)?);
+    }
+    let asked = Asked {
+        sweep: &args.sweep,
+        agent_profile: args.agent_profile.as_deref(),
+        model: args.model.as_deref(),
+        reach: args.reach.as_deref(),
+    };
+    Scenarios::new(files, &asked, &Data::new(args.input.rules_dir.as_deref())?)
+}
+
+/// Tells which files hold and what in them has no effect.
+fn tell(scenarios: &Scenarios, output: &OutputArgs, context: &mut Context<'_>) -> Result<()> {
+    if output.quiet {
+        return Ok(());
+    }
+    for file in &scenarios.files {
+        let state = if file.existed { "" } else { " (does not exist: built-in values)" };
+        writeln!(context.err, "# config: {}{state}", file.path.shown())?;
+        warn_unknown(file, context)?;
+    }
+    Ok(())
+}
+
+/// Writes events, and says how many.
+fn emit(dir: &Path, log: &EventLog, laid: &ReplayInput, args: &Args, context: &mut Context<'_>) -> Result<()> {
+    let files = emit::write(dir, log, laid, &context.pseudonyms)?;
+    if !args.output.quiet {
+        let (events, files) = (counted(log.events.len() as u64, "event"), counted(files, "file"));
+        let planned = match log.planned.len() {
+            0 => String::new(),
+            planned => format!(" and {planned} of the planner"),
+        };
+        writeln!(context.err, "# telemetry: {events}{planned} in {files} → {}", dir.shown())?;
+    }
+    Ok(())
 }
 
 fn show(

@@ -3,17 +3,15 @@
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
-use crate::commands::input::Input;
-use crate::commands::report::Args;
-use crate::commands::report::show;
+use crate::commands::report::{Args, show};
 use crate::cost::findings::search::Finding;
 use crate::cost::page::Page;
 use crate::cost::page::evidence::{caption, json, looks, sessions};
 use crate::cost::page::words::Telling;
+use crate::frames::input::Input;
 use crate::report::envelope;
-use crate::report::paragraph::paragraph;
 use crate::report::sharing::hide_places;
-use crate::report::table::Format;
+use crate::report::table::{Format, paragraph};
 use crate::shell::context::Context;
 
 /// The finding of this name.

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::input::Input;
 use crate::commands::mine::edges;
 use crate::commands::report::show::tool_label;
 use crate::commands::report::{Args, quoted};
@@ -14,7 +13,8 @@ use crate::cost::page::Page;
 use crate::cost::page::html::html;
 use crate::cost::page::plots::ToolCost;
 use crate::cost::page::words::Telling;
-use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
+use crate::frames::edges::{Concurrency, Edge, EdgeThresholds, Turns};
+use crate::frames::input::Input;
 use crate::mine::edge_page::FollowUp;
 use crate::mine::edges as mined;
 use crate::report::table::Format;

@@ -3,14 +3,12 @@
 use rayon::prelude::*;
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
-use crate::commands::replay::policy::simulate;
-use crate::commands::replay::policy::simulate::Scene;
-use crate::commands::replay::policy::tool_filter::Tools;
+use crate::commands::input::FromArgs as _;
 use crate::commands::report::Args;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::findings::{Evidence, Replay};
 use crate::cost::page::Page;
+use crate::frames::input::Input;
 use crate::logs::trace::Millis;
 use crate::settings::claude::levers::Levers;
 use crate::shell::context::Context;
@@ -20,6 +18,9 @@ use crate::whatif::chosen::{Row, Sheets, Stack};
 use crate::whatif::client::{Tried, study};
 use crate::whatif::sim::params::Setting;
 use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::stacked;
+use crate::whatif::stacked::Scene;
+use crate::whatif::tools::known::Tools;
 
 /// Opens the logs.
 ///
@@ -92,6 +93,6 @@ fn replay(scene: &Scene<'_>, sheets: &Sheets, policy: &str, set: &[String]) -> R
     let stack = Stack::parse(policy)?;
     let settings = set.iter().map(|text| Setting::parse(text, "findings.toml")).collect::<Result<_>>()?;
     let row = Row { name: policy.to_owned(), stack, settings, is_named: false };
-    let report = simulate::report(scene, &sheets.with(&row)?, &row.stack, false)?;
+    let report = stacked::report(scene, &sheets.with(&row)?, &row.stack, false)?;
     Ok(Replay { policy: row.stack.0[0].name(), set: set.to_vec(), report })
 }

@@ -6,20 +6,18 @@ use serde_json::{Value, json};
 
 use crate::base::error::Result;
 use crate::base::id::Id;
-use crate::commands::input::Input;
 use crate::commands::report::Args;
 use crate::commands::shown_names::ShownNames;
 use crate::cost::findings::search::Finding;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::groups::Label;
-use crate::cost::page::Page;
-use crate::cost::page::names;
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling, Told};
+use crate::cost::page::{Page, names};
+use crate::frames::input::Input;
 use crate::mine::quality;
 use crate::report::envelope;
 use crate::report::numbers::date;
-use crate::report::paragraph::paragraph;
-use crate::report::table::{Format, Table};
+use crate::report::table::{Format, Table, paragraph};
 use crate::shell::context::Context;
 
 /// Under which names the page is told.

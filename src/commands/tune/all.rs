@@ -2,12 +2,13 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::config::{config_path, load_config};
+use crate::commands::config::config_path;
 use crate::commands::responses::surroundings;
 use crate::commands::tune::writing::WriteArgs;
 use crate::commands::tune::{analyze, claude_settings, from_claude_logs};
 use crate::logs::trace::Millis;
 use crate::report::table::Format;
+use crate::settings::check::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;

@@ -1,9 +1,10 @@
 //! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is held
 //! against the next weeks.
 
+use crate::settings::what_if;
 use std::collections::BTreeMap;
 
-use crate::base::ahead::{Attempt, Part, coverage};
+use crate::base::backtest::{Attempt, Part, coverage};
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, cuts};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
@@ -12,13 +13,13 @@ use crate::commands::tune::gate::Gate;
 use crate::logs::trace::Millis;
 use crate::replay::Scenario;
 use crate::replay::reach::reaches;
-use crate::replay::shares::{BySession, shares};
+use crate::replay::savings::{BySession, shares};
 use crate::rules::claude::effects::name_of;
 use crate::rules::proposal::{View, proposed, settle};
 use crate::rules::statistics::{Effects, effects as effect_numbers};
 use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
 use crate::settings::finding::{Delta, Finding, Verdict};
-use crate::settings::{Effective, Settings, SettingsFile, what_if};
+use crate::settings::{Effective, Settings, SettingsFile};
 use crate::shell::context::Context;
 use crate::telemetry::log::EventLog;
 

@@ -9,10 +9,9 @@ use crate::base::names::Names;
 use crate::base::stats::{FollowUpCount, ModelUse, SessionUse, ToolStats};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::config::{config_path, warn_unknown};
-use crate::commands::input::Input;
+use crate::commands::input::FromArgs as _;
 use crate::commands::mine::fields as mine_fields;
 use crate::commands::mine::projections;
-use crate::commands::replay::planner::paying;
 use crate::commands::responses::Wanted;
 use crate::commands::tune::lenders::TeamArgs;
 use crate::commands::tune::profiles;
@@ -22,11 +21,12 @@ use crate::commands::tune::writing::{Settled, WriteArgs};
 use crate::fleet::lend::Whose;
 use crate::frames::calls::CallFrame;
 use crate::frames::fingerprint::Observed;
+use crate::frames::input::Input;
 use crate::frames::projection::MinedProjection;
+use crate::logs::overview::Holds;
+use crate::logs::overview::Overview;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds;
-use crate::mine::in_progress::Holds;
-use crate::mine::overview::Overview;
 use crate::mine::quality;
 use crate::mine::runnable::Runnable;
 use crate::mine::sizes::Sizes;
@@ -35,20 +35,21 @@ use crate::planner::numbers::Numbers;
 use crate::report::envelope;
 use crate::report::numbers::{counted, date, percent, thousands};
 use crate::report::table::Format;
-use crate::rules::annotations::Annotations;
-use crate::rules::precedence::Precedence;
+use crate::rules::paying;
 use crate::rules::prefetching;
 use crate::rules::prefetching::Prefetching;
+use crate::rules::proposal::Precedence;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::report as findings;
+use crate::rules::tool_keys::Annotations;
 use crate::rules::{Facts, Speaks, judge_all, statistics, t1_tools};
 use crate::settings::{Effective, SettingsFile, classify_agent};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::calibration::calibrate;
+use crate::whatif::calibration::outcome as calibration;
 use crate::whatif::calibration::outcome::Calibration;
-use crate::whatif::calibration::tables as calibration;
 use crate::whatif::sim::sizes::SizeRules;
 
 /// The data file of the planner.
@@ -168,7 +169,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),
         fields: &fields,
         annotations: &Annotations::load(&input.data)?,
-        families: &crate::rules::families::families(&input.data)?,
+        families: &crate::rules::p1_model::families(&input.data)?,
         observed: &Observed::default(),
         current: &view,
     };

@@ -1,6 +1,7 @@
 //! Every proposal is replayed before it is written, alone and together with the others, on sessions that it was not found on
 //! where there are enough: what loses tokens, or may save them by chance, is held, and if the whole loses, nothing is written.
 
+use crate::settings::what_if;
 use std::collections::{BTreeMap, BTreeSet};
 
 use toml_edit::Value;
@@ -10,13 +11,13 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::commands::responses::{Laid, Responses};
 use crate::replay::reach::Reach;
-use crate::replay::shares::{BySession, shares, total};
+use crate::replay::savings::{BySession, shares, total};
 use crate::replay::{Ground, Present, Scenario};
 use crate::report::numbers::thousands;
 use crate::rules::proposal::proposed;
 use crate::rules::{r6_cost_models, r7_speculation, statistics};
 use crate::settings::finding::{Effect, Finding, Verdict};
-use crate::settings::{Settings, SettingsFile, what_if};
+use crate::settings::{Settings, SettingsFile};
 use crate::telemetry::log::EventLog;
 
 /// A loss below this is rounding: half a token.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::Result;
-use crate::commands::input::Input;
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::tune::gate::Gate;
+use crate::frames::input::Input;
 use crate::rules::proposal::proposed;
 use crate::rules::{p3_data, statistics};
 use crate::settings::finding::{Effect, Finding, Verdict};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cost::findings::Evidence;
 use crate::settings::claude::levers::{Fate, Lever, Place};
-use crate::whatif::client::known::known;
+use crate::whatif::client::sheet::known;
 
 /// Where it is set for everybody's projects, and for some.
 const USER: &str = "~/.claude/settings.json";

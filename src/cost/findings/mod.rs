@@ -17,7 +17,7 @@ use crate::cost::findings::sheet::Sheet;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::client::Study;
 use crate::whatif::report::PolicyReport;
-use crate::whatif::sim::distance_rows::Apart;
+use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::Sides;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::simulation::Simulation;

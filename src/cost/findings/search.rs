@@ -14,7 +14,7 @@ use crate::cost::findings::{Basis, Case, Evidence, cases};
 use crate::report::numbers::thousands;
 use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cells::{Cell, cells, correct, whole, within};
-use crate::whatif::sim::distance_rows::Apart;
+use crate::whatif::sim::distance::Apart;
 
 /// A change that saves money, and where.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -3,6 +3,8 @@
 //!
 //! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the real
 //! text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused here.
+//!
+//! The numbers of `rules/formats.toml`.
 
 pub mod csv;
 pub mod csv_from_md;
@@ -16,6 +18,9 @@ pub mod named_strings;
 pub mod numbered_compact;
 pub mod pipeline_deep_mckp;
 
+use serde::Deserialize;
+
+use crate::base::error::{Error, Result};
 use crate::facts::subject::{Meaning, Subject};
 
 /// Every format; its place is its number within one run of the program. A new format is a file and a line here.
@@ -116,4 +121,33 @@ const ALIASES: &[(&str, &str)] = &[
 /// Whether a format is one of those that the router's `deep_mckp` stands for.
 pub fn is_deep(id: &str) -> bool {
     matches!(id, "mckp_v2" | "pipeline_deep_mckp")
+}
+
+/// How bodies are written in other ways.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct FormatRules {
+    /// See [`Params::numbered_every`].
+    pub numbered_every: usize,
+    /// Lines that one hint must stand for at least.
+    pub range_lines_min: usize,
+}
+
+impl FormatRules {
+    /// Reads the file; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// If the text does not fit, or a number makes no sense.
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        let rules: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
+        if rules.numbered_every == 0 || rules.range_lines_min < 2 {
+            return Err(Error::failed(format!("{origin}: numbered_every is at least 1, range_lines_min at least 2")));
+        }
+        Ok(rules)
+    }
+
+    /// What encoders are told; the recursion depth is set per session.
+    pub fn params(&self) -> Params {
+        Params { recursion_depth: 0, numbered_every: self.numbered_every }
+    }
 }

@@ -1,7 +1,13 @@
 //! Identifiers in text, by their form alone: addresses, paths, UUIDs, tickets, hexadecimal, and names that no prose
 //! contains.
+//!
+//! The words of what people and the model wrote, as hashes without order.
 
-use crate::logs::timeline::requests::ReferenceKind;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::base::words::{Piece, terms, words};
+use crate::logs::timeline::requests::{ReferenceKind, Utterance, Word};
 use crate::logs::timeline::rules::IdentifierRules;
 
 /// Hands every identifier of a text to `take`, with the byte behind its end.
@@ -144,4 +150,26 @@ fn is_symbol(part: &[u8], rules: &IdentifierRules) -> bool {
     }
     let mixes_case = part[1..].iter().any(u8::is_ascii_uppercase) && part.iter().any(u8::is_ascii_lowercase);
     mixes_case || part.iter().any(|byte| *byte == b'_' || byte.is_ascii_digit())
+}
+
+/// The words of the start of a text, at most `chars_max` code points; none if there are none.
+pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut Vec<Word>) -> Option<Utterance> {
+    let end = text.char_indices().nth(chars_max).map_or(text.len(), |(end, _)| end);
+    let text = &text[..end];
+    let terms = count(terms(text), out);
+    let words = count(words(text), out);
+    (!terms.is_empty() || !words.is_empty()).then_some(Utterance { block, terms, words })
+}
+
+/// Adds each word once, by hash.
+fn count<'t>(pieces: impl Iterator<Item = Piece<'t>>, out: &mut Vec<Word>) -> Range<u32> {
+    let mut counted: BTreeMap<u64, (u16, u8)> = BTreeMap::new();
+    for piece in pieces {
+        let position = u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
+        let (count, _) = counted.entry(piece.hash()).or_insert((0, position));
+        *count = count.saturating_add(1);
+    }
+    let start = out.len() as u32;
+    out.extend(counted.into_iter().map(|(hash, (count, position))| Word { hash, count, position }));
+    start..out.len() as u32
 }

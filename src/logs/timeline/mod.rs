@@ -3,6 +3,8 @@
 //! This is a reading of its own, made only for policies and calibrations: it looks at all text, while the light reading steps
 //! over prompts and answers. One worker reads one file from its start, so that what the model writes can be followed to
 //! where it stood before; a file that has grown is read again as a whole.
+//!
+//! Reads files for a timeline: one worker a file, from its first line to its last, the largest first.
 
 pub mod requests;
 pub mod rows;
@@ -15,19 +17,26 @@ mod envelope;
 mod fields;
 mod identifiers;
 mod layout;
-mod occurrences;
-pub mod read;
 mod record;
 mod references;
 pub mod rules;
-mod utterances;
 
-pub use record::Reader;
+#[cfg(any(test, fuzzing))]
+use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::base::lines::LineBuffer;
 use crate::base::tokenizer::Tokens;
 use crate::logs::endpoint::Endpoints;
+use crate::logs::read;
+use crate::logs::read::Job;
+use crate::logs::timeline::beside::add_agent_file;
+use crate::logs::timeline::rows::FileTimeline;
 use crate::logs::timeline::rules::TimelineRules;
+use crate::logs::trace::Counters;
 use crate::logs::vocabulary::Vocabulary;
+
+pub use record::Reader;
 
 /// Counts tokens. Each worker has its own.
 pub trait TokenCounter {
@@ -46,4 +55,42 @@ pub struct TimelineGuide<'v> {
     pub rules: &'v TimelineRules,
     /// Makes a worker's counter.
     pub gauge: &'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync),
+}
+
+/// Reads all jobs; the rows stand in the order of the jobs. `advance` is told of bytes as they are done.
+pub fn read_all(
+    jobs: &[Job<'_>],
+    guide: TimelineGuide<'_>,
+    pool: &rayon::ThreadPool,
+    advance: &(dyn Fn(u64) + Sync),
+) -> Vec<(FileTimeline, Counters)> {
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&job| (std::cmp::Reverse(jobs[job].to), job));
+    let next = AtomicUsize::new(0);
+    let read: Vec<Vec<_>> = pool.broadcast(|_| {
+        let mut buffer = LineBuffer::default();
+        let mut gauge = (guide.gauge)();
+        let mut done = Vec::new();
+        while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut reader = Reader::new(guide, &mut *gauge);
+            read::read_whole(&jobs[job], &mut buffer, &mut reader);
+            advance(jobs[job].to);
+            let (mut file, counters) = reader.finish();
+            add_agent_file(jobs[job].path, &mut file);
+            done.push((job, (file, counters)));
+        }
+        done
+    });
+    let mut files: Vec<_> = read.into_iter().flatten().collect();
+    files.sort_unstable_by_key(|(job, _)| *job);
+    files.into_iter().map(|(_, file)| file).collect()
+}
+
+/// Reads one stream to its end; how it is packed is told by its first bytes.
+#[cfg(any(test, fuzzing))]
+pub fn read_stream(source: impl Read, guide: TimelineGuide<'_>) -> (FileTimeline, Counters) {
+    let mut gauge = (guide.gauge)();
+    let mut reader = Reader::new(guide, &mut *gauge);
+    read::read_stream_into(source, &mut reader);
+    reader.finish()
 }

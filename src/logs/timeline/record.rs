@@ -3,22 +3,21 @@
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
+use crate::logs::arguments::normal_path;
 use crate::logs::body::code_points;
-use crate::logs::memo::Memo;
 use crate::logs::message::{InputFields, id_of};
-use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
-use crate::logs::timeline::beside;
+use crate::logs::time::Memo;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};
 use crate::logs::timeline::envelope::{Attachment, Envelope, Metadata, ParentField, Progress};
 use crate::logs::timeline::fields::Fields;
+use crate::logs::timeline::identifiers::utterance;
 use crate::logs::timeline::references::{References, Spot};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall, Trigger};
 use crate::logs::timeline::rows::{
     AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
 };
-use crate::logs::timeline::utterances::utterance;
-use crate::logs::timeline::{TimelineGuide, TokenCounter};
+use crate::logs::timeline::{TimelineGuide, TokenCounter, beside};
 use crate::logs::trace::{
     ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
 };

@@ -12,6 +12,9 @@ use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::window as timeline_window;
 use crate::logs::trace::{Millis, Place, Usage};
 
+/// What stands behind the name of a model that answers in fast mode.
+pub const FAST: &str = "[fast]";
+
 /// No index.
 pub const NONE: u32 = u32::MAX;
 
@@ -506,6 +509,18 @@ impl Timeline {
     #[must_use]
     pub fn within(self, window: &Range<Millis>) -> Self {
         if *window == (Millis::MIN..Millis::MAX) { self } else { timeline_window::select(self, window) }
+    }
+
+    /// Gives requests that were answered in fast mode the name under which prices have it. Speeds share no cache, as models
+    /// do not.
+    pub fn name_fast(&mut self) {
+        let Self { requests, names, .. } = self;
+        for request in requests.iter_mut() {
+            if names.text(request.setting.speed) == "fast" && !names.text(request.model).ends_with(FAST) {
+                let name = format!("{}{FAST}", names.text(request.model));
+                request.model = names.intern(&name);
+            }
+        }
     }
 
     /// The session of a request.

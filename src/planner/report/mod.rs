@@ -1,20 +1,18 @@
 //! The report of a planner replay: plain data, and its forms.
 
 mod json;
-mod sessions;
 mod tables;
 mod words;
 
-use crate::base::stats::Share;
-use crate::base::verdict::{Target, Verdict};
+use crate::base::stats::{Share, Target, Verdict};
 use crate::logs::trace::Millis;
 use crate::planner::effectiveness::Effectiveness;
 use crate::planner::prefetches::{Bound, End, Tally};
 use crate::planner::selectivity;
 use crate::planner::selectivity::learned::Learned;
 
+pub use crate::planner::report::json::sessions;
 pub use json::{json, sweep_json};
-pub use sessions::sessions;
 pub use tables::{sweep, write};
 
 /// Everything that a planner replay says.

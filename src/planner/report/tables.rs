@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use crate::base::error::Result;
-use crate::base::stats::Share;
-use crate::base::verdict::Target;
+use crate::base::stats::{Share, Target};
 use crate::planner::prefetches::{DeclineReason, End, Tally};
 use crate::planner::report::words::{answer, ends, net, seconds};
 use crate::planner::report::{

@@ -1,6 +1,6 @@
 //! The answer in plain words, before any table.
 
-use crate::base::verdict::Verdict;
+use crate::base::stats::Verdict;
 use crate::planner::prefetches::{Bound, End};
 use crate::planner::report::{Arm, HIT, Metric, Net, PlannerReport};
 use crate::report::numbers::{counted, date, thousands};

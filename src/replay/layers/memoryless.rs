@@ -1,10 +1,10 @@
 //! The layers that need no memory: L1 is the format that the configuration gives an endpoint, L2 the cheapest format that
 //! suits the shape of the body, L3 the body as it is.
 
-use crate::base::layer::LayerId;
-use crate::replay::cache::Cache;
+use crate::base::body_shape::LayerId;
 use crate::replay::layers::Layer;
-use crate::replay::offer::{Decision, Offer, What};
+use crate::replay::layers::exact_dedup::Cache;
+use crate::replay::ledger::{Decision, Offer, What};
 
 /// L1.
 pub struct Template;

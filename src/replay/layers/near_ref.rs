@@ -1,12 +1,11 @@
 //! L0: a JSON object that differs from an earlier answer of the same endpoint in a few scalars is answered by those.
 
-use crate::base::layer::LayerId;
+use crate::base::body_shape::LayerId;
 use crate::facts::hints;
-use crate::facts::hints::Shown;
-use crate::facts::near_ref::delta;
-use crate::replay::cache::Cache;
+use crate::facts::hints::{Shown, delta};
 use crate::replay::layers::Layer;
-use crate::replay::offer::{Decision, Event, Offer, What};
+use crate::replay::layers::exact_dedup::Cache;
+use crate::replay::ledger::{Decision, Event, Offer, What};
 
 /// Counts what it shows: there is a limit per session.
 #[derive(Default)]

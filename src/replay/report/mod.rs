@@ -1,6 +1,5 @@
 //! The report of a replay: plain data that the lake can remember.
 
-mod json;
 mod page;
 mod tables;
 
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Quotes, Tally};
 use crate::report::numbers::thousands;
 
-pub use json::{json, reaches_json, tally_json};
+pub use crate::replay::report::page::{json, reaches_json, tally_json};
 pub use page::html;
 pub use tables::{figure, reaches, table, write};
 

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
+use crate::base::body_shape::LayerId;
 use crate::base::error::Result;
-use crate::base::layer::LayerId;
 use crate::replay::report::{Arm, Group, JsonBaselines, Reached, ReplayReport};
 use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savings, share};
 use crate::report::numbers::{percent, thousands};

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::ahead::{Attempt, Part};
-use crate::base::backtest::{BacktestNumbers, Cut, cuts};
+use crate::base::backtest::{Attempt, BacktestNumbers, Cut, Part, cuts};
 use crate::logs::trace::Millis;
 use crate::rules::statistics::Effects;
 use crate::whatif::client::{Knob, Sides, Study, Trial};

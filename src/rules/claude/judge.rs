@@ -13,7 +13,7 @@ use crate::rules::proposal::proposed;
 use crate::settings::claude::levers::Lever;
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
-use crate::whatif::client::known::known;
+use crate::whatif::client::sheet::known;
 use crate::whatif::client::{Knob, Sides, Study, Trial};
 use crate::whatif::sim::cells::Drawn;
 use crate::whatif::sim::cost::Cost;

@@ -3,17 +3,12 @@
 
 pub mod effects;
 mod judge;
-mod s1_main_ttl;
-mod s2_subagent_ttl;
-mod s3_compact_window;
-mod s4_result_sizes;
 mod s5_unused_servers;
 mod s6_skills;
 mod s7_subagent_model;
 mod s8_retention;
 pub mod search;
-
-pub use judge::{knobs, together};
+mod simulated;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +20,8 @@ use crate::settings::claude::layers::Layers;
 use crate::settings::claude::levers::Levers;
 use crate::settings::finding::Finding;
 use crate::whatif::client::Study;
+
+pub use judge::{knobs, together};
 
 /// A rule about settings.
 pub struct ClaudeRule {
@@ -42,10 +39,10 @@ pub struct ClaudeRule {
 
 /// All rules about settings, in the order in which they speak.
 pub static REGISTER: [&ClaudeRule; 8] = [
-    &s1_main_ttl::RULE,
-    &s2_subagent_ttl::RULE,
-    &s3_compact_window::RULE,
-    &s4_result_sizes::RULE,
+    &simulated::S1,
+    &simulated::S2,
+    &simulated::S3,
+    &simulated::S4,
     &s5_unused_servers::RULE,
     &s6_skills::RULE,
     &s7_subagent_model::RULE,

@@ -13,28 +13,9 @@ pub static RULE: ClaudeRule = ClaudeRule {
     id: "S5",
     file: "s5_unused_servers",
     summary: "Tells of MCP servers of a project that no session called; never written, since no log says what their definitions cost.",
-    docs: DOCS,
+    docs: include_str!("../../../rules/docs/s5_unused_servers.md"),
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-With `--scope project` or `local`: the servers of `.mcp.json`, and the calls of their tools in the sessions of this
-project. In any scope: whether tool search is switched off.
-
-### Why
-A server's instructions and the names of its tools stand in every request, and where tools are not deferred their
-definitions too. No log says how large these are, so nobody can say what leaving one out saves: it is told, and never
-written.
-
-### When it stays quiet
-Too few sessions; every server was called; a client version of the last weeks does not know the lever.
-
-### Example
-```json
-{ "disabledMcpjsonServers": ["jira"] }
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,26 +13,9 @@ pub static RULE: ClaudeRule = ClaudeRule {
     id: "S6",
     file: "s6_skills",
     summary: "Tells of the list of skills where no session used one; never written, since no log says what the list costs.",
-    docs: DOCS,
+    docs: include_str!("../../../rules/docs/s6_skills.md"),
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-Uses of skills in all sessions.
-
-### Why
-The list of skills stands in every context. A user measured about 2,400 tokens of it for the skills that the client
-comes with.
-
-### When it stays quiet
-A skill was used; too few sessions; a client version of the last weeks does not know the lever; it is set.
-
-### Example
-```json
-{ "disableBundledSkills": true }
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -14,26 +14,9 @@ pub static RULE: ClaudeRule = ClaudeRule {
     id: "S7",
     file: "s7_subagent_model",
     summary: "Tells what subagents take of the bill and with which models; never written, since what another one would have answered is in no log.",
-    docs: DOCS,
+    docs: include_str!("../../../rules/docs/s7_subagent_model.md"),
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-The simulated cost of the requests of subagents, and their models.
-
-### Why
-Subagents often search and read, for which a cheaper model or less effort may do. Whether it does is a question of
-quality that no log answers, so this is information.
-
-### When it stays quiet
-Subagents take little of the bill; a client version of the last weeks does not know the lever.
-
-### Example
-```json
-{ "env": { "CLAUDE_CODE_SUBAGENT_MODEL": "haiku" } }
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -14,25 +14,9 @@ pub static RULE: ClaudeRule = ClaudeRule {
     id: "S8",
     file: "s8_retention",
     summary: "Tells where logs are deleted before a change could be held against what came after it; never written, since it saves nothing by itself.",
-    docs: DOCS,
+    docs: include_str!("../../../rules/docs/s8_retention.md"),
     judge,
 };
-
-const DOCS: &str = r#"
-### What it looks at
-`cleanupPeriodDays` of the settings, which is 30 where nobody sets it.
-
-### Why
-Everything that devboy says rests on logs. After a month the client deletes them, and with them what a change did.
-
-### When it stays quiet
-Logs are kept long enough; a client version of the last weeks does not know the lever.
-
-### Example
-```json
-{ "cleanupPeriodDays": 365 }
-```
-"#;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

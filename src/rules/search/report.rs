@@ -7,7 +7,7 @@ use crate::base::key_path::KeyPath;
 use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
 use crate::rules::search::{Judged, Part, Search, Step};
-use crate::settings::current::Current;
+use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 
 /// The name under which the journal notes what came of a search.

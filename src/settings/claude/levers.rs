@@ -102,7 +102,8 @@ pub enum Kind {
 }
 
 /// Whose file of settings it is; the later wins over the earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// `settings.json` of the user, for all projects.
@@ -116,7 +117,8 @@ pub enum Scope {
 }
 
 /// How sure it is what a lever does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The documentation says it.
@@ -142,23 +144,14 @@ impl Place {
 impl Scope {
     /// The word for it on the command line.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Project => "project",
-            Self::Local => "local",
-            Self::Managed => "managed",
-        }
+        self.into()
     }
 }
 
 impl Confidence {
     /// The word for it in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Documented => "documented",
-            Self::Changelog => "changelog",
-            Self::Reported => "reported",
-        }
+        self.into()
     }
 }
 

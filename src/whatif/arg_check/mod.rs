@@ -4,8 +4,8 @@
 //! another document is refused, and a loop of references ends where the library ends it. Errors name places and
 //! keywords, never values.
 
+pub mod checked;
 pub mod outcome;
-pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,7 @@ use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
-use crate::whatif::catalog::Version;
-use crate::whatif::catalog::{Catalog, Definition};
+use crate::whatif::catalog::{Catalog, Definition, Version};
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]

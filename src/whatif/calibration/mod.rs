@@ -5,7 +5,6 @@
 //! either of them in, bytes per token would be those of no text at all.
 
 pub mod outcome;
-pub mod tables;
 
 use std::collections::BTreeMap;
 

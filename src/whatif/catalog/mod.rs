@@ -1,12 +1,11 @@
 //! Tool definitions: what is known about each tool that a model may be offered, and how large that is in its context.
 //!
 //! Logs hold no definitions, so they come from files that the user brings ([`read`]), from what a log quotes
-//! ([`seen`]), or not at all. The shipped catalog has words and schemas of the built-in tools, but they are our own
+//! ([`read::quoted`]), or not at all. The shipped catalog has words and schemas of the built-in tools, but they are our own
 //! wording: its sizes say nothing about what a client sends, and nobody may add them up.
 
 pub mod provider;
 pub mod read;
-pub mod seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

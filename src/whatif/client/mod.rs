@@ -2,7 +2,6 @@
 //! session by session, with what it would have broken.
 
 pub mod capped;
-pub mod known;
 pub mod realised;
 pub mod sheet;
 
@@ -18,22 +17,20 @@ use crate::base::names::Sym;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::client::capped::{Capped, Limit};
-use crate::whatif::client::known::{Versions, versions};
-use crate::whatif::client::sheet::Sheet;
+use crate::whatif::client::sheet::{Sheet, Versions, versions};
 use crate::whatif::compaction::params::{Align, Params as CompactionParams};
 use crate::whatif::compaction::{Compaction, Sheet as CompactionSheet};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Params, Ttl};
 use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::breakage::detect::penalties;
 use crate::whatif::sim::breakage::rows::{Break, Strength};
-use crate::whatif::sim::breakage::tally::penalties;
 use crate::whatif::sim::breakage::{Detectors, Watch};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::distance;
-use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::Stage;
+use crate::whatif::sim::view::{Journal, Stage};
 use crate::whatif::simulation::Simulation;
 
 /// A lever that can be simulated, at a value.
@@ -54,7 +51,8 @@ pub enum Knob {
 }
 
 /// Which requests a lever concerns.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Part {
     /// Those of main threads.
     Main,
@@ -67,11 +65,7 @@ pub enum Part {
 impl Part {
     /// The word for it in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Subagents => "subagents",
-            Self::All => "all",
-        }
+        self.into()
     }
 
     fn has(self, is_main: bool) -> bool {

@@ -1,9 +1,17 @@
 //! What is tried (`rules/policies/claude_settings.toml`).
+//!
+//! Which of several levers every client of the last weeks knows: what an older one does not know has no effect there.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::report::numbers::date;
+use crate::settings::claude::levers::Lever;
 use crate::whatif::prompt_cache::params::Class;
 
 /// The sheet.
@@ -83,3 +91,48 @@ impl Sheet {
         Ok(sheet)
     }
 }
+
+/// Client versions, each with the time of its last request.
+pub type Versions = BTreeMap<String, Millis>;
+
+/// The first of these levers that every one of these clients knows.
+///
+/// # Errors
+/// Says what to update, and from which version on each lever is known.
+pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Result<&'l Lever, String> {
+    if let Some(lever) = levers.iter().find(|lever| unknowing(lever, versions).is_none()) {
+        return Ok(lever);
+    }
+    let seen = levers.iter().filter_map(|lever| unknowing(lever, versions)).max_by_key(|(_, last)| *last);
+    let Some((version, last)) = seen else { return Err("no lever takes that value".to_owned()) };
+    let needs = |lever: &&Lever| match (lever.first_version(), &lever.until) {
+        (Some(first), None) => format!("{} needs {first} or newer", lever.name),
+        _ => format!("{} needs {}", lever.name, lever.versions()),
+    };
+    let needs: Vec<String> = levers.iter().map(needs).collect();
+    let version = if version.is_empty() { "a client without a version" } else { version };
+    Err(format!("update Claude Code first: {}; last seen: {version} ({})", needs.join(", "), date(last)))
+}
+
+/// The client that was seen last of those that do not know a lever.
+fn unknowing<'v>(lever: &Lever, versions: &'v Versions) -> Option<(&'v str, Millis)> {
+    let unknowing = versions.iter().filter(|(version, _)| !lever.is_known_to(version));
+    unknowing.max_by_key(|(_, last)| **last).map(|(version, last)| (version.as_str(), *last))
+}
+
+/// Client versions of the last days of these sessions.
+pub fn versions(timeline: &Timeline, sessions: &[u32], days: i64) -> Versions {
+    let asked: BTreeSet<u32> = sessions.iter().copied().collect();
+    let of = |chain: u32| timeline.chains[chain as usize].session;
+    let requests =
+        || timeline.requests.iter().filter(|request| request.end != NO_TIME && asked.contains(&of(request.chain)));
+    let last = requests().map(|request| request.end).max().unwrap_or_default();
+    let mut versions = Versions::new();
+    for request in requests().filter(|request| request.end > last - days * MILLIS_PER_DAY) {
+        let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
+        *seen = request.end.max(*seen);
+    }
+    versions
+}
+
+const MILLIS_PER_DAY: Millis = 86_400_000;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::base::forecast::Forecast;
+use crate::base::backtest::Forecast;
 use crate::base::stats::Share;
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cost::Cost;
 
 /// What became of an attempt to compact.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The head was replaced by a summary.
@@ -36,15 +37,7 @@ impl Outcome {
 
     /// The word in reports.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::NoBoundary => "no_boundary",
-            Self::NoGain => "no_gain",
-            Self::Held => "held",
-            Self::BreakerOpen => "breaker_open",
-            Self::Overflow => "overflow",
-        }
+        self.into()
     }
 }
 

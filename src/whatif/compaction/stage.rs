@@ -9,18 +9,14 @@ use crate::base::model_id::normalise;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Marks, NONE, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::compaction::carry;
+use crate::whatif::compaction::carry::Splice;
 use crate::whatif::compaction::outcome::{Attempt, Outcome};
+use crate::whatif::compaction::params::{Gate, Params, Permission, Real};
+use crate::whatif::compaction::sheet::{Sheet, Warm};
 use crate::whatif::prompt_cache::params::Class;
 use crate::whatif::sim::breakage::rows as breakage;
-use crate::whatif::sim::journal::Journal;
-use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Stage, StageOutput};
-
-use crate::whatif::compaction::gate::{Gate, Permission};
-use crate::whatif::compaction::params::{Params, Real};
-use crate::whatif::compaction::sheet::{Sheet, Warm};
-use crate::whatif::compaction::splice;
-use crate::whatif::compaction::splice::Splice;
-use crate::whatif::compaction::tail;
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Journal, Key, Moment, Noticed, Stage, StageOutput};
 
 /// Word under which the summariser's calls stand in the bill.
 pub const SUMMARY_CALL: &str = "summary";
@@ -96,7 +92,7 @@ impl Compaction {
     fn context_tokens(&self, moment: &Moment<'_>, view: &ContextView) -> u64 {
         let requests = &moment.timeline.requests;
         let segment = |request: u32| requests[request as usize].segment;
-        let is_joined = self.params.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
+        let is_joined = self.params.real == Real::Ignore && !carry::goes_on(moment.timeline, segment(moment.request));
         match (moment.sent_before, self.chain.last) {
             (Some(before), Some(last)) if segment(last) == segment(moment.request) || is_joined => {
                 before + fresh_tokens(moment, last, view)
@@ -148,7 +144,7 @@ impl Compaction {
         aside: &mut StageOutput,
         attempt: &mut Attempt,
     ) -> Outcome {
-        let Some(at) = tail::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
+        let Some(at) = carry::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
         else {
             return Outcome::NoBoundary;
         };

@@ -9,19 +9,15 @@
 pub mod outcome;
 pub mod tables;
 
-mod breaks;
 pub mod caps;
 pub mod conversation;
 pub mod params;
 pub mod plan;
-mod sheet;
+pub mod ready;
 mod stage;
-mod sticky;
 mod tally;
-pub mod units;
-mod worked;
 
+pub use crate::whatif::history_trim::params::{Sheet, Variant};
 pub use params::Params;
 pub use plan::Rule;
-pub use sheet::{Sheet, Variant};
 pub use stage::HistoryTrim;

@@ -5,11 +5,12 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::whatif::history_trim::sheet::ReportNumbers;
+use crate::whatif::history_trim::params::ReportNumbers;
 use crate::whatif::sim::cost::{Cost, Spent};
 
 /// Who speaks in a message.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person or the client.
@@ -26,16 +27,13 @@ impl Role {
 
     /// The word for reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
+        self.into()
     }
 }
 
 /// Why a prefix that the log would have kept was changed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum BreakCause {
     /// A message became old, or was old and no longer is.
@@ -51,12 +49,7 @@ pub enum BreakCause {
 impl BreakCause {
     /// The word for reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::BoundaryMoved => "boundary_moved",
-            Self::CapsChanged => "caps_changed",
-            Self::FirstVsContinuation => "first_vs_continuation",
-            Self::Dropped => "dropped",
-        }
+        self.into()
     }
 }
 

@@ -1,9 +1,15 @@
 //! The parameters of the policy, and which values make sense.
+//!
+//! The formulas of the rule with the numbers of its parameters, to be read by people.
+//!
+//! The numbers of `rules/policies/history_trim.toml` as types.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
-use crate::whatif::history_trim::caps::Overrides;
+use crate::whatif::history_trim::caps::{Caps, CutNumbers, Overrides, base, cap_at, crowd_share};
+use crate::whatif::history_trim::outcome::{CapExample, CapNumbers, WorkedCaps};
+use crate::whatif::history_trim::plan::{Rule, UNLIMITED};
 
 /// `[params]` of the sheet, which says what each one does.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -129,5 +135,141 @@ impl Params {
                 .hint("1 advances at every exchange; `sticky=false` at every request"));
         }
         Ok(())
+    }
+}
+
+impl Rule {
+    /// How the caps come about on a request that continues no chain of tool calls.
+    pub fn worked(&self) -> WorkedCaps {
+        let (params, numbers) = (&self.params, &self.sheet.caps);
+        let (budget, base) = base(numbers, params.max_history_tokens);
+        let set = [
+            ("old_message_max_tokens", params.old_message_max_tokens),
+            ("oldest_message_max_tokens", params.oldest_message_max_tokens),
+            ("old_tool_result_max_tokens", params.old_tool_result_max_tokens),
+            ("oldest_tool_result_max_tokens", params.oldest_tool_result_max_tokens),
+        ];
+        WorkedCaps {
+            numbers: numbers.clone(),
+            budget,
+            base,
+            examples: self.sheet.report.explain_old_messages.iter().map(|&old| self.example(old)).collect(),
+            set: set.into_iter().filter(|(_, tokens)| *tokens > 0).collect(),
+            tokens_max: Some(params.max_history_tokens).filter(|tokens| *tokens < UNLIMITED),
+            spares_protected: params.fidelity == Fidelity::Sane,
+            continuations_apart: params.treats_continuations_apart(),
+        }
+    }
+
+    fn example(&self, old_messages: u32) -> CapExample {
+        let (numbers, old) = (&self.sheet.caps, old_messages as usize);
+        let caps = Caps::new(numbers, self.params.max_history_tokens, old, self.params.overrides());
+        let middle = old_messages / 2;
+        CapExample {
+            old_messages,
+            share: crowd_share(numbers, old),
+            message_near: caps.message_near,
+            message_oldest: caps.message_oldest,
+            tool_near: caps.tool_near,
+            tool_oldest: caps.tool_oldest,
+            middle: (middle, cap_at(caps.message_near, caps.message_oldest, middle as usize, old)),
+        }
+    }
+}
+
+/// All numbers of the policy; the file says where each comes from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sheet {
+    /// Defaults of the parameters.
+    pub params: Params,
+    /// The formulas of the caps.
+    pub caps: CapNumbers,
+    /// How a text is cut.
+    pub cutting: CutNumbers,
+    /// How a conversation is counted.
+    pub counting: CountNumbers,
+    /// How results are shown.
+    pub report: ReportNumbers,
+    /// Settings to print side by side.
+    pub variant: Vec<Variant>,
+}
+
+/// `[counting]`: how the router counts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountNumbers {
+    /// Tokens of each message besides role and text.
+    pub message_tokens: u32,
+    /// Tokens of a role.
+    pub role_tokens: u32,
+    /// Tokens of the conversation besides its messages.
+    pub reply_tokens: u32,
+}
+
+/// `[report]`: rows and margins.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportNumbers {
+    /// Ages at which a row begins, ascending from 0.
+    pub ages: Vec<u32>,
+    /// Difference of costs that counts, in thousandths.
+    pub margin_permille: u32,
+    /// Numbers of old messages for which `--explain` works the formulas out.
+    pub explain_old_messages: Vec<u32>,
+}
+
+/// A `[[variant]]`: parameters that differ from those that are set.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// What it cost in other logs, in per cent: writes for 5 minutes / for an hour.
+    pub elsewhere: Option<String>,
+    history_trimming: Option<bool>,
+    keep_recent_exchanges: Option<u32>,
+    max_history_tokens: Option<u32>,
+    keep_recent_user_turns_in_chained_tool_calls: Option<u32>,
+    fidelity: Option<Fidelity>,
+    sticky: Option<bool>,
+    sticky_step: Option<u32>,
+}
+
+impl Variant {
+    /// These parameters, changed as the variant says.
+    pub fn params(&self, base: &Params) -> Params {
+        Params {
+            history_trimming: self.history_trimming.unwrap_or(base.history_trimming),
+            enabled: None,
+            keep_recent_exchanges: self.keep_recent_exchanges.unwrap_or(base.keep_recent_exchanges),
+            max_history_tokens: self.max_history_tokens.unwrap_or(base.max_history_tokens),
+            keep_recent_user_turns_in_chained_tool_calls: self
+                .keep_recent_user_turns_in_chained_tool_calls
+                .unwrap_or(base.keep_recent_user_turns_in_chained_tool_calls),
+            fidelity: self.fidelity.unwrap_or(base.fidelity),
+            sticky: self.sticky.unwrap_or(base.sticky),
+            sticky_step: self.sticky_step.unwrap_or(base.sticky_step),
+            ..base.clone()
+        }
+    }
+}
+
+impl Sheet {
+    /// Reads a sheet.
+    ///
+    /// # Errors
+    /// If it does not fit, with its `place`.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        let fault = |cause: &dyn std::fmt::Display| Error::failed(format!("{place}: {cause}"));
+        let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| fault(&cause))?;
+        sheet.params.check().map_err(|cause| fault(&cause.message))?;
+        if !sheet.cutting.ends() {
+            return Err(fault(&"cutting.shrink_to_pct must be below 100, or no text ever becomes short enough"));
+        }
+        if sheet.report.ages.first() != Some(&0) || !sheet.report.ages.is_sorted_by(|a, b| a < b) {
+            return Err(fault(&"report.ages must ascend from 0"));
+        }
+        Ok(sheet)
     }
 }

@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
-use crate::whatif::history_trim::breaks::Before;
 use crate::whatif::history_trim::conversation::{Conversation, Message, Reading};
 use crate::whatif::history_trim::outcome::{Role, TrimOutcome};
 use crate::whatif::history_trim::params::CutStyle;
-use crate::whatif::history_trim::plan::{Fate, Memory, Plan, Rule};
-use crate::whatif::history_trim::sticky::Sticky;
+use crate::whatif::history_trim::plan::{Fate, Memory, Plan, Rule, Sticky};
+use crate::whatif::history_trim::tally::Before;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
 

@@ -1,11 +1,24 @@
 //! What picking tools by keywords would have found, and what it would have broken.
+//!
+//! The report of picking by keywords: the plain verdict first, then the curve.
+//!
+//! `pick-tools`: a few tools by keywords, and how often they would have been the right ones.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::json;
 
+use crate::base::error::Result;
 use crate::base::id::Id;
+use crate::report::numbers::{counted, thousands};
+use crate::report::table::Table;
+use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
+use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 use crate::whatif::tool_filter::result::{CatalogFacts, Portion};
+use crate::whatif::tool_filter::tables::share;
 
 /// Bins of scores: 0, up to 10 %, …, up to 100 %.
 pub const SCORE_BINS: usize = 11;
@@ -92,4 +105,122 @@ pub struct Picks {
     pub picks: Vec<Pick>,
     /// Whether the catalog was larger than the budget.
     pub budget_fallback: bool,
+}
+
+/// What was picked and what was not.
+pub fn summary(found: &PickTools) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "as set: {} of used tools shown, {} of {} covered",
+            share(found.shown.recall),
+            share(found.shown.turns_covered),
+            counted(found.shown.turns_covered.n, "turn")
+        ),
+        format!("no pick in {} of {}", share(found.empty), counted(found.empty.n, "turn")),
+        format!(
+            "{} used and not picked because they are not safe; stop list {}",
+            counted(found.unsafe_needed, "tool"),
+            found.stop_version
+        ),
+    ];
+    if found.budget_fallbacks > 0 {
+        lines.push(format!("over budget, first tools taken unscored: {}", counted(found.budget_fallbacks, "turn")));
+    }
+    if found.chains_left_alone > 0 {
+        lines.push(format!("{} keep their tools: nobody types there", counted(found.chains_left_alone, "subagent")));
+    }
+    lines.extend(found.not_estimated.iter().map(|reason| format!("savings not estimated: {reason}")));
+    lines
+}
+
+/// How tools are picked, with the numbers of the first pick.
+pub fn formulas(picking: &Picking) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "score of a tool (overlap={}) = {}; Q: words of the prompt, T: words of the tool's name, description and tags, both without \
+             stop words",
+            picking.overlap, picking.formula
+        ),
+        format!(
+            "picks = the {} with the best score that is at least min_score = {}; ties: more shared words, then catalog order",
+            counted(picking.max_candidates as u64, "tool"),
+            picking.min_score
+        ),
+    ];
+    let none = || "no turn has a pick with a score that could stand for the others".to_owned();
+    lines.push(picking.example.as_ref().map_or_else(none, example));
+    lines
+}
+
+fn example(pick: &Pick) -> String {
+    let fraction = format!("{} / {}", thousands(pick.numerator), thousands(pick.denominator));
+    let fraction = if pick.is_squared { format!("√({fraction})") } else { fraction };
+    format!(
+        "the best pick of the first turn that has one: {} with {fraction} = {:.3} (shared: {})",
+        pick.tool,
+        pick.score,
+        pick.matched.join(", ")
+    )
+}
+
+/// Recall by number of picks; tools of MCP servers on their own beside it.
+pub fn recall(found: &PickTools) -> Table {
+    let mut table =
+        Table::new(&["#picks", "#of used tools", "#turns covered", "#of used MCP tools", "#their turns covered"]);
+    for (picks, at) in &found.recall {
+        let mcp = found.recall_mcp.get(picks).copied().unwrap_or_default();
+        let cells = |at: &RecallAt| [share(at.recall), share(at.turns_covered)];
+        table.row([picks.to_string()].into_iter().chain(cells(at)).chain(cells(&mcp)));
+    }
+    table
+}
+
+/// Turns by score.
+pub fn scores(found: &PickTools) -> Table {
+    let mut table = Table::new(&["score", "#turns"]);
+    for (bin, turns) in found.scores.iter().enumerate() {
+        let name = if bin == 0 { "no pick".to_owned() } else { format!("up to {} %", 100 * bin / (SCORE_BINS - 1)) };
+        table.row([name, thousands(*turns)]);
+    }
+    table
+}
+
+/// The policy as it is set.
+///
+/// # Errors
+/// If a parameter makes no sense.
+pub fn policy(scene: &Scene<'_>, sheets: &Sheets) -> Result<PickPolicy> {
+    let world = scene.world;
+    let sheet = sheets.sheet(Policy::PickTools);
+    let params: Params = sheet.params()?;
+    params.check()?;
+    let rules: Rules = sheet.read()?;
+    Ok(PickPolicy::new(&world.timeline, &params, &rules, scene.tools.inputs(world, None)))
+}
+
+/// Makes the policy ready.
+///
+/// # Errors
+/// If a parameter makes no sense.
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let policy = Arc::new(policy(scene, sheets)?);
+    let stage = policy.stage();
+    let conclude = move |finished: &Finished<'_>| {
+        let timeline = &finished.scene.world.timeline;
+        let found = policy.outcome(timeline);
+        Part {
+            summary: summary(&found),
+            tables: vec![
+                ("used tools that the first K picks hold".to_owned(), recall(&found)),
+                ("best scores of turns".to_owned(), scores(&found)),
+            ],
+            formulas: formulas(&policy.picking(timeline)),
+            notes: found.notes.clone(),
+            not_estimated: found.not_estimated.clone(),
+            catalog: Some(found.catalog.source.clone()),
+            details: json!(found),
+            ..Part::default()
+        }
+    };
+    Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
 }

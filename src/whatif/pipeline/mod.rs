@@ -3,22 +3,20 @@
 //!
 //! A result is shortened when it comes in and stays as it came, so no prefix breaks. What a result would have been replaced
 //! by is not decided here: a replay of the layers has done that. A hint, though, points at an earlier result; if another
-//! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::dangling`]).
+//! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::detect`]).
 
-pub mod outcome;
-pub mod tables;
+pub mod replayed;
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
-use crate::whatif::pipeline::outcome::PipelineOutcome;
-use crate::whatif::sim::breakage::dangling::Hint;
+use crate::whatif::pipeline::replayed::PipelineOutcome;
+use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::breakage::shown::Kept;
-use crate::whatif::sim::journal::Journal;
 use crate::whatif::sim::sizes::SizeRules;
-use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
+use crate::whatif::sim::view::{ContextView, Item, Journal, Key, Moment, Stage, StageOutput};
 
 /// What the user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]

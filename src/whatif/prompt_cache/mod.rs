@@ -2,11 +2,9 @@
 //! keep-alive would have cost.
 
 pub mod causes;
-pub mod keep_alive;
 pub mod outcome;
 pub mod params;
 pub mod reference;
-pub mod slack;
 pub mod stated;
 pub mod tables;
 
@@ -19,20 +17,17 @@ use crate::base::error::{Error, Result};
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::calibration::outcome::Calibration;
-use crate::whatif::prompt_cache::keep_alive as hot_cache;
-use crate::whatif::prompt_cache::keep_alive::HotCacheRules;
+use crate::whatif::prompt_cache::causes::Tried;
 use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, Cause, IdleReads, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
-use crate::whatif::prompt_cache::reference::Study;
-use crate::whatif::prompt_cache::slack::Tried;
+use crate::whatif::prompt_cache::reference as hot_cache;
+use crate::whatif::prompt_cache::reference::{HotCacheRules, Study};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::money;
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulate::{Ground, Run};
-use crate::whatif::sim::workspace_report;
 use crate::whatif::sim::workspace_report::WorkspaceRules;
-use crate::whatif::sim::{bill, threshold_model};
+use crate::whatif::sim::{bill, money, threshold_model, workspace_report};
 
 /// The sheet `rules/policies/prompt_cache.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]

@@ -2,14 +2,13 @@
 
 use crate::report::numbers::{counted, percent, signed, thousands};
 use crate::report::table::Table;
+use crate::whatif::calibration::outcome as calibration;
 use crate::whatif::calibration::outcome::Calibration;
-use crate::whatif::calibration::tables as calibration;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, Count, IdleReads, PromptCache, Verdict};
-use crate::whatif::prompt_cache::reference;
 use crate::whatif::prompt_cache::reference::Study;
-use crate::whatif::prompt_cache::stated;
+use crate::whatif::prompt_cache::{reference, stated};
 use crate::whatif::sim::cost::{Cost, Total};
-use crate::whatif::sim::distance_rows::Losses;
+use crate::whatif::sim::distance::Losses;
 
 /// What the figures rest on, and in which direction they err.
 const NOTES: [&str; 3] = [

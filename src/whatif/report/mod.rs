@@ -1,9 +1,7 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
 pub mod csv;
-mod json;
 mod text;
-pub mod unlogged;
 
 use std::collections::BTreeMap;
 
@@ -13,10 +11,10 @@ use crate::report::table::Table;
 use crate::whatif::sim::breakage::rows::Breakage;
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::distance_rows::Distance;
+use crate::whatif::sim::distance::Distance;
 use crate::whatif::sim::figures::{Bill, Outcome};
 
-pub use json::json;
+pub use crate::whatif::report::csv::json;
 pub use text::{
     CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, first_line, formulas, headline,
     off_the_bar, sessions, sweep, write,

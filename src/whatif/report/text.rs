@@ -10,7 +10,7 @@ use crate::whatif::report::{Detail, PolicyReport};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
 use crate::whatif::sim::cells::Cell;
 use crate::whatif::sim::cost::{Cost, Spent};
-use crate::whatif::sim::distance_rows::{Apart, Distance, Losses};
+use crate::whatif::sim::distance::{Apart, Distance, Losses};
 use crate::whatif::sim::figures::{Outcome, Sides};
 
 /// Writes the report: first the answer, then what it rests on, then the tables.

@@ -17,7 +17,7 @@ use crate::base::significance::benjamini_hochberg;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::distance_rows::Apart;
+use crate::whatif::sim::distance::Apart;
 use crate::whatif::sim::figures::Sides;
 
 /// The sheet `rules/policies/cells.toml`.

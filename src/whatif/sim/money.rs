@@ -12,12 +12,9 @@ use serde::Deserialize;
 use crate::base::error::{Error, Result};
 use crate::base::model_id;
 use crate::base::names::{Names, Sym};
-use crate::logs::timeline::requests::{Request, Timeline};
+use crate::logs::timeline::requests::{FAST, Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::sim::cost::{Cost, Spent, UNITS_PER_TOKEN};
-
-/// What stands behind the name of a model that answers in fast mode.
-pub const FAST: &str = "[fast]";
 
 /// Nano-dollars of one token at one dollar per million.
 const NANO_PER_LISTED_USD: f64 = 1_000.0;
@@ -353,15 +350,4 @@ pub fn unpriced_models<'a>(timeline: &'a Timeline, prices: &Prices) -> BTreeSet<
     };
     let unpriced = asked.filter(is_unpriced);
     unpriced.map(|request| timeline.names.text(request.model)).collect()
-}
-
-/// Gives requests that were answered in fast mode the name under which the table has it. Speeds share no cache, as models do not.
-pub fn name_fast(timeline: &mut Timeline) {
-    let Timeline { requests, names, .. } = timeline;
-    for request in requests.iter_mut() {
-        if names.text(request.setting.speed) == "fast" && !names.text(request.model).ends_with(FAST) {
-            let name = format!("{}{FAST}", names.text(request.model));
-            request.model = names.intern(&name);
-        }
-    }
 }

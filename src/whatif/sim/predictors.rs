@@ -11,8 +11,7 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Selection, Selector};
-use crate::whatif::tools::queries::{Bag, Kind, Queries};
+use crate::whatif::tools::plan::{Bag, Kind, Queries, Selection, Selector};
 
 /// Proposes nothing.
 pub struct Nobody;

@@ -14,14 +14,12 @@ use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause, Timeli
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::prompt_cache::params::{CacheSim, HiddenForks};
 use crate::whatif::sim::cache_sim::{Ask, Cache, written};
-use crate::whatif::sim::contexts;
 use crate::whatif::sim::cost::{Cost, Spent, Total};
 use crate::whatif::sim::money::{Prices, Tariff};
-use crate::whatif::sim::priors;
 use crate::whatif::sim::priors::{Prior, Warm};
-use crate::whatif::sim::sizes;
 use crate::whatif::sim::sizes::Sizes;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
+use crate::whatif::sim::{priors, sizes, view};
 
 /// One request as it was sent and billed in this run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -294,8 +292,8 @@ impl Driver<'_, '_> {
     fn request(&mut self, index: u32) {
         let Ground { timeline, sizes, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
-        let opens = contexts::opens(timeline, index);
-        self.kept = self.kept.min(contexts::step(timeline, sizes, index, &mut self.logged.items));
+        let opens = view::opens(timeline, index);
+        self.kept = self.kept.min(view::step(timeline, sizes, index, &mut self.logged.items));
         if request.context() == 0 {
             self.run.without_usage += 1;
             return;

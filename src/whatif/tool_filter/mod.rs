@@ -7,11 +7,8 @@
 pub mod result;
 pub mod tables;
 
-pub mod coverage;
-mod outcome;
+pub mod outcome;
 pub mod params;
-
-pub(crate) use outcome::facts;
 
 use std::sync::Arc;
 
@@ -27,6 +24,8 @@ use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
 use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Plan, Selector};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
+
+pub(crate) use outcome::facts;
 
 /// All that the policy reads besides the timeline.
 #[derive(Clone, Copy)]
@@ -106,7 +105,7 @@ impl Filter {
 
     /// What the always list covers, with and without the tools of the last turns.
     pub fn coverage(&self, timeline: &Timeline) -> Coverage {
-        coverage::coverage(timeline, &self.inventory, &self.handling.always, &self.rules.coverage.recency_turns)
+        outcome::coverage(timeline, &self.inventory, &self.handling.always, &self.rules.coverage.recency_turns)
     }
 
     /// Whether the policy leaves everything as it is.

@@ -1,48 +1,36 @@
 //! `devboy planner` (and `replay --planner`): would prefetching have paid? Plans after every answer of the later sessions, judged by what
 //! the agent did next.
 
-mod judged;
-mod learned;
-pub mod paying;
-mod sweep;
-mod telemetry;
-
 use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::{Error, Result};
-use crate::base::names::Names;
 use crate::base::visible::{Shown as _, visible};
-use crate::commands::config::{config_path, load_config, warn_unknown};
-use crate::commands::input::Input;
-use crate::commands::replay::scenarios::Scenarios;
-use crate::commands::replay::{Args, emit};
-use crate::commands::replay_input::ReplayInput;
-use crate::logs::history::History;
-use crate::logs::trace::Millis;
-use crate::logs::values::CallValues;
-use crate::mine::in_progress::Holds;
+use crate::commands::config::{config_path, warn_unknown};
+use crate::commands::input::FromArgs as _;
+use crate::commands::replay::{Args, scenarios};
+use crate::frames::input::Input;
+use crate::logs::overview::Holds;
 use crate::mine::quality;
-use crate::mine::runnable::Runnable;
-use crate::planner::contexts::{Split, Told};
 use crate::planner::intents::Intents;
-use crate::planner::numbers::Numbers;
-use crate::planner::report;
-use crate::planner::report::PlannerReport;
+use crate::planner::report::{PlannerReport, SweepRow};
+use crate::planner::stage::{CONFIGURED, Planner, Stage};
 use crate::planner::value_models::{Severity, ValueModels};
+use crate::planner::{judged, report, trail};
 use crate::replay::Scenario;
+use crate::replay::input::ReplayInput;
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::settings::{Settings, SettingsFile, what_if, write_private};
+use crate::rules::mined_planners;
+use crate::settings::check::load_config;
+use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::telemetry::log::EventLog;
 
-/// The file with the numbers of the planner.
-const NUMBERS: &str = "planner.toml";
+pub use crate::rules::mined_planners::{selective_coverage, shadow};
+pub use crate::rules::paying;
 
 /// How planners are judged.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -62,54 +50,14 @@ pub struct PlannerArgs {
     pub intent: bool,
 }
 
-/// Everything that planners are judged on.
-struct Stage {
-    pub file: SettingsFile,
-    pub settings: Settings,
-    pub numbers: Numbers,
-    pub history: History,
-    pub values: CallValues,
-    pub tools: Names,
-    pub split: Split,
-    /// By session: whether it is judged.
-    pub judged: Vec<bool>,
-    /// What the prompts name, where they were read.
-    pub intents: Option<Intents>,
-    /// Which calls can run with one argument, as the training sessions show.
-    pub runnable: Runnable,
-}
-
-impl Stage {
-    /// Learns from the sessions that began before `until`, else from the earlier ones.
-    fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
-        let numbers = input.data.read(NUMBERS, Numbers::parse)?;
-        let mut history = input.history();
-        let mut tools = input.corpus().names.clone();
-        input.rename_aliases(&mut history, &mut tools);
-        let values = input.values(&history);
-        let split = match until {
-            Some(until) => Split::by_time(&history, until),
-            None => Split::by_share(&history, numbers.backtest.train_share),
-        };
-        let judged = split.trains.iter().map(|trains| !trains).collect();
-        let settings = what_if(&file, &[])?;
-        let runnable = Runnable::shipped(&input.data)?.learned(&history, &values, &tools, &split.trains);
-        Ok(Self { settings, file, numbers, history, values, tools, split, judged, intents: None, runnable })
-    }
-
-    pub fn told(&self) -> Told<'_> {
-        Told { history: &self.history, values: &self.values, tools: &self.tools }
-    }
-}
-
 /// Reads, learns on the earlier sessions, judges on the later ones, shows.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let grid = sweep::Grid::parse(&args.sweep, &file)?;
+    let grid = judged::Grid::parse(&args.sweep, &file)?;
     let window = window::of(&args.window, context.now_ms)?;
     // Events tell what answers cost, so that bodies have to be counted.
-    let tier = if args.emit_telemetry.is_some() { Scenarios::load(args, context)?.tier() } else { 0 };
+    let tier = if args.emit_telemetry.is_some() { scenarios(args, context)?.tier() } else { 0 };
     let mut input = Input::read(&args.input, window, tier, &args.output, context)?;
     input.expect_calls(&args.input)?;
     input.report_holds(Holds::Calls)?;
@@ -120,7 +68,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Err(Error::failed("no session is left to be judged")
             .hint("name an earlier day with --train-until, or read more logs"));
     }
-    let planners = learned::planners(&stage, &input.data)?;
+    let planners = mined_planners::planners(&stage, &input.data)?;
     if args.planning.intent {
         let models = planners.iter().flat_map(|planner| planner.models.iter()).map(|(_, known)| &known.model);
         stage.intents = Some(Intents::new(&stage.history, &input.timeline(false)?, models));
@@ -131,60 +79,31 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         planner.models.accept()?;
     }
     if grid.is_empty() {
-        let report = input.pool.install(|| judged::report(&stage, &planners, &input.data))?;
+        let mut report = input.pool.install(|| judged::report(&stage, &planners));
+        report.advice = mined_planners::advice(&stage, &report.arms, &input.data)?;
         if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
             write_private(path, &learned.selectivity().to_toml(numbers))?;
         }
         if let Some(dir) = &args.emit_telemetry {
-            let name = args.planning.arm.as_deref().unwrap_or(learned::CONFIGURED);
+            let name = args.planning.arm.as_deref().unwrap_or(CONFIGURED);
             let planner = named(&planners, |planner| planner.name, name)?;
-            let scenarios = Scenarios::load(args, context)?;
+            let scenarios = scenarios(args, context)?;
             let laid = ReplayInput::new(None, &mut input)?;
-            let scenario = emit::scenario(&scenarios, &laid);
+            let scenario = Scenario::new(&scenarios.cells[0].settings, &laid.tape, laid.options(false));
             let mut log = laid.events(&scenario);
-            input.pool.install(|| telemetry::add(&stage, planner, &laid, &scenario, &mut log));
-            emit::write_log(dir, &log, &laid, args, context)?;
+            input.pool.install(|| trail::add(&stage, planner, &laid, &scenario, &mut log));
+            super::emit(dir, &log, &laid, args, context)?;
         }
         show(args, &report, &input, context)?;
     } else {
         let rows = input.pool.install(|| grid.run(&stage, &planners));
-        grid.show(args, &rows, &input, context)?;
+        show_sweep(args, &grid.keys, &rows, &input, context)?;
     }
     Ok(Exit::Done)
 }
 
-/// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
-/// sessions, judged by what the agent did next; tells how many sessions these are.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
-pub fn shadow(
-    file: &SettingsFile,
-    input: &mut Input,
-    laid: &ReplayInput,
-    scenario: &Scenario,
-    log: &mut EventLog,
-) -> Result<u64> {
-    let stage = Stage::new(file.clone(), input, None)?;
-    let planner = learned::configured(&stage, &input.data)?;
-    planner.models.accept()?;
-    input.pool.install(|| telemetry::add(&stage, &planner, laid, scenario, log));
-    Ok(stage.split.judged())
-}
-
-/// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
-/// what came next.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
-pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<Coverage> {
-    let stage = Stage::new(file, input, None)?;
-    let data = input.data.clone();
-    input.pool.install(|| learned::selective_coverage(&stage, &data, numbers))
-}
-
 /// Tells which file holds, and what is odd about it and its value models.
-fn tell(args: &Args, stage: &Stage, planners: &[learned::Planner], context: &mut Context<'_>) -> Result<()> {
+fn tell(args: &Args, stage: &Stage, planners: &[Planner], context: &mut Context<'_>) -> Result<()> {
     if args.output.quiet {
         return Ok(());
     }
@@ -192,7 +111,7 @@ fn tell(args: &Args, stage: &Stage, planners: &[learned::Planner], context: &mut
     let state = if file.existed { "" } else { " (does not exist: built-in values)" };
     writeln!(context.err, "# config: {}{state}", file.path.shown())?;
     warn_unknown(file, context)?;
-    let configured = planners.iter().find(|planner| planner.name == learned::CONFIGURED);
+    let configured = planners.iter().find(|planner| planner.name == CONFIGURED);
     configured.map_or(Ok(()), |planner| warn(&planner.models, context))
 }
 
@@ -231,8 +150,7 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
             envelope::write(context.out, &document)
         }
         Format::Csv => {
-            let arm =
-                named(&planned.arms, |arm| &arm.name, args.planning.arm.as_deref().unwrap_or(learned::CONFIGURED))?;
+            let arm = named(&planned.arms, |arm| &arm.name, args.planning.arm.as_deref().unwrap_or(CONFIGURED))?;
             report::sessions(arm).write(context.out, Format::Csv, context.width)
         }
         form => {
@@ -242,4 +160,28 @@ fn show(args: &Args, planned: &PlannerReport, input: &Input, context: &mut Conte
             report::write(context.out, planned, form, context.width)
         }
     }
+}
+
+/// Shows one row per cell and planner.
+fn show_sweep(args: &Args, keys: &[String], rows: &[SweepRow], input: &Input, context: &mut Context<'_>) -> Result<()> {
+    if args.output.form() == Format::Json {
+        let fields = json!({
+            "window": input.window_json(),
+            "inputs": input.json(),
+            "data_quality": quality::json(&quality::of(&input.sources)),
+            "keys": keys,
+            "cells": report::sweep_json(keys, rows),
+        });
+        let document = envelope::envelope("replay --planner", args.output.stamp(context), fields);
+        return envelope::write(context.out, &document);
+    }
+    report::sweep(keys, rows).write(context.out, args.output.form(), context.width)?;
+    if args.output.form() != Format::Csv {
+        for arm in rows.chunk_by(|a, b| a.arm == b.arm).filter(|arm| arm.len() > 1) {
+            if arm.windows(2).all(|pair| pair[0].tally == pair[1].tally) {
+                writeln!(context.out, "{}: no effect", arm[0].arm)?;
+            }
+        }
+    }
+    Ok(())
 }

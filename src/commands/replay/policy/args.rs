@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
+use crate::whatif::arg_check::outcome::Provider;
 use crate::whatif::report::Detail;
 
 /// Tables of its own that a policy shows unasked.
@@ -32,7 +31,7 @@ pub struct PolicyArgs {
     pub tool_catalog: Vec<String>,
     /// In whose shape tool definitions are measured.
     #[arg(long, value_enum, value_name = "NAME")]
-    pub provider: Option<ProviderName>,
+    pub provider: Option<Provider>,
     /// Count answers as well, at what the log says of their length (a lower bound).
     #[arg(long, value_name = "HOW", value_parser = ["estimated"])]
     pub include_output: Option<String>,
@@ -78,17 +77,4 @@ impl PolicyArgs {
         let rows = if self.all { usize::MAX } else { self.top as usize };
         Detail { explain: self.explain, rows, tables: if self.all { usize::MAX } else { TABLES } }
     }
-}
-
-/// Providers by the shape of their tool definitions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ProviderName {
-    /// name, description, input_schema.
-    Anthropic,
-    /// type, name, description, parameters.
-    Openai,
-    /// The same inside `function`.
-    Ollama,
-    /// functionDeclarations.
-    Gemini,
 }

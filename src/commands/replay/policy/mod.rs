@@ -1,20 +1,8 @@
 //! `devboy what-if POLICY` (and `replay --policy`): what another context policy would have saved, cost and broken.
 
-mod arg_check;
 mod args;
-mod compaction;
-mod content;
-mod history_trim;
-mod names;
-mod pick_tools;
-pub mod pipeline;
-mod prompt_cache;
-mod requests;
 mod show;
-pub mod simulate;
-mod sweep;
 mod telemetry;
-pub mod tool_filter;
 
 use std::path::{Path, PathBuf};
 
@@ -23,28 +11,30 @@ use rayon::prelude::*;
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::visible::Shown as _;
-use crate::commands::config::{config_path, load_config, vocabularies};
-use crate::commands::input::Input;
-use crate::commands::replay::policy::pipeline::Replayed;
-use crate::commands::replay::policy::simulate::Scene;
-use crate::commands::replay::policy::tool_filter::Tools;
-use crate::commands::replay::scenarios::Reaches;
-use crate::commands::replay_input::ReplayInput;
+use crate::commands::config::config_path;
+use crate::commands::input::FromArgs as _;
+use crate::frames::input::Input;
+use crate::logs::overview::Holds;
 use crate::logs::timeline::requests::Timeline;
-use crate::logs::trace::NO_TIME;
-use crate::mine::in_progress::Holds;
-use crate::replay::reach::Reach;
-use crate::report::numbers::{counted as counted_noun, date};
+use crate::replay::input::ReplayInput;
+use crate::replay::reach::{Reach, Reaches};
+use crate::report::numbers::counted as counted_noun;
+use crate::settings::check::{load_config, vocabularies};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::chosen::{Policy, Row, Sheets};
-use crate::whatif::report::{Counted, Fidelity, PolicyReport, TELEMETRY};
+use crate::whatif::arg_check::checked as arg_check;
+use crate::whatif::chosen::{Policy, Row, Sheets, asked};
+use crate::whatif::pipeline::replayed::Replayed;
+use crate::whatif::report::PolicyReport;
 use crate::whatif::sim::cells::correct;
 use crate::whatif::sim::params::Setting;
 use crate::whatif::sim::sizes::Estimator;
 use crate::whatif::simulation::{NO_USAGE, Simulation};
+use crate::whatif::stacked::{Scene, counted, framed};
+use crate::whatif::tools::known::Tools;
+use crate::whatif::{requests, stacked, sweep};
 
 pub use args::PolicyArgs;
 
@@ -112,7 +102,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     let cache = crate::whatif::simulation::oracle(&shipped)?;
     let scene = input.pool.install(|| Scene::new(&world, &tools, &cache, replayed.as_ref()));
     if !flags.sweep.is_empty() {
-        let mut swept = input.pool.install(|| sweep::run(flags, &scene, &sheets, &rows, &counted))?;
+        let mut swept = input.pool.install(|| sweep::run(flags.sweep, &scene, &sheets, &rows, &counted))?;
         correct(swept.cells.iter_mut().flat_map(|cell| &mut cell.report.cells), &world.cells);
         check_prices(flags, swept.cells.iter().map(|cell| &cell.report))?;
         input.tell(flags.output, context)?;
@@ -126,7 +116,7 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         } else if row.stack.has(Policy::ArgCheck) {
             arg_check::report(&input, &world, &sheets, &tools)?
         } else {
-            simulate::report(&scene, &sheets, &row.stack, row.is_named)?
+            stacked::report(&scene, &sheets, &row.stack, row.is_named)?
         };
         framed(PolicyReport { policy: row.name.clone(), ..report }, &scene, counted.clone(), &sheets)
     };
@@ -135,13 +125,13 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
     correct(reports.iter_mut().flat_map(|report| &mut report.cells), &world.cells);
     check_prices(flags, reports.iter())?;
     if flags.policy.show_content {
-        content::add(&mut reports, &mut input);
+        requests::add(&mut reports, &mut input);
     }
     if let Some(path) = &flags.policy.per_request {
         requests::write(path, &scene, &sheets, rows.iter().zip(&reports))?;
     }
     input.tell(flags.output, context)?;
-    names::tell(flags, &mut reports, &input);
+    show::tell(flags, &mut reports, &input);
     show::show(flags, &reports, &input, context)?;
     Ok(Exit::Done)
 }
@@ -259,41 +249,6 @@ fn sheets(flags: &Flags<'_>, rows: &[Row], shipped: &Sheets) -> Result<Sheets> {
         sheets.set(setting, &asked)?;
     }
     Ok(sheets)
-}
-
-/// Every policy that was asked for, once.
-fn asked(rows: &[Row]) -> Vec<Policy> {
-    let mut asked: Vec<Policy> = rows.iter().flat_map(|row| row.stack.0.iter().copied()).collect();
-    asked.sort_unstable();
-    asked.dedup();
-    asked
-}
-
-fn counted(world: &Simulation, files: u64) -> Counted {
-    let timeline = &world.timeline;
-    let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
-    Counted {
-        files,
-        days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
-        sessions: timeline.sessions.len() as u64,
-        requests: timeline.requests.len() as u64,
-        skipped: timeline.skipped.clone(),
-    }
-}
-
-/// Adds what every report says about its input.
-fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Sheets) -> Result<PolicyReport> {
-    let world = scene.world;
-    let (anchored, requests) = world.sizes.anchored_share();
-    let fidelity = Fidelity {
-        estimator: if world.is_billed { world.estimator_name() } else { TELEMETRY }.into(),
-        anchored_share: (world.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
-        static_prefix_source: if world.is_billed { "usage: reads after breaks and of other sessions" } else { "none" }
-            .into(),
-        ttl_source: crate::whatif::simulation::oracle(sheets)?.params.ttl.to_string(),
-        ..report.fidelity
-    };
-    Ok(PolicyReport { input, fidelity, billed: scene.billed, ..report })
 }
 
 /// What the layers would have sent, from an input whose bodies nobody has taken yet.

@@ -1,18 +1,17 @@
 //! Policies over telemetry: what can be said without text and usage is said, the rest is refused.
 
 use crate::base::error::{Error, Result};
-use crate::commands::replay::policy::simulate;
-use crate::commands::replay::policy::simulate::Scene;
-use crate::commands::replay::policy::tool_filter::Tools;
 use crate::commands::replay::policy::{Flags, counted, framed, settings, sheets, show};
 use crate::commands::responses::{Responses, Wanted};
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::{Policy, Row, Sheets, Stack};
-use crate::whatif::recorded;
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::stacked::Scene;
+use crate::whatif::tools::known::Tools;
+use crate::whatif::{recorded, stacked};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.
 pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result<Exit> {
@@ -39,7 +38,7 @@ pub fn run(flags: &Flags<'_>, rows: &[Row], context: &mut Context<'_>) -> Result
     let mut reports = Vec::new();
     for row in told {
         let sheets = sheets.with(row)?;
-        let report = simulate::report(&scene, &sheets, &row.stack, false)?;
+        let report = stacked::report(&scene, &sheets, &row.stack, false)?;
         let report = PolicyReport { policy: row.name.clone(), ..report };
         reports.push(framed(report, &scene, counted(&world, 0), &sheets)?);
     }

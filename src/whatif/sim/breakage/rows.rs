@@ -1,7 +1,13 @@
 //! What a changed context broke: the classes of breaks with their counts, and how old the sources of edits are.
+//!
+//! The numbers of `rules/policies/breakage.toml` as types.
 
-use serde::Serialize;
+#[cfg(test)]
+use std::sync::LazyLock;
 
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
 
 /// How sure it is that something broke.
@@ -17,7 +23,8 @@ pub enum Strength {
 }
 
 /// Kinds of breaks (policies.md 1.7).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// An edit whose old text stood in the context of the log and no longer does.
@@ -59,18 +66,7 @@ impl Class {
 
     /// The word in reports; stages notice breaks by it.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::EditSourceLost => "edit_source_lost",
-            Self::RefLost => "ref_lost",
-            Self::RereadPredicted => "reread_predicted",
-            Self::ToolMiss => "tool_miss",
-            Self::ClearedBeforeSeen => "cleared_before_seen",
-            Self::ProtectedDropped => "protected_dropped",
-            Self::OrphanPair => "orphan_pair",
-            Self::Overflow => "overflow",
-            Self::Unrecovered => "unrecovered",
-            Self::DanglingRef => "dangling_ref",
-        }
+        self.into()
     }
 
     /// The class of a word.
@@ -207,4 +203,88 @@ pub struct EditAges {
     pub unsourced: u64,
     /// The curve that follows.
     pub risk: Vec<RiskRow>,
+}
+
+#[cfg(test)]
+static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
+    let text = include_str!("../../../../rules/policies/breakage.toml");
+    Sheet::parse(text, "rules/policies/breakage.toml").expect("the shipped sheet fits its type; a test reads it")
+});
+
+/// All numbers of the detectors; the file says where each comes from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sheet {
+    /// Which tools are about files.
+    pub tools: FileTools,
+    /// What is shown.
+    pub report: ReportNumbers,
+    /// Rows of the table of ages.
+    pub ages: AgeNumbers,
+    /// Points of the curve.
+    pub risk: Vec<RiskPoint>,
+    /// What real logs are held against.
+    pub bars: Bars,
+}
+
+/// `[tools]`: names of tools.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileTools {
+    /// Give the text of a file.
+    pub read: Vec<String>,
+    /// Need the text of a file.
+    pub edit: Vec<String>,
+}
+
+/// `[report]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportNumbers {
+    /// Examples per class.
+    pub examples_max: usize,
+    /// Tool calls after a compaction within which a break is put down to it.
+    pub calls_after: usize,
+}
+
+/// `[ages]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgeNumbers {
+    /// Lower ends of the rows, ascending, in human turns.
+    pub from: Vec<u32>,
+}
+
+/// `[[risk]]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RiskPoint {
+    /// Human turns that are kept.
+    pub kept_turns: u32,
+    /// Share of edits at risk on the reference corpus, in percent.
+    pub expected_percent: f64,
+}
+
+/// `[bars]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bars {
+    /// In percentage points.
+    pub risk_tolerance_points: f64,
+}
+
+impl Sheet {
+    /// The compiled-in numbers.
+    #[cfg(test)]
+    pub fn shipped() -> &'static Self {
+        &SHIPPED
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If a key is missing, unknown or of another type; `place` is how the file is cited.
+    pub fn parse(text: &str, place: &str) -> Result<Self> {
+        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))
+    }
 }

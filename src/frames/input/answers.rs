@@ -1,0 +1,98 @@
+//! What is worked out of an input, and answers that the lake remembers.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::names::Names;
+use crate::frames::input::Input;
+use crate::frames::lake::Trouble;
+use crate::frames::manifest::StoredSource;
+use crate::logs::history::History;
+use crate::logs::values::{CallValues, Values, gather};
+
+impl Input {
+    /// The values of every call of a history of this input.
+    pub fn values(&mut self, history: &History) -> CallValues {
+        self.corpus();
+        let (mut names, mut known) = self.stored_values();
+        let symbols = names.absorb(&self.fresh.0);
+        for (number, values) in std::mem::take(&mut self.fresh.1) {
+            known.entry(number).or_default().append(values, &symbols, 0);
+        }
+        let mut values: Vec<Values> =
+            self.selected.iter().map(|stored| known.remove(&stored.number).unwrap_or_default()).collect();
+        let symbols = names.absorb(&self.piped_values.0);
+        let mut piped = Values::default();
+        piped.append(std::mem::take(&mut self.piped_values.1), &symbols, 0);
+        values.push(piped);
+        gather(self.corpus.as_ref().expect("it was just loaded"), history, names, values)
+    }
+
+    /// The values in the lake, and what their symbols mean. What is damaged is made anew from the logs.
+    fn stored_values(&mut self) -> (Names, BTreeMap<u32, Values>) {
+        loop {
+            let mut names = Names::default();
+            let Some(lake) = &self.lake else { return (names, BTreeMap::new()) };
+            let trouble = match self.pool.install(|| lake.load_values(&mut names)) {
+                Ok(values) => return (names, values),
+                Err(trouble) => trouble,
+            };
+            let mended = match &trouble {
+                Trouble::Damaged(damage) => Some(lake.without(damage)).filter(|now| now.manifest() != lake.manifest()),
+                Trouble::Overtaken | Trouble::Failed(_) => None,
+            };
+            self.note([match mended {
+                Some(_) => {
+                    format!("values in the lake were damaged ({trouble}) and are read anew; deleted logs lost theirs")
+                }
+                None => format!("working without the lake ({trouble}): deleted logs are missing"),
+            }]);
+            self.lake = mended;
+            self.corpus = None;
+            self.corpus();
+        }
+    }
+
+    /// What `make` says about this input: from the lake if it was asked before and nothing changed, else made and
+    /// remembered. `about` names the question and everything besides the input that its answer depends on.
+    pub fn remember<T: Serialize + DeserializeOwned>(
+        &mut self,
+        about: &str,
+        make: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let key = self.fingerprint(about);
+        let known = self.lake.as_ref().zip(key).and_then(|(lake, key)| lake.recall(key));
+        if let Some(answer) = known.and_then(|text| serde_json::from_slice(&text).ok()) {
+            return Ok(answer);
+        }
+        let answer = make(self)?;
+        if let (Some(lake), Some(key), Ok(text)) = (&self.lake, self.fingerprint(about), serde_json::to_vec(&answer)) {
+            lake.memorise(key, &text);
+        }
+        Ok(answer)
+    }
+
+    /// Names this input and a question about it; none when the input has no lasting identity.
+    fn fingerprint(&self, about: &str) -> Option<Id> {
+        // What could not be read today may be readable tomorrow.
+        if self.listing.stdin || self.lake.is_none() || !self.listing.unreadable.is_empty() {
+            return None;
+        }
+        let Self { tier, overrides, window, maker, .. } = self;
+        let mut text = format!("{overrides} {maker:?} {tier} {about} {window:?}");
+        for stored in &self.selected {
+            let StoredSource { key, number, bytes, readings, content, .. } = stored;
+            text += &format!(" {key} {number} {bytes} {readings} {content}");
+        }
+        Some(answer_name(env!("DEVBOY_BUILD"), &text))
+    }
+}
+
+/// The name under which a build of devboy remembers its answer to a question.
+pub fn answer_name(build: &str, question: &str) -> Id {
+    Id::pseudonym(format!("{build} {question}").as_bytes())
+}

@@ -1,0 +1,390 @@
+//! What a question works on: which logs, what is known of them, and the rows behind it, loaded only when somebody needs
+//! them.
+
+pub mod answers;
+mod timeline;
+mod told;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::names::Names;
+use crate::base::progress;
+use crate::base::visible::visible;
+use crate::facts::analysis_pool::AnalysisPool;
+use crate::facts::body_facts::BodyFacts;
+use crate::facts::encode::FormatRules;
+use crate::facts::shape;
+use crate::frames::lake::Lake;
+use crate::frames::manifest::{Maker, StoredSource};
+use crate::frames::sync::{
+    Known, Loaded, Scope, Tally, Want, bring_up_to_date, directory_of, root_id, slug, thread_pool,
+};
+use crate::logs::assemble::assemble;
+use crate::logs::corpus::{Corpus, Source, SourceRows};
+use crate::logs::discover::{Listing, LogFile, Root};
+use crate::logs::endpoint::Endpoints;
+use crate::logs::history::History;
+use crate::logs::message::Guide;
+use crate::logs::overview::InProgress;
+use crate::logs::read::{Failure, Job};
+use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::trace::{FileTrace, Millis};
+use crate::logs::value_rules::ValueRules;
+use crate::logs::values::Values;
+use crate::logs::vocabulary::Vocabulary;
+use crate::logs::{discover, read};
+
+pub use told::missing;
+
+/// Which logs a question is about, and how they are read.
+pub struct Asked<'a> {
+    /// The places to look at.
+    pub roots: Vec<Root>,
+    /// The data files.
+    pub data: Data,
+    /// The time window.
+    pub window: Range<Millis>,
+    /// Part of the names of the projects asked for.
+    pub project: Option<String>,
+    /// Worker threads; all cores unless told otherwise.
+    pub threads: Option<u16>,
+    /// Where the lake is, if one is to be used.
+    pub lake: Option<PathBuf>,
+    /// The vocabularies in which the facts about bodies are wanted, one bit each, 0 for none.
+    pub tier: u8,
+    /// Whether [`Input::timeline`] will be asked for: standard input can be read only once.
+    pub timeline: bool,
+    /// Whether progress may be shown.
+    pub progress: bool,
+    /// Whether finding nothing is no error.
+    pub allow_empty: bool,
+    /// Standard input, for `-`.
+    pub stdin: &'a mut dyn Read,
+}
+
+/// What a question works on.
+pub struct Input {
+    /// The files asked for, those on disk first, with what was counted in them.
+    pub sources: Vec<Source>,
+    /// The places looked at.
+    pub roots: Vec<Root>,
+    /// What was found there.
+    pub listing: Listing,
+    /// The time window.
+    pub window: Range<Millis>,
+    /// How the files were brought up to date.
+    pub tally: Tally,
+    /// Things to tell the user.
+    pub notes: Vec<String>,
+    /// Words of the logs.
+    pub vocabulary: Vocabulary,
+    /// Classes of endpoints.
+    pub endpoints: Endpoints,
+    /// How bodies are written in other ways.
+    pub formats: FormatRules,
+    /// What counts as a value.
+    value_rules: ValueRules,
+    tier: u8,
+    /// The data files.
+    pub data: Data,
+    /// The workers.
+    pub pool: rayon::ThreadPool,
+    pub(super) lake: Option<Lake>,
+    /// Names what makes rows and facts.
+    maker: Maker,
+    /// Names the data files in place of shipped ones.
+    overrides: Id,
+    /// Part of the names of the projects asked for.
+    project: Option<String>,
+    /// The stored form of `sources`.
+    pub(super) selected: Vec<StoredSource>,
+    corpus: Option<Corpus>,
+    /// Facts about bodies, by name.
+    bodies: Vec<BodyFacts>,
+    /// Values that the lake does not hold, by number of the source, and what their symbols mean.
+    fresh: (Names, BTreeMap<u32, Values>),
+    /// Those of standard input.
+    piped_values: (Names, Values),
+    /// Standard input as a source.
+    piped_source: Option<Source>,
+    /// What came from standard input.
+    piped: Option<(FileTrace, Vec<BodyFacts>)>,
+    /// What it says for a timeline, if one is wanted.
+    pub(super) piped_timeline: Option<FileTimeline>,
+    /// Logs that are gone and left no timeline, once one was asked for.
+    pub without_timeline: IdSet<Id>,
+    /// Subagents known from progress records only, once a report says what it holds of them.
+    pub in_progress: Option<InProgress>,
+    pub(super) progress: bool,
+}
+
+impl Input {
+    /// Finds the logs asked for and brings what is known of them up to date.
+    ///
+    /// # Errors
+    /// If no log can be found; the error lists the places looked at.
+    pub fn open(asked: Asked<'_>) -> Result<Self> {
+        let Asked { roots, data, window, project, threads, lake, tier, timeline, progress, allow_empty, stdin } = asked;
+        let mut input = Self {
+            sources: Vec::new(),
+            listing: discover::list(&roots),
+            roots,
+            window,
+            tally: Tally::default(),
+            notes: Vec::new(),
+            vocabulary: data.read("logs.toml", Vocabulary::parse)?,
+            endpoints: data.read("endpoints.toml", Endpoints::parse)?,
+            formats: data.read("formats.toml", FormatRules::parse)?,
+            value_rules: data.read("projections.toml", ValueRules::parse)?,
+            tier,
+            overrides: data.overrides()?,
+            maker: maker(&data)?,
+            project,
+            data,
+            pool: thread_pool(threads)?,
+            lake: None,
+            selected: Vec::new(),
+            corpus: None,
+            bodies: Vec::new(),
+            fresh: Default::default(),
+            piped_values: Default::default(),
+            piped_source: None,
+            piped: None,
+            piped_timeline: None,
+            without_timeline: IdSet::default(),
+            in_progress: None,
+            progress,
+        };
+        input.open_lake(lake);
+        input.refresh(false);
+        if input.listing.stdin {
+            input.read_pipe(stdin, timeline)?;
+        }
+        if input.sources.is_empty() && !allow_empty {
+            return Err(input.nothing_found());
+        }
+        Ok(input)
+    }
+
+    fn guide(&self) -> Guide<'_> {
+        let Self { vocabulary, endpoints, value_rules: values, .. } = self;
+        Guide { vocabulary, endpoints, values, classify: shape::classify, study: None }
+    }
+
+    fn read_pipe(&mut self, source: &mut dyn Read, timeline: bool) -> Result<()> {
+        let studies = AnalysisPool::new(self.tier, self.formats.params(), std::iter::empty());
+        let begin = || studies.begin();
+        let guide = Guide { study: if self.tier == 0 { None } else { Some(&begin) }, ..self.guide() };
+        let trace = if timeline {
+            let (trace, rows) = self.read_twofold(source, guide)?;
+            self.piped_timeline = Some(rows);
+            trace
+        } else {
+            read::read_stream(source, guide).trace
+        };
+        let counters = trace.counters.clone();
+        let source = Source { key: Id::NONE, path: Some("-".into()), bytes: 0, counters: counters.into() };
+        self.sources.push(source.clone());
+        self.piped_source = Some(source);
+        self.piped = Some((trace, studies.finish()));
+        Ok(())
+    }
+
+    fn open_lake(&mut self, dir: Option<PathBuf>) {
+        let Some(dir) = dir else { return };
+        // Where there is nothing to keep, none is made.
+        if self.listing.files.is_empty() && !dir.is_dir() {
+            return;
+        }
+        match Lake::open(&dir) {
+            Ok(lake) => {
+                self.notes.extend(lake.note.clone());
+                self.lake = Some(lake);
+            }
+            Err(why) => self.notes.push(format!("working without the lake: {why}")),
+        }
+    }
+
+    /// Brings the logs and the lake up to date and takes over what is known then.
+    fn refresh(&mut self, want_rows: bool) {
+        let lake = self.lake.take();
+        let is_shown = self.progress;
+        let waiting = || tell_waiting(is_shown);
+        let roots: Vec<Id> = self.roots.iter().map(|root| root_id(&root.path)).collect();
+        let scope = Scope {
+            listing: &self.listing,
+            roots: &roots,
+            guide: self.guide(),
+            maker: self.maker,
+            params: self.formats.params(),
+            pool: &self.pool,
+            since: self.window.start,
+            progress: self.progress,
+            waiting: &waiting,
+        };
+        let mut known = bring_up_to_date(&scope, lake, Want { rows: want_rows, tier: self.tier });
+        self.lake = known.lake.take();
+        self.note(std::mem::take(&mut known.notes));
+        let told: HashSet<PathBuf> = self.listing.unreadable.iter().map(|(path, _)| path.clone()).collect();
+        let news = std::mem::take(&mut known.unreadable).into_iter().filter(|(path, _)| !told.contains(path));
+        self.listing.unreadable.extend(news);
+        self.select(known);
+    }
+
+    /// Takes down which files a second reading lacks.
+    pub fn leave_out(&mut self, failures: Vec<Failure>) {
+        self.note(failures.iter().map(missing));
+        self.listing.unreadable.extend(failures);
+    }
+
+    /// Takes down things to tell, each once.
+    pub(super) fn note(&mut self, words: impl IntoIterator<Item = String>) {
+        let mut known: HashSet<String> = self.notes.iter().cloned().collect();
+        self.notes.extend(words.into_iter().filter(|words| known.insert(words.clone())));
+    }
+
+    /// Picks the files of the project asked for.
+    fn select(&mut self, known: Known) {
+        let wanted = self.project.as_deref().map(slug);
+        let directories = self.listing.files.iter().map(|file| (&file.path, slug(&directory_of(file, &self.listing))));
+        let inside: HashSet<&PathBuf> = directories
+            .filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| name.contains(wanted.as_str())))
+            .map(|(path, _)| path)
+            .collect();
+        let on_disk: Vec<_> = known.files.into_iter().filter(|file| inside.contains(&file.path)).collect();
+        self.tally = Tally::of(&on_disk, known.pruned);
+        // The name of a deleted project is known by its pseudonym only.
+        let named = |stored: &StoredSource| {
+            wanted.as_ref().is_none_or(|wanted| stored.directory == Id::pseudonym(wanted.as_bytes()))
+        };
+        let kept = known.kept.into_iter().filter(named);
+        let on_disk = on_disk.into_iter().map(|file| (Some(file.path), file.stored));
+        let all = on_disk.chain(kept.map(|stored| (None, stored)));
+        (self.sources, self.selected) = all
+            .map(|(path, stored)| {
+                let counters = Arc::clone(&stored.counters);
+                (Source { key: stored.key, path, bytes: stored.bytes, counters }, stored)
+            })
+            .unzip();
+        self.sources.extend(self.piped_source.clone());
+        self.note(self.sources.iter().filter_map(Source::cut_short).collect::<Vec<_>>());
+        if let Some(loaded) = known.loaded {
+            self.take(loaded);
+        }
+    }
+
+    fn take(&mut self, mut loaded: Loaded) {
+        self.bodies = std::mem::take(&mut loaded.bodies);
+        self.fresh = (std::mem::take(&mut loaded.value_names), std::mem::take(&mut loaded.values));
+        self.corpus = Some(self.corpus_of(loaded));
+    }
+
+    fn corpus_of(&self, loaded: Loaded) -> Corpus {
+        let mut rows = loaded.rows;
+        let mut corpus = Corpus { names: loaded.names, files: Vec::new() };
+        for (source, stored) in self.sources.iter().zip(&self.selected) {
+            let mut rows = rows.remove(&stored.number).unwrap_or_default();
+            // What was read in one go is folded already.
+            if stored.readings > 1 {
+                rows.fold(&corpus.names);
+            }
+            corpus.files.push(SourceRows { source: source.clone(), rows });
+        }
+        corpus
+    }
+
+    /// The rows of all files.
+    pub fn corpus(&mut self) -> &Corpus {
+        if self.corpus.is_none() {
+            self.refresh(true);
+        }
+        let corpus = self.corpus.as_mut().expect("it was just loaded");
+        if let Some((mut trace, bodies)) = self.piped.take() {
+            self.piped_values = (std::mem::take(&mut trace.value_names), std::mem::take(&mut trace.values));
+            self.bodies.extend(bodies);
+            self.bodies.sort_by_key(|facts| facts.body);
+            self.bodies.dedup_by_key(|facts| facts.body);
+            let source = self.sources.last().cloned().unwrap_or_default();
+            corpus.push(source, trace);
+        }
+        corpus
+    }
+
+    /// The facts about bodies, by name. Some bodies of deleted logs may have none.
+    pub fn bodies(&mut self) -> Vec<BodyFacts> {
+        self.corpus();
+        std::mem::take(&mut self.bodies)
+    }
+
+    /// The project directory of each session, as a pseudonym; of several the first.
+    pub fn projects(&mut self, history: &History) -> Vec<Id> {
+        self.corpus();
+        let mut known: IdMap<Id, Id> = IdMap::default();
+        let files = self.corpus.iter().flat_map(|corpus| &corpus.files);
+        for (file, stored) in files.zip(&self.selected) {
+            for row in &file.rows.sessions {
+                let directory = known.entry(row.session).or_insert(stored.directory);
+                *directory = stored.directory.min(*directory);
+            }
+        }
+        history.sessions.iter().map(|session| known.get(&session.id).copied().unwrap_or(session.project)).collect()
+    }
+
+    /// The names of project directories that are on disk, by pseudonym.
+    pub fn project_names(&self) -> IdMap<Id, String> {
+        let names: BTreeSet<String> = self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
+        let mut known = IdMap::default();
+        for name in names {
+            known.entry(Id::pseudonym(slug(&name).as_bytes())).or_insert_with(|| visible(&name).into_owned());
+        }
+        known
+    }
+
+    /// What happened in the logs within the window, whatever copies they hold.
+    pub fn history(&mut self) -> History {
+        self.corpus();
+        let corpus = self.corpus.as_ref().expect("it was just loaded");
+        let mut history = self.pool.install(|| assemble(corpus));
+        history.find_empty_answers(&self.vocabulary, &corpus.names);
+        history.within(&self.window)
+    }
+
+    /// Gives tools that were renamed their present names.
+    pub fn rename_aliases(&self, history: &mut History, names: &mut Names) {
+        for (old, new) in &self.vocabulary.tool_aliases {
+            if let Some(old) = names.find(old) {
+                history.rename_tool(old, names.intern(new));
+            }
+        }
+    }
+
+    /// The logs on disk, each as a whole, in the order of `sources`: for whoever has to read text again.
+    pub fn jobs(&self) -> Vec<Job<'_>> {
+        let listed: BTreeMap<&Path, &LogFile> =
+            self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
+        let logs = self.sources.iter().filter(|source| !source.is_sidecar());
+        let files = logs.filter_map(|source| listed.get(source.path.as_deref()?));
+        files
+            .map(|file| Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes, named: false })
+            .collect()
+    }
+}
+
+/// What makes rows and facts: the data files that decide about them.
+fn maker(data: &Data) -> Result<Maker> {
+    let rows = ["logs.toml", "endpoints.toml", "projections.toml"].map(|name| data.text(name));
+    let rows: Vec<_> = rows.into_iter().collect::<Result<_>>()?;
+    Ok(Maker::of(&rows.concat(), &data.text("formats.toml")?))
+}
+
+/// Says that another run keeps this one from writing to the lake.
+pub(super) fn tell_waiting(is_shown: bool) {
+    progress::announce("devboy: another run is writing to the lake; waiting for it", is_shown);
+}

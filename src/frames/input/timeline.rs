@@ -1,0 +1,203 @@
+//! The timeline of an input: a reading of its own, made for policies and calibrations and kept in the lake.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::base::damage::Reason;
+use crate::base::error::Result;
+use crate::base::id::{Id, IdSet};
+use crate::base::numbers;
+use crate::base::progress::Progress;
+use crate::base::tokenizer::{Tokens, VOCABULARIES};
+use crate::facts::body_facts::BodyAnalyzer;
+use crate::frames::input::{Input, tell_waiting};
+use crate::frames::lake::Trouble;
+use crate::frames::packed::{pack, unpack};
+use crate::frames::timelines as timelines_table;
+use crate::frames::timelines::PackedTimeline;
+use crate::logs::assemble::standings_of;
+use crate::logs::discover::LogFile;
+use crate::logs::message::Guide;
+use crate::logs::read::Job;
+use crate::logs::timeline::assemble::{SourceTimeline, assemble};
+use crate::logs::timeline::requests::Timeline;
+use crate::logs::timeline::rows::FileTimeline;
+use crate::logs::timeline::rules::TimelineRules;
+use crate::logs::timeline::{Reader, TimelineGuide, TokenCounter};
+use crate::logs::trace::FileTrace;
+use crate::logs::{read, timeline as timelines};
+
+/// Both vocabularies, one bit each.
+const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
+/// The data file of numbers and words.
+const RULES: &str = "timeline.toml";
+
+/// Counts nothing.
+struct Uncounted;
+
+impl TokenCounter for Uncounted {
+    fn tokens(&mut self, _: &str) -> Tokens {
+        Tokens::default()
+    }
+}
+
+impl Input {
+    /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
+    /// does not know as they are now are read as a whole. `counted` asks for the tokens of each block as well, in all
+    /// vocabularies: they take longer than all the rest, and few questions need them.
+    ///
+    /// # Errors
+    /// If `rules/timeline.toml` does not fit.
+    pub fn timeline(&mut self, counted: bool) -> Result<Timeline> {
+        let rules = self.timeline_rules()?;
+        let known = self.file_timelines(&rules, counted)?;
+        let standings = standings_of(self.corpus());
+        let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
+        let keys = self.sources.iter().map(|source| source.key).enumerate();
+        let source = |key, file| SourceTimeline { key, file, standing: standing(&key) };
+        let piped = self.piped_timeline.as_ref().map(|file| source(Id::NONE, file));
+        let named = keys.filter_map(|(index, key)| Some(source(key, known.get(&index)?)));
+        let files = named.chain(piped).collect::<Vec<_>>();
+        let mut timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
+        timeline.name_fast();
+        Ok(timeline.within(&self.window))
+    }
+
+    /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
+    ///
+    /// # Errors
+    /// If `rules/timeline.toml` does not fit.
+    pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
+        let rules = self.timeline_rules()?;
+        let known = self.file_timelines(&rules, true)?;
+        Ok(known.into_values().chain(self.piped_timeline.clone()))
+    }
+
+    /// The rows of every source, by its place in `sources`.
+    fn file_timelines(&mut self, rules: &TimelineRules, counted: bool) -> Result<BTreeMap<usize, FileTimeline>> {
+        let texts = [self.data.text("logs.toml")?, self.data.text("endpoints.toml")?, self.data.text(RULES)?].concat();
+        let versions = format!("{:?}", timelines_table::VERSIONS);
+        let name = |counted: &str| Id::pseudonym([texts.as_str(), counted, &versions].concat().as_bytes());
+        let (plain, full) = (name(""), name("counted"));
+        // Rows with tokens answer either question.
+        let mut known = self.stored_timelines([full, if counted { full } else { plain }]);
+        let news = self.read_timelines(rules, &known, counted);
+        self.store_timelines(if counted { full } else { plain }, &news);
+        known.extend(news);
+        Ok(known)
+    }
+
+    fn timeline_rules(&self) -> Result<TimelineRules> {
+        self.data.read(RULES, TimelineRules::parse)
+    }
+
+    /// Reads a stream that can be read only once, both ways.
+    pub(super) fn read_twofold(&self, source: &mut dyn Read, guide: Guide<'_>) -> Result<(FileTrace, FileTimeline)> {
+        let rules = self.timeline_rules()?;
+        let mut desk = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
+        let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params())) };
+        let timeline_guide =
+            TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules: &rules, gauge: &make };
+        let mut reader = Reader::new(timeline_guide, &mut desk);
+        let reading = read::read_stream_with(source, guide, &mut reader);
+        Ok((reading.trace, reader.finish().0))
+    }
+
+    /// What the lake knows of the sources, by their places in `sources`. Of logs that are gone it is used as it is,
+    /// also if nobody counted their blocks ([`crate::logs::timeline::requests::Block::is_counted`]).
+    fn stored_timelines(&mut self, words: [Id; 2]) -> BTreeMap<usize, FileTimeline> {
+        let places = self.sources.iter().zip(&self.selected).enumerate();
+        let places: BTreeMap<u32, (usize, u64, bool)> =
+            places.map(|(at, (source, stored))| (stored.number, (at, stored.bytes, source.path.is_none()))).collect();
+        let make = |row: PackedTimeline<'_>| {
+            let &(place, bytes, is_gone) = places.get(&row.source)?;
+            let as_it_is = row.bytes == bytes && words.contains(&row.words);
+            if as_it_is || is_gone { Some((place, unpack(&row.rows)?)) } else { None }
+        };
+        loop {
+            let Some(lake) = &self.lake else { return BTreeMap::new() };
+            let trouble = match self.pool.install(|| lake.load_timelines(&make)) {
+                Ok(read) => return read.into_values().collect(),
+                Err(trouble) => trouble,
+            };
+            let mended = match &trouble {
+                Trouble::Damaged(damage) => Some(lake.without(damage)).filter(|now| now.manifest() != lake.manifest()),
+                Trouble::Overtaken | Trouble::Failed(_) => None,
+            };
+            let is_mended = mended.is_some();
+            self.lake = mended.or_else(|| self.lake.take());
+            self.note([format!("the timelines in the lake were damaged ({trouble}) and are read anew")]);
+            if !is_mended {
+                return BTreeMap::new();
+            }
+        }
+    }
+
+    /// Reads the sources on disk that are not known; tells of those that are gone.
+    fn read_timelines(
+        &mut self,
+        rules: &TimelineRules,
+        known: &BTreeMap<usize, FileTimeline>,
+        counted: bool,
+    ) -> Vec<(usize, FileTimeline)> {
+        let listed: BTreeMap<&Path, &LogFile> =
+            self.listing.files.iter().map(|file| (file.path.as_path(), file)).collect();
+        let sources = self.sources.iter().zip(&self.selected).enumerate();
+        let missing = sources.filter(|(index, (source, _))| !source.is_sidecar() && !known.contains_key(index));
+        let (mut places, mut jobs, mut gone) = (Vec::new(), Vec::new(), IdSet::default());
+        for (index, (source, stored)) in missing {
+            match source.path.as_deref().and_then(|path| listed.get(path)) {
+                Some(file) => {
+                    places.push(index);
+                    jobs.push(Job { path: &file.path, packing: file.packing, from: 0, to: stored.bytes, named: false });
+                }
+                None => drop(gone.insert(source.key)),
+            }
+        }
+        let params = self.formats.params();
+        let gauge = || -> Box<dyn TokenCounter> {
+            if counted { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) } else { Box::new(Uncounted) }
+        };
+        let guide = TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules, gauge: &gauge };
+        let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
+        let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
+        drop(progress);
+        let mut files = Vec::new();
+        let mut unreadable = Vec::new();
+        for ((place, job), (file, counters)) in places.into_iter().zip(&jobs).zip(read) {
+            // A failure is no fact about the log: the next run tries again.
+            if counters.damage.count(Reason::Unreadable) > 0 {
+                unreadable.push((job.path.to_owned(), "reading it for the timeline failed".to_owned()));
+            } else {
+                files.push((place, file));
+            }
+        }
+        if !gone.is_empty() {
+            let logs = numbers::counted(gone.len() as u64, "deleted log");
+            self.note([format!("{logs} left no timeline: no policy was replayed while they were there")]);
+        }
+        self.leave_out(unreadable);
+        self.without_timeline = gone;
+        files
+    }
+
+    fn store_timelines(&mut self, words: Id, news: &[(usize, FileTimeline)]) {
+        let Some(lake) = self.lake.as_ref().filter(|_| !news.is_empty()) else { return };
+        let selected = &self.selected;
+        let packed = news.par_iter().map(|(index, file)| {
+            let stored = &selected[*index];
+            let rows = Cow::Owned(pack(file));
+            (stored, PackedTimeline { source: stored.number, bytes: stored.bytes, words, rows })
+        });
+        let packed: Vec<_> = self.pool.install(|| packed.collect());
+        let is_shown = self.progress;
+        match self.pool.install(|| lake.commit_timelines(&packed, &|| tell_waiting(is_shown))) {
+            Ok(lake) => self.lake = Some(lake),
+            Err(why) => self.note([format!("the timelines were not stored: {why}")]),
+        }
+    }
+}

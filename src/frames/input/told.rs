@@ -1,0 +1,162 @@
+//! What there is to say of an input: its fields in every JSON report, notes, and why there is nothing in it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::base::error::{Error, Result};
+use crate::base::numbers;
+use crate::base::visible::Shown as _;
+use crate::frames::input::Input;
+use crate::frames::sync::directory_of;
+use crate::logs::overview::{Holds, InProgress, Overview};
+use crate::logs::read::Failure;
+use crate::logs::time;
+use crate::logs::trace::Place;
+
+/// Files that an error names; a note is written for each of them where a report is.
+const HINTS_MAX: usize = 10;
+
+impl Input {
+    /// Notes what the report holds of subagents that are known from progress records only.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub fn report_holds(&mut self, holds: Holds) -> Result<()> {
+        let subagents = self.remember("in progress only", |input| {
+            let chains = input.history().chains;
+            Ok(chains.iter().filter(|chain| chain.place == Place::Progress).count() as u64)
+        })?;
+        self.in_progress = Some(InProgress { subagents, holds });
+        Ok(())
+    }
+
+    /// The same of a report about one session, which has so many of them.
+    pub fn report_holds_of(&mut self, subagents: u64, holds: Holds) {
+        self.in_progress = Some(InProgress { subagents, holds });
+    }
+
+    /// Files that are deleted from disk and live on in the lake.
+    pub fn kept(&self) -> u64 {
+        self.sources.iter().filter(|source| source.path.is_none()).count() as u64
+    }
+
+    /// Where the lake is, if one is used.
+    pub fn lake_dir(&self) -> Option<String> {
+        self.lake.as_ref().map(|lake| lake.dir().shown())
+    }
+
+    /// Fields of every JSON report about the input.
+    pub fn json(&self) -> Value {
+        let tally = &self.tally;
+        json!({
+            "roots": self.roots.iter().enumerate().map(|(index, root)| json!({
+                "path": root.path.shown(),
+                "origin": root.origin,
+                "found": !self.listing.missing.contains(&index),
+            })).collect::<Vec<_>>(),
+            "files": tally.files,
+            "bytes": tally.bytes,
+            "new": tally.new,
+            "grown": tally.grown,
+            "rewritten": tally.rewritten,
+            "studied": tally.studied,
+            "unchanged": tally.unchanged,
+            "kept_after_deletion": self.kept(),
+            "pruned": tally.pruned,
+            "bytes_read": tally.bytes_read,
+            "sidecar_files": self.sources.iter().filter(|source| source.is_sidecar()).count(),
+            "unreadable": self.listing.unreadable.iter().map(|(path, why)| json!({
+                "path": path.shown(), "reason": why,
+            })).collect::<Vec<_>>(),
+            "lake": self.lake_dir(),
+            "subagents_in_progress_only": self.in_progress.as_ref().map(InProgress::json),
+            "notes": self.notes,
+        })
+    }
+
+    /// The window as text for JSON.
+    pub fn window_json(&self) -> Value {
+        time::json(&self.window)
+    }
+
+    /// Whether there is a session log among the files.
+    pub fn has_records(&self) -> bool {
+        self.sources.iter().any(|source| source.counters.known_records > 0)
+    }
+
+    /// The error of an input without a session log.
+    pub fn no_records(&self) -> Error {
+        let files = numbers::counted(self.sources.len() as u64, "file");
+        let unreadable = self.listing.unreadable.iter();
+        let mut hints: Vec<String> = unreadable
+            .map(|(path, why)| format!("{} could not be read: {why}", path.shown()))
+            .take(HINTS_MAX)
+            .collect();
+        hints.push("`devboy doctor` says what they hold instead; --allow-empty makes this no error".to_owned());
+        Error::failed(format!("{files} read, but no session record in them")).hint(hints.join("\n"))
+    }
+
+    /// What happened within the window, in numbers.
+    ///
+    /// # Errors
+    /// None of its own.
+    pub fn overview(&mut self) -> Result<Overview> {
+        self.remember("overview", |input| Ok(Overview::of(&input.history())))
+    }
+
+    /// The error of a window without what is wanted: which one was asked for, and which one is there.
+    pub fn nothing_in_window(&mut self, wanted: &str) -> Error {
+        if self.window == time::ALL {
+            return Error::failed(format!("no {wanted} in these logs"))
+                .hint("`devboy ingest` says what they hold; --allow-empty makes this no error");
+        }
+        let asked = std::mem::replace(&mut self.window, time::ALL);
+        let span = self.overview().ok().and_then(|whole| whole.span_ms);
+        self.window = asked;
+        let mut hints = vec![time::there("the logs", span)];
+        if self.tally.pruned > 0 {
+            hints.push(format!("{} older than the window", numbers::counted(self.tally.pruned, "file")));
+        }
+        hints.push(time::WIDEN.to_owned());
+        Error::failed(format!("no {wanted} in the window {}", time::words(&self.window))).hint(hints.join("\n"))
+    }
+
+    /// Nothing to work on: say where was looked.
+    pub(super) fn nothing_found(&self) -> Error {
+        let looked = self.roots.iter().enumerate().map(|(index, root)| {
+            let unreadable = self.listing.unreadable.iter().find(|(path, _)| path.starts_with(&root.path));
+            let state = match unreadable {
+                Some((_, why)) => why.as_str(),
+                None if self.listing.missing.contains(&index) => "does not exist",
+                None => "holds no .jsonl, .jsonl.gz or .jsonl.zst file",
+            };
+            format!("looked at {} ({}): {state}", root.path.shown(), root.origin)
+        });
+        let mut hints: Vec<String> = looked.collect();
+        if let Some(project) = self.project.as_deref().filter(|_| !self.listing.files.is_empty()) {
+            let files = numbers::counted(self.listing.files.len() as u64, "file");
+            hints = vec![format!("{files} are there, but none in a project named like \"{project}\"")];
+            let names: BTreeSet<String> =
+                self.listing.files.iter().map(|file| directory_of(file, &self.listing)).collect();
+            hints.push(format!("projects: {}", names.into_iter().take(10).collect::<Vec<_>>().join(", ")));
+        } else if self.tally.pruned > 0 {
+            let older = numbers::counted(self.tally.pruned, "file");
+            let newest = self.listing.files.iter().map(|file| file.modified_ns / 1_000_000).max();
+            let newest = newest.map(|ms| format!(", last written to on {}", numbers::date(ms))).unwrap_or_default();
+            hints = vec![format!("{older} older than the window{newest}"), time::WIDEN.to_owned()];
+            return Error::failed(format!("nothing in the window {}", time::words(&self.window)))
+                .hint(hints.join("\n"));
+        } else if self.roots.is_empty() {
+            hints.push("neither HOME nor CLAUDE_CONFIG_DIR is set: name the folder with --input-dir".to_owned());
+        } else {
+            hints.push("name the folder of your logs with --input-dir; `devboy doctor` says more".to_owned());
+        }
+        Error::failed("no Claude Code logs found").hint(hints.join("\n"))
+    }
+}
+
+/// Says that a report lacks a file.
+pub fn missing((path, why): &Failure) -> String {
+    format!("{} is missing from this report: {why}", path.shown())
+}

@@ -1,0 +1,654 @@
+//! Brings what is known of the logs up to date: which files are new, grown, rewritten, moved or gone, what has to be
+//! read of them, and what the lake keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::base::damage::Reason;
+use crate::base::error::{Error, Result};
+use crate::base::id::Id;
+use crate::base::names::Names;
+use crate::base::numbers;
+use crate::base::progress::Progress;
+use crate::base::unpack::Packing;
+use crate::facts::analysis_pool::AnalysisPool;
+use crate::facts::body_facts::BodyFacts;
+use crate::facts::encode;
+use crate::facts::encode::Params;
+use crate::frames::lake::{Lake, News, Trouble, Update};
+use crate::frames::manifest::{Maker, StoredSource};
+use crate::logs::discover::{Digest, Listing, LogFile, digest};
+use crate::logs::message::Guide;
+use crate::logs::read;
+use crate::logs::read::{Job, Reading};
+use crate::logs::trace::{Millis, Rows};
+use crate::logs::values::Values;
+
+/// How often a run starts again because another one has changed the lake meanwhile.
+const OVERTAKEN_MAX: u32 = 3;
+/// How often damage to the lake is looked for again once it was cut out.
+const MENDED_MAX: u32 = 8;
+
+/// How a file was brought up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Read for the first time.
+    New,
+    /// Read from where it ended last time.
+    Grown,
+    /// Read anew because it was rewritten.
+    Rewritten,
+    /// Read anew because a replay needs facts about its bodies that the lake lacks.
+    Studied,
+    /// Known from the lake.
+    Unchanged,
+}
+
+/// A file on disk with what is stored about it.
+pub struct KnownFile {
+    /// The file.
+    pub path: PathBuf,
+    /// What is stored.
+    pub stored: StoredSource,
+    /// How it was brought up to date.
+    pub fate: Fate,
+    /// Bytes read in this run.
+    pub bytes_read: u64,
+}
+
+/// How the files asked for were brought up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Files on disk.
+    pub files: u64,
+    /// Their size.
+    pub bytes: u64,
+    /// See [`Fate::New`].
+    pub new: u64,
+    /// See [`Fate::Grown`].
+    pub grown: u64,
+    /// See [`Fate::Rewritten`].
+    pub rewritten: u64,
+    /// See [`Fate::Studied`].
+    pub studied: u64,
+    /// See [`Fate::Unchanged`].
+    pub unchanged: u64,
+    /// Not opened because they are older than the window (without a lake).
+    pub pruned: u64,
+    /// Bytes read in this run.
+    pub bytes_read: u64,
+}
+
+impl Tally {
+    /// Counts files.
+    pub fn of(files: &[KnownFile], pruned: u64) -> Self {
+        let of = |fate| files.iter().filter(|file| file.fate == fate).count() as u64;
+        Self {
+            files: files.len() as u64,
+            bytes: files.iter().map(|file| file.stored.bytes).sum(),
+            new: of(Fate::New),
+            grown: of(Fate::Grown),
+            rewritten: of(Fate::Rewritten),
+            studied: of(Fate::Studied),
+            unchanged: of(Fate::Unchanged),
+            pruned,
+            bytes_read: files.iter().map(|file| file.bytes_read).sum(),
+        }
+    }
+}
+
+/// What there is to bring up to date, and with what.
+pub struct Scope<'a> {
+    /// The files on disk.
+    pub listing: &'a Listing,
+    /// Pseudonyms of the roots, in the order of the listing's.
+    pub roots: &'a [Id],
+    /// What a light reading needs to know.
+    pub guide: Guide<'a>,
+    /// Names what makes the rows and facts.
+    pub maker: Maker,
+    /// How bodies are written in other ways.
+    pub params: Params,
+    /// The workers.
+    pub pool: &'a rayon::ThreadPool,
+    /// Without a lake, files last changed before this are not opened.
+    pub since: Millis,
+    /// Whether progress may be shown.
+    pub progress: bool,
+    /// Called when another run keeps this one from writing.
+    pub waiting: &'a (dyn Fn() + Sync),
+}
+
+/// What a command needs besides the counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Want {
+    /// The rows.
+    pub rows: bool,
+    /// The facts about bodies, in these vocabularies, one bit each.
+    pub tier: u8,
+}
+
+/// Rows of every known source, by its number.
+#[derive(Default)]
+pub struct Loaded {
+    /// What symbols in the rows mean.
+    pub names: Names,
+    /// The rows.
+    pub rows: BTreeMap<u32, Rows>,
+    /// The facts about bodies, by name; there if they were wanted.
+    pub bodies: Vec<BodyFacts>,
+    /// What symbols in the values mean.
+    pub value_names: Names,
+    /// Values that were read in this run and that the lake does not hold.
+    pub values: BTreeMap<u32, Values>,
+}
+
+/// What is known now.
+#[derive(Default)]
+pub struct Known {
+    /// Files on disk, in the order of the listing.
+    pub files: Vec<KnownFile>,
+    /// What is stored of files of these roots that are no longer on disk.
+    pub kept: Vec<StoredSource>,
+    /// The rows; none when nothing changed and nobody asked for them.
+    pub loaded: Option<Loaded>,
+    /// Files not opened because they are older than the window.
+    pub pruned: u64,
+    /// Files that could not be read, and why. What was known of them before stands.
+    pub unreadable: Vec<(PathBuf, String)>,
+    /// What there is to tell.
+    pub notes: Vec<String>,
+    /// The lake as it is now, if it can be used.
+    pub lake: Option<Lake>,
+}
+
+/// Brings everything in scope up to date, the lake included. Rows are loaded if something changed or they are wanted.
+///
+/// Whatever is wrong with the lake, the logs that are on disk are counted right: damaged parts are cut out and made anew
+/// from the logs, a lake that another run changed is looked at again, and one that cannot be read is done without.
+pub fn bring_up_to_date(scope: &Scope<'_>, mut lake: Option<Lake>, want: Want) -> Known {
+    let (mut notes, mut overtaken, mut mended, mut writes) = (Vec::new(), 0, 0, true);
+    if let Some(foreign) = lake.as_ref().filter(|lake| lake.is_foreign()) {
+        // Which of its rows belong to which log cannot be told. Where there is no log, all of them are what is left.
+        writes = !scope.listing.files.is_empty();
+        if writes {
+            let (emptied, note) = foreign.emptied();
+            notes.push(note);
+            lake = Some(emptied);
+        }
+    }
+    loop {
+        let trouble = match attempt(scope, lake.as_ref(), want, writes) {
+            Ok(mut known) => {
+                notes.append(&mut known.notes);
+                return Known { notes, ..known };
+            }
+            Err(trouble) => trouble,
+        };
+        // Without a lake there is no trouble with it.
+        let Some(now) = lake.take() else { continue };
+        if let Some(newer) = now.newer().filter(|_| overtaken < OVERTAKEN_MAX) {
+            overtaken += 1;
+            lake = Some(newer);
+            continue;
+        }
+        match trouble {
+            Trouble::Damaged(damage) if mended < MENDED_MAX => {
+                mended += 1;
+                let without = now.without(&damage);
+                notes.push(format!("the lake was damaged ({}) and is rebuilt", Trouble::Damaged(damage)));
+                notes.extend(told_of_lost(scope, &now, &without));
+                lake = Some(without);
+            }
+            Trouble::Overtaken => {
+                notes.push("the lake was not updated: other runs kept changing it".to_owned());
+                writes = false;
+                lake = Some(now);
+            }
+            Trouble::Damaged(_) | Trouble::Failed(_) => {
+                let gone = now.manifest().sources.len();
+                notes.push(format!(
+                    "working without the lake ({trouble}): of {} that it knows, those that are no longer on disk are missing",
+                    numbers::counted(gone as u64, "file")
+                ));
+            }
+        }
+    }
+}
+
+/// Says how many logs that are no longer on disk were in the damaged part of a lake.
+fn told_of_lost(scope: &Scope<'_>, before: &Lake, after: &Lake) -> Option<String> {
+    let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
+    let (before, after) = (&before.manifest().sources, &after.manifest().sources);
+    let lost: Vec<&StoredSource> =
+        before.values().filter(|source| !after.contains_key(&source.key) && !listed.contains(&source.key)).collect();
+    let ours = |source: &&&StoredSource| source.roots.iter().any(|root| scope.roots.contains(root));
+    let here = lost.iter().filter(ours).count();
+    let there = lost.len() - here;
+    let words = [(here, "deleted log", "lost"), (there, "log", "of other folders read anew if still there")];
+    let words = words.iter().filter(|(count, ..)| *count > 0);
+    let words: Vec<String> =
+        words.map(|(count, what, fate)| format!("{} {fate}", numbers::counted(*count as u64, what))).collect();
+    (!words.is_empty()).then(|| format!("rows that the damaged part of the lake held: {}", words.join(", ")))
+}
+
+/// One attempt at it, on the lake as it was found.
+fn attempt(scope: &Scope<'_>, lake: Option<&Lake>, want: Want, writes: bool) -> std::result::Result<Known, Trouble> {
+    let mut known = Known::default();
+    let mut stored = Stored::of(lake);
+    let plans = plan(scope, &mut stored, lake.is_none(), want.tier);
+    known.pruned = (scope.listing.files.len() - plans.len()) as u64;
+    known.notes.extend(told_of_others(scope, &plans));
+    let is_loaded = want.rows || plans.iter().any(|plan| plan.job().is_some());
+    let tier = if is_loaded { reading_tier(scope, &plans, want) } else { 0 };
+    let mut loaded = Loaded::default();
+    if let Some(lake) = lake.filter(|_| is_loaded) {
+        load(lake, scope, tier, &mut loaded)?;
+    }
+    let counted = loaded.bodies.iter().filter(|facts| facts.counted & tier == tier);
+    let studies = AnalysisPool::new(tier, scope.params, counted.map(|facts| facts.body));
+    let delta = read_into(scope, &plans, (tier, &studies), &mut stored, &mut loaded, &mut known);
+    let facts = studies.finish();
+    if let Some(lake) = lake {
+        known.lake = Some(lake.clone());
+        let committed = writes.then(|| scope.pool.install(|| commit(lake, scope, &stored, &delta, &loaded, &facts)));
+        match committed {
+            Some(Ok(lake)) => {
+                known.lake = Some(lake);
+                loaded.values.clear();
+            }
+            Some(Err(Trouble::Failed(why))) => known.notes.push(format!("the lake was not updated: {why}")),
+            Some(Err(trouble)) => return Err(trouble),
+            None => {}
+        }
+    }
+    loaded.take_over(facts);
+    known.loaded = is_loaded.then_some(loaded);
+    known.kept = match lake.filter(|lake| lake.is_foreign()) {
+        Some(lake) => lake.manifest().sources.values().cloned().collect(),
+        None => stored.kept(scope.roots, &plans),
+    };
+    Ok(known)
+}
+
+/// Says how many files are read anew because something else made their rows.
+fn told_of_others(scope: &Scope<'_>, plans: &[Plan<'_>]) -> Option<String> {
+    let is_other = |known: &StoredSource| known.maker.rows.is_some() && known.maker.rows != scope.maker.rows;
+    let others = plans.iter().filter(|plan| plan.known.as_ref().is_some_and(is_other)).count() as u64;
+    let files = numbers::counted(others, "file");
+    (others > 0).then(|| format!("{files} read anew: the lake was made by another devboy or with other data files"))
+}
+
+impl Loaded {
+    /// Adds new facts; they replace what was known of the same bodies.
+    fn take_over(&mut self, news: Vec<BodyFacts>) {
+        if self.bodies.is_empty() {
+            self.bodies = news;
+            return;
+        }
+        let known = std::mem::take(&mut self.bodies);
+        self.bodies = news.into_iter().chain(known).collect();
+        self.bodies.sort_by_key(|facts| facts.body);
+        self.bodies.dedup_by_key(|facts| facts.body);
+    }
+}
+
+/// The vocabularies in which this run counts: those wanted, and those in which a file that has grown was counted so far,
+/// so that every file is counted alike from end to end.
+fn reading_tier(scope: &Scope<'_>, plans: &[Plan<'_>], want: Want) -> u8 {
+    let grown = plans.iter().filter(|plan| plan.fate == Fate::Grown).filter_map(|plan| plan.known.as_ref());
+    grown.fold(want.tier, |tier, known| tier | counted_tier(scope, known))
+}
+
+/// The vocabularies in which the bodies of a source were counted as this devboy counts.
+fn counted_tier(scope: &Scope<'_>, known: &StoredSource) -> u8 {
+    if known.maker.facts == scope.maker.facts { known.tier } else { 0 }
+}
+
+fn load(lake: &Lake, scope: &Scope<'_>, tier: u8, loaded: &mut Loaded) -> std::result::Result<(), Trouble> {
+    scope.pool.install(|| {
+        loaded.rows = lake.load(&mut loaded.names)?.into_iter().collect();
+        if tier != 0 {
+            loaded.bodies = lake.load_bodies(&encode::ids(), scope.maker.facts)?;
+        }
+        Ok(())
+    })
+}
+
+/// What has to happen with one file.
+struct Plan<'a> {
+    key: Id,
+    root: Id,
+    directory: Id,
+    file: &'a LogFile,
+    /// What is stored of it.
+    known: Option<StoredSource>,
+    /// Hash of all of it; [`Id::NONE`] if reading it will tell.
+    content: Id,
+    /// Whether reading it has to tell.
+    named: bool,
+    fate: Fate,
+    /// Why it cannot be read, if it cannot: what is known of it stands.
+    failure: Option<String>,
+}
+
+impl Plan<'_> {
+    fn job(&self) -> Option<Job<'_>> {
+        let from = match self.fate {
+            _ if self.failure.is_some() => return None,
+            Fate::Unchanged => return None,
+            Fate::Grown => self.known.as_ref().map_or(0, |known| known.bytes),
+            Fate::New | Fate::Rewritten | Fate::Studied => 0,
+        };
+        let Self { file, named, .. } = *self;
+        Some(Job { path: &file.path, packing: file.packing, from, to: file.bytes, named })
+    }
+}
+
+/// Decides for every file on disk what has to be read of it. A file is what it was if number, size and times are; when
+/// one of these is in doubt, all of its content decides.
+fn plan<'a>(scope: &Scope<'a>, stored: &mut Stored, without_lake: bool, tier: u8) -> Vec<Plan<'a>> {
+    let is_wanted = |file: &&LogFile| !without_lake || file.modified_ns / 1_000_000 >= scope.since;
+    let files: Vec<(&LogFile, Id)> =
+        scope.listing.files.iter().filter(is_wanted).map(|file| (file, source_key(file))).collect();
+    let mut gone = stored.gone(scope);
+    let gone_bytes: BTreeSet<u64> = gone.keys().map(|(_, bytes)| *bytes).collect();
+    let digests: Vec<Option<std::io::Result<Digest>>> = scope.pool.install(|| {
+        let digests = files.par_iter().map(|(file, key)| {
+            let known = stored.sources.get(key);
+            let is_certain = without_lake
+                || match known {
+                    Some(known) => stamp(known) == stamp_of(file),
+                    // Nothing to compare it with: it is new, and is named while it is read.
+                    None => !gone_bytes.contains(&file.bytes) && job_of_new(file).is_one_piece(),
+                };
+            (!is_certain).then(|| digest(&file.path, known.map_or(0, |known| known.bytes), file.bytes))
+        });
+        digests.collect()
+    });
+    let mut plans = Vec::new();
+    for ((file, key), digest) in files.into_iter().zip(digests) {
+        let (digest, failure) = match digest.transpose() {
+            Ok(digest) => (digest, None),
+            Err(cause) => (None, Some(cause.to_string())),
+        };
+        let mut known = stored.sources.get(&key).cloned();
+        let mut start = digest.map(|digest| digest.start);
+        if known.is_none()
+            && let Some(whole) = digest.map(|digest| digest.whole)
+        {
+            known = gone.remove(&(whole, file.bytes)).and_then(|key| stored.sources.remove(&key));
+            start = Some(whole);
+        }
+        let fate = match &known {
+            Some(_) if failure.is_some() => Fate::Unchanged,
+            Some(known) => fate(scope, file, known, start, tier),
+            None => Fate::New,
+        };
+        let same = known.as_ref().map_or(Id::NONE, |known| known.content);
+        let content = digest.map_or(same, |digest| digest.whole);
+        let directory = Id::pseudonym(slug(&directory_of(file, scope.listing)).as_bytes());
+        let named = !without_lake && content == Id::NONE;
+        plans.push(Plan { key, root: scope.roots[file.root], directory, file, known, content, named, fate, failure });
+    }
+    plans
+}
+
+fn job_of_new(file: &LogFile) -> Job<'_> {
+    Job { path: &file.path, packing: file.packing, from: 0, to: file.bytes, named: true }
+}
+
+/// What tells without reading it that a file is what it was.
+fn stamp(known: &StoredSource) -> (u64, i64, i64, u64) {
+    (known.bytes, known.modified_ns, known.changed_ns, known.inode)
+}
+
+fn stamp_of(file: &LogFile) -> (u64, i64, i64, u64) {
+    (file.bytes, file.modified_ns, file.changed_ns, file.inode)
+}
+
+/// What becomes of a file of which something is known. `start` is the hash of as much of it as was read then, if its
+/// content is in doubt.
+fn fate(scope: &Scope<'_>, file: &LogFile, known: &StoredSource, start: Option<Id>, tier: u8) -> Fate {
+    let is_same_start = start.is_none_or(|start| start == known.content);
+    let has_grown = file.bytes > known.bytes;
+    let can_grow = has_grown && !known.open_tail && file.packing == Packing::Plain;
+    if !is_same_start || known.maker.rows != scope.maker.rows || (file.bytes != known.bytes && !can_grow) {
+        return Fate::Rewritten;
+    }
+    if counted_tier(scope, known) & tier != tier {
+        return Fate::Studied;
+    }
+    if has_grown { Fate::Grown } else { Fate::Unchanged }
+}
+
+fn source_key(file: &LogFile) -> Id {
+    Id::pseudonym(file.canonical.as_os_str().as_encoded_bytes())
+}
+
+/// The name of the directory that stands for the project: the first one below the root, or the file's own.
+pub fn directory_of(file: &LogFile, listing: &Listing) -> String {
+    let below = listing.roots.get(file.root).and_then(|root| file.canonical.strip_prefix(root).ok());
+    let mut parts = below.and_then(Path::parent).into_iter().flat_map(Path::components).map(|part| part.as_os_str());
+    let first = parts.find(|part| *part != "projects");
+    let own = file.canonical.parent().and_then(Path::file_name);
+    first.or(own).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A project name as Claude Code spells its directory, in lower case.
+pub fn slug(text: &str) -> String {
+    text.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+}
+
+/// New rows of a source; none if all rows that are known of it are new.
+type Added = (u32, Option<Rows>);
+
+/// Reads what the plans ask for and joins it to what is known; returns the new rows by source.
+fn read_into(
+    scope: &Scope<'_>,
+    plans: &[Plan<'_>],
+    (tier, studies): (u8, &AnalysisPool),
+    stored: &mut Stored,
+    loaded: &mut Loaded,
+    known: &mut Known,
+) -> Vec<Added> {
+    let jobs: Vec<Job<'_>> = plans.iter().filter_map(Plan::job).collect();
+    let progress = Progress::new(jobs.iter().map(|job| job.to - job.from).sum(), scope.progress);
+    let begin = || studies.begin();
+    let guide = Guide { study: if tier == 0 { None } else { Some(&begin) }, ..scope.guide };
+    let mut delta = Vec::new();
+    let mut settle = |plan: &Plan<'_>, reading: Option<Reading>| {
+        let failed = reading.as_ref().and_then(|reading| reading.failure.clone());
+        if let Some(why) = plan.failure.clone().or(failed) {
+            known.files.push(unreadable(plan, stored));
+            known.unreadable.push((plan.file.path.clone(), why));
+            return;
+        }
+        let mut source = match (&plan.known, plan.fate) {
+            (Some(known), Fate::Unchanged | Fate::Grown) => known.clone(),
+            _ => stored.fresh(),
+        };
+        let named = reading.as_ref().and_then(|reading| reading.content);
+        if let Some(reading) = reading {
+            // What a file holds already was counted as it was; this run counts at least as much.
+            if plan.fate != Fate::Grown {
+                source.maker = scope.maker;
+                source.tier = tier;
+            }
+            delta.push((source.number, take_over(reading, &mut source, plan, loaded, scope.guide)));
+        }
+        source.key = plan.key;
+        source.directory = plan.directory;
+        source.content = named.unwrap_or(plan.content);
+        source.modified_ns = plan.file.modified_ns;
+        source.changed_ns = plan.file.changed_ns;
+        source.inode = plan.file.inode;
+        if let Err(place) = source.roots.binary_search(&plan.root) {
+            source.roots.insert(place, plan.root);
+        }
+        known.files.push(KnownFile {
+            path: plan.file.path.clone(),
+            stored: source.clone(),
+            fate: plan.fate,
+            bytes_read: plan.job().map_or(0, |job| job.to - job.from),
+        });
+        stored.sources.insert(plan.key, source);
+    };
+    let mut left = plans.iter();
+    let mut take = |reading: Reading| {
+        let mut reading = Some(reading);
+        // Files that are not read stand between those that are.
+        for plan in left.by_ref() {
+            settle(plan, plan.job().and_then(|_| reading.take()));
+            if reading.is_none() {
+                break;
+            }
+        }
+    };
+    read::read_all(&jobs, guide, scope.pool, &|bytes| progress.advance(bytes), &mut take);
+    left.for_each(|plan| settle(plan, None));
+    delta
+}
+
+/// A file that could not be read: what was known of it before stands, and the next run tries again.
+fn unreadable(plan: &Plan<'_>, stored: &mut Stored) -> KnownFile {
+    let (mut source, fate) = match &plan.known {
+        Some(known) => {
+            stored.sources.insert(known.key, known.clone());
+            (known.clone(), Fate::Unchanged)
+        }
+        None => (StoredSource { key: plan.key, ..stored.fresh() }, Fate::New),
+    };
+    Arc::make_mut(&mut source.counters).damage.add(Reason::Unreadable, 0);
+    KnownFile { path: plan.file.path.clone(), stored: source, fate, bytes_read: 0 }
+}
+
+/// Joins a reading to the rows of its source; returns what is new of them, if not all is.
+fn take_over(
+    reading: Reading,
+    source: &mut StoredSource,
+    plan: &Plan<'_>,
+    loaded: &mut Loaded,
+    guide: Guide<'_>,
+) -> Option<Rows> {
+    let symbols = loaded.names.absorb(&reading.trace.names);
+    let rows = loaded.rows.entry(source.number).or_default();
+    let added = if source.readings == 0 {
+        rows.append(reading.trace.rows, &symbols, &source.counters);
+        None
+    } else {
+        let known_chains = rows.chains.len();
+        let mut added = Rows { chains: rows.chains.clone(), ..Rows::default() };
+        added.append(reading.trace.rows, &symbols, &source.counters);
+        added.chains.drain(..known_chains);
+        rows.extend(&added);
+        Some(added)
+    };
+    let symbols = loaded.value_names.absorb(&reading.trace.value_names);
+    let values = loaded.values.entry(source.number).or_default();
+    values.append(reading.trace.values, &symbols, source.counters.blocks);
+    if plan.fate == Fate::Grown {
+        // The call of an answer may have been read in an earlier run.
+        let is_data = |tool| guide.values.data_tools.iter().any(|name| name == loaded.names.text(tool));
+        values.drop_data_keys(&rows.calls, is_data);
+    }
+    Arc::make_mut(&mut source.counters).append(reading.trace.counters);
+    source.open_tail = reading.open_tail;
+    source.readings += 1;
+    source.bytes = plan.file.bytes;
+    added
+}
+
+/// Writes what is new; nothing when nothing changed. Returns the lake as it is then.
+fn commit(
+    lake: &Lake,
+    scope: &Scope<'_>,
+    stored: &Stored,
+    delta: &[Added],
+    loaded: &Loaded,
+    facts: &[BodyFacts],
+) -> std::result::Result<Lake, Trouble> {
+    let live: BTreeSet<u32> = stored.sources.values().map(|source| source.number).collect();
+    let known = |number: &u32| loaded.rows.get(number);
+    let delta = delta.iter().filter_map(|(number, rows)| Some((*number, rows.as_ref().or_else(|| known(number))?)));
+    let delta: Vec<(u32, &Rows)> = delta.collect();
+    let all = loaded.rows.iter().filter(|(number, _)| live.contains(number));
+    let all: Vec<(u32, &Rows)> = all.map(|(number, rows)| (*number, rows)).collect();
+    let formats = encode::ids();
+    let news = News {
+        delta: &delta,
+        all: &all,
+        names: &loaded.names,
+        facts,
+        maker: scope.maker.facts,
+        formats: &formats,
+        values: &loaded.values,
+        value_names: &loaded.value_names,
+    };
+    let news = (!delta.is_empty() || !facts.is_empty()).then_some(news);
+    lake.commit(&Update { sources: &stored.sources, next_source: stored.next_source, news }, scope.waiting)
+}
+
+/// What the lake knows of files.
+struct Stored {
+    sources: BTreeMap<Id, StoredSource>,
+    next_source: u32,
+}
+
+impl Stored {
+    fn of(lake: Option<&Lake>) -> Self {
+        let Some(lake) = lake else { return Self { sources: BTreeMap::new(), next_source: 1 } };
+        Self { sources: lake.manifest().sources.clone(), next_source: lake.manifest().next_source }
+    }
+
+    fn fresh(&mut self) -> StoredSource {
+        let number = self.next_source;
+        self.next_source += 1;
+        StoredSource { number, ..StoredSource::default() }
+    }
+
+    /// Keys of sources whose files are gone, by content and size: a new file with that content was moved. What lies
+    /// outside of the roots of this run is not gone, nor what lies in a place that cannot be looked into.
+    fn gone(&self, scope: &Scope<'_>) -> BTreeMap<(Id, u64), Id> {
+        if !scope.listing.unreadable.is_empty() {
+            return BTreeMap::new();
+        }
+        let listed: BTreeSet<Id> = scope.listing.files.iter().map(source_key).collect();
+        let found = scope.roots.iter().zip(&scope.listing.roots);
+        let seen: BTreeSet<Id> =
+            found.filter(|(_, place)| !place.as_os_str().is_empty()).map(|(root, _)| *root).collect();
+        let is_gone = |known: &&StoredSource| {
+            !listed.contains(&known.key)
+                && !known.roots.is_empty()
+                && known.roots.iter().all(|root| seen.contains(root))
+                && known.content.is_some()
+        };
+        let gone = self.sources.values().filter(is_gone);
+        gone.map(|known| ((known.content, known.bytes), known.key)).collect()
+    }
+
+    /// Sources of these roots that are no longer on disk.
+    fn kept(&self, roots: &[Id], plans: &[Plan<'_>]) -> Vec<StoredSource> {
+        let listed: BTreeSet<Id> = plans.iter().map(|plan| plan.key).collect();
+        let ours =
+            |known: &&StoredSource| !listed.contains(&known.key) && known.roots.iter().any(|root| roots.contains(root));
+        self.sources.values().filter(ours).cloned().collect()
+    }
+}
+
+/// The pseudonym of a root, whether or not it is still there.
+pub fn root_id(path: &Path) -> Id {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Id::pseudonym(absolute.as_os_str().as_encoded_bytes())
+}
+
+/// Worker threads; all cores unless told otherwise.
+pub fn thread_pool(threads: Option<u16>) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.map_or(0, usize::from))
+        .build()
+        .map_err(|cause| Error::failed(format!("starting worker threads: {cause}")))
+}

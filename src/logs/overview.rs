@@ -1,0 +1,119 @@
+//! A history in numbers: what ingest and doctor print of it.
+//!
+//! Subagents of which nothing was recorded but what the progress records of their parents repeat: what a report holds of
+//! them, in one sentence.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::numbers::counted;
+use crate::logs::history::{History, Merged};
+use crate::logs::trace::{Millis, Place, Status};
+
+/// Counts after every copy was merged.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overview {
+    /// First and last timestamp of all sessions.
+    pub span_ms: Option<(Millis, Millis)>,
+    /// Sessions.
+    pub sessions: u64,
+    /// Main threads and subagents with calls.
+    pub chains: u64,
+    /// Subagents recorded in files of their own.
+    pub subagents_in_files: u64,
+    /// Subagents recorded as side-chain lines of the main file.
+    pub subagents_inline: u64,
+    /// Subagents recorded only in progress records of their parent.
+    pub subagents_in_progress: u64,
+    /// Tool calls, each once.
+    pub calls: u64,
+    /// The same by how they ended.
+    pub status: BTreeMap<String, u64>,
+    /// API messages, each once.
+    pub messages: u64,
+    /// Of these, without a `stop_reason`: their output is a lower bound.
+    pub messages_unfinished: u64,
+    /// Compactions, each once.
+    pub compactions: u64,
+    /// Results cleared by micro-compactions.
+    pub evictions: u64,
+    /// What was merged or set aside.
+    pub merged: Merged,
+}
+
+impl Overview {
+    /// Counts a history.
+    pub fn of(history: &History) -> Self {
+        let chains = |place| history.chains.iter().filter(|chain| chain.place == place).count() as u64;
+        let status = |status: Status| {
+            let count = history.calls.iter().filter(|call| call.status == status).count();
+            (status.key().to_owned(), count as u64)
+        };
+        let billed = || history.messages.iter().filter(|message| message.billed);
+        Self {
+            span_ms: history.span(),
+            sessions: history.sessions.len() as u64,
+            chains: history.chains.len() as u64,
+            subagents_in_files: chains(Place::AgentFile),
+            subagents_inline: chains(Place::Inline),
+            subagents_in_progress: chains(Place::Progress),
+            calls: history.calls.len() as u64,
+            status: Status::ALL.into_iter().map(status).collect(),
+            messages: billed().count() as u64,
+            messages_unfinished: billed().filter(|message| !message.finished).count() as u64,
+            compactions: history.chains.iter().map(|chain| chain.compactions.len() as u64).sum(),
+            evictions: history.evictions.len() as u64,
+            merged: history.merged,
+        }
+    }
+
+    /// Subagents, wherever they are recorded.
+    pub fn subagents(&self) -> u64 {
+        self.subagents_in_files + self.subagents_inline + self.subagents_in_progress
+    }
+}
+
+/// What a report holds of such subagents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holds {
+    /// Their calls; their usage is unknown.
+    Calls,
+    /// Their requests, with the usage of a first chunk.
+    FirstChunks,
+    /// Nothing.
+    Nothing,
+}
+
+/// How many there are, and what a report holds of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InProgress {
+    /// Subagents with calls in progress records only.
+    pub subagents: u64,
+    /// What the report holds of them.
+    pub holds: Holds,
+}
+
+impl InProgress {
+    /// The sentence for people; none if there are no such subagents.
+    pub fn sentence(&self) -> Option<String> {
+        let holds = match self.holds {
+            Holds::Calls => "their calls are counted here, their usage is not known",
+            Holds::FirstChunks => "their requests are counted here, with the usage of a first chunk",
+            Holds::Nothing => "they are not counted here",
+        };
+        let subagents = counted(self.subagents, "subagent");
+        (self.subagents > 0).then(|| format!("{subagents} known from progress records only: {holds}"))
+    }
+
+    /// The same for JSON.
+    pub fn json(&self) -> Value {
+        let holds = match self.holds {
+            Holds::Calls => "calls",
+            Holds::FirstChunks => "first_chunks",
+            Holds::Nothing => "nothing",
+        };
+        json!({ "count": self.subagents, "holds": holds })
+    }
+}

@@ -1,0 +1,263 @@
+//! From planners to a report: every planner walks the judged sessions, once as it is and once as the control.
+//!
+//! What each parameter would do: the planners walk again for every value.
+
+use rayon::prelude::*;
+use toml_edit::Value;
+
+use crate::base::bootstrap::interval;
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::base::stats::{Share, Target};
+use crate::logs::history::Call;
+use crate::planner::bound::{Donors, bound};
+use crate::planner::known_tools::KnownTools;
+use crate::planner::opportunities::moments;
+use crate::planner::prefetches::Tally;
+use crate::planner::report::{Arm, Backtest, EdgeRow, HIT, Metric, PlannerReport, SweepRow};
+use crate::planner::selectivity::learned::Learned;
+use crate::planner::stage::{CONFIGURED, Kind, Planner, Stage, Trained, sum, walk};
+use crate::planner::value_models::ValueModels;
+use crate::replay::scenarios::{axes, grid};
+use crate::report::numbers::thousands;
+use crate::settings::{Enrichment, SettingsFile, what_if};
+
+/// Judges every planner. What to do about it is for the rules to say.
+pub fn report(stage: &Stage, planners: &[Planner]) -> PlannerReport {
+    let trained = Trained::new(stage);
+    let arms: Vec<Arm> = planners.iter().map(|planner| arm(stage, planner, &trained)).collect();
+    let (told, numbers) = (stage.told(), &stage.numbers);
+    let configured = planners.iter().find(|planner| planner.name == CONFIGURED);
+    let bound = configured.map(|planner| {
+        let known = KnownTools::new(&planner.models, told, numbers);
+        bound(told, &known, &stage.settings.enrichment, numbers, &stage.judged)
+    });
+    let sessions = stage.judged.len() as u64;
+    let backtest = Backtest {
+        training_sessions: sessions - stage.split.judged(),
+        judged_sessions: stage.split.judged(),
+        judged_calls: arms.first().map_or(0, |arm| arm.total.calls),
+        judged_from: stage.split.judged_from,
+        enabled: stage.settings.enrichment.enabled,
+    };
+    PlannerReport {
+        advice: Vec::new(),
+        notes: notes(stage, &backtest, &arms, configured),
+        bound: bound.unwrap_or_default(),
+        selectivity: planners.iter().find_map(|planner| match &planner.kind {
+            Kind::ByTable { learned, numbers, .. } => Some((Learned::clone(learned.as_ref()?), numbers.clone())),
+            Kind::Published | Kind::ByLink => None,
+        }),
+        backtest,
+        arms,
+    }
+}
+
+fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
+    let (told, enrichment) = (stage.told(), &stage.settings.enrichment);
+    let known = KnownTools::new(&planner.models, told, &stage.numbers);
+    let donors = Donors::new(told.history, &moments(told, &known, &stage.numbers.judge, &[]));
+    let books = walk(stage, planner, &known, trained, enrichment, None, None);
+    let control = sum(&walk(stage, planner, &known, trained, enrichment, None, Some(&donors)));
+    let whole = sum(&books);
+    let judged = || told.history.sessions.iter().zip(&books).zip(&stage.judged).filter(|(_, judged)| **judged);
+    let mut sessions: Vec<(String, Tally)> =
+        judged().map(|((session, books), _)| (session.id.to_string()[..16].to_owned(), books.total)).collect();
+    sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let name = |tool| known.names.text(tool).to_owned();
+    let edges =
+        whole.edges.iter().map(|((from, to), tally)| EdgeRow { from: name(*from), to: name(*to), tally: *tally });
+    let mut edges: Vec<EdgeRow> = edges.collect();
+    // Symbols are numbered as files are read; names order ties whatever files are called.
+    edges.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
+    let mut arm = Arm {
+        name: planner.name.to_owned(),
+        about: planner.about.to_owned(),
+        always_runs: planner.always_runs(),
+        total: whole.total,
+        control: control.total,
+        metrics: Vec::new(),
+        edges,
+        sessions,
+    };
+    arm.metrics = metrics(stage, &arm);
+    arm
+}
+
+/// The target metrics with their intervals over sessions.
+fn metrics(stage: &Stage, arm: &Arm) -> Vec<Metric> {
+    let targets = &stage.numbers.targets;
+    let always_runs = arm.always_runs;
+    let saved = move |tally: &Tally| {
+        let of_session = Arm { total: *tally, always_runs, ..Arm::default() };
+        (of_session.calls_saved(), tally.calls)
+    };
+    type Count<'c> = Box<dyn Fn(&Tally) -> (u64, u64) + 'c>;
+    let wanted: [(&'static str, &str, Option<Target>, Count<'_>); 4] = [
+        (HIT, "hit", Some(Target::AtLeast(targets.hit_min)), Box::new(|tally| (tally.near.exact, tally.sent()))),
+        (
+            "exact_recall_loss",
+            "recall loss",
+            Some(Target::AtMost(targets.recall_loss_max)),
+            Box::new(|tally| (tally.declined_needed(), tally.declined())),
+        ),
+        (
+            "cost_overrun",
+            "overrun",
+            Some(Target::AtMost(targets.overrun_max)),
+            Box::new(|tally| (tally.overruns, tally.answers_known)),
+        ),
+        ("calls_not_run", "calls not run", None, Box::new(saved)),
+    ];
+    wanted
+        .into_iter()
+        .map(|(key, name, target, count)| {
+            let (k, n) = count(&arm.total);
+            let sessions: Vec<(u64, u64)> = arm.sessions.iter().map(|(_, tally)| count(tally)).collect();
+            Metric {
+                key,
+                name: name.to_owned(),
+                share: Share::new(k, n),
+                sessions: interval(&sessions, &stage.numbers.resampling),
+                target,
+            }
+        })
+        .collect()
+}
+
+/// What the prompts changed.
+fn intent_note(stage: &Stage, arms: &[Arm]) -> String {
+    if stage.intents.is_none() {
+        return "intent keywords: n/a, since prompts are no facts; `--intent` reads them".to_owned();
+    }
+    let changed = arms.iter().filter(|arm| !arm.always_runs).map(|arm| {
+        let Tally { plans_with_intent, plans_by_intent, .. } = arm.total;
+        format!("{} {plans_by_intent} of {plans_with_intent}", arm.name)
+    });
+    let changed = changed.collect::<Vec<_>>().join(", ");
+    format!(
+        "intent keywords: plans that they changed, of those whose prompt names a field: {changed}; as published: n/a"
+    )
+}
+
+/// For how much of the calls any value model speaks.
+fn coverage_note(stage: &Stage, models: &ValueModels) -> String {
+    let judged = |call: &&Call| stage.judged[stage.history.chains[call.chain as usize].session as usize];
+    let calls = || stage.history.calls.iter().filter(judged);
+    let known = calls().filter(|call| models.get(stage.tools.text(call.tool)).is_some()).count() as u64;
+    format!(
+        "value models speak for the tools of {} of {} calls; all others have the defaults of the schema and are never \
+         called ahead",
+        thousands(known),
+        thousands(calls().count() as u64),
+    )
+}
+
+fn notes(stage: &Stage, backtest: &Backtest, arms: &[Arm], configured: Option<&Planner>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !backtest.enabled {
+        notes.push("enrichment is off in the configuration: this is what it would do if it were on".to_owned());
+    }
+    let fixed = [
+        "times: the clock of the log; latencies are medians of the training sessions, waits for permission included; limits \
+         hold within a context, so subagents that run beside each other are not counted together",
+        "a hit ends where the file is edited, a tool that invalidates it is called, or the context is compacted; a shell may \
+         change anything, which is counted apart and ends no hit",
+        "what the context has read before is not fetched again: a repeat is the business of L0 (`devboy replay`)",
+        "a prefetch saves a call, not tokens: its answer enters the context either way; unused answers stay outside of it, \
+         so waste costs executions",
+        "tokens are bytes of the answer by 4, as predictions are; overruns are known only where the agent got the answer",
+        "the logs show every tool; an MCP server sees only its own calls, and could fetch none of the built-in ones",
+        "hosts of addresses: n/a, since only their hashes are known, so only `rate_limit_host` limits calls per host",
+        "as published, the agent's own call runs although its answer is there, and one call may credit several prefetches",
+    ];
+    notes.extend(fixed.map(str::to_owned));
+    notes.push(intent_note(stage, arms));
+    notes.extend(configured.map(|planner| coverage_note(stage, &planner.models)));
+    notes
+}
+
+/// The parameter that is no key of the configuration.
+const PROBABILITY: &str = "min_followup_probability";
+
+/// One combination of values.
+struct Cell {
+    values: Vec<String>,
+    enrichment: Enrichment,
+    probability_min: Option<f64>,
+}
+
+/// All combinations.
+pub struct Grid {
+    /// What is swept.
+    pub keys: Vec<String>,
+    cells: Vec<Cell>,
+}
+
+impl Grid {
+    /// Reads `--sweep`.
+    ///
+    /// # Errors
+    /// If a key is none of the planner's, or a value does not fit.
+    pub fn parse(texts: &[String], file: &SettingsFile) -> Result<Self> {
+        let axes = axes(texts)?;
+        let keys: Vec<String> = axes.iter().map(|(key, _)| key.to_string()).collect();
+        if keys.is_empty() {
+            return Ok(Self { keys, cells: Vec::new() });
+        }
+        let is_probability = |key: &KeyPath| key.0.last().is_some_and(|last| last == PROBABILITY);
+        let other = axes
+            .iter()
+            .find(|(key, _)| !is_probability(key) && key.0.first().is_none_or(|first| first != "enrichment"));
+        if let Some((key, _)) = other {
+            return Err(Error::usage(format!("--sweep {key}: the planner does not look at it"))
+                .hint(format!("with --planner: keys of enrichment, and {PROBABILITY}")));
+        }
+        let cell = |values: Vec<Value>| {
+            let (mut changes, mut probability_min) = (Vec::new(), None);
+            for ((key, _), value) in axes.iter().zip(&values) {
+                if is_probability(key) {
+                    probability_min = Some(probability(value)?);
+                } else {
+                    changes.push((key.clone(), value.clone()));
+                }
+            }
+            let values = values.iter().map(|value| value.to_string().trim().to_owned()).collect();
+            Ok(Cell { values, enrichment: what_if(file, &changes)?.enrichment, probability_min })
+        };
+        Ok(Self { cells: grid(&axes)?.into_iter().map(cell).collect::<Result<_>>()?, keys })
+    }
+
+    /// Whether nothing is swept.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Walks once per cell and planner.
+    pub fn run(&self, stage: &Stage, planners: &[Planner]) -> Vec<SweepRow> {
+        let trained = Trained::new(stage);
+        let known: Vec<KnownTools<'_>> =
+            planners.iter().map(|planner| KnownTools::new(&planner.models, stage.told(), &stage.numbers)).collect();
+        let row = |cell: &Cell, planner: &Planner, known: &KnownTools<'_>| {
+            let books = walk(stage, planner, known, &trained, &cell.enrichment, cell.probability_min, None);
+            SweepRow {
+                values: cell.values.clone(),
+                arm: planner.name.to_owned(),
+                always_runs: planner.always_runs(),
+                tally: sum(&books).total,
+            }
+        };
+        let of_planner = |(planner, known): (&Planner, &KnownTools<'_>)| {
+            self.cells.par_iter().map(|cell| row(cell, planner, known)).collect::<Vec<_>>()
+        };
+        planners.iter().zip(&known).flat_map(of_planner).collect()
+    }
+}
+
+fn probability(value: &Value) -> Result<f64> {
+    let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+    number.filter(|number| (0.0..=1.0).contains(number)).ok_or_else(|| {
+        Error::usage(format!("--sweep {PROBABILITY}: {} is no probability", value.to_string().trim()))
+            .hint("a number from 0 to 1")
+    })
+}

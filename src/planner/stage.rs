@@ -1,0 +1,195 @@
+//! Everything that planners are judged on, and the planners that are compared there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::error::Result;
+use crate::base::names::Names;
+use crate::frames::input::Input;
+use crate::logs::history::History;
+use crate::logs::trace::Millis;
+use crate::logs::values::CallValues;
+use crate::mine::runnable::Runnable;
+use crate::planner::bound::Donors;
+use crate::planner::contexts::{Latencies, Split, Told};
+use crate::planner::intents::Intents;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::numbers::Numbers;
+use crate::planner::plan::Scoring;
+use crate::planner::prefetches::{PlannerLedger, Trace};
+use crate::planner::selectivity::Numbers as SelectivityNumbers;
+use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::odds::{Named, Selective};
+use crate::planner::selectivity::table::Selectivity;
+use crate::planner::value_models::ValueModels;
+use crate::planner::walk;
+use crate::planner::walk::{Policy, Wiring, arguments_seen, judge};
+use crate::settings::{Enrichment, Settings, SettingsFile, what_if};
+
+/// The file with the numbers of the planner.
+const NUMBERS: &str = "planner.toml";
+
+/// Everything that planners are judged on.
+pub struct Stage {
+    pub file: SettingsFile,
+    pub settings: Settings,
+    pub numbers: Numbers,
+    pub history: History,
+    pub values: CallValues,
+    pub tools: Names,
+    pub split: Split,
+    /// By session: whether it is judged.
+    pub judged: Vec<bool>,
+    /// What the prompts name, where they were read.
+    pub intents: Option<Intents>,
+    /// Which calls can run with one argument, as the training sessions show.
+    pub runnable: Runnable,
+}
+
+impl Stage {
+    /// Learns from the sessions that began before `until`, else from the earlier ones.
+    pub fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
+        let numbers = input.data.read(NUMBERS, Numbers::parse)?;
+        let mut history = input.history();
+        let mut tools = input.corpus().names.clone();
+        input.rename_aliases(&mut history, &mut tools);
+        let values = input.values(&history);
+        let split = match until {
+            Some(until) => Split::by_time(&history, until),
+            None => Split::by_share(&history, numbers.backtest.train_share),
+        };
+        let judged = split.trains.iter().map(|trains| !trains).collect();
+        let settings = what_if(&file, &[])?;
+        let runnable = Runnable::shipped(&input.data)?.learned(&history, &values, &tools, &split.trains);
+        Ok(Self { settings, file, numbers, history, values, tools, split, judged, intents: None, runnable })
+    }
+
+    pub fn told(&self) -> Told<'_> {
+        Told { history: &self.history, values: &self.values, tools: &self.tools }
+    }
+}
+
+/// As Paper 3 and its host have it.
+pub const PUBLISHED: &str = "published";
+/// As the file of the user says.
+pub const CONFIGURED: &str = "configured";
+/// With links mined on the training sessions.
+pub const MINED: &str = "mined";
+/// The same, one call at a time by what the answer looks like.
+pub const SELECTIVE: &str = "selective";
+
+/// A planner and what it believes.
+pub struct Planner {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub models: ValueModels,
+    pub kind: Kind,
+}
+
+impl Planner {
+    /// Whether the agent's own call runs although it was prefetched.
+    pub fn always_runs(&self) -> bool {
+        matches!(self.kind, Kind::Published)
+    }
+}
+
+/// How it plans.
+pub enum Kind {
+    Published,
+    ByLink,
+    ByTable { learned: Option<Box<Learned>>, table: Selectivity, numbers: SelectivityNumbers },
+}
+
+/// What planners know of the training sessions besides links.
+pub struct Trained {
+    latencies: Latencies,
+    arguments: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Trained {
+    pub fn new(stage: &Stage) -> Self {
+        let (told, trains) = (stage.told(), &stage.split.trains);
+        Self { latencies: Latencies::measure(told, trains), arguments: arguments_seen(told, trains) }
+    }
+}
+
+/// Lets one planner walk the judged sessions; `None` leaves a parameter where the planner has it.
+pub fn walk(
+    stage: &Stage,
+    planner: &Planner,
+    known: &KnownTools<'_>,
+    trained: &Trained,
+    enrichment: &Enrichment,
+    probability_min: Option<f64>,
+    control: Option<&Donors>,
+) -> Vec<PlannerLedger> {
+    let odds = odds(stage, planner, known);
+    let policy = Policy {
+        models: &planner.models,
+        known,
+        wiring: wiring(stage, planner, odds.as_ref(), probability_min),
+        enrichment,
+        latencies: &trained.latencies,
+        arguments_seen: &trained.arguments,
+        runnable: &stage.runnable,
+        intents: stage.intents.as_ref(),
+        control,
+        numbers: &stage.numbers,
+    };
+    judge(stage.told(), &policy, &stage.judged)
+}
+
+/// What the live host would have recorded of a planner in the judged sessions.
+pub fn trail(stage: &Stage, planner: &Planner) -> Vec<Trace> {
+    let trained = Trained::new(stage);
+    let known = KnownTools::new(&planner.models, stage.told(), &stage.numbers);
+    let odds = odds(stage, planner, &known);
+    let policy = Policy {
+        models: &planner.models,
+        known: &known,
+        wiring: wiring(stage, planner, odds.as_ref(), None),
+        enrichment: &stage.settings.enrichment,
+        latencies: &trained.latencies,
+        arguments_seen: &trained.arguments,
+        runnable: &stage.runnable,
+        intents: stage.intents.as_ref(),
+        control: None,
+        numbers: &stage.numbers,
+    };
+    walk::trail(stage.told(), &policy, &stage.judged)
+}
+
+fn odds<'a>(stage: &'a Stage, planner: &'a Planner, known: &'a KnownTools<'_>) -> Option<Selective<'a>> {
+    match &planner.kind {
+        Kind::ByTable { table, numbers, .. } => {
+            Some(Selective { learned: table, numbers, named: Named::new(stage.told(), known) })
+        }
+        Kind::Published | Kind::ByLink => None,
+    }
+}
+
+fn wiring<'a>(
+    stage: &Stage,
+    planner: &Planner,
+    odds: Option<&'a Selective<'_>>,
+    probability_min: Option<f64>,
+) -> Wiring<'a> {
+    let by_link = probability_min.unwrap_or(stage.numbers.candidates.probability_min);
+    match odds {
+        _ if matches!(planner.kind, Kind::Published) => Wiring::Published { probability_min: by_link },
+        None => Wiring::Improved { scoring: Scoring::ExpectedValue, probability_min: by_link, odds: None },
+        // The table has its own threshold, below which nothing is left.
+        Some(odds) => Wiring::Improved {
+            scoring: Scoring::ExpectedValue,
+            probability_min: probability_min.unwrap_or(f64::MIN_POSITIVE),
+            odds: Some(odds),
+        },
+    }
+}
+
+/// The books of several sessions in one.
+pub fn sum(books: &[PlannerLedger]) -> PlannerLedger {
+    books.iter().fold(PlannerLedger::default(), |mut sum, books| {
+        sum.absorb(books);
+        sum
+    })
+}

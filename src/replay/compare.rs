@@ -1,0 +1,152 @@
+//! Several configurations side by side: two files per endpoint, or the cells of a grid.
+
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::frames::input::Input;
+use crate::replay::Scenario;
+use crate::replay::input::ReplayInput;
+use crate::replay::report::{Arm, Reached, ReplayReport, figure, reaches_json, tally_json};
+use crate::replay::savings::Tally;
+use crate::replay::scenarios::{Cell, Scenarios};
+use crate::replay::study::{EXTENDED, PUBLISHED, reached};
+use crate::report::numbers::thousands;
+use crate::report::table::Table;
+use crate::settings::Settings;
+
+/// What came of the cells of a grid: how tokens were counted, and what every reach could save.
+pub struct Grid<'s> {
+    scenarios: &'s Scenarios,
+    cells: Vec<(String, Vec<Reached>)>,
+}
+
+impl<'s> Grid<'s> {
+    /// Runs every cell over the same facts, cells in parallel.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn run(scenarios: &'s Scenarios, input: &mut Input) -> Result<Self> {
+        let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
+        let Scenarios { model, reaches, .. } = scenarios;
+        let question = format!("sweep {settings:?} {model:?} {reaches:?}");
+        let cells = input.remember(&question, |input| {
+            let laid = ReplayInput::new(model.as_deref(), input)?;
+            let both = |settings: &&Settings| {
+                let published = Scenario::new(settings, &laid.tape, laid.options(false));
+                let extended = published.with_options(settings, laid.options(true));
+                let everything = [published, extended];
+                let tokens = everything[0].counters(&laid.tape).into_keys().collect::<Vec<_>>().join(", ");
+                (tokens, reaches.all.iter().map(|reach| reached(&laid, reach, &everything)).collect())
+            };
+            Ok(input.pool.install(|| settings.par_iter().map(both).collect()))
+        })?;
+        Ok(Self { scenarios, cells })
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&'s Cell, &(String, Vec<Reached>))> {
+        self.scenarios.cells.iter().zip(&self.cells)
+    }
+
+    /// How tokens were counted, in words.
+    pub fn counters(&self) -> String {
+        let mut counted: Vec<&str> = self.cells.iter().map(|(tokens, _)| tokens.as_str()).collect();
+        counted.dedup();
+        counted.join(" | ")
+    }
+
+    /// The cells for programs.
+    pub fn json(&self) -> Vec<Value> {
+        let Scenarios { keys, reaches, .. } = self.scenarios;
+        let cell = |(cell, (tokens, reached)): (&Cell, &(String, Vec<Reached>))| {
+            let Reached { published, extended, .. } = &reached[reaches.place()];
+            let values: serde_json::Map<String, Value> =
+                keys.iter().cloned().zip(cell.values.iter().map(|value| json!(value))).collect();
+            json!({ "values": values, "tokens": tokens, PUBLISHED: tally_json(published), EXTENDED: tally_json(extended),
+                    "reaches": reaches_json(reached) })
+        };
+        self.rows().map(cell).collect()
+    }
+
+    /// The cells for people.
+    pub fn table(&self) -> Table {
+        let Scenarios { keys, reaches, .. } = self.scenarios;
+        let figures = ["#baseline", "#dedup%", "#encoder%", "#combined%", "#sent", "#extended%", "#sent extended"];
+        let mut table = Table::new(&keys.iter().map(String::as_str).chain(figures).collect::<Vec<_>>());
+        for (cell, (_, reached)) in self.rows() {
+            let Reached { published, extended, .. } = &reached[reaches.place()];
+            let savings = published.savings();
+            let figures = [
+                thousands(published.baseline()),
+                figure(savings.dedup),
+                figure(savings.encoder),
+                figure(savings.combined),
+                thousands(published.sent()),
+                figure(extended.savings().combined),
+                thousands(extended.sent()),
+            ];
+            table.row(cell.values.iter().cloned().chain(figures));
+        }
+        table
+    }
+
+    /// Who could save how much of the tokens in each cell.
+    pub fn who(&self) -> Table {
+        let keys = self.scenarios.keys.iter().map(String::as_str);
+        let mut table = Table::new(&keys.chain(["who", "#published%", "#extended%"]).collect::<Vec<_>>());
+        for (cell, (_, reached)) in self.rows() {
+            for Reached { name, published, extended, .. } in reached {
+                let shares = [published, extended].map(|tally| figure(tally.savings().combined));
+                table.row(cell.values.iter().cloned().chain([name.clone()]).chain(shares));
+            }
+        }
+        table
+    }
+}
+
+/// What the second of two configurations changes, per endpoint, for programs.
+pub fn arms_json([first, second]: [&ReplayReport; 2]) -> Vec<Value> {
+    let arm = |(one, other): (&Arm, &Arm)| {
+        let endpoints = rows(one, other).into_iter().map(|(name, one, other)| {
+            json!({ "endpoint": name, "first": tally_json(&one), "second": tally_json(&other),
+                    "sent_difference": other.sent() as i64 - one.sent() as i64 })
+        });
+        json!({ "arm": one.name, "first": tally_json(&one.total), "second": tally_json(&other.total),
+                "endpoints": endpoints.collect::<Vec<_>>() })
+    };
+    first.arms.iter().zip(&second.arms).map(arm).collect()
+}
+
+/// The same for people.
+pub fn arms([first, second]: [&ReplayReport; 2]) -> Table {
+    let mut table = Table::new(&["formats", "endpoint", "#baseline", "#first%", "#second%", "#difference", "#tokens"]);
+    for (one, other) in first.arms.iter().zip(&second.arms) {
+        let total = [("all".to_owned(), one.total, other.total)];
+        let changed = rows(one, other).into_iter().filter(|(_, one, other)| one.sent() != other.sent());
+        for (name, before, after) in total.into_iter().chain(changed) {
+            let shares = [before, after].map(|tally| tally.savings().combined);
+            let points = shares[0].zip(shares[1]).map(|(before, after)| format!("{:+.2}", 100.0 * (after - before)));
+            let difference = before.sent() as i64 - after.sent() as i64;
+            table.row([
+                one.name.clone(),
+                name,
+                thousands(before.baseline()),
+                figure(shares[0]),
+                figure(shares[1]),
+                points.unwrap_or_else(|| "–".to_owned()),
+                format!("{}{}", if difference < 0 { "-" } else { "+" }, thousands(difference.unsigned_abs())),
+            ]);
+        }
+    }
+    table
+}
+
+/// Endpoints of both replays, by baseline tokens.
+fn rows(one: &Arm, other: &Arm) -> Vec<(String, Tally, Tally)> {
+    let same = |name: &str| other.endpoints.iter().find(|group| group.name == name).map(|group| group.tally);
+    let pairs = one.endpoints.iter();
+    let mut rows: Vec<_> =
+        pairs.map(|group| (group.name.clone(), group.tally, same(&group.name).unwrap_or_default())).collect();
+    rows.sort_by_key(|(name, tally, _)| (std::cmp::Reverse(tally.baseline()), name.clone()));
+    rows
+}

@@ -1,0 +1,135 @@
+//! `--emit-telemetry`: the events that the live pipeline would have recorded for these logs, one file per session.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::base::body_shape::{BodyShape, LayerId};
+use crate::base::error::Result;
+use crate::base::pseudonyms::Pseudonyms;
+use crate::facts::encode;
+use crate::facts::inner_formats::InnerFormats;
+use crate::replay::input::ReplayInput;
+use crate::settings::{create_private, write_private};
+use crate::telemetry::log::{Event, EventLog, NO_ORDER, NO_STEP, What};
+use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
+
+/// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off.
+///
+/// # Errors
+/// If the directory or a file cannot be written.
+pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> Result<u64> {
+    create_private(dir)?;
+    let mut behind = Behind::new(log);
+    let (mut files, mut at, mut after) = (0, 0, 0);
+    for (number, session_hash) in (0..).zip(log.sessions.iter()) {
+        let of_session = |events: &[Event]| events.iter().take_while(|event| event.session == number).count();
+        let session = &log.events[at..][..of_session(&log.events[at..])];
+        let beside = &log.beside[after..][..of_session(&log.beside[after..])];
+        after += beside.len();
+        if session.is_empty() && beside.is_empty() {
+            continue;
+        }
+        let events: Vec<PipelineEvent> = session.iter().map(|event| recorded(event, log, laid, names)).collect();
+        // Nobody asked for what the planner fetched, so that it is not summed up.
+        let summary =
+            SummaryLine::of(&events).map(|summary| serde_json::to_string(&summary).expect("a summary prints"));
+        let mut text = String::new();
+        for event in &events {
+            text += &line(event);
+            behind.take(at).for_each(|planned| text += &line(&recorded(planned, log, laid, names)));
+            at += 1;
+        }
+        for event in beside {
+            let line = ContextLine::of(recorded(event, log, laid, names));
+            text += &(serde_json::to_string(&line).expect("an event prints") + "\n");
+        }
+        summary.into_iter().for_each(|summary| text += &(summary + "\n"));
+        write_private(&dir.join(format!("{session_hash}.jsonl")), &text)?;
+        files += 1;
+    }
+    Ok(files)
+}
+
+fn line(event: &PipelineEvent) -> String {
+    serde_json::to_string(event).expect("an event prints") + "\n"
+}
+
+/// What the planner did, by the event behind which it stands: the last one of the same step, or of the last step before
+/// it that has any, in the same context.
+struct Behind<'l>(BTreeMap<usize, Vec<&'l Event>>);
+
+impl<'l> Behind<'l> {
+    fn new(log: &'l EventLog) -> Self {
+        let mut behind: BTreeMap<usize, Vec<&Event>> = BTreeMap::new();
+        if log.planned.is_empty() {
+            return Self(behind);
+        }
+        let mut last: BTreeMap<(u32, u32), BTreeMap<u32, usize>> = BTreeMap::new();
+        for (at, event) in log.events.iter().enumerate() {
+            last.entry((event.chain, event.partition)).or_default().insert(event.step, at);
+        }
+        for planned in &log.planned {
+            let steps = last.get(&(planned.chain, planned.partition));
+            if let Some((_, at)) = steps.and_then(|steps| steps.range(..=planned.step).next_back()) {
+                behind.entry(*at).or_default().push(planned);
+            }
+        }
+        Self(behind)
+    }
+
+    fn take(&mut self, at: usize) -> impl Iterator<Item = &'l Event> {
+        self.0.remove(&at).into_iter().flatten()
+    }
+}
+
+/// The name of the content; empty where nobody knows what the planner would have got.
+fn content(event: &Event, names: &Pseudonyms) -> String {
+    let is_response = !event.is_planned() && event.stand.what == What::Response;
+    if !is_response && !event.body.is_some() { String::new() } else { names.id(event.body).to_string() }
+}
+
+/// The event as it stands in a file.
+fn recorded(event: &Event, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> PipelineEvent {
+    let ids = encode::ids();
+    let format = |number: u8| ids.get(usize::from(number)).map(|id| (*id).to_owned());
+    let subagent = laid.subagent(event.chain);
+    let encodings = log.encodings_of(event).iter();
+    PipelineEvent {
+        session_hash: log.sessions[event.session as usize].clone(),
+        tool_call_id_hash: format!("{:08x}", event.call),
+        tool_name_anon: names.tool(log.names.text(event.tool)),
+        endpoint_class: names.tool(log.names.text(event.endpoint)),
+        response_chars: event.bytes.into(),
+        shape: BodyShape::from_number(event.shape).key().to_owned(),
+        inner_formats: InnerFormats(event.inner_formats).iter().map(|format| format.key().to_owned()).collect(),
+        content_sha_prefix_hex: content(event, names),
+        file_path_hash: (event.path > 0).then(|| format!("{:08x}", names.short(event.path))),
+        is_dedup_hit: event.layer == LayerId::L0,
+        layer_used: event.layer.key().to_owned(),
+        template_id: format(event.format).filter(|_| event.layer == LayerId::L1),
+        tokens_baseline: event.baseline.into(),
+        tokens_final: event.sent.into(),
+        context_partition: event.partition,
+        is_sidechain: subagent.is_some(),
+        ts_ms: event.ts,
+        sample_rate_applied: 1.0,
+        l2_format: format(event.format).filter(|_| event.layer == LayerId::L2),
+        depth_max: event.depth.into(),
+        n_cols: event.columns,
+        n_rows: event.rows,
+        key_stability: (!event.key_stability.is_nan()).then(|| f64::from(event.key_stability)),
+        // A side chain has no id of its own in some logs; its place among the session's chains tells it apart.
+        agent_chain: subagent.map(|id| id.to_string()[..8].to_owned()),
+        n_items: event.items,
+        step: (event.step != NO_STEP).then_some(event.step),
+        mixed: event.mixed,
+        handle_tokens: event.handle_tokens,
+        encodings: encodings.filter_map(|row| Some((format(row.format)?, row.depth, row.tokens))).collect(),
+        enricher_prefetched: event.plan.prefetched,
+        enricher_predicted_cost_tokens: event.plan.predicted,
+        enricher_decline_reason: event.plan.declined.map(|reason| reason.key().to_owned()),
+        cited_in_next_n_turns: event.plan.cited,
+        call_order: (event.stand.order != NO_ORDER).then_some(event.stand.order),
+        what: (event.stand.what != What::Response).then(|| event.stand.what.key().to_owned()),
+    }
+}

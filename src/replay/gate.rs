@@ -1,0 +1,287 @@
+//! The gate for continuous integration: savings held against a small file that is kept in a repository.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::base::error::{Error, Result};
+use crate::base::pseudonyms::{Pseudonyms, published_tool};
+use crate::base::visible::{Shown as _, visible};
+use crate::replay::report::{Arm, ReplayReport};
+use crate::report::table::{Format, Table};
+use crate::settings::write_private;
+
+/// Version of the baseline file.
+const SCHEMA_VERSION: u32 = 1;
+/// Endpoints below this share of all baseline tokens are too small to gate a build.
+const ENDPOINT_SHARE_MIN: f64 = 0.01;
+
+/// What a baseline file holds: no names of projects and servers, no text.
+#[derive(Serialize, Deserialize, Debug, PartialEq)]
+struct Baseline {
+    schema_version: u32,
+    /// Whether endpoints carry the names of MCP servers, as they always did in older files.
+    #[serde(default = "yes")]
+    names: bool,
+    /// Whose pseudonyms they are ([`Pseudonyms::check`]); none in files from before pseudonyms had a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pseudonyms: Option<String>,
+    /// How tokens were counted.
+    tokens: String,
+    /// Who runs the pipeline.
+    #[serde(default)]
+    reach: Option<String>,
+    /// By name of the arm.
+    arms: BTreeMap<String, ArmBaseline>,
+}
+
+#[derive(Serialize, Deserialize, Debug, PartialEq)]
+struct ArmBaseline {
+    baseline_tokens: u64,
+    sent_tokens: u64,
+    /// Endpoints with a noticeable share of the tokens.
+    endpoints: BTreeMap<String, [u64; 2]>,
+}
+
+/// What a baseline file calls endpoints.
+#[derive(Clone, Copy)]
+enum Naming<'p> {
+    /// By their names.
+    Real,
+    /// As older files do.
+    Published,
+    /// By pseudonyms.
+    Hidden(&'p Pseudonyms),
+}
+
+impl Naming<'_> {
+    fn of(self, endpoint: &str) -> String {
+        match self {
+            Self::Real => endpoint.to_owned(),
+            Self::Published => published_tool(endpoint),
+            Self::Hidden(names) => names.tool(endpoint),
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One figure before and now, in per cent of its own baseline.
+struct Line {
+    what: String,
+    before_pct: f64,
+    now_pct: f64,
+    worse: bool,
+}
+
+/// What a replay is held against.
+pub struct Bar<'a> {
+    /// The baseline file.
+    pub path: &'a Path,
+    /// Percentage points that savings may lose.
+    pub max_regression_pct: f64,
+    /// Whether the file is written anew.
+    pub is_renewed: bool,
+    /// Whether it has the names of MCP servers.
+    pub is_named: bool,
+}
+
+/// The outcome of holding a replay against its baseline.
+pub struct Gate {
+    path: PathBuf,
+    max_regression_pct: f64,
+    /// Nothing to compare with: the file was written.
+    written: bool,
+    lines: Vec<Line>,
+    notes: Vec<String>,
+}
+
+impl Gate {
+    /// Compares with the baseline file, or writes it if it is not there.
+    ///
+    /// # Errors
+    /// If the file is none, or cannot be read or written.
+    pub fn of(asked: &Bar<'_>, report: &ReplayReport, names: &Pseudonyms) -> Result<Self> {
+        let Bar { path, max_regression_pct, .. } = *asked;
+        if !(0.0..=100.0).contains(&max_regression_pct) {
+            return Err(Error::usage("--max-regression is a number of percentage points from 0 to 100"));
+        }
+        let mut gate =
+            Self { path: path.to_owned(), max_regression_pct, written: false, lines: Vec::new(), notes: Vec::new() };
+        let known = crate::base::files::read_to_string(path);
+        match known {
+            Ok(text) if !asked.is_renewed => gate.compare(&Baseline::parse(path, &text)?, report, names),
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("reading", path, &cause));
+            }
+            _ => {
+                let now = Baseline::of(report, if asked.is_named { Naming::Real } else { Naming::Hidden(names) });
+                let text = serde_json::to_string_pretty(&now).expect("a baseline prints") + "\n";
+                write_private(path, &text)?;
+                gate.written = true;
+            }
+        }
+        Ok(gate)
+    }
+
+    /// Both sides call endpoints by what the file calls them; people are told the names of this replay.
+    fn compare(&mut self, before: &Baseline, report: &ReplayReport, names: &Pseudonyms) {
+        let naming = match &before.pseudonyms {
+            _ if before.names => Naming::Real,
+            None => Naming::Published,
+            Some(_) => Naming::Hidden(names),
+        };
+        let now = Baseline::of(report, naming);
+        if before.pseudonyms.is_some() && before.pseudonyms != now.pseudonyms {
+            self.notes.push(
+                "MCP servers in the baseline are named by another secret, and are not compared one by one; \
+                 DEVBOY_TEAM_SECRET gives all who run this gate the same"
+                    .to_owned(),
+            );
+        }
+        let groups = report.arms.iter().flat_map(|arm| &arm.endpoints);
+        let shown: BTreeMap<String, &String> = groups.map(|group| (naming.of(&group.name), &group.name)).collect();
+        if before.tokens != now.tokens {
+            self.notes.push(format!("tokens were counted by {}, now by {}", before.tokens, now.tokens));
+        }
+        if let Some(reach) = before.reach.as_ref().filter(|_| before.reach != now.reach) {
+            let by = now.reach.as_deref().unwrap_or_default();
+            self.notes.push(format!("the baseline is about a {reach}, this replay about a {by}"));
+        }
+        for (name, before) in &before.arms {
+            let Some(now) = now.arms.get(name) else {
+                self.notes.push(format!("the baseline knows the arm {name}, this replay does not"));
+                continue;
+            };
+            if before.baseline_tokens != now.baseline_tokens && self.notes.is_empty() {
+                self.notes.push("the logs are not those of the baseline: shares are compared".to_owned());
+            }
+            self.line(
+                name.clone(),
+                [before.baseline_tokens, before.sent_tokens],
+                [now.baseline_tokens, now.sent_tokens],
+            );
+            for (endpoint, then) in &before.endpoints {
+                if let Some(since) = now.endpoints.get(endpoint) {
+                    self.line(format!("{name} {}", shown.get(endpoint).copied().unwrap_or(endpoint)), *then, *since);
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, what: String, before: [u64; 2], now: [u64; 2]) {
+        let pct = |[baseline, sent]: [u64; 2]| {
+            if baseline == 0 { 0.0 } else { 100.0 * (1.0 - sent as f64 / baseline as f64) }
+        };
+        let (before_pct, now_pct) = (pct(before), pct(now));
+        // A difference in the last bits of a division is none.
+        let worse = before_pct - now_pct > self.max_regression_pct + 1e-9;
+        self.lines.push(Line { what, before_pct, now_pct, worse });
+    }
+
+    fn worse(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| line.worse)
+    }
+
+    /// Fields of the JSON report.
+    pub fn json(&self) -> Value {
+        let line = |line: &Line| json!({ "what": line.what, "before_pct": line.before_pct, "now_pct": line.now_pct, "worse": line.worse });
+        json!({
+            "baseline": self.path.shown(),
+            "written": self.written,
+            "max_regression_pct": self.max_regression_pct,
+            "passed": self.worse().count() == 0,
+            "notes": self.notes,
+            "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Writes the comparison for people.
+    pub fn write(&self, out: &mut dyn Write, format: Format, width: Option<u16>) -> Result<()> {
+        if self.written {
+            writeln!(out, "{}\n", format.sentence(&format!("baseline written: {}", self.path.shown())))?;
+            return Ok(());
+        }
+        let verdict = if self.worse().count() == 0 { "passed" } else { "NOT passed" };
+        let outcome = format!("gate {verdict}: {} allows {} points", self.path.shown(), self.max_regression_pct);
+        writeln!(out, "{}\n", format.sentence(&outcome))?;
+        for note in &self.notes {
+            writeln!(out, "note: {}\n", format.sentence(note))?;
+        }
+        let mut table = Table::new(&["combined savings", "#before", "#now", "#points", ""]);
+        let shown = self.lines.iter().filter(|line| line.worse || !line.what.contains(' '));
+        for line in shown {
+            table.row([
+                line.what.clone(),
+                format!("{:.2} %", line.before_pct),
+                format!("{:.2} %", line.now_pct),
+                format!("{:+.2}", line.now_pct - line.before_pct),
+                if line.worse { "worse".to_owned() } else { String::new() },
+            ]);
+        }
+        table.write(out, format, width)?;
+        Ok(writeln!(out)?)
+    }
+
+    /// What got worse, a line each: "published: 10.00 % → 9.00 %".
+    pub fn reasons(&self) -> Vec<String> {
+        let words = |line: &Line| {
+            let Line { what, before_pct, now_pct, .. } = line;
+            format!("{}: {before_pct:.2} % → {now_pct:.2} %", visible(what))
+        };
+        self.worse().map(words).collect()
+    }
+}
+
+impl Baseline {
+    fn of(report: &ReplayReport, naming: Naming<'_>) -> Self {
+        let arms = report.arms.iter().map(|arm| (arm.name.clone(), ArmBaseline::of(arm, naming))).collect();
+        let reach = Some(report.reach.clone());
+        let pseudonyms = if let Naming::Hidden(names) = naming { Some(names.check()) } else { None };
+        Self {
+            schema_version: SCHEMA_VERSION,
+            names: matches!(naming, Naming::Real),
+            pseudonyms,
+            tokens: report.counters(),
+            reach,
+            arms,
+        }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self> {
+        let place = |cause: serde_json::Error| {
+            Error::failed(format!("{}:{}: not a baseline file: {cause}", path.shown(), cause.line()))
+                .hint("--update-baseline writes it anew")
+        };
+        let baseline: Self = serde_json::from_str(text).map_err(place)?;
+        if baseline.schema_version != SCHEMA_VERSION {
+            let version = baseline.schema_version;
+            return Err(Error::failed(format!(
+                "{} has schema {version}, this devboy reads {SCHEMA_VERSION}",
+                path.shown()
+            ))
+            .hint("--update-baseline writes it anew"));
+        }
+        Ok(baseline)
+    }
+}
+
+impl ArmBaseline {
+    fn of(arm: &Arm, naming: Naming<'_>) -> Self {
+        let whole = arm.total.baseline();
+        let mut endpoints: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+        for group in &arm.endpoints {
+            // Two names may have one pseudonym.
+            let [baseline, sent] = endpoints.entry(naming.of(&group.name)).or_default();
+            *baseline += group.tally.baseline();
+            *sent += group.tally.sent();
+        }
+        endpoints.retain(|_, [baseline, _]| *baseline as f64 >= ENDPOINT_SHARE_MIN * whole as f64);
+        Self { baseline_tokens: whole, sent_tokens: arm.total.sent(), endpoints }
+    }
+}

@@ -1,0 +1,245 @@
+//! The logs laid out for a replay, and the same as recorded responses.
+
+use crate::base::body_shape::{BodyShape, LayerId};
+use crate::base::error::Result;
+use crate::base::id::Id;
+use crate::base::names::Names;
+use crate::facts::body_facts::Encoding;
+use crate::facts::encode;
+use crate::facts::encode::Family;
+use crate::frames::input::Input;
+use crate::logs::history::History;
+use crate::logs::trace::{Millis, NO_TIME, Place};
+use crate::logs::vocabulary::Vocabulary;
+use crate::mine::{sessions, totals, uses};
+use crate::replay::savings::PaperClaim;
+use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
+use crate::settings::classify_agent;
+use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan, Stand, What as Kind};
+
+/// A history laid out, with what reports need besides.
+pub struct ReplayInput {
+    /// What is replayed.
+    pub tape: Tape,
+    /// What happened.
+    pub history: History,
+    /// Project of each session, as a pseudonym.
+    pub projects: Vec<Id>,
+    /// Tokens that entered contexts.
+    pub context_tokens: u64,
+    /// See [`report::Input::plain_repeats`].
+    pub plain_repeats: [u64; 3],
+    /// Published figures to print beside these.
+    pub paper: PaperClaim,
+}
+
+impl ReplayInput {
+    /// Lays out what the input holds; with a model, as if that one had answered in every session.
+    ///
+    /// # Errors
+    /// If a data file does not fit.
+    pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
+        let mut history = input.history();
+        let mut names = input.corpus().names.clone();
+        for (old, new) in &input.vocabulary.tool_aliases {
+            if let Some(old) = names.find(old) {
+                history.rename_tool(old, names.intern(new));
+            }
+        }
+        let window = input.window.clone();
+        let repeats = totals::repeats(input.corpus(), window);
+        let bodies = input.bodies();
+        let words = &input.vocabulary;
+        let models = match model {
+            Some(model) => vec![model.to_owned(); history.sessions.len()],
+            None => sessions::models_of_sessions(&history, &names),
+        };
+        let uses = uses::sessions(&history, &names, &words.read_class_tools);
+        let profile = |(model, session): (String, crate::base::stats::SessionUse)| {
+            let read_share = session.read_calls as f64 / session.calls.max(1) as f64;
+            let class = classify_agent(session.calls as f64, session.compactions as f64, read_share);
+            SessionProfile { model, class }
+        };
+        let profiles = models.into_iter().zip(uses).map(profile).collect();
+        let tape = Tape::new(
+            &history,
+            &names,
+            bodies,
+            profiles,
+            &|tool| tool_kind(words, tool),
+            input.formats.range_lines_min,
+        )
+        .without_spare_lines();
+        let projects = input.projects(&history);
+        Ok(Self {
+            tape,
+            projects,
+            context_tokens: sessions::tokens_entered(&history),
+            plain_repeats: [repeats.eligible_ge200, repeats.repeat_unlimited, repeats.repeat_lru5],
+            paper: crate::replay::savings::paper_claim(&input.data)?,
+            history,
+        })
+    }
+
+    /// What is varied in one arm.
+    pub fn options(&self, extended: bool) -> Options {
+        Options { extended, invalidate: true, counting: None }
+    }
+
+    /// The responses as the live pipeline would have recorded them under this scenario. Calls that failed bypass the
+    /// pipeline, so they are no responses, and neither is an answer without text: they stand beside, since what they
+    /// changed is stale.
+    pub fn events(&self, scenario: &Scenario) -> EventLog {
+        let mut names = Names::default();
+        let sessions = self.history.sessions.iter().map(|session| session.id.to_string()[..16].to_owned());
+        let (mut events, mut encodings) = (Vec::new(), Vec::new());
+        replay_each(&self.tape, scenario, &mut |index, decision| {
+            let response = &self.tape.responses[index as usize];
+            if matches!(response.outcome, Outcome::Answer | Outcome::Mixed) {
+                let known = self.encoded_tokens(scenario, index);
+                let place = (encodings.len() as u32, known.len() as u8);
+                encodings.extend(known);
+                events.push(Event { encodings: place, ..self.event(&mut names, scenario, index, decision) });
+            }
+        });
+        let beside = self.beside(&mut names, scenario);
+        let (names, sessions) = (names.into(), sessions.collect());
+        let mut log = EventLog { names, sessions, events, encodings: encodings.into(), beside, ..EventLog::default() };
+        log.sort();
+        log
+    }
+
+    /// What happened in the contexts besides the responses.
+    fn beside(&self, names: &mut Names, scenario: &Scenario) -> Vec<Event> {
+        let order = |chain: u32, call: usize| (call - self.history.chains[chain as usize].calls.start) as u32;
+        let bare = |names: &mut Names, index: usize| {
+            let nothing = Decision { layer: LayerId::L3, what: What::AsIs, tokens: 0 };
+            let event = self.event(names, scenario, index as u32, &nothing);
+            let Event { session, chain, partition, step, ts, call, tool, endpoint, path, .. } = event;
+            let Event { baseline, bytes, handle_tokens, stand, .. } = event;
+            let known = Event { session, chain, partition, step, ts, call, tool, endpoint, path, ..Event::default() };
+            Event { baseline, sent: baseline, bytes, handle_tokens, stand, ..known }
+        };
+        let mut beside = Vec::new();
+        for (index, response) in self.tape.responses.iter().enumerate() {
+            let is_shown = response.outcome == Outcome::Failure;
+            let what = match (response.outcome, response.ran) {
+                (Outcome::Answer | Outcome::Mixed, _) => continue,
+                (Outcome::Failure, true) => Kind::Failed,
+                (Outcome::Failure, false) => Kind::Refused,
+                (_, true) => Kind::Empty,
+                (_, false) => Kind::Unanswered,
+            };
+            let event = bare(names, index);
+            let event = if is_shown { event } else { Event { baseline: 0, sent: 0, bytes: 0, ..event } };
+            beside.push(Event { stand: Stand { what, ..event.stand }, ..event });
+        }
+        for eviction in &self.history.evictions {
+            let event = bare(names, eviction.call);
+            let stand = Stand { order: order(event.chain, eviction.before), what: Kind::Cleared };
+            beside.push(Event { stand, baseline: 0, sent: 0, bytes: 0, ..event });
+        }
+        for (number, chain) in (0..).zip(&self.history.chains) {
+            let last = self.history.calls[chain.calls.clone()].last();
+            let partition = chain.compactions.iter().copied().max().unwrap_or(0);
+            if partition > last.map_or(0, |call| call.partition) {
+                let stand = Stand { order: chain.calls.len() as u32, what: Kind::Compacted };
+                let (session, ts) = (chain.session, last.map_or(0, |call| time(call.ts)));
+                beside.push(Event { session, chain: number, partition, ts, stand, ..Event::default() });
+            }
+        }
+        beside
+    }
+
+    /// A response as it is, as if nobody had shown it before; none without text.
+    pub fn plain_event(&self, names: &mut Names, scenario: &Scenario, index: u32) -> Option<Event> {
+        let response = &self.tape.responses[index as usize];
+        let is_text = matches!(response.outcome, Outcome::Answer | Outcome::Mixed);
+        let counting = scenario.sessions[response.session as usize].counting;
+        let tokens = counting.tokens(&self.tape.facts_of(response).raw);
+        let decision = Decision { layer: LayerId::L3, what: What::AsIs, tokens };
+        is_text.then(|| self.event(names, scenario, index, &decision))
+    }
+
+    fn event(&self, names: &mut Names, scenario: &Scenario, index: u32, decision: &Decision) -> Event {
+        let response = &self.tape.responses[index as usize];
+        let facts = self.tape.facts_of(response);
+        let call = &self.history.calls[index as usize];
+        let endpoint = &self.tape.endpoints[response.endpoint as usize];
+        let counting = scenario.sessions[response.session as usize].counting;
+        let tokens = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
+        let [a, b, c, d, ..] = response.path.0;
+        let is_array = facts.shape == BodyShape::ArrayOfObjects as u8;
+        Event {
+            session: response.session,
+            chain: response.chain,
+            partition: response.partition,
+            step: call.step,
+            ts: time(call.ts),
+            call: response.handle.short,
+            tool: names.intern(&endpoint.tool),
+            endpoint: names.intern(&endpoint.class),
+            path: u32::from_be_bytes([a, b, c, d]),
+            body: facts.sha,
+            bytes: facts.raw.bytes,
+            shape: facts.shape,
+            inner_formats: facts.inner_formats,
+            depth: facts.depth,
+            columns: facts.columns,
+            rows: facts.rows,
+            items: facts.items.max(facts.fields),
+            key_stability: if is_array { facts.key_stability } else { f32::NAN },
+            layer: decision.layer,
+            format: if let What::Encoded(format) = decision.what { format } else { NO_FORMAT },
+            baseline: tokens(counting.tokens(&facts.raw)),
+            sent: tokens(decision.tokens),
+            weight: 1.0,
+            mixed: response.outcome == Outcome::Mixed,
+            handle_tokens: counting.tokens(&response.handle.size()).try_into().unwrap_or(u8::MAX),
+            stand: Stand {
+                order: index - self.history.chains[response.chain as usize].calls.start as u32,
+                what: Kind::Response,
+            },
+            plan: Plan::default(),
+            encodings: (0, 0),
+        }
+    }
+
+    /// What the published formats would cost for a response.
+    fn encoded_tokens(&self, scenario: &Scenario, index: u32) -> Vec<EncodedTokens> {
+        let response = &self.tape.responses[index as usize];
+        let counting = scenario.sessions[response.session as usize].counting;
+        let published = |format: u8| encode::REGISTER[format as usize].family == Family::Published;
+        let showing = response.body_at_hand.showing;
+        let eligible = |row: &&Encoding| published(row.format) && row.kept.suits(showing);
+        let rows = self.tape.encodings_of(response).iter().filter(eligible).take(u8::MAX.into());
+        rows.map(|row| EncodedTokens {
+            format: row.format,
+            depth: row.depth,
+            tokens: u32::try_from(counting.tokens(&row.size)).unwrap_or(u32::MAX),
+        })
+        .collect()
+    }
+
+    /// Whether a response was shown to a subagent, and by what name that one is known.
+    pub fn subagent(&self, chain: u32) -> Option<Id> {
+        let chain = &self.history.chains[chain as usize];
+        (chain.place != Place::Main).then_some(chain.agent)
+    }
+}
+
+/// What a tool does with files.
+pub fn tool_kind(words: &Vocabulary, tool: &str) -> ToolKind {
+    if words.file_read_tools.contains(tool) {
+        ToolKind::FileRead
+    } else if words.file_mutate_tools.contains(tool) {
+        ToolKind::FileMutate
+    } else {
+        ToolKind::Other
+    }
+}
+
+/// The time of a call; 0 where none is known.
+fn time(ts: Millis) -> Millis {
+    if ts == NO_TIME { 0 } else { ts }
+}

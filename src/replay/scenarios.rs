@@ -1,0 +1,177 @@
+//! Which configurations a replay runs: the file, a second one, or a grid of values; with the overrides of the command
+//! line.
+//!
+//! `--sweep KEY=A,B,…`: keys, the values that they take, and all combinations.
+
+use toml_edit::Value;
+
+use crate::base::data::Data;
+use crate::base::error::{Error, Result};
+use crate::base::key_path::KeyPath;
+use crate::replay::reach::Reaches;
+use crate::settings::check::{is_format, unknown_format, vocabularies};
+use crate::settings::{Settings, SettingsFile, what_if};
+
+/// One configuration with the values that make it a cell of a grid.
+pub struct Cell {
+    /// What is varied: values in the order of [`Scenarios::keys`].
+    pub values: Vec<String>,
+    /// The configuration.
+    pub settings: Settings,
+}
+
+/// What is changed about the files.
+#[derive(Default)]
+pub struct Asked<'a> {
+    /// `KEY=A,B,…`, each.
+    pub sweep: &'a [String],
+    /// The agent profile of every session.
+    pub agent_profile: Option<&'a str>,
+    /// The model of every session.
+    pub model: Option<&'a str>,
+    /// Who runs the pipeline.
+    pub reach: Option<&'a str>,
+}
+
+/// The configurations of one run.
+pub struct Scenarios {
+    /// The files, first and second.
+    pub files: Vec<SettingsFile>,
+    /// Keys that are swept.
+    pub keys: Vec<String>,
+    /// One cell per configuration.
+    pub cells: Vec<Cell>,
+    /// The model of every session, if told.
+    pub model: Option<String>,
+    /// Who runs the pipeline.
+    pub reaches: Reaches,
+}
+
+impl Scenarios {
+    /// The configurations that are asked for.
+    ///
+    /// # Errors
+    /// If one names a format or profile that does not exist, or a sweep does not fit.
+    pub fn new(files: Vec<SettingsFile>, asked: &Asked<'_>, data: &Data) -> Result<Self> {
+        let axes = axes(asked.sweep)?;
+        let mut base = Vec::new();
+        if let Some(name) = asked.agent_profile {
+            base.push((KeyPath::from(["profiles", "agent", "active"]), Value::from(name)));
+        }
+        let mut cells = Vec::new();
+        for file in &files {
+            for values in grid(&axes)? {
+                let keys = axes.iter().map(|(key, _)| key.clone());
+                let changes: Vec<_> = base.iter().cloned().chain(keys.zip(values.iter().cloned())).collect();
+                let settings = what_if(file, &changes)?;
+                check_sweep(&settings)?;
+                let values = values.iter().map(|value| value.to_string().trim().to_owned()).collect();
+                cells.push(Cell { values, settings });
+            }
+        }
+        check_profile(asked.agent_profile, &cells)?;
+        let keys = axes.iter().map(|(key, _)| key.to_string()).collect();
+        let reaches = Reaches::choose(asked.reach, data)?;
+        Ok(Self { files, keys, cells, model: asked.model.map(str::to_owned), reaches })
+    }
+
+    /// Whether a grid was asked for.
+    pub fn is_sweep(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// The vocabularies that some session may be counted in, one bit each.
+    pub fn tier(&self) -> u8 {
+        let bits = self.cells.iter().map(|cell| vocabularies(&cell.settings, self.model.as_deref()));
+        bits.fold(0, |bits, more| bits | more)
+    }
+}
+
+/// The same for values that only the command line names.
+fn check_sweep(settings: &Settings) -> Result<()> {
+    let templates = settings.templates.active.iter().chain(settings.templates.endpoint_overrides.values());
+    let unknown = templates.chain(&settings.mckp.formats_enabled).find(|id| !is_format(id));
+    unknown.map_or(Ok(()), |id| Err(unknown_format(id, "the configuration")))
+}
+
+fn check_profile(name: Option<&str>, cells: &[Cell]) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    let variants = cells.first().map(|cell| &cell.settings.profiles.agent.variants);
+    match variants {
+        Some(known) if !known.contains_key(name) => {
+            let names = known.keys().cloned().collect::<Vec<_>>().join(", ");
+            Err(Error::usage(format!("there is no agent profile \"{name}\"")).hint(format!("profiles: {names}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Cells of a grid that are run at most.
+const CELLS_MAX: usize = 10_000;
+
+/// A key that is swept, and the values that it takes.
+pub type Axis = (KeyPath, Vec<Value>);
+
+/// Reads `--sweep`.
+///
+/// # Errors
+/// If one is not `KEY=a,b,c`.
+pub fn axes(texts: &[String]) -> Result<Vec<Axis>> {
+    texts.iter().map(|text| axis(text)).collect()
+}
+
+/// `KEY=a,b,c`: a key and the values that it takes.
+fn axis(text: &str) -> Result<Axis> {
+    let odd =
+        || Error::usage(format!("--sweep {text}: not KEY=A,B,…")).hint("for example --sweep dedup.lru_size=3,5,10");
+    let (key, values) = text.split_once('=').ok_or_else(odd)?;
+    let key: KeyPath = key.trim().parse()?;
+    // What is no TOML value is a bare word.
+    let value = |part: &str| part.trim().parse().unwrap_or_else(|_| Value::from(part.trim()));
+    let values: Vec<Value> = split_outside_brackets(values).into_iter().map(value).collect();
+    if values.iter().any(|value| value.as_str() == Some("")) {
+        return Err(odd());
+    }
+    Ok((key, values))
+}
+
+/// Splits at commas that stand in no list and no string.
+fn split_outside_brackets(text: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut start) = (0_usize, false, 0);
+    let mut parts = Vec::new();
+    for (place, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth = depth.saturating_sub(1),
+            ',' if depth == 0 && !quoted => {
+                parts.push(&text[start..place]);
+                start = place + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// All combinations, the last axis changing fastest.
+///
+/// # Errors
+/// If there are too many of them.
+pub fn grid(axes: &[Axis]) -> Result<Vec<Vec<Value>>> {
+    let count: usize = axes.iter().map(|(_, values)| values.len()).product();
+    if count > CELLS_MAX {
+        return Err(Error::usage(format!("the grid has {count} cells; {CELLS_MAX} are run at most")));
+    }
+    let mut cells = vec![Vec::new()];
+    for (_, values) in axes {
+        let with = |cell: &Vec<Value>, value: &Value| {
+            let mut cell = cell.clone();
+            cell.push(value.clone());
+            cell
+        };
+        cells = cells.iter().flat_map(|cell| values.iter().map(|value| with(cell, value))).collect();
+    }
+    Ok(cells)
+}

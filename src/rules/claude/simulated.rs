@@ -1,0 +1,75 @@
+//! S1–S4: levers whose values are replayed over the requests of the logs: lifetimes of the prompt cache, the size at which
+//! contexts are compacted, and how much of a long result the model is shown.
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::rules::Sheet;
+use crate::rules::claude::judge::{Question, judge};
+use crate::rules::claude::{ClaudeRule, Facts};
+use crate::settings::finding::Finding;
+use crate::whatif::client::Knob;
+
+/// How long what main threads write to the prompt cache lives.
+pub static S1: ClaudeRule = ClaudeRule {
+    id: "S1",
+    file: "s1_main_ttl",
+    summary: "Sets the lifetime of what main threads write to the prompt cache, where another one is cheaper.",
+    docs: include_str!("../../../rules/docs/s1_main_ttl.md"),
+    judge: |facts, sheet| {
+        let value = |knob| if let Knob::MainTtl(class) = knob { Some(json!(class.key())) } else { None };
+        asked("S1", facts, sheet, &[("cache lifetime, main threads", &["promptCacheTtl"], value)])
+    },
+};
+
+/// How long what subagents write to the prompt cache lives.
+pub static S2: ClaudeRule = ClaudeRule {
+    id: "S2",
+    file: "s2_subagent_ttl",
+    summary: "Sets the lifetime of what subagents write to the prompt cache, where another one is cheaper.",
+    docs: include_str!("../../../rules/docs/s2_subagent_ttl.md"),
+    judge: |facts, sheet| {
+        let value = |knob| if let Knob::SubagentTtl(class) = knob { Some(json!(class.key())) } else { None };
+        asked("S2", facts, sheet, &[("cache lifetime, subagents", &["subagentPromptCacheTtl"], value)])
+    },
+};
+
+/// At which size contexts are compacted.
+pub static S3: ClaudeRule = ClaudeRule {
+    id: "S3",
+    file: "s3_compact_window",
+    summary: "Sets the window that automatic compaction goes by, where a smaller one is cheaper, what it breaks included.",
+    docs: include_str!("../../../rules/docs/s3_compact_window.md"),
+    judge: |facts, sheet| {
+        let levers = &["autoCompactWindow", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"];
+        let value = |knob| if let Knob::Window(tokens) = knob { Some(json!(tokens)) } else { None };
+        asked("S3", facts, sheet, &[("automatic compaction", levers, value)])
+    },
+};
+
+/// How much of a long result the model is shown.
+pub static S4: ClaudeRule = ClaudeRule {
+    id: "S4",
+    file: "s4_result_sizes",
+    summary: "Sets how much of long results of the shell, of MCP tools and of readings is shown, where less is cheaper, what it breaks included.",
+    docs: include_str!("../../../rules/docs/s4_result_sizes.md"),
+    judge: |facts, sheet| {
+        let bash = |knob| if let Knob::BashChars(chars) = knob { Some(json!(chars)) } else { None };
+        let mcp = |knob| if let Knob::McpTokens(tokens) = knob { Some(json!(tokens)) } else { None };
+        let read = |knob| if let Knob::ReadTokens(tokens) = knob { Some(json!(tokens)) } else { None };
+        let all: [Asked; 3] = [
+            ("shell output", &["bashOutputMaxChars"], bash),
+            ("results of MCP tools", &["MAX_MCP_OUTPUT_TOKENS"], mcp),
+            ("readings of files", &["CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS"], read),
+        ];
+        asked("S4", facts, sheet, &all)
+    },
+};
+
+/// What it is about, the levers, and which value of a trial is one of theirs.
+type Asked = (&'static str, &'static [&'static str], fn(Knob) -> Option<Value>);
+
+fn asked(rule: &'static str, facts: &Facts<'_>, sheet: &Sheet, asked: &[Asked]) -> Result<Vec<Finding>> {
+    let one = |&(subject, levers, value): &Asked| judge(facts, sheet, &Question { rule, subject, levers, value });
+    asked.iter().map(one).collect()
+}

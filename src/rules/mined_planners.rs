@@ -1,0 +1,313 @@
+//! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
+//! teach.
+//!
+//! What the rules say of planners that were judged.
+
+use std::path::Path;
+
+use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::base::visible::Shown as _;
+use crate::frames::calls::CallFrame;
+use crate::frames::fingerprint::{Observed, ToolCosts};
+use crate::frames::input::Input;
+use crate::mine::follow_ups::FollowUps;
+use crate::mine::projections;
+use crate::mine::projections::Thresholds;
+use crate::mine::sizes::Sizes;
+use crate::planner::known_tools::KnownTools;
+use crate::planner::numbers::Numbers;
+use crate::planner::opportunities::moments;
+use crate::planner::prefetches::Tally;
+use crate::planner::report::{Arm, by_tool};
+use crate::planner::selectivity::learned::{Learned, backtest};
+use crate::planner::selectivity::odds::{Named, Window, examples};
+use crate::planner::selectivity::table::Selectivity;
+use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
+use crate::planner::stage::{CONFIGURED, Kind, MINED, PUBLISHED, Planner, SELECTIVE, Stage};
+use crate::planner::trail;
+use crate::planner::value_models::{Layers, Precedence, ValueModels};
+use crate::replay::Scenario;
+use crate::replay::input::ReplayInput;
+use crate::rules::prefetching::only_links;
+use crate::rules::proposal::{Proposal, View, settle};
+use crate::rules::tool_keys::Annotations;
+use crate::rules::{Facts, Sheet, Speaks, judge_all, proposal, r6_cost_models, r7_speculation, statistics, t1_tools};
+use crate::settings::finding::{Finding, Verdict};
+use crate::settings::{Effective, SettingsFile};
+use crate::telemetry::log::EventLog;
+
+/// Name of the statistic that the selective planner stands on.
+const SELECTIVE_TABLE: &str = "selective table";
+
+/// All planners.
+///
+/// # Errors
+/// If a data file or the user's value models do not fit the schema.
+pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
+    let annotations = Annotations::load(data)?;
+    let found = mined(stage, data, &annotations)?;
+    let selective = mined_models(stage, &annotations, &found, &|_, _| true)?;
+    let numbers = data.read(SHEET, SelectivityNumbers::parse)?;
+    let learned = selectivity(stage, &selective, &numbers);
+    Ok(vec![
+        Planner {
+            name: PUBLISHED,
+            about: "published annotations, scoring and wiring",
+            models: layers(stage, &Annotations::published()?)?.resolve(Precedence::WholeModel)?,
+            kind: Kind::Published,
+        },
+        configured(stage, data)?,
+        mined_planner(stage, &annotations, &found, &|_, _| true)?,
+        Planner {
+            name: SELECTIVE,
+            about: "mined links, each call by what its answer looks like, from the threshold on that the training sessions set",
+            models: selective,
+            kind: Kind::ByTable { table: learned.selectivity(), learned: Some(Box::new(learned)), numbers },
+        },
+    ])
+}
+
+/// The planner with the mined links that pass.
+///
+/// # Errors
+/// If the value models do not fit the schema.
+pub fn mined_planner(
+    stage: &Stage,
+    annotations: &Annotations,
+    found: &[Finding],
+    passes: &dyn Fn(&str, &str) -> bool,
+) -> Result<Planner> {
+    Ok(Planner {
+        name: MINED,
+        about: "links, sizes and projections mined on the training sessions, expected value",
+        models: mined_models(stage, annotations, found, passes)?,
+        kind: Kind::ByLink,
+    })
+}
+
+/// What was mined, with the links that pass, over the shipped value models.
+fn mined_models(
+    stage: &Stage,
+    annotations: &Annotations,
+    found: &[Finding],
+    passes: &dyn Fn(&str, &str) -> bool,
+) -> Result<ValueModels> {
+    let empty = empty()?;
+    let mut found = found.to_vec();
+    only_links(&mut found, passes);
+    let file = SettingsFile::parse(&empty.path, &Proposal::new(&empty, found)?.text)?;
+    let mut layers = layers(stage, annotations)?;
+    layers.user(&file);
+    layers.resolve(Precedence::ByField)
+}
+
+/// A configuration that says nothing.
+fn empty() -> Result<SettingsFile> {
+    SettingsFile::parse(Path::new("mined"), "schema_version = 4\n")
+}
+
+/// The planner as the file of the user has it.
+///
+/// # Errors
+/// If a data file or the user's value models do not fit the schema.
+pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
+    let mut layers = layers(stage, &Annotations::load(data)?)?;
+    layers.user(&stage.file);
+    let numbers = data.read(SHEET, SelectivityNumbers::parse)?;
+    let table = Selectivity::from_toml(&stage.file.text, &stage.file.path.shown(), &numbers)?;
+    let by_link = table == Selectivity::default();
+    Ok(Planner {
+        name: CONFIGURED,
+        about: "your configuration over the shipped annotations, expected value",
+        models: layers.resolve(Precedence::ByField)?,
+        kind: if by_link { Kind::ByLink } else { Kind::ByTable { learned: None, table, numbers } },
+    })
+}
+
+/// What of the prefetches of a table that was learned until each week came true after it.
+fn coverage_of(stage: &Stage, data: &Data, numbers: &BacktestNumbers) -> Result<Coverage> {
+    let mut layers = layers(stage, &Annotations::load(data)?)?;
+    layers.user(&stage.file);
+    let models = layers.resolve(Precedence::ByField)?;
+    let selectivity = data.read(SHEET, SelectivityNumbers::parse)?;
+    let (told, Numbers { judge, targets, resampling, .. }) = (stage.told(), &stage.numbers);
+    let known = KnownTools::new(&models, told, &stage.numbers);
+    let found = moments(told, &known, judge, &[]);
+    let examples = examples(&found, Window::Calls, &Named::new(told, &known), &known);
+    let mut order: Vec<usize> = (0..told.history.sessions.len()).collect();
+    order.sort_by_key(|&session| (told.history.sessions[session].ts_first, told.history.sessions[session].id));
+    let mut rank = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(place, &session)| rank[session] = place);
+    let starts: Vec<i64> = order.iter().map(|&session| told.history.sessions[session].ts_first).collect();
+    let judged = |cut: Cut| {
+        let is_known = |session: u32| rank[session as usize] < cut.known;
+        let found = backtest(&examples, &is_known, targets.hit_min, &selectivity, resampling);
+        found.judged.map_or((0, 0), |point| (point.exact.k, point.exact.n))
+    };
+    let promise = Promise::AtLeast(targets.hit_min);
+    Ok(Coverage::of((SELECTIVE_TABLE, "candidates"), promise, &cuts(&starts, numbers), numbers, &judged))
+}
+
+fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
+    let mut layers = Layers::default();
+    let tools = || stage.tools.texts().iter().map(String::as_str);
+    layers.annotate_reachable(tools(), |tool| {
+        annotations.of(tool).map(|annotation| (annotation.model, annotation.origin))
+    })?;
+    layers.know(tools());
+    Ok(layers)
+}
+
+/// What rule T1 says of the training sessions.
+///
+/// # Errors
+/// If a data file does not fit.
+pub fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Vec<Finding>> {
+    let empty = empty()?;
+    let (history, values) = stage.split.training(stage.told());
+    if history.calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    let thresholds: Thresholds = data.parsed("mined_projections.toml")?;
+    let frame = CallFrame::new(&history)?;
+    let numbers = statistics::numbers(data)?;
+    let follow_ups = FollowUps::of_history(&history, &numbers.links.lags);
+    let calls_min = t1_tools::calls_min(data)?;
+    let coverage = statistics::coverage(&follow_ups, &Sizes::of_history(&history), calls_min, &numbers);
+    let effective = Effective::resolve(&empty)?;
+    let view = View::new(&empty, &effective);
+    let facts = Facts {
+        names: &stage.tools,
+        models: &[],
+        sessions: &[],
+        tools: &frame.tool_stats()?,
+        follow_ups: &follow_ups.rows(&numbers),
+        projections: &projections::mine(&history, &values, &stage.tools, &thresholds),
+        projecting: &stage.numbers.projection,
+        runnable: &stage.runnable,
+        coverage: &coverage,
+        calibration: &[],
+        fields: &[],
+        annotations,
+        families: &[],
+        observed: &Observed::default(),
+        current: &view,
+    };
+    let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
+    Ok(settle(&view, &proposal::Precedence::default(), found))
+}
+
+/// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.
+fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers) -> Learned {
+    let told = stage.told();
+    let known = KnownTools::new(models, told, &stage.numbers);
+    let found = moments(told, &known, &stage.numbers.judge, &[]);
+    let Numbers { targets, resampling, .. } = &stage.numbers;
+    Learned::new(&found, told, &known, &stage.split.trains, targets.hit_min, numbers, resampling)
+}
+
+/// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
+/// sessions, judged by what the agent did next; tells how many sessions these are.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn shadow(
+    file: &SettingsFile,
+    input: &mut Input,
+    laid: &ReplayInput,
+    scenario: &Scenario,
+    log: &mut EventLog,
+) -> Result<u64> {
+    let stage = Stage::new(file.clone(), input, None)?;
+    let planner = configured(&stage, &input.data)?;
+    planner.models.accept()?;
+    input.pool.install(|| trail::add(&stage, &planner, laid, scenario, log));
+    Ok(stage.split.judged())
+}
+
+/// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
+/// what came next.
+///
+/// # Errors
+/// If a data file or the value models do not fit.
+pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<Coverage> {
+    let stage = Stage::new(file, input, None)?;
+    let data = input.data.clone();
+    input.pool.install(|| coverage_of(&stage, &data, numbers))
+}
+
+/// What R7 says of the planner as it is configured, with hits that know arguments.
+pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
+    let Some(arm) = arms.iter().find(|arm| arm.name == CONFIGURED) else { return Ok(Vec::new()) };
+    let tools = by_tool(&arm.edges).into_iter().filter(|(_, tally)| tally.sent() > 0);
+    let costs = |(tool, tally): (String, Tally)| ToolCosts {
+        key: Some(tool.clone()),
+        tool,
+        events: tally.sent(),
+        calls: tally.sent() as f64,
+        predictions: tally.answers_known,
+        overruns: tally.overruns,
+        prefetches: tally.sent(),
+        prefetches_judged: tally.sent(),
+        prefetches_cited: tally.near.exact,
+        ..ToolCosts::default()
+    };
+    let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };
+    let effective = Effective::resolve(&stage.file)?;
+    let view = View::new(&stage.file, &effective);
+    let facts = Facts {
+        names: &stage.tools,
+        models: &[],
+        sessions: &[],
+        tools: &[],
+        follow_ups: &[],
+        projections: &[],
+        projecting: &stage.numbers.projection,
+        runnable: &stage.runnable,
+        coverage: &[],
+        calibration: &[],
+        fields: &[],
+        annotations: &Annotations::load(data)?,
+        families: &[],
+        observed: &observed,
+        current: &view,
+    };
+    let found = settle(&view, &proposal::Precedence::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
+    let mut lines = r7_speculation::lines(&found);
+    lines.extend(tighten(&facts, data)?);
+    if lines.is_empty() {
+        lines.push("R7: nothing was prefetched, so there is nothing to judge".to_owned());
+    }
+    if changes {
+        lines.push(
+            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner in the same way and \
+             writes this into the configuration"
+                .to_owned(),
+        );
+    }
+    let hit = |arm: &Arm| arm.hit().value();
+    let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
+    if let Some(best) = best.filter(|best| best.name != CONFIGURED && hit(best) > hit(arm)) {
+        let how = match best.name.as_str() {
+            MINED => "; `devboy tune from-claude-logs --tools` mines such links",
+            SELECTIVE => "; `--write-selectivity FILE` writes its table for your configuration",
+            _ => "",
+        };
+        lines.push(format!("planner \"{}\" has the best hit rate: {}{how}", best.name, best.about));
+    }
+    Ok(lines)
+}
+
+/// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
+fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
+    let rule = &r6_cost_models::RULE;
+    let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
+    let flagged = found.iter().filter_map(|finding| match &finding.verdict {
+        Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
+        Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
+    });
+    Ok(flagged.collect())
+}

@@ -1,0 +1,132 @@
+//! `--per-request FILE`: every request under every policy as one JSON line.
+//!
+//! `--show-content`: what the examples of breaks are about, read from the logs again because somebody asked to see it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::base::error::Result;
+use crate::base::id::{Id, IdSet};
+use crate::base::visible::Shown as _;
+use crate::frames::input::Input;
+use crate::logs::cited;
+use crate::settings::write_private_bytes;
+use crate::whatif::chosen::{Policy, Row, Sheets};
+use crate::whatif::pick_tools::outcome;
+use crate::whatif::pick_tools::outcome::Pick;
+use crate::whatif::prompt_cache::outcome::Cause;
+use crate::whatif::report::PolicyReport;
+use crate::whatif::sim::bill;
+use crate::whatif::sim::simulate::{Priced, Run};
+use crate::whatif::stacked;
+use crate::whatif::stacked::Scene;
+
+/// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
+/// either.
+///
+/// # Errors
+/// If a parameter makes no sense or the file cannot be written.
+pub fn write<'r>(
+    path: &Path,
+    scene: &Scene<'_>,
+    sheets: &Sheets,
+    rows: impl Iterator<Item = (&'r Row, &'r PolicyReport)>,
+) -> Result<()> {
+    let mut text = String::new();
+    for (row, report) in rows.filter(|(row, _)| !row.stack.has(Policy::ArgCheck)) {
+        let sheets = sheets.with(row)?;
+        let (run, held_against) = stacked::run_of(scene, &sheets, &row.stack)?;
+        let own = Own::new(scene, &sheets, row, &run)?;
+        for (priced, log) in run.requests.iter().zip(&held_against.requests) {
+            let simulated = Some(priced).filter(|_| report.not_estimated.is_none());
+            let mut line = line(scene, row, simulated, log);
+            own.add(&mut line, scene.world.timeline.requests[priced.request as usize].id);
+            writeln!(text, "{line}").expect("a String takes everything");
+        }
+    }
+    write_private_bytes(path, text.as_bytes())
+}
+
+/// What every policy says about a request.
+fn line(scene: &Scene<'_>, row: &Row, simulated: Option<&Priced>, log: &Priced) -> Value {
+    let timeline = &scene.world.timeline;
+    let request = &timeline.requests[log.request as usize];
+    json!({
+        "policy": row.name,
+        "session": timeline.session_of(request).id.to_string(),
+        "request": request.id.to_string(),
+        "model": timeline.names.text(request.model),
+        "version": timeline.names.text(request.version),
+        "agent_type": timeline.names.text(timeline.chains[request.chain as usize].agent_type),
+        "effort": timeline.names.text(request.setting.effort),
+        "speed": timeline.names.text(request.setting.speed),
+        "branch": request.setting.branch.is_some().then(|| request.setting.branch.to_string()),
+        "miss_reason": timeline.names.text(request.setting.miss_reason),
+        "billed": {
+            "read": request.usage.cache_read,
+            "write": request.usage.cache_creation,
+            "uncached": request.usage.input,
+        },
+        "baseline": log.spent,
+        "simulated": simulated.map(|priced| priced.spent),
+        "shared": simulated.map(|priced| priced.shared),
+        "iet": simulated.map(|priced| priced.cost.iet()),
+    })
+}
+
+/// What only some policies say about a request.
+struct Own {
+    /// Why the bill shows a cache miss, by request.
+    causes: Option<BTreeMap<Id, Option<Cause>>>,
+    /// Which tools were picked, and by which of their words.
+    picks: Option<BTreeMap<Id, Vec<Pick>>>,
+}
+
+impl Own {
+    fn new(scene: &Scene<'_>, sheets: &Sheets, row: &Row, run: &Run) -> Result<Self> {
+        let causes = || bill::predictions(&scene.ground, run).into_iter().map(|one| (one.id, one.cause)).collect();
+        let picker = row.stack.has(Policy::PickTools).then(|| outcome::policy(scene, sheets)).transpose()?;
+        Ok(Self {
+            causes: row.stack.has(Policy::PromptCache).then(causes),
+            picks: picker.map(|picker| picker.picks_by_request(&scene.world.timeline)),
+        })
+    }
+
+    fn add(&self, line: &mut Value, request: Id) {
+        if let Some(causes) = &self.causes {
+            line["cause"] = json!(causes.get(&request).copied().flatten());
+        }
+        // Where nothing was to be picked there is no field; an empty list is a turn that no tool fitted.
+        if let Some(picks) = self.picks.as_ref().and_then(|picks| picks.get(&request)) {
+            line["picks"] = json!(picks);
+        }
+    }
+}
+
+/// Characters of a record that are shown.
+const CHARS: usize = 240;
+
+/// Adds the records behind the examples to each report.
+pub fn add(reports: &mut [PolicyReport], input: &mut Input) {
+    let examples = |report: &PolicyReport| -> Vec<(&'static str, Id)> {
+        let classes = report.breakage.iter().flat_map(|breakage| &breakage.classes);
+        let cited =
+            classes.flat_map(|class| class.examples.iter().map(|example| (class.class.word(), &example.record)));
+        cited.filter_map(|(word, record)| Some((word, Id::from_hex(record)?))).collect()
+    };
+    let wanted: IdSet<Id> = reports.iter().flat_map(examples).map(|(_, id)| id).collect();
+    let jobs = input.jobs();
+    let (found, failures) = cited::find(&jobs, &wanted, CHARS, &input.pool);
+    for report in reports {
+        let lines = examples(report).into_iter().filter_map(|(word, id)| {
+            let cited = found.get(&id)?;
+            let path = jobs[cited.job].path.shown();
+            Some(format!("{word}: {path}:{} ({}) {}", cited.line, cited.uuid, cited.start))
+        });
+        report.shown = lines.collect();
+    }
+    input.leave_out(failures);
+}

@@ -1,0 +1,334 @@
+//! Runs one stack of policies over the world and makes its report.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::base::error::Result;
+use crate::base::names::Sym;
+use crate::logs::trace::NO_TIME;
+use crate::report::numbers::date;
+use crate::report::table::Table;
+use crate::whatif::chosen::{Policy, Sheets, Stack};
+use crate::whatif::pipeline::replayed;
+use crate::whatif::pipeline::replayed::Replayed;
+use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
+use crate::whatif::report::{Accuracy, Counted, Fidelity, PolicyReport, TELEMETRY, formulas};
+use crate::whatif::sim::bill::Blind;
+use crate::whatif::sim::breakage::Detectors;
+use crate::whatif::sim::breakage::detect::{penalties, tally};
+use crate::whatif::sim::breakage::rows::Break;
+use crate::whatif::sim::breakage::shown::Watch;
+use crate::whatif::sim::cache_sim::written;
+use crate::whatif::sim::cells::{cells, whole};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::distance::{Apart, Distance};
+use crate::whatif::sim::figures::{Bill, outcome};
+use crate::whatif::sim::simulate::{Ground, Run};
+use crate::whatif::sim::view::Stage;
+use crate::whatif::sim::{bill, distance};
+use crate::whatif::simulation::{Simulation, oracle};
+use crate::whatif::tools::known::Tools;
+use crate::whatif::{compaction, history_trim, pick_tools, prompt_cache, tool_filter};
+
+const OUTPUT_NOTE: &str =
+    "answers are counted on both sides, by the longer of usage and the sizes of their blocks (estimated)";
+
+/// The log as simulated, under every cache that is needed, and what looks for breaks.
+pub struct Scene<'w> {
+    /// The world.
+    pub world: &'w Simulation,
+    /// What is known of the tools.
+    pub tools: &'w Tools,
+    /// What the layers of the pipeline sent, if a row asks for it.
+    pub replayed: Option<&'w Replayed>,
+    /// The requests under the cache as it was.
+    pub ground: Ground<'w>,
+    /// What looks for breaks.
+    pub detectors: Detectors<'w>,
+    /// The run under the cache as it was.
+    pub observed: Run,
+    /// What the log was billed.
+    pub billed: Bill,
+    /// How far a simulation that sees no bill is from the bill.
+    pub accuracy: Accuracy,
+    /// Where it is off.
+    pub distance: Distance,
+    /// The same by session and model.
+    pub apart: BTreeMap<(u32, Sym), Apart>,
+}
+
+impl<'w> Scene<'w> {
+    /// Simulates the log itself. `shipped` is the cache with its default parameters.
+    pub fn new(world: &'w Simulation, tools: &'w Tools, shipped: &'w CacheSim, replayed: Option<&'w Replayed>) -> Self {
+        let ground = Ground::new(&world.timeline, &world.sizes, shipped, &world.prices);
+        let ground = ground.counting_answers(world.with_output);
+        let (observed, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
+        let against = bill::compare(&ground, &blind, |_| true);
+        let accuracy = Accuracy {
+            wape_read: against.wape(),
+            exact_share: against.warm_tool_turns.value(),
+            bias: against.bias(),
+            cost_error: against.cost_error(),
+            cost_bar: world.bars.cost / 100.0,
+            read_bar: world.bars.read_error / 100.0,
+            bias_bar: world.bars.bias / 100.0,
+        };
+        let key = |index: u32| {
+            let request = &world.timeline.requests[index as usize];
+            (world.timeline.chains[request.chain as usize].session, request.model)
+        };
+        let (distance, apart) = (
+            distance::distance(&ground, &blind.cost, &world.cells.resampling),
+            distance::by(&ground, &blind.cost, key),
+        );
+        let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
+        let total = bill::total(&ground);
+        let billed = Bill { spent: total.spent, cost: total.cost };
+        Self { world, tools, replayed, ground, detectors, observed, billed, accuracy, distance, apart }
+    }
+
+    /// Runs stages over all chains.
+    pub fn run(&self, oracle: &CacheSim, stages: Vec<Box<dyn Stage>>) -> (Run, Vec<Break>) {
+        self.run_watched(oracle, stages, Watch::new(&self.detectors))
+    }
+
+    fn run_watched(
+        &self,
+        oracle: &CacheSim,
+        mut stages: Vec<Box<dyn Stage>>,
+        mut watch: Watch<'_>,
+    ) -> (Run, Vec<Break>) {
+        let ground = self.ground.under(oracle);
+        if stages.is_empty() {
+            return (ground.baseline(), Vec::new());
+        }
+        let run = ground.run(0..self.world.timeline.chains.len() as u32, &mut stages, Some(&mut watch));
+        (run, watch.breaks)
+    }
+
+    /// What a stack is held against: a question about the cache against the cache as it was, any other against the same
+    /// cache.
+    fn against(&self, stack: &Stack, set: &CacheSim) -> Run {
+        let as_it_was = stack.has(Policy::PromptCache) || *set == *self.ground.oracle;
+        if as_it_was { self.observed.clone() } else { self.ground.under(set).baseline() }
+    }
+}
+
+/// A policy made ready for one run.
+pub struct Ready<'w> {
+    /// What changes contexts; none for those that only change the cache.
+    pub stage: Option<Box<dyn Stage>>,
+    /// What the policy says once the run is over.
+    pub conclude: Box<dyn FnOnce(&Finished<'_>) -> Part + 'w>,
+}
+
+/// A run that is over.
+pub struct Finished<'a> {
+    /// The scene.
+    pub scene: &'a Scene<'a>,
+    /// The cache of both runs.
+    pub oracle: &'a CacheSim,
+    /// The log as simulated.
+    pub baseline: &'a Run,
+    /// The policy.
+    pub run: &'a Run,
+    /// What it broke.
+    pub breaks: &'a [Break],
+    /// Log and policy where nothing is cached.
+    pub uncached: (Run, Run),
+    /// Whether this policy was asked for by name, so that there is room for variants.
+    pub is_named: bool,
+    /// Whether it acts alone: else the runs are those of the whole stack.
+    pub is_alone: bool,
+}
+
+/// What one policy adds to the report.
+#[derive(Default)]
+pub struct Part {
+    /// A first line of its own.
+    pub headline: Option<String>,
+    /// What it found, in sentences.
+    pub summary: Vec<String>,
+    /// Its figures as data.
+    pub details: Value,
+    /// As tables with titles.
+    pub tables: Vec<(String, Table)>,
+    /// Formulas with numbers.
+    pub formulas: Vec<String>,
+    /// What to keep in mind.
+    pub notes: Vec<String>,
+    /// Why it claims no savings.
+    pub not_estimated: Option<String>,
+    /// Where tool definitions come from.
+    pub catalog: Option<String>,
+}
+
+/// The run of a stack, and what it is held against.
+///
+/// # Errors
+/// As [`report`].
+pub fn run_of(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
+    let set = oracle(sheets)?;
+    let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
+    Ok((scene.run(&set, stages).0, scene.against(stack, &set)))
+}
+
+/// Everything that a stack says.
+///
+/// # Errors
+/// If a parameter makes no sense, or a file that it names cannot be read.
+pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
+    let world = scene.world;
+    let set = oracle(sheets)?;
+    let baseline = scene.against(stack, &set);
+    let (mut stages, mut concluding) = (Vec::new(), Vec::new());
+    for (policy, one) in ready(scene, sheets, stack)? {
+        stages.extend(one.stage);
+        concluding.push((policy, one.conclude));
+    }
+    let changes_contexts = !stages.is_empty();
+    let watch = Watch::new(&scene.detectors);
+    let watch = if is_named { watch.with_pairs() } else { watch };
+    let (run, breaks) = scene.run_watched(&set, stages, watch);
+    let is_asked = changes_contexts && is_named;
+    let uncached = if is_asked { uncached(scene, sheets, stack)? } else { (Run::default(), Run::default()) };
+    let (uncached_log, uncached_policy) = Run::costs(&uncached.0, &uncached.1);
+    let is_alone = stack.0.len() == 1;
+    let finished =
+        Finished { scene, oracle: &set, baseline: &baseline, run: &run, breaks: &breaks, uncached, is_named, is_alone };
+    let outcome = outcome(&world.timeline, &baseline, &run);
+    let least = world.winner_percent_min / 100.0;
+    let is_compared = world.is_billed && outcome.total.policy != outcome.total.baseline;
+    let cells = is_compared.then(|| cells(&world.timeline, &outcome.by_session, &scene.apart, &world.cells, least));
+    let whole = is_compared.then(|| whole(&outcome.by_session, &scene.apart, &world.cells, least)).flatten();
+    let broken = tally(&scene.detectors, &world.timeline, &breaks, run.requests.len() as u64, &world.breakage);
+    let mut report = PolicyReport {
+        policy: stack.name(),
+        bias: world.bias.of(&stack.0.iter().map(|policy| policy.name()).collect::<Vec<_>>(), true),
+        params: params(sheets, stack)?,
+        accuracy: world.is_billed.then_some(scene.accuracy),
+        distance: world.is_billed.then(|| scene.distance.clone()),
+        cells: cells.unwrap_or_default(),
+        whole,
+        outcome: Some(outcome),
+        breakage: changes_contexts.then_some(broken),
+        reread: rereads(scene, &breaks),
+        winner_min: least,
+        uncached_change: if changes_contexts { uncached_log.change_to(&uncached_policy) } else { None },
+        notes: world.notes(&set).into_iter().chain(world.with_output.then(|| OUTPUT_NOTE.to_owned())).collect(),
+        ..PolicyReport::default()
+    };
+    report.formulas = formulas(&report);
+    for (policy, conclude) in concluding {
+        add(&mut report, policy, conclude(&finished));
+    }
+    report.interaction_units = interaction(scene, sheets, stack, &run, &baseline)?;
+    if !world.is_billed {
+        report.not_estimated.get_or_insert_with(|| "telemetry has no usage, so nothing can be priced".to_owned());
+    }
+    Ok(report)
+}
+
+/// Log and stack where the provider caches nothing.
+fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
+    let set = scene.ground.oracle;
+    let none = set.with(Params { layout: Layout::None, ..set.params });
+    let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
+    Ok((scene.ground.under(&none).baseline(), scene.run(&none, stages).0))
+}
+
+fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec<(Policy, Ready<'s>)>> {
+    let one = |&policy: &Policy| {
+        let ready = match policy {
+            Policy::ToolFilter => tool_filter::tables::ready(scene, sheets)?,
+            Policy::PickTools => pick_tools::outcome::ready(scene, sheets)?,
+            Policy::Pipeline => replayed::ready(scene, sheets)?,
+            Policy::Compaction => compaction::sweep::ready(scene, sheets)?,
+            Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,
+            Policy::PromptCache => prompt_cache::stated::ready(sheets)?,
+            // It has a report of its own.
+            Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| Part::default()) },
+        };
+        Ok((policy, ready))
+    };
+    stack.0.iter().map(one).collect()
+}
+
+/// What writing the lost readings to the cache again would cost, each once: the least that reading them again costs.
+fn rereads(scene: &Scene<'_>, breaks: &[Break]) -> Cost {
+    let Ground { timeline, tariff, priors, .. } = &scene.ground;
+    let one = |lost: &Break| {
+        let request = &timeline.requests[lost.request as usize];
+        let spent = written(lost.reread_tokens, priors[lost.request as usize].class);
+        tariff.cost(request.model, request.start, &spent)
+    };
+    penalties(breaks).map(one).sum()
+}
+
+fn params(sheets: &Sheets, stack: &Stack) -> Result<Value> {
+    let one = |policy: &Policy| Ok((policy.name().to_owned(), sheets.sheet(*policy).settings()?));
+    Ok(Value::Object(stack.0.iter().map(one).collect::<Result<Map<String, Value>>>()?))
+}
+
+fn add(report: &mut PolicyReport, policy: Policy, part: Part) {
+    report.details.insert(policy.name().to_owned(), part.details);
+    report.headline = report.headline.take().or(part.headline);
+    report.summary.extend(part.summary);
+    report.tables.extend(part.tables.into_iter().filter(|(_, table)| !table.is_empty()));
+    report.formulas.extend(part.formulas);
+    report.notes.extend(part.notes);
+    if report.not_estimated.is_none() {
+        report.not_estimated = part.not_estimated;
+    }
+    if let Some(catalog) = part.catalog {
+        report.fidelity.tool_catalog_source = catalog;
+    }
+}
+
+/// By how much a stack differs from the sum of what each of its policies changes alone; none for a single policy.
+fn interaction(
+    scene: &Scene<'_>,
+    sheets: &Sheets,
+    stack: &Stack,
+    together: &Run,
+    baseline: &Run,
+) -> Result<Option<i128>> {
+    if stack.0.len() < 2 {
+        return Ok(None);
+    }
+    let change = |run: &Run, against: &Run| run.cost().units as i128 - against.cost().units as i128;
+    let mut apart = 0;
+    for &policy in &stack.0 {
+        let (run, against) = run_of(scene, sheets, &Stack(vec![policy]))?;
+        apart += change(&run, &against);
+    }
+    Ok(Some(change(together, baseline) - apart))
+}
+
+pub fn counted(world: &Simulation, files: u64) -> Counted {
+    let timeline = &world.timeline;
+    let starts = || timeline.requests.iter().map(|request| request.start).filter(|&start| start != NO_TIME);
+    Counted {
+        files,
+        days: starts().min().zip(starts().max()).map(|(first, last)| (date(first), date(last))),
+        sessions: timeline.sessions.len() as u64,
+        requests: timeline.requests.len() as u64,
+        skipped: timeline.skipped.clone(),
+    }
+}
+
+/// Adds what every report says about its input.
+pub fn framed(report: PolicyReport, scene: &Scene<'_>, input: Counted, sheets: &Sheets) -> Result<PolicyReport> {
+    let world = scene.world;
+    let (anchored, requests) = world.sizes.anchored_share();
+    let fidelity = Fidelity {
+        estimator: if world.is_billed { world.estimator_name() } else { TELEMETRY }.into(),
+        anchored_share: (world.is_billed && requests > 0).then(|| anchored as f64 / requests as f64),
+        static_prefix_source: if world.is_billed { "usage: reads after breaks and of other sessions" } else { "none" }
+            .into(),
+        ttl_source: oracle(sheets)?.params.ttl.to_string(),
+        ..report.fidelity
+    };
+    Ok(PolicyReport { input, fidelity, billed: scene.billed, ..report })
+}
