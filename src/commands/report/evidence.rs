@@ -8,7 +8,7 @@ use crate::commands::report::Args;
 use crate::commands::report::show;
 use crate::cost::findings::search::Finding;
 use crate::cost::page::Page;
-use crate::cost::page::evidence::{caption, json, looks, sessions};
+use crate::cost::page::evidence::{caption, json, looks, made_of, sessions};
 use crate::cost::page::words::Telling;
 use crate::report::envelope;
 use crate::report::paragraph::paragraph;
@@ -67,6 +67,10 @@ fn words(telling: &Telling<'_>, finding: &Finding, form: Format, context: &mut C
     }
     writeln!(out, "\nEverything that was looked at. {}\n", caption(finding))?;
     looks(telling, finding).write(out, form, width)?;
+    if let Some(made_of) = made_of(telling, finding) {
+        writeln!(out, "\nWhat it is made of\n")?;
+        made_of.write(out, form, width)?;
+    }
     writeln!(out, "\nSessions with most of it (devboy session ID shows one)\n")?;
     sessions(telling, finding).write(out, form, width)?;
     write!(out, "\n{}", paragraph("", &format!("The figures come from: {}", told.source), width))?;

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::base::names::Sym;
 use crate::cost::findings::misses::less;
+use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::{Part, PartOf};
 use crate::cost::findings::{Basis, Case, Evidence};
 use crate::cost::groups::requests_of_blocks;
@@ -40,6 +41,7 @@ fn case(evidence: &Evidence<'_>, part: &Part, outcomes: &[&str], requests: &[u32
         unless: None,
         is_actionable: true,
         sides: sides(evidence, part.of, outcomes),
+        made_of: MadeOf::default(),
     })
 }
 

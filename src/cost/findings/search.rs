@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
+use crate::cost::findings::made::Made;
 use crate::cost::findings::{Basis, Case, Evidence, cases};
 use crate::report::numbers::thousands;
 use crate::whatif::prompt_cache::outcome::Verdict;
@@ -57,6 +58,10 @@ pub struct Finding {
     pub looks: Vec<Looked>,
     /// Sessions that have most of it.
     pub largest: Vec<InSession>,
+    /// What the names in `made_of` are.
+    pub made_by: Vec<String>,
+    /// What it is made of, where it holds.
+    pub made_of: Vec<Made>,
 }
 
 /// The whole or a part of the logs, with what the case comes to there.
@@ -147,7 +152,7 @@ type Margin = (BTreeMap<(u32, Sym), Apart>, f64);
 fn margin(evidence: &Evidence<'_>, case: &Case) -> Margin {
     match case.basis {
         Basis::Replayed => (evidence.apart.clone(), evidence.world.winner_percent_min / 100.0),
-        Basis::Billed | Basis::Shared => (BTreeMap::new(), 0.0),
+        Basis::Billed | Basis::Shared | Basis::Priced => (BTreeMap::new(), 0.0),
     }
 }
 
@@ -203,6 +208,8 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
         by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
         looks: looks(evidence, case, look, &scope, &cell),
         largest: largest(evidence, case, &inside),
+        made_by: case.made_of.kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        made_of: case.made_of.rows(&inside),
         scope,
     })
 }

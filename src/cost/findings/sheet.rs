@@ -46,6 +46,10 @@ pub struct Sheet {
     pub miss: Vec<Miss>,
     /// What parts of contexts cost.
     pub part: Vec<Part>,
+    /// Subagents on expensive models.
+    pub subagents: Subagents,
+    /// Client versions that lose the cache.
+    pub old_versions: OldVersions,
     /// What may not pay.
     pub tried: Vec<Tried>,
     /// What the client shows of long results.
@@ -143,6 +147,43 @@ pub struct Miss {
 
 fn yes() -> bool {
     true
+}
+
+/// Subagents on expensive models.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subagents {
+    /// Name of the finding.
+    pub id: String,
+    /// What happens.
+    pub what: String,
+    /// The lever.
+    pub lever: String,
+    /// What it is set to.
+    pub value: String,
+    /// What comes of it.
+    pub so: String,
+    /// The cheaper model.
+    pub model: String,
+    /// Kinds of agents that no setting changes.
+    pub without: Vec<String>,
+}
+
+/// Client versions that lose the cache more often than newer ones.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OldVersions {
+    /// Name of the finding.
+    pub id: String,
+    /// What happens.
+    pub what: String,
+    /// What to do; `{newest}` stands for the newest version, `{own}` and `{theirs}` for shares of the input.
+    #[serde(rename = "do")]
+    pub advice: String,
+    /// Causes of misses that are the client's.
+    pub causes: Vec<Cause>,
+    /// A version is in use if its last request is not so many days before the last of all.
+    pub in_use_days: i64,
 }
 
 /// Parts of contexts that need not be there.
