@@ -53,6 +53,7 @@ mod mined;
 mod no_panic;
 mod observed;
 mod packaging;
+mod page_findings;
 mod page_trial;
 mod plain_driver;
 mod planner;

@@ -62,6 +62,7 @@ fn own_names(finding: &Finding) -> impl Iterator<Item = (String, Label)> {
     names.filter_map(|(kind, name)| match kind.as_str() {
         "agent type" if !name.starts_with('(') => Some((names::own_key(kind, name), Label::Agent(name.clone()))),
         "server" => Some((names::own_key(kind, name), Label::Server(name.clone()))),
+        "tool" => Some((names::own_key(kind, name), tool_label(name))),
         _ => None,
     })
 }
@@ -199,6 +200,7 @@ pub fn row(telling: &Telling<'_>, finding: &Finding) -> Value {
         let inner = ["scope", "mostly", "except", "by_project", "looks", "largest", "made_by", "made_of"];
         inner.iter().for_each(|field| _ = row.remove(*field));
     }
+    row["what"] = json!(told.what);
     row["where"] = json!(told.holds);
     row["advice"] = json!(told.advice);
     row["command"] = json!(told.command);

@@ -1,6 +1,6 @@
 //! What a case is made of, by names that are neither projects nor models: kinds of agents, servers, hooks, versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,7 @@ impl MadeOf {
 
     /// The rows of these sessions and models, those that save most first.
     pub fn rows(&self, inside: &[(u32, Sym)]) -> Vec<Made> {
+        let inside: BTreeSet<&(u32, Sym)> = inside.iter().collect();
         let mut rows: BTreeMap<&Vec<String>, (u64, f64, f64)> = BTreeMap::new();
         for ((names, _), (count, before, after)) in self.sums.iter().filter(|((_, key), _)| inside.contains(key)) {
             let [before, after] = [before, after].map(|cost| cost.nano_usd as f64 / 1e9);

@@ -53,6 +53,7 @@ fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap
         is_actionable: miss.is_habit,
         sides,
         made_of: MadeOf::default(),
+        waits: None,
     })
 }
 

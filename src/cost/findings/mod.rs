@@ -1,5 +1,6 @@
 //! What a person can change to spend less, each with its effect on these very logs. One file for each way to look.
 
+pub mod carried;
 pub mod levers;
 pub mod made;
 pub mod misses;
@@ -121,6 +122,16 @@ pub struct Case {
     pub sides: BTreeMap<(u32, Sym), Sides>,
     /// What it is made of; `{made}` stands for the names in what happens and in the advice.
     pub made_of: MadeOf,
+    /// How long somebody waited.
+    pub waits: Option<Waits>,
+}
+
+/// Time that somebody waited.
+pub struct Waits {
+    /// Milliseconds by session.
+    pub by_session: BTreeMap<u32, u64>,
+    /// Told from so many seconds on, on a day with requests.
+    pub seconds_a_day_min: f64,
 }
 
 /// Every case, in the order of the register.

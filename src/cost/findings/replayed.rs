@@ -50,6 +50,7 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         is_actionable: true,
         sides: outcome.by_session.clone(),
         made_of: MadeOf::default(),
+        waits: None,
     })
 }
 

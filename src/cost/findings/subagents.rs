@@ -26,7 +26,7 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
     let mut made_of = MadeOf::by(&["agent type", "model"]);
     for chain in timeline.chains.iter().filter(|chain| is_own(evidence, sheet, chain)) {
         let kind = match timeline.names.text(chain.agent_type) {
-            "" => "(of no known kind)",
+            "" => "(kind not logged)",
             kind => kind,
         };
         for index in chain.requests.clone() {
@@ -58,6 +58,7 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
         is_actionable: true,
         sides,
         made_of,
+        waits: None,
     })
 }
 
@@ -71,10 +72,11 @@ fn is_own(evidence: &Evidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
     chain.place != Place::Main && !is_forked && !sheet.without.iter().any(|own| own == kind)
 }
 
-/// What a request would cost with the cheaper model; none if that is not less.
+/// What a request would cost with the cheaper model; none if that is not much less.
 fn cheaper(evidence: &Evidence<'_>, sheet: &Subagents, request: &Request, charge: &bill::Charge) -> Option<Cost> {
     let rates = evidence.world.prices.rates(&sheet.model, request.start, charge.spent.prompt())?;
     let after = rates.cost(&charge.spent);
     let is_priced = charge.cost.unpriced_tokens + after.unpriced_tokens == 0;
-    (is_priced && after.nano_usd < charge.cost.nano_usd).then_some(after)
+    let most = sheet.cost_share_max * charge.cost.nano_usd as f64;
+    (is_priced && charge.cost.nano_usd > 0 && after.nano_usd as f64 <= most).then_some(after)
 }

@@ -123,6 +123,7 @@ fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Versio
         is_actionable: true,
         sides,
         made_of,
+        waits: None,
     })
 }
 

@@ -190,18 +190,27 @@ impl Telling<'_> {
         let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
-        let holds = format!("{at_most}{saved} of {before} of {of}{month}: {}{breaks}", self.place(finding));
+        let waited = finding.waited.as_ref();
+        let waits =
+            waited.map(|time| format!("{} of waiting, {} a day; ", lasting(time.seconds), lasting(time.seconds_a_day)));
+        let waits = waits.unwrap_or_default();
+        let holds = format!("{waits}{at_most}{saved} of {before} of {of}{month}: {}{breaks}", self.place(finding));
         let parts = match &finding.scope {
             Scope::Parts(by, names) => names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", "),
             Scope::Everywhere => String::new(),
         };
         let made = self.made(finding);
         let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
+        let spared = waited.map(|time| {
+            let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
+            format!("at most {all} a day [{lower} … {upper}] and ")
+        });
+        let spared = spared.unwrap_or_default();
         let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
         Told {
             what: finding.what.replace("{made}", &made),
             holds,
-            advice: format!("{advice}; effect: {saves} {interval}, {basis}"),
+            advice: format!("{advice}; effect: {spared}{saves} {interval}, {basis}"),
             command: self.command(&evidence, self.own_flags),
             source: self.command(&finding.source, self.same_logs),
         }
@@ -252,7 +261,7 @@ impl Telling<'_> {
     pub fn part(&self, by: &str, name: &str) -> String {
         match by {
             "project" => self.names.project(name),
-            "agent type" | "server" => self.names.own(by, name),
+            "agent type" | "server" | "tool" => self.names.own(by, name),
             _ => name.to_owned(),
         }
     }
@@ -329,6 +338,16 @@ impl Telling<'_> {
             "nothing that holds beyond chance: too few sessions ({}), or no waste that a setting or a habit stops",
             thousands(spent.sessions)
         )
+    }
+}
+
+/// "41 s", "20 min 29 s", "3 h 5 min"
+fn lasting(seconds: f64) -> String {
+    let seconds = seconds.round().max(0.0) as u64;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{} h {minutes} min", thousands(hours)),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod requests;
 pub mod rows;
 pub mod window;
 
+mod added;
 pub mod assemble;
 mod beside;
 mod content;
