@@ -43,6 +43,7 @@ use crate::mine::in_progress::{Holds, InProgress};
 use crate::mine::overview::Overview;
 use crate::mine::quality;
 use crate::report::numbers;
+use crate::report::paragraph::paragraph;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::progress;
@@ -534,7 +535,7 @@ impl Input {
             return Ok(());
         }
         for note in self.notes.iter().chain(&self.in_progress.and_then(|known| known.sentence())) {
-            writeln!(context.err, "# note: {note}")?;
+            write!(context.err, "{}", paragraph("# note: ", note, context.width))?;
         }
         for (path, why) in &self.listing.unreadable {
             writeln!(context.err, "# note: {} could not be read: {why}", path.shown())?;

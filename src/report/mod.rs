@@ -6,6 +6,7 @@ pub mod envelope;
 pub mod escape;
 pub mod html;
 pub mod listing;
+mod narrow;
 pub mod numbers;
 pub mod paragraph;
 pub mod table;

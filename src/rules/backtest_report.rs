@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::backtest::{Coverage, Promise};
-use crate::report::numbers::{date, thousands};
+use crate::report::numbers::{counted, date, thousands};
 use crate::report::table::Table;
 
 /// A row for each statistic.
@@ -18,13 +18,18 @@ pub fn table(rows: &[Coverage]) -> Table {
             promised(row.promise),
             known(percent(share.value())),
             row.interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("{}–{}", percent(low), percent(high))),
-            format!("{} {}", thousands(share.n), row.unit),
+            of(share.n, &row.unit),
             row.weeks.len().to_string(),
             row.weeks.first().map_or_else(|| "–".to_owned(), |week| date(week.week_ms)),
             row.verdict().key().to_owned(),
         ]);
     }
     table
+}
+
+/// "1 forecast", "2 forecasts"
+fn of(count: u64, unit: &str) -> String {
+    unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
 }
 
 /// What stands behind the table.

@@ -50,6 +50,7 @@ mod log_totals;
 mod log_windows;
 mod log_work;
 mod mined;
+mod narrow;
 mod no_panic;
 mod observed;
 mod packaging;

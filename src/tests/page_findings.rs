@@ -39,7 +39,7 @@ fn home_with_subagents(model: &str) -> Home {
             let name = |field: &str| json!(format!("agent-{}", record[field].as_str().unwrap_or_default()));
             let (uuid, message) =
                 (name("uuid"), record["message"]["id"].as_str().map(|id| json!(format!("agent-{id}"))));
-            let parent = record["parentUuid"].is_string().then(|| name("parentUuid")).unwrap_or_default();
+            let parent = if record["parentUuid"].is_string() { name("parentUuid") } else { Value::Null };
             (record["uuid"], record["parentUuid"]) = (uuid, parent);
             message.into_iter().for_each(|id| record["message"]["id"] = id);
             format!("{record}\n")
@@ -124,14 +124,8 @@ fn home_with_answers(content: &Value) -> Home {
     for number in 0..6 {
         let mut told = Told::new(&format!("i-{number}"), "/home/user/lantern", number * 43_200);
         told.ask(OPUS, 0, 10_000, 10).call(OPUS, (10_000, 100, 100), "mcp__atlas__shot", content.clone());
-        (0..20).for_each(|turn| {
-            _ = told.ask(
-                OPUS,
-                if turn == 0 { 10_100 } else { 12_000 + turn * 20 },
-                if turn == 0 { 1_900 } else { 20 },
-                10,
-            )
-        });
+        told.ask(OPUS, 10_100, 1_900, 10);
+        (1..20).for_each(|turn| _ = told.ask(OPUS, 12_000 + turn * 20, 20, 10));
         place(&home, &told);
     }
     home

@@ -65,7 +65,8 @@ fn words(telling: &Telling<'_>, finding: &Finding, form: Format, context: &mut C
     for (first, line) in [("", &told.what), ("  ", &told.holds), ("  → ", &told.advice)] {
         write!(out, "{}", paragraph(first, &form.sentence(line), width))?;
     }
-    writeln!(out, "\nEverything that was looked at. {}\n", caption(finding))?;
+    let looked = format!("Everything that was looked at. {}", caption(finding));
+    writeln!(out, "\n{}", paragraph("", &looked, width))?;
     looks(telling, finding).write(out, form, width)?;
     if let Some(made_of) = made_of(telling, finding) {
         writeln!(out, "\nWhat it is made of\n")?;

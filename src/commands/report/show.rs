@@ -110,7 +110,8 @@ fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Contex
     let width = context.width;
     let damaged = quality::of(&input.sources);
     if !damaged.is_empty() && !args.output.quiet {
-        writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
+        let damaged = format!("{} (`devboy doctor` says where)", quality::in_a_line(&damaged));
+        write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, width))?;
     }
     let out = &mut *context.out;
     write!(out, "{}", paragraph("", &telling.headline(), width))?;

@@ -25,7 +25,15 @@ pub struct Made {
 pub struct MadeOf {
     /// What the names are: `agent type`, `server`, `hook`, `version`, `model`.
     pub kinds: Vec<&'static str>,
-    sums: BTreeMap<(Vec<String>, (u32, Sym)), (u64, Cost, Cost)>,
+    sums: BTreeMap<(Vec<String>, (u32, Sym)), Sum>,
+}
+
+/// How often, what it cost, what it would have cost.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    count: u64,
+    before: Cost,
+    after: Cost,
 }
 
 impl MadeOf {
@@ -37,19 +45,19 @@ impl MadeOf {
     /// Adds what happened under some names: how often, what it cost, what it would have cost.
     pub fn add(&mut self, names: Vec<String>, key: (u32, Sym), count: u64, before: Cost, after: Cost) {
         let sum = self.sums.entry((names, key)).or_default();
-        sum.0 += count;
-        sum.1 += before;
-        sum.2 += after;
+        sum.count += count;
+        sum.before += before;
+        sum.after += after;
     }
 
     /// The rows of these sessions and models, those that save most first.
     pub fn rows(&self, inside: &[(u32, Sym)]) -> Vec<Made> {
         let inside: BTreeSet<&(u32, Sym)> = inside.iter().collect();
         let mut rows: BTreeMap<&Vec<String>, (u64, f64, f64)> = BTreeMap::new();
-        for ((names, _), (count, before, after)) in self.sums.iter().filter(|((_, key), _)| inside.contains(key)) {
-            let [before, after] = [before, after].map(|cost| cost.nano_usd as f64 / 1e9);
+        for ((names, _), sum) in self.sums.iter().filter(|((_, key), _)| inside.contains(key)) {
+            let [before, after] = [sum.before, sum.after].map(|cost| cost.nano_usd as f64 / 1e9);
             let row = rows.entry(names).or_default();
-            (row.0, row.1, row.2) = (row.0 + count, row.1 + before, row.2 + before - after);
+            (row.0, row.1, row.2) = (row.0 + sum.count, row.1 + before, row.2 + before - after);
         }
         let made = |(names, (count, before_usd, saved_usd)): (&Vec<String>, _)| Made {
             names: names.clone(),

@@ -90,7 +90,7 @@ fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &
     let name = super::beside::word(names, event);
     let run = attachment.run.map(id_of).unwrap_or_default();
     let chars = u32::try_from(chars).unwrap_or(u32::MAX);
-    (chars > 0 || millis > 0).then(|| AddedRow { record, what: Added::Hook, name, run, chars, millis: millis as u32 })
+    (chars > 0 || millis > 0).then_some(AddedRow { record, what: Added::Hook, name, run, chars, millis: millis as u32 })
 }
 
 /// The hooks that ran when a turn ended: together they took as long as the slowest.

@@ -49,5 +49,5 @@ fn waits(evidence: &Evidence<'_>) -> Option<Waits> {
         }
     }
     runs.iter().for_each(|((session, ..), millis)| *by_session.entry(*session).or_default() += millis);
-    (!by_session.is_empty()).then(|| Waits { by_session, seconds_a_day_min: evidence.sheet.hooks.seconds_a_day_min })
+    (!by_session.is_empty()).then_some(Waits { by_session, seconds_a_day_min: evidence.sheet.hooks.seconds_a_day_min })
 }
