@@ -12,6 +12,7 @@ use crate::cost::summary::Summary;
 use crate::cost::tables;
 use crate::mine::quality;
 use crate::report::table::Format;
+use crate::report::table::paragraph;
 use crate::report::{envelope, sharing, table};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -83,7 +84,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         Format::Csv => table::table(&tables::listing(&found, &full)).write(context.out, Format::Csv, None)?,
         form => {
             for line in summary.lines() {
-                writeln!(context.out, "{}", form.sentence(&line))?;
+                let width = context.width.filter(|_| form == Format::Table);
+                write!(context.out, "{}", paragraph("", &form.sentence(&line), width))?;
             }
             writeln!(context.out)?;
             tables::table(&found, top, &short, &sessions).write(context.out, form, context.width)?;

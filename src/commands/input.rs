@@ -9,6 +9,7 @@ use crate::frames::input::{Asked, Input};
 use crate::logs::discover;
 use crate::logs::trace::Millis;
 use crate::report::numbers;
+use crate::report::table::paragraph;
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 
@@ -84,7 +85,7 @@ impl FromArgs for Input {
             return Ok(());
         }
         for note in self.notes.iter().chain(&self.in_progress.and_then(|known| known.sentence())) {
-            writeln!(context.err, "# note: {note}")?;
+            write!(context.err, "{}", paragraph("# note: ", note, context.width))?;
         }
         for (path, why) in &self.listing.unreadable {
             writeln!(context.err, "# note: {} could not be read: {why}", path.shown())?;

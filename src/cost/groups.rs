@@ -310,8 +310,14 @@ fn tool_label(names: &Names, tool: Sym, key: By) -> Label {
     match (key, name.strip_prefix("mcp__")) {
         (By::Tool, _) => Label::Tool(name.to_owned()),
         (_, None) => Label::Word("(built-in tools)".to_owned()),
-        (_, Some(rest)) => Label::Server(rest.rsplit_once("__").map_or(rest, |(server, _)| server).to_owned()),
+        _ => Label::Server(server_of(name).unwrap_or_default().to_owned()),
     }
+}
+
+/// The MCP server of a tool; none of a tool of the client's own.
+pub fn server_of(tool: &str) -> Option<&str> {
+    let rest = tool.strip_prefix("mcp__")?;
+    Some(rest.rsplit_once("__").map_or(rest, |(server, _)| server))
 }
 
 fn file_kind_label(names: &Names, call: &ToolCall) -> Label {

@@ -7,16 +7,16 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Tokens;
 use crate::logs::timeline::requests::{
-    BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
+    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
 };
 use crate::logs::timeline::rows::{
-    AgentRow, Answer, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow, SessionSpan,
-    TimelineRows,
+    AddedRow, AgentRow, Answer, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow,
+    SessionSpan, TimelineRows,
 };
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 
 /// Raised whenever the layout changes: rows of another edition are made anew.
-const EDITION: u8 = 5;
+const EDITION: u8 = 6;
 
 /// The column in which these bytes stand.
 pub const COLUMN: &str = "packed";
@@ -159,13 +159,16 @@ impl Packer {
             fields,
             utterances,
             words,
+            added,
             skipped,
         } = rows;
         let lengths = [chains.len(), sessions.len(), records.len(), blocks.len(), cleared.len()];
         lengths.iter().for_each(|&length| self.number(length as u64));
         let lengths = [references.len(), sources.len(), utterances.len(), words.len(), skipped.len()];
         lengths.iter().for_each(|&length| self.number(length as u64));
-        [agents.len(), stated_costs.len(), fields.len()].iter().for_each(|&length| self.number(length as u64));
+        [agents.len(), stated_costs.len(), fields.len(), added.len()]
+            .iter()
+            .for_each(|&length| self.number(length as u64));
         self.column(chains, |to, row| {
             to.id(row.session);
             to.id(row.agent);
@@ -210,6 +213,12 @@ impl Packer {
         self.column(words, |to, row| to.hash(row.hash));
         self.column(words, |to, row| to.number(row.count));
         self.column(words, |to, row| to.number(row.position));
+        self.column(added, |to, row| to.number(row.record));
+        self.column(added, |to, row| to.number(row.what as u8));
+        self.column(added, |to, row| to.number(row.name.0));
+        self.column(added, |to, row| to.id(row.run));
+        self.column(added, |to, row| to.number(row.chars));
+        self.column(added, |to, row| to.number(row.millis));
         for (reason, &count) in skipped {
             put_text(&mut self.out, reason);
             self.number(count);
@@ -274,7 +283,7 @@ impl Packer {
     fn blocks(&mut self, blocks: &[BlockRow]) {
         self.column(blocks, |to, row| to.number(row.kind as u8));
         self.column(blocks, |to, row| {
-            to.number(u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2);
+            to.number(u8::from(row.is_string) | u8::from(row.is_error) << 1 | row.file << 2 | row.media << 4);
         });
         self.column(blocks, |to, row| to.number(row.chars));
         self.column(blocks, |to, row| to.number(row.bytes));
@@ -390,7 +399,8 @@ impl Unpacker<'_> {
         for length in &mut lengths {
             *length = self.count(1)?;
         }
-        let (agents, stated_costs, fields) = (self.count(1)?, self.count(1)?, self.count(1)?);
+        let (agents, stated_costs) = (self.count(1)?, self.count(1)?);
+        let (fields, added) = (self.count(1)?, self.count(1)?);
         let [chains, sessions, records, blocks, cleared, references, sources, utterances, words, skipped] = lengths;
         let chains = self.column(chains, |from| {
             let (session, agent) = (from.id()?, from.id()?);
@@ -417,6 +427,7 @@ impl Unpacker<'_> {
         let sources = places.into_iter().zip(ends).map(source).collect();
         let fields = self.fields(fields, blocks.len())?;
         let (utterances, words) = self.utterances(utterances, blocks.len(), words)?;
+        let added = self.added(added, records.len())?;
         let skipped = self.column(skipped, |from| Some((from.text()?, from.number()?)))?.into_iter().collect();
         Some(TimelineRows {
             chains,
@@ -431,6 +442,7 @@ impl Unpacker<'_> {
             fields,
             utterances,
             words,
+            added,
             skipped,
         })
     }
@@ -519,7 +531,8 @@ impl Unpacker<'_> {
             kind,
             is_string: flags & 1 == 1,
             is_error: flags & 2 == 2,
-            file: flags >> 2,
+            file: flags >> 2 & 3_u8,
+            media: flags >> 4,
             chars,
             bytes,
             tokens,
@@ -549,6 +562,19 @@ impl Unpacker<'_> {
         let rows = places.into_iter().zip(names).zip(tokens).zip(values.into_iter().zip(used).zip(how));
         let row =
             |(((block, name), tokens), ((values, used), how))| FieldRow { block, name, tokens, values, used, how };
+        Some(rows.map(row).collect())
+    }
+
+    fn added(&mut self, count: usize, records: usize) -> Option<Vec<AddedRow>> {
+        let places = self.column(count, |from| from.below(records))?;
+        let kinds = self.column(count, |from| Added::from_number(from.small()?))?;
+        let names = self.column(count, Self::sym)?;
+        let runs = self.column(count, Self::id)?;
+        let chars = self.column(count, Self::small)?;
+        let millis: Vec<u32> = self.column(count, Self::small)?;
+        let rows = places.into_iter().zip(kinds).zip(names).zip(runs.into_iter().zip(chars).zip(millis));
+        let row =
+            |(((record, what), name), ((run, chars), millis))| AddedRow { record, what, name, run, chars, millis };
         Some(rows.map(row).collect())
     }
 

@@ -5,6 +5,7 @@ pub mod sharing;
 pub mod envelope;
 pub mod escape;
 pub mod html;
+mod narrow;
 pub mod table;
 
 // The logs tell in the same words how many files they lack.

@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use crate::base::error::Result;
 use crate::base::listing::{Listing, Values};
 use crate::base::visible::visible;
-use crate::report::escape;
 use crate::report::html::Html;
 use crate::report::numbers::counted;
+use crate::report::{escape, narrow};
 
 /// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -51,11 +51,6 @@ pub enum Color {
     /// Never.
     Never,
 }
-
-/// Characters of a name that are kept on one line where there is room.
-const NAME_WIDTH: usize = 12;
-/// Width that a column of text needs at least.
-const TEXT_WIDTH: u16 = 12;
 
 /// Columns and rows.
 pub struct Table {
@@ -98,7 +93,12 @@ impl Table {
             Format::Csv => self.write_csv(out),
             Format::Md => self.write_markdown(out),
             Format::Table | Format::Json => match width {
-                Some(width) => Ok(writeln!(out, "{}", self.boxed(width))?),
+                Some(width) if self.fits_boxes(width) => Ok(writeln!(out, "{}", self.boxed(width))?),
+                Some(width) => {
+                    let rows: Vec<&[String]> =
+                        std::iter::once(&self.headers).chain(&self.rows).map(Vec::as_slice).collect();
+                    narrow::write(out, &rows, &self.numeric, width)
+                }
                 None => self.write_plain(out),
             },
         }
@@ -145,39 +145,32 @@ impl Table {
             .set_width(width)
             .set_header(&self.headers)
             .add_rows(&self.rows);
-        let widths = self.widths_min(width);
+        let widths = self.widths_min();
         for (index, (column, numeric)) in table.column_iter_mut().zip(&self.numeric).enumerate() {
             if *numeric {
                 column.set_cell_alignment(CellAlignment::Right);
             }
-            if let Some(width) = widths.as_ref().and_then(|widths| widths[index]) {
-                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
-            }
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(widths[index])));
         }
         table
     }
 
-    /// The widths below which numbers, and the names in the first column, would be broken; none where nothing has to be
-    /// broken, or where there is no room for them anyway.
-    fn widths_min(&self, width: u16) -> Option<Vec<Option<u16>>> {
-        let length = |text: &str| text.chars().count();
-        let cells = |index: usize| self.rows.iter().filter_map(move |row| row.get(index)).map(|cell| length(cell));
-        let words = |index: usize| self.headers[index].split(' ').map(length);
-        let padded = |chars: usize| u16::try_from(chars + 2).unwrap_or(u16::MAX);
-        let whole = |index: usize| cells(index).chain([length(&self.headers[index])]).max().map_or(2, padded);
+    /// Whether lines can be drawn between the columns without breaking a word or a number.
+    fn fits_boxes(&self, width: u16) -> bool {
         // Every column has a line beside it.
-        let sum = |widths: &mut dyn Iterator<Item = u16>| widths.map(|width| u32::from(width) + 1).sum::<u32>();
-        if sum(&mut (0..self.headers.len()).map(whole)) < u32::from(width) {
-            return None;
-        }
-        let least = |(index, numeric): (usize, &bool)| match (index, numeric) {
-            (0, false) => cells(index).max().map(|chars| padded(chars.min(NAME_WIDTH))),
-            (_, true) => cells(index).chain(words(index)).max().map(padded),
-            _ => None,
+        self.widths_min().into_iter().map(|width| u32::from(width) + 1).sum::<u32>() < u32::from(width)
+    }
+
+    /// The widths below which a word or a number would be broken, with a blank on either side.
+    fn widths_min(&self) -> Vec<u16> {
+        let length = |text: &str| text.chars().count();
+        let word = |text: &String| text.split(' ').map(length).max().unwrap_or_default();
+        let least = |(index, numeric): (usize, &bool)| {
+            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            let cells = cells.map(|cell| if *numeric { length(cell) } else { word(cell) });
+            u16::try_from(cells.chain([word(&self.headers[index])]).max().unwrap_or_default() + 2).unwrap_or(u16::MAX)
         };
-        let widths: Vec<Option<u16>> = self.numeric.iter().enumerate().map(least).collect();
-        let needed = sum(&mut widths.iter().map(|width| width.unwrap_or(TEXT_WIDTH)));
-        (needed < u32::from(width)).then_some(widths)
+        self.numeric.iter().enumerate().map(least).collect()
     }
 
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {

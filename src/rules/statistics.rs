@@ -13,7 +13,7 @@ use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, Numbers};
 use crate::mine::sizes::Sizes;
-use crate::report::numbers::{date, thousands};
+use crate::report::numbers::{counted, date, thousands};
 use crate::report::table::Table;
 use crate::rules::t1_tools;
 use crate::rules::tool_keys::{kib, kib_at_least};
@@ -101,13 +101,18 @@ pub fn table(rows: &[Coverage]) -> Table {
             promised(row.promise),
             known(percent(share.value())),
             row.interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("{}–{}", percent(low), percent(high))),
-            format!("{} {}", thousands(share.n), row.unit),
+            of(share.n, &row.unit),
             row.weeks.len().to_string(),
             row.weeks.first().map_or_else(|| "–".to_owned(), |week| date(week.week_ms)),
             row.verdict().key().to_owned(),
         ]);
     }
     table
+}
+
+/// "1 forecast", "2 forecasts"
+fn of(count: u64, unit: &str) -> String {
+    unit.strip_suffix('s').map_or_else(|| format!("{} {unit}", thousands(count)), |one| counted(count, one))
 }
 
 /// What stands behind the table.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
-use super::log_builder::{Record, assistant, cases, user};
+use super::log_builder::{Record, answers, assistant, cases, tool_use, user};
 use crate::report::table::paragraph;
 use crate::shell::arguments::Exit;
 
@@ -32,7 +32,8 @@ impl Told {
         Self { session, cwd, text: String::new(), second, number: 0, parent: None }
     }
 
-    fn push(&mut self, name: &str, record: Record) {
+    /// A record that follows the one before.
+    pub(super) fn push(&mut self, name: &str, record: Record) {
         let uuid = format!("{name}-{}-{}", self.session, self.number);
         let record = record.session(&self.session).set("cwd", self.cwd.as_str());
         self.text += &record.link(&uuid, self.parent.as_deref()).set("timestamp", stamp(self.second)).line();
@@ -54,14 +55,35 @@ impl Told {
     fn ask_about(&mut self, text: &str, model: &str, (read, write, output): (u64, u64, u64)) -> &mut Self {
         self.number += 1;
         self.push("human", user("", text));
+        self.answer(model, (read, write, output), json!({ "type": "text", "text": "secretanswer" }));
+        self
+    }
+
+    /// The model answers with a block.
+    pub(super) fn answer(&mut self, model: &str, (read, write, output): (u64, u64, u64), block: Value) {
         let usage = json!({
             "input_tokens": 5, "output_tokens": output,
             "cache_read_input_tokens": read, "cache_creation_input_tokens": write,
             "cache_creation": { "ephemeral_5m_input_tokens": write, "ephemeral_1h_input_tokens": 0 },
         });
         let message = format!("msg-{}-{}", self.session, self.number);
-        let blocks = [json!({ "type": "text", "text": "secretanswer" })];
-        self.push("said", assistant(&message, &blocks).message("usage", usage).message("model", model));
+        self.push("said", assistant(&message, &[block]).message("usage", usage).message("model", model));
+    }
+
+    /// The model calls a tool, which answers with this content. The next message is another one.
+    pub(super) fn call(&mut self, model: &str, billed: (u64, u64, u64), tool: &str, content: Value) -> &mut Self {
+        self.number += 1;
+        let call = format!("call-{}-{}", self.session, self.number);
+        self.answer(model, billed, tool_use(&call, tool));
+        self.push("result", answers(&call, content));
+        self.number += 1;
+        self
+    }
+
+    /// The client notes something beside the conversation.
+    pub(super) fn attach(&mut self, attachment: Value) -> &mut Self {
+        self.number += 1;
+        self.push("noted", Record::new("attachment", "").set("attachment", attachment));
         self
     }
 }
@@ -372,7 +394,7 @@ fn a_terminal_is_not_overrun_and_a_pipe_has_whole_lines() {
     assert!(piped.lines().count() < at_width.lines().count());
     let table = home.run(&["what-if", "prompt-cache"]).out;
     assert!(!table.contains(['│', '┆', '╞']), "no boxes in a pipe: {table}");
-    assert!(home.out_at_width(&["what-if", "prompt-cache"], 100).contains('┆'));
+    assert!(home.out_at_width(&["what-if", "prompt-cache"], 160).contains('┆'));
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl Story {
         // A plausible count for both vocabularies; tests that care set their own.
         let tokens = [chars.div_ceil(4); 2];
         let is_string = kind == BlockKind::Human;
-        self.timeline.blocks.push(Block { kind, chars, bytes: chars, tokens, call, is_string, record });
+        self.timeline.blocks.push(Block { kind, chars, bytes: chars, tokens, call, is_string, media: 0, record });
         at
     }
 

@@ -114,6 +114,7 @@ impl Draft {
                 tokens: [0; VOCABULARIES.len()],
                 call,
                 is_string: false,
+                media: 0,
                 record,
             };
             timeline.blocks.push(block);

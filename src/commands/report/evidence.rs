@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::commands::report::{Args, show};
 use crate::cost::findings::search::Finding;
 use crate::cost::page::Page;
-use crate::cost::page::evidence::{caption, json, looks, sessions};
+use crate::cost::page::evidence::{caption, json, looks, made_of, sessions};
 use crate::cost::page::words::Telling;
 use crate::frames::input::Input;
 use crate::report::envelope;
@@ -63,8 +63,13 @@ fn words(telling: &Telling<'_>, finding: &Finding, form: Format, context: &mut C
     for (first, line) in [("", &told.what), ("  ", &told.holds), ("  → ", &told.advice)] {
         write!(out, "{}", paragraph(first, &form.sentence(line), width))?;
     }
-    writeln!(out, "\nEverything that was looked at. {}\n", caption(finding))?;
+    let looked = format!("Everything that was looked at. {}", caption(finding));
+    writeln!(out, "\n{}", paragraph("", &looked, width))?;
     looks(telling, finding).write(out, form, width)?;
+    if let Some(made_of) = made_of(telling, finding) {
+        writeln!(out, "\nWhat it is made of\n")?;
+        made_of.write(out, form, width)?;
+    }
     writeln!(out, "\nSessions with most of it (devboy session ID shows one)\n")?;
     sessions(telling, finding).write(out, form, width)?;
     write!(out, "\n{}", paragraph("", &format!("The figures come from: {}", told.source), width))?;

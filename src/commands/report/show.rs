@@ -43,13 +43,26 @@ pub fn told(
     let sessions = drawn.chain(listed).map(|id| (id, Label::Session as fn(Id) -> Label));
     let label = |(id, label): (&String, fn(Id) -> Label)| Some((id.clone(), label(Id::from_hex(id)?)));
     let ids: Vec<(String, Label)> = projects.chain(sessions).filter_map(label).collect();
-    let labels: Vec<Label> = ids.iter().map(|(_, label)| label).chain(tools).cloned().collect();
+    let own: Vec<(String, Label)> = page.findings.iter().flat_map(own_names).collect();
+    let labels = ids.iter().chain(&own).map(|(_, label)| label);
+    let labels: Vec<Label> = labels.chain(tools).cloned().collect();
     let shown = if is_shared { ShownNames::letters(labels.iter()) } else { ShownNames::real(labels.iter(), input) };
-    let named = ids.into_iter().map(|(id, label)| (id, shown.short(&label)));
+    let named = ids.into_iter().chain(own).map(|(id, label)| (id, shown.short(&label)));
     let since = is_cut.then(|| date(input.window.start));
     let flags = |since: Option<&str>| if is_shared { String::new() } else { args.same_logs(since) };
     let (same_logs, own_flags) = (flags(since.as_deref()), flags(None));
     Names { projects: names::Names(named.collect()), shown, same_logs, own_flags }
+}
+
+/// What people may have named themselves in a finding.
+fn own_names(finding: &Finding) -> impl Iterator<Item = (String, Label)> {
+    let names = finding.made_of.iter().flat_map(|made| finding.made_by.iter().zip(&made.names));
+    names.filter_map(|(kind, name)| match kind.as_str() {
+        "agent type" if !name.starts_with('(') => Some((names::own_key(kind, name), Label::Agent(name.clone()))),
+        "server" => Some((names::own_key(kind, name), Label::Server(name.clone()))),
+        "tool" => Some((names::own_key(kind, name), tool_label(name))),
+        _ => None,
+    })
 }
 
 impl Names {
@@ -95,7 +108,8 @@ fn words(args: &Args, telling: &Telling<'_>, input: &Input, context: &mut Contex
     let width = context.width;
     let damaged = quality::of(&input.sources);
     if !damaged.is_empty() && !args.output.quiet {
-        writeln!(context.err, "# malformed lines: {} (`devboy doctor` says where)", quality::in_a_line(&damaged))?;
+        let damaged = format!("{} (`devboy doctor` says where)", quality::in_a_line(&damaged));
+        write!(context.err, "{}", paragraph("# malformed lines: ", &damaged, width))?;
     }
     let out = &mut *context.out;
     write!(out, "{}", paragraph("", &telling.headline(), width))?;
@@ -182,9 +196,10 @@ pub fn row(telling: &Telling<'_>, finding: &Finding) -> Value {
     let told = telling.told(finding);
     let mut row = json!(finding);
     if let Some(row) = row.as_object_mut() {
-        let inner = ["scope", "mostly", "except", "by_project", "looks", "largest"];
+        let inner = ["scope", "mostly", "except", "by_project", "looks", "largest", "made_by", "made_of"];
         inner.iter().for_each(|field| _ = row.remove(*field));
     }
+    row["what"] = json!(told.what);
     row["where"] = json!(told.holds);
     row["advice"] = json!(told.advice);
     row["command"] = json!(told.command);

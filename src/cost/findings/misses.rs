@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
+use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::Miss;
 use crate::cost::findings::{Basis, Case, Evidence};
 use crate::whatif::prompt_cache::causes;
@@ -51,6 +52,8 @@ fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap
         unless: miss.unless.clone(),
         is_actionable: miss.is_habit,
         sides,
+        made_of: MadeOf::default(),
+        waits: None,
     })
 }
 

@@ -1,18 +1,23 @@
 //! What a person can change to spend less, each with its effect on these very logs. One file for each way to look.
 
+pub mod carried;
 pub mod levers;
+pub mod made;
 pub mod misses;
 pub mod parts;
 pub mod replayed;
 pub mod results;
 pub mod search;
 pub mod sheet;
+pub mod subagents;
 pub mod tried;
+pub mod versions;
 
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::cost::bill::Bill;
+use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::Sheet;
 use crate::settings::claude::levers::Levers;
 use crate::whatif::client::Study;
@@ -23,7 +28,8 @@ use crate::whatif::sim::simulate::Ground;
 use crate::whatif::simulation::Simulation;
 
 /// Every way to look. A new one is one line here.
-const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] = &[replayed::cases, results::cases, misses::cases, parts::cases];
+const REGISTER: &[fn(&Evidence<'_>) -> Vec<Case>] =
+    &[replayed::cases, results::cases, misses::cases, parts::cases, subagents::cases, versions::cases];
 
 /// What is looked at.
 pub struct Evidence<'e> {
@@ -65,6 +71,8 @@ pub enum Basis {
     Billed,
     /// It is a share of the whole bill, input and output: the most that can be saved.
     Shared,
+    /// The same tokens, input and output, at the list prices of another model: the most that can be saved.
+    Priced,
 }
 
 impl<'e> Evidence<'e> {
@@ -112,6 +120,18 @@ pub struct Case {
     pub is_actionable: bool,
     /// The log, and the log without it, by session and model.
     pub sides: BTreeMap<(u32, Sym), Sides>,
+    /// What it is made of; `{made}` stands for the names in what happens and in the advice.
+    pub made_of: MadeOf,
+    /// How long somebody waited.
+    pub waits: Option<Waits>,
+}
+
+/// Time that somebody waited.
+pub struct Waits {
+    /// Milliseconds by session.
+    pub by_session: BTreeMap<u32, u64>,
+    /// Told from so many seconds on, on a day with requests.
+    pub seconds_a_day_min: f64,
 }
 
 /// Every case, in the order of the register.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::cost::findings::levers::Settable;
+use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::{Counts, Replayed};
 use crate::cost::findings::{Basis, Case, Evidence, Replay};
 use crate::logs::timeline::requests::Request;
@@ -48,6 +49,8 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         unless: None,
         is_actionable: true,
         sides: outcome.by_session.clone(),
+        made_of: MadeOf::default(),
+        waits: None,
     })
 }
 

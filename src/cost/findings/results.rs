@@ -2,6 +2,7 @@
 //! tries it.
 
 use crate::cost::findings::levers::Settable;
+use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::replayed::dropped;
 use crate::cost::findings::sheet::{LongResult, ResultOf};
 use crate::cost::findings::{Basis, Case, Evidence};
@@ -38,6 +39,8 @@ fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
         unless: None,
         is_actionable: true,
         sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
+        made_of: MadeOf::default(),
+        waits: None,
     })
 }
 

@@ -9,9 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::base::bootstrap::{TAIL, sum_interval};
 use crate::base::names::Sym;
+use crate::cost::findings::made::Made;
 use crate::cost::findings::{Basis, Case, Evidence, cases};
-use crate::report::numbers::thousands;
+use crate::logs::trace::NO_TIME;
+use crate::report::numbers::{date, thousands};
 use crate::whatif::prompt_cache::outcome::Verdict;
 use crate::whatif::sim::cells::{Cell, cells, correct, whole, within};
 use crate::whatif::sim::distance::Apart;
@@ -57,6 +60,25 @@ pub struct Finding {
     pub looks: Vec<Looked>,
     /// Sessions that have most of it.
     pub largest: Vec<InSession>,
+    /// How long somebody waited, where that is long.
+    pub waited: Option<Waited>,
+    /// What the names in `made_of` are.
+    pub made_by: Vec<String>,
+    /// What it is made of, where it holds.
+    pub made_of: Vec<Made>,
+}
+
+/// Time that somebody waited.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Waited {
+    /// Seconds in all.
+    pub seconds: f64,
+    /// On a day with requests.
+    pub seconds_a_day: f64,
+    /// Lower end of its 95 % interval over sessions.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
 }
 
 /// The whole or a part of the logs, with what the case comes to there.
@@ -147,7 +169,7 @@ type Margin = (BTreeMap<(u32, Sym), Apart>, f64);
 fn margin(evidence: &Evidence<'_>, case: &Case) -> Margin {
     match case.basis {
         Basis::Replayed => (evidence.apart.clone(), evidence.world.winner_percent_min / 100.0),
-        Basis::Billed | Basis::Shared => (BTreeMap::new(), 0.0),
+        Basis::Billed | Basis::Shared | Basis::Priced => (BTreeMap::new(), 0.0),
     }
 }
 
@@ -162,11 +184,17 @@ fn look(evidence: &Evidence<'_>, case: &Case) -> Option<Look> {
 const KINDS: [&str; 3] = ["project", "model", "context"];
 
 fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding> {
-    let (scope, cell, inside) = scope(evidence, case, look)?;
+    let waited = waited(evidence, case);
+    let everywhere = || (Scope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect());
+    let (scope, cell, inside) = match &waited {
+        Some(_) => everywhere(),
+        None => scope(evidence, case, look)?,
+    };
     let count = inside.iter().filter_map(|key| case.counts.get(key)).sum();
     let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
     let saved_usd = dollars(cell.change);
-    let is_told = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
+    let is_large = cell.in_money && saved_usd >= evidence.sheet.share_min * evidence.billed_usd;
+    let is_told = is_large || waited.is_some();
     let saved_in = |part: &Cell| -part.change * part.before.nano_usd as f64 / 1e9;
     let clear = |by: &str, verdict| {
         let by = by.to_owned();
@@ -203,7 +231,30 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
         by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
         looks: looks(evidence, case, look, &scope, &cell),
         largest: largest(evidence, case, &inside),
+        waited,
+        made_by: case.made_of.kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        made_of: case.made_of.rows(&inside),
         scope,
+    })
+}
+
+/// The time that somebody waited, if it is long.
+fn waited(evidence: &Evidence<'_>, case: &Case) -> Option<Waited> {
+    let waits = case.waits.as_ref()?;
+    let timeline = &evidence.world.timeline;
+    let rules = &evidence.world.cells;
+    let days: BTreeSet<String> =
+        timeline.requests.iter().filter(|one| one.start != NO_TIME).map(|one| date(one.start)).collect();
+    let seconds: Vec<f64> = waits.by_session.values().map(|millis| *millis as f64 / 1e3).collect();
+    let total: f64 = seconds.iter().sum();
+    let (lower, upper) = sum_interval(&seconds, timeline.sessions.len(), &rules.resampling, TAIL)?;
+    let a_day = |seconds: f64| seconds / days.len().max(1) as f64;
+    let enough = timeline.sessions.len() as u64 >= rules.sessions_min;
+    (enough && a_day(lower) >= waits.seconds_a_day_min).then(|| Waited {
+        seconds: total,
+        seconds_a_day: a_day(total),
+        lower: a_day(lower),
+        upper: a_day(upper),
     })
 }
 

@@ -46,6 +46,16 @@ pub struct Sheet {
     pub miss: Vec<Miss>,
     /// What parts of contexts cost.
     pub part: Vec<Part>,
+    /// Images and documents.
+    pub images: Images,
+    /// MCP servers that nobody calls.
+    pub servers: Servers,
+    /// Hooks.
+    pub hooks: Hooks,
+    /// Subagents on expensive models.
+    pub subagents: Subagents,
+    /// Client versions that lose the cache.
+    pub old_versions: OldVersions,
     /// What may not pay.
     pub tried: Vec<Tried>,
     /// What the client shows of long results.
@@ -143,6 +153,90 @@ pub struct Miss {
 
 fn yes() -> bool {
     true
+}
+
+/// Images and documents.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Images {
+    /// Name of the finding.
+    pub id: String,
+    /// What happens.
+    pub what: String,
+    /// What to do.
+    #[serde(rename = "do")]
+    pub advice: String,
+}
+
+/// MCP servers that nobody calls.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Servers {
+    /// Name of the finding.
+    pub id: String,
+    /// What happens.
+    pub what: String,
+    /// What to do.
+    #[serde(rename = "do")]
+    pub advice: String,
+    /// Least sessions of a project that a server was there in.
+    pub sessions_min: u64,
+    /// Tools that use servers without a call of their tools.
+    pub resource_tools: Vec<String>,
+}
+
+/// Hooks.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hooks {
+    /// Name of the finding.
+    pub id: String,
+    /// What happens.
+    pub what: String,
+    /// What to do.
+    #[serde(rename = "do")]
+    pub advice: String,
+    /// Waiting is told from so many seconds on, on a day with requests.
+    pub seconds_a_day_min: f64,
+}
+
+/// Subagents on expensive models.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subagents {
+    /// Name of the finding.
+    pub id: String,
+    /// What happens.
+    pub what: String,
+    /// The lever.
+    pub lever: String,
+    /// What it is set to.
+    pub value: String,
+    /// What comes of it.
+    pub so: String,
+    /// The cheaper model.
+    pub model: String,
+    /// Most that a request would cost with it, as a share of what it cost.
+    pub cost_share_max: f64,
+    /// Kinds of agents that no setting changes.
+    pub without: Vec<String>,
+}
+
+/// Client versions that lose the cache more often than newer ones.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OldVersions {
+    /// Name of the finding.
+    pub id: String,
+    /// What happens.
+    pub what: String,
+    /// What to do; `{newest}` stands for the newest version, `{own}` and `{theirs}` for shares of the input.
+    #[serde(rename = "do")]
+    pub advice: String,
+    /// Causes of misses that are the client's.
+    pub causes: Vec<Cause>,
+    /// A version is in use if its last request is not so many days before the last of all.
+    pub in_use_days: i64,
 }
 
 /// Parts of contexts that need not be there.

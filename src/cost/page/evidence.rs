@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cost::findings::Basis;
+use crate::cost::findings::made::Made;
 use crate::cost::findings::search::{Finding, InSession, Looked};
 use crate::cost::page::words::{Telling, sized};
 use crate::report::numbers::{percent, thousands, usd};
@@ -51,6 +52,7 @@ pub fn caption(finding: &Finding) -> &'static str {
         Basis::Replayed => "Spent: input as simulated; less: what the same requests would have cost less.",
         Basis::Billed => "Spent: input by the bill; less: what the bill shows that it cost.",
         Basis::Shared => "Spent: input and output by the bill; less: what the bill shows that it cost.",
+        Basis::Priced => "Spent: input and output by the bill; less: what the other model would have charged less.",
     }
 }
 
@@ -69,7 +71,20 @@ pub fn sessions(telling: &Telling<'_>, finding: &Finding) -> Table {
     table
 }
 
-/// Both as data, with names instead of pseudonyms.
+/// What it is made of; none where the logs tell no names.
+pub fn made_of(telling: &Telling<'_>, finding: &Finding) -> Option<Table> {
+    let figures = ["#times", "#spent", "#less"];
+    let columns: Vec<&str> = finding.made_by.iter().map(String::as_str).chain(figures).collect();
+    let mut table = Table::new(&columns);
+    for made in &finding.made_of {
+        let names = finding.made_by.iter().zip(&made.names).map(|(kind, name)| telling.part(kind, name));
+        let figures = [thousands(made.count), usd(made.before_usd), usd(made.saved_usd)];
+        table.row(names.chain(figures));
+    }
+    (!finding.made_of.is_empty()).then_some(table)
+}
+
+/// All as data, with names instead of pseudonyms.
 pub fn json(telling: &Telling<'_>, finding: &Finding) -> Value {
     let look = |look: &Looked| {
         let mut row = json!(look);
@@ -82,7 +97,16 @@ pub fn json(telling: &Telling<'_>, finding: &Finding) -> Value {
         row["project"] = json!(telling.names.project(&one.project));
         row
     };
+    let made = |made: &Made| {
+        let names = finding.made_by.iter().zip(&made.names);
+        let mut row: Value = names.map(|(kind, name)| (kind.clone(), json!(telling.part(kind, name)))).collect();
+        row["count"] = json!(made.count);
+        row["before_usd"] = json!(made.before_usd);
+        row["saved_usd"] = json!(made.saved_usd);
+        row
+    };
     json!({
+        "made_of": finding.made_of.iter().map(made).collect::<Vec<_>>(),
         "looks": finding.looks.iter().map(look).collect::<Vec<_>>(),
         "largest": finding.largest.iter().map(session).collect::<Vec<_>>(),
     })

@@ -6,6 +6,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Default, Debug)]
 pub struct Names(pub BTreeMap<String, String>);
 
+/// Where the name of something of a kind stands.
+pub fn own_key(kind: &str, name: &str) -> String {
+    format!("{kind}: {name}")
+}
+
 /// Hex digits of one whose name is not known.
 const DIGITS: usize = 8;
 
@@ -18,6 +23,11 @@ impl Names {
     /// The name of a session: the start of its id, as `claude --resume` lists it.
     pub fn session(&self, id: &str) -> String {
         self.named(id, "session")
+    }
+
+    /// The name of something that people may have named themselves: a kind of agent, a server.
+    pub fn own(&self, kind: &str, name: &str) -> String {
+        self.0.get(&own_key(kind, name)).cloned().unwrap_or_else(|| name.to_owned())
     }
 
     fn named(&self, id: &str, noun: &str) -> String {

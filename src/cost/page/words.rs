@@ -181,35 +181,61 @@ impl Telling<'_> {
             Basis::Replayed => ("", "input as simulated", "replayed"),
             Basis::Billed => ("at most ", "input", "on the bill"),
             Basis::Shared => ("at most ", "input and output", "on the bill"),
+            Basis::Priced => ("at most ", "input and output", "at list prices"),
         };
         let saves = match finding.basis {
             Basis::Replayed => format!("{} less", percent(finding.saved_usd / finding.before_usd)),
-            Basis::Billed | Basis::Shared => format!("at most {}", usd(finding.saved_usd)),
+            Basis::Billed | Basis::Shared | Basis::Priced => format!("at most {}", usd(finding.saved_usd)),
         };
         let interval = self.interval(finding, (finding.lower_usd, finding.upper_usd), finding.before_usd);
         let breaks = finding.breaks.as_ref().map(|words| format!("; {words}")).unwrap_or_default();
         let (saved, before) = (usd(finding.saved_usd), usd(finding.before_usd));
-        let holds = format!("{at_most}{saved} of {before} of {of}{month}: {}{breaks}", self.place(finding));
+        let waited = finding.waited.as_ref();
+        let waits =
+            waited.map(|time| format!("{} of waiting, {} a day; ", lasting(time.seconds), lasting(time.seconds_a_day)));
+        let waits = waits.unwrap_or_default();
+        let holds = format!("{waits}{at_most}{saved} of {before} of {of}{month}: {}{breaks}", self.place(finding));
         let parts = match &finding.scope {
             Scope::Parts(by, names) => names.iter().map(|name| self.part(by, name)).collect::<Vec<_>>().join(", "),
             Scope::Everywhere => String::new(),
         };
-        let advice = finding.advice.replace("{parts}", &parts);
+        let made = self.made(finding);
+        let advice = finding.advice.replace("{parts}", &parts).replace("{made}", &made);
+        let spared = waited.map(|time| {
+            let [all, lower, upper] = [time.seconds_a_day, time.lower, time.upper].map(lasting);
+            format!("at most {all} a day [{lower} … {upper}] and ")
+        });
+        let spared = spared.unwrap_or_default();
         let evidence = ["report", "--finding", finding.id.as_str()].map(str::to_owned);
         Told {
-            what: finding.what.clone(),
+            what: finding.what.replace("{made}", &made),
             holds,
-            advice: format!("{advice}; effect: {saves} {interval}, {basis}"),
+            advice: format!("{advice}; effect: {spared}{saves} {interval}, {basis}"),
             command: self.command(&evidence, self.own_flags),
             source: self.command(&finding.source, self.same_logs),
         }
+    }
+
+    /// The first names of what a finding is made of, those with most of it first.
+    fn made(&self, finding: &Finding) -> String {
+        let Some(kind) = finding.made_by.first() else { return String::new() };
+        let mut names: Vec<String> = Vec::new();
+        for name in finding.made_of.iter().filter_map(|made| made.names.first()) {
+            let name = self.part(kind, name);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let rest = names.split_off(names.len().min(self.top.unwrap_or(self.sheet.names_max)));
+        names.extend((!rest.is_empty()).then(|| counted(rest.len() as u64, &format!("other {kind}"))));
+        names.join(", ")
     }
 
     /// The ends of an interval as this finding tells them: of a replay in shares of what was spent, else in money.
     pub fn interval(&self, finding: &Finding, (lower, upper): (f64, f64), before_usd: f64) -> String {
         let end = |value: f64| match finding.basis {
             Basis::Replayed => percent(value / before_usd),
-            Basis::Billed | Basis::Shared => usd(value),
+            Basis::Billed | Basis::Shared | Basis::Priced => usd(value),
         };
         format!("[{} … {}]", end(lower), end(upper)).replace('-', "−")
     }
@@ -233,7 +259,11 @@ impl Telling<'_> {
 
     /// The name of a part as people know it.
     pub fn part(&self, by: &str, name: &str) -> String {
-        if by == "project" { self.names.project(name) } else { name.to_owned() }
+        match by {
+            "project" => self.names.project(name),
+            "agent type" | "server" | "tool" => self.names.own(by, name),
+            _ => name.to_owned(),
+        }
     }
 
     /// Where a finding holds.
@@ -289,6 +319,8 @@ impl Telling<'_> {
                 percent(self.page.off_bill.abs())
             ),
             "on the bill: what the bill shows that the cause cost; nobody can save more than that.".to_owned(),
+            "at list prices: the same tokens as another model charges for them; what it would have answered is in no log."
+                .to_owned(),
             "[…]: 95 % interval over sessions (bootstrap), after correction for all findings, projects, models and sizes that \
              were looked at (Benjamini and Hochberg, 5 %)."
                 .to_owned(),
@@ -306,6 +338,16 @@ impl Telling<'_> {
             "nothing that holds beyond chance: too few sessions ({}), or no waste that a setting or a habit stops",
             thousands(spent.sessions)
         )
+    }
+}
+
+/// "41 s", "20 min 29 s", "3 h 5 min"
+fn lasting(seconds: f64) -> String {
+    let seconds = seconds.round().max(0.0) as u64;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{} h {minutes} min", thousands(hours)),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::logs::corpus::Standing;
 use crate::logs::timeline::layout;
 use crate::logs::timeline::record::SYNTHETIC;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, SegmentCause, Setting, Timeline};
-use crate::logs::timeline::rows::{Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
+use crate::logs::timeline::rows::{AddedRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow};
 use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 
 /// Where the parent of a record leads is not known: the conversation goes on.
@@ -109,6 +109,8 @@ pub(super) struct Draft {
     pub(super) opens: Option<(SegmentCause, u32)>,
     pub(super) inputs: Vec<u32>,
     pub(super) outputs: Vec<u32>,
+    /// Nodes with what came in beside the conversation.
+    pub(super) added: Vec<u32>,
 }
 
 /// Session, whether it is a subagent, which one, and where it was recorded.
@@ -121,6 +123,8 @@ pub(super) struct Track {
     pub(super) requests: Vec<u32>,
     /// Nodes since the last request began.
     pub(super) pending: Vec<u32>,
+    /// Nodes with something beside the conversation, since the last request began.
+    pub(super) added: Vec<u32>,
     marks: Marks,
     /// Time of the last record in the user's role since the last request began.
     spoken: Option<Millis>,
@@ -137,6 +141,7 @@ impl Track {
             place,
             requests: Vec::new(),
             pending: Vec::new(),
+            added: Vec::new(),
             marks: Marks::default(),
             spoken: None,
             compactions: Vec::new(),
@@ -228,6 +233,13 @@ impl<'a> Assembly<'a> {
         &self.files[file as usize].rows.rows.records[record as usize]
     }
 
+    /// What came in with a node beside the conversation, with the symbols of its file.
+    pub(super) fn added_with(&self, node: u32) -> (&'a [AddedRow], &'a [Sym]) {
+        let Node { file, record, .. } = self.nodes[node as usize];
+        let file = &self.files[file as usize];
+        (file.rows.rows.added_with(record), &file.symbols)
+    }
+
     pub(super) fn blocks_of(&self, node: u32) -> &'a [BlockRow] {
         let range = &self.row(node).blocks;
         let file = self.nodes[node as usize].file;
@@ -311,6 +323,9 @@ impl<'a> Assembly<'a> {
         self.local[file as usize][record as usize] = node;
         if row.id.is_some() {
             self.known.insert(row.id, node);
+        }
+        if !self.files[file as usize].rows.rows.added_with(record).is_empty() {
+            self.tracks[track as usize].added.push(node);
         }
         match &row.kind {
             RecordKind::Said => self.said(node, row, track),
@@ -414,6 +429,7 @@ impl<'a> Assembly<'a> {
         let is_progress = self.is_progress(track_index);
         let track = &mut self.tracks[track_index as usize];
         let pending = std::mem::take(&mut track.pending);
+        let added = std::mem::take(&mut track.added);
         let mut marks = std::mem::take(&mut track.marks);
         let spoken = track.spoken.take();
         let before = track.requests.last().copied();
@@ -458,6 +474,7 @@ impl<'a> Assembly<'a> {
             opens,
             inputs,
             outputs: Vec::new(),
+            added,
         });
         request
     }

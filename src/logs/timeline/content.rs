@@ -41,6 +41,8 @@ pub struct DraftBlock {
     pub is_string: bool,
     /// Whether a result is an error.
     pub is_error: bool,
+    /// Images and documents in a result.
+    pub media: u64,
 }
 
 /// A message. Kept from record to record for its buffers.
@@ -170,7 +172,15 @@ impl Draft {
 
     fn push(&mut self, part: Part, start: usize, is_string: bool) -> &mut DraftBlock {
         let text = start..self.text.len();
-        self.blocks.push(DraftBlock { part, text, call: Id::NONE, tool: Vec::new(), is_string, is_error: false });
+        self.blocks.push(DraftBlock {
+            part,
+            text,
+            call: Id::NONE,
+            tool: Vec::new(),
+            is_string,
+            is_error: false,
+            media: 0,
+        });
         self.blocks.last_mut().expect("it was just pushed")
     }
 
@@ -220,10 +230,13 @@ impl Draft {
                 block.tool = name.and_then(RawStr::decode).unwrap_or_default();
             }
             Some(b"tool_result") => {
+                let before = self.media_in_results;
                 let is_string = self.result(content.unwrap_or(b"null"))?;
+                let media = self.media_in_results - before;
                 let block = self.push(Part::Result, start, is_string);
                 block.call = tool_use_id.map(id_of).unwrap_or_default();
                 block.is_error = failed;
+                block.media = media;
             }
             Some(b"image" | b"document") => drop(self.push(Part::Media, start, false)),
             _ => self.other_blocks += 1,

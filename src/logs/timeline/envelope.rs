@@ -7,6 +7,9 @@ use crate::logs::time::parse_millis;
 use crate::logs::timeline::content::{Outcome, flag, text};
 use crate::logs::trace::{Millis, NO_TIME};
 
+/// No hook runs for longer than a day; a larger number of milliseconds is none.
+pub(super) const MILLIS_MAX: u64 = 86_400_000;
+
 /// What stands for the parent of a record.
 #[derive(Default, Clone, Copy)]
 pub(super) enum ParentField<'a> {
@@ -51,6 +54,8 @@ pub(super) struct Envelope<'a> {
     pub(super) tool_result: Option<&'a [u8]>,
     /// Of a `cost-state`: tokens and cost by model.
     pub(super) model_usage: Option<&'a [u8]>,
+    /// Of a `stop_hook_summary`: the hooks that ran, each with its time.
+    pub(super) hook_infos: Option<&'a [u8]>,
 }
 
 /// What `compactMetadata` and `microcompactMetadata` say.
@@ -96,6 +101,7 @@ impl<'a> Envelope<'a> {
                 b"agentSetting" => envelope.agent_setting = text(cursor)?,
                 b"parentToolUseID" => envelope.parent_call = text(cursor)?,
                 b"toolUseResult" => envelope.tool_result = Some(span(cursor)?),
+                b"hookInfos" => envelope.hook_infos = Some(span(cursor)?),
                 b"modelUsage" => envelope.model_usage = Some(span(cursor)?),
                 _ => cursor.skip_value()?,
             }
@@ -131,6 +137,15 @@ pub(super) struct Attachment<'a> {
     pub(super) mode: Option<RawStr<'a>>,
     pub(super) hook: Option<RawStr<'a>>,
     pub(super) prompt: Option<&'a [u8]>,
+    /// Of a hook: when it ran, which run it was, how long it took, and what it said.
+    pub(super) event: Option<RawStr<'a>>,
+    pub(super) run: Option<RawStr<'a>>,
+    pub(super) millis: Option<u64>,
+    pub(super) content: Option<&'a [u8]>,
+    /// What was added to lists: names, and the texts that stand for them.
+    pub(super) names: Option<&'a [u8]>,
+    pub(super) lines: Option<&'a [u8]>,
+    pub(super) blocks: Option<&'a [u8]>,
 }
 
 impl<'a> Attachment<'a> {
@@ -148,6 +163,13 @@ impl<'a> Attachment<'a> {
                 b"commandMode" => self.mode = text(cursor)?,
                 b"hookName" => self.hook = text(cursor)?,
                 b"prompt" => self.prompt = Some(span(cursor)?),
+                b"hookEvent" => self.event = text(cursor)?,
+                b"toolUseID" => self.run = text(cursor)?,
+                b"durationMs" => self.millis = whole_number(cursor, MILLIS_MAX)?,
+                b"content" => self.content = Some(span(cursor)?),
+                b"addedNames" => self.names = Some(span(cursor)?),
+                b"addedLines" => self.lines = Some(span(cursor)?),
+                b"addedBlocks" => self.blocks = Some(span(cursor)?),
                 _ => cursor.skip_value()?,
             }
             Ok(())
@@ -237,7 +259,7 @@ pub(super) fn each_field<'a>(
     Ok(())
 }
 
-/// A number of tokens; one above `max` is none.
+/// A whole number; one above `max` is none.
 pub(super) fn whole_number(cursor: &mut Cursor<'_>, max: u64) -> Outcome<Option<u64>> {
     if cursor.shape()? == Shape::Number {
         return Ok(std::str::from_utf8(cursor.number()?)

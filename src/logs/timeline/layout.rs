@@ -7,10 +7,10 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::Sym;
 use crate::logs::timeline::assemble::{Assembly, ChainId};
 use crate::logs::timeline::requests::{
-    Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request, Segment,
-    SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance, Word,
+    Addition, Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request,
+    Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance, Word,
 };
-use crate::logs::timeline::rows::{BlockRow, RecordKind};
+use crate::logs::timeline::rows::{AddedRow, BlockRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
 
 /// Lays everything out.
@@ -172,6 +172,26 @@ impl Layout<'_> {
             request.inputs = self.blocks(&draft.inputs);
             request.outputs = self.blocks(&draft.outputs);
             self.out.requests.push(request);
+            self.added(&draft.added, number, true);
+        }
+        if let Some(last) = self.out.requests.len().checked_sub(1) {
+            self.added(&self.assembly.tracks[track as usize].added, last as u32, false);
+        }
+    }
+
+    /// What came in beside the conversation; behind the last request nothing of it is sent.
+    fn added(&mut self, nodes: &[u32], request: u32, is_sent: bool) {
+        for &node in nodes {
+            let (rows, symbols) = self.assembly.added_with(node);
+            let addition = |row: &AddedRow| Addition {
+                request,
+                what: row.what,
+                name: symbols[row.name.0 as usize],
+                run: row.run,
+                chars: if is_sent { row.chars } else { 0 },
+                millis: row.millis,
+            };
+            self.out.added.extend(rows.iter().map(addition));
         }
     }
 
@@ -202,8 +222,8 @@ impl Layout<'_> {
                 } else if row.kind == BlockKind::ToolResult {
                     self.results.push((block, row.call, row.is_error));
                 }
-                let BlockRow { kind, chars, bytes, tokens, is_string, .. } = *row;
-                self.out.blocks.push(Block { kind, chars, bytes, tokens, call, is_string, record });
+                let BlockRow { kind, chars, bytes, tokens, is_string, media, .. } = *row;
+                self.out.blocks.push(Block { kind, chars, bytes, tokens, call, is_string, media, record });
             }
         }
         start..self.out.blocks.len() as u32

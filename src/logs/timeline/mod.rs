@@ -10,6 +10,7 @@ pub mod requests;
 pub mod rows;
 pub mod window;
 
+mod added;
 pub mod assemble;
 mod beside;
 mod content;

@@ -17,7 +17,8 @@ use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall,
 use crate::logs::timeline::rows::{
     AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
 };
-use crate::logs::timeline::{TimelineGuide, TokenCounter, beside};
+use crate::logs::timeline::{TimelineGuide, TokenCounter};
+use crate::logs::timeline::{added, beside};
 use crate::logs::trace::{
     ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
 };
@@ -419,6 +420,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                 is_string: block.is_string,
                 is_error: block.is_error,
                 file: 0,
+                media: block.media.min(15) as u8,
                 chars: u32::try_from(code_points(bytes)).unwrap_or(u32::MAX),
                 bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
                 tokens: self.gauge.tokens(&String::from_utf8_lossy(bytes)),
@@ -523,6 +525,13 @@ impl<'g, 'v> Reader<'g, 'v> {
                 let kind = RecordKind::Cleared { pre_tokens, tokens_saved, calls: start..cleared.len() as u32 };
                 Some(self.push(envelope, parent, chain, Marks::MICROCOMPACTION, kind))
             }
+            Some(b"stop_hook_summary") => {
+                let next = self.out.rows.records.len() as u32;
+                let row = added::of_summary(envelope.hook_infos?, next, &mut self.out.names)?;
+                let chain = self.chain_of(envelope);
+                self.out.rows.added.push(row);
+                Some(self.push(envelope, parent, chain, Marks::default(), RecordKind::Noted))
+            }
             _ => None,
         }
     }
@@ -555,6 +564,9 @@ impl<'g, 'v> Reader<'g, 'v> {
         }
         let known = rules.attachments.iter().find(|known| known.as_bytes() == kind.0);
         self.skip(&format!("attachment:{}", known.map_or("other", String::as_str)), 1);
+        let next = self.out.rows.records.len() as u32;
+        let added = added::of_attachment(&attachment, next, &rules.hooks, &mut self.out.names);
+        self.out.rows.added.extend(added);
         self.note(envelope, parent, marks)
     }
 

@@ -78,6 +78,8 @@ pub struct Block {
     pub call: u32,
     /// Whether the content was one string in the log, no list of parts.
     pub is_string: bool,
+    /// Images and documents in a tool result, which no text shows; fifteen or more count as fifteen.
+    pub media: u8,
     /// `uuid` of the record that holds it; blocks of one record belong to one message.
     pub record: Id,
 }
@@ -430,6 +432,41 @@ impl Word {
     pub const STEP_CHARS: usize = 500;
 }
 
+/// What an [`Addition`] is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Added {
+    /// A hook ran.
+    Hook = 0,
+    /// Instructions of an MCP server, or names of its tools.
+    Server = 1,
+}
+
+impl Added {
+    /// What has this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Hook, Self::Server].get(usize::from(number)).copied()
+    }
+}
+
+/// Something that the client put into a context, or did, beside the conversation: no block shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Addition {
+    /// Index into [`Timeline::requests`] of the request that it came in with; what came behind the last request of a chain
+    /// stands there, and nothing of it was sent.
+    pub request: u32,
+    /// What it is.
+    pub what: Added,
+    /// The event of the hook, the server.
+    pub name: Sym,
+    /// Names the hooks that ran together; none where one row tells of all of them.
+    pub run: Id,
+    /// Code points that the model was sent.
+    pub chars: u32,
+    /// How long a hook ran, in milliseconds.
+    pub millis: u32,
+}
+
 /// A session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Session {
@@ -488,6 +525,8 @@ pub struct Timeline {
     pub utterances: Vec<Utterance>,
     /// Those words.
     pub words: Vec<Word>,
+    /// What came in beside the conversation, by request.
+    pub added: Vec<Addition>,
     /// What was left out, by reason. Records: `attachment:TYPE` (reminders of the client), `no_message`, `duplicate_record`,
     /// `superseded_progress` (of subagents with records of their own), `synthetic` and `no_usage` (messages that are no
     /// request), `duplicate_message` (a copy under other uuids), `abandoned` (not on the way to any request),

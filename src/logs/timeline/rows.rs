@@ -10,7 +10,7 @@ use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Tokens;
 use crate::logs::timeline::requests::{
-    BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
+    Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
 };
 use crate::logs::trace::{ChainKey, Millis, Usage};
 
@@ -101,6 +101,8 @@ pub struct BlockRow {
     pub is_error: bool,
     /// See [`crate::logs::timeline::requests::ToolCall::file`].
     pub file: u8,
+    /// See [`crate::logs::timeline::requests::Block::media`].
+    pub media: u8,
     /// Code points.
     pub chars: u32,
     /// UTF-8 bytes.
@@ -183,6 +185,23 @@ pub struct AgentRow {
     pub kind: Sym,
 }
 
+/// What the client put into a context, or did, beside the conversation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddedRow {
+    /// Index into [`TimelineRows::records`].
+    pub record: u32,
+    /// What it is.
+    pub what: Added,
+    /// See [`crate::logs::timeline::requests::Addition::name`].
+    pub name: Sym,
+    /// Names the hooks that ran together; none where one row tells of all of them.
+    pub run: Id,
+    /// Code points that the model was sent.
+    pub chars: u32,
+    /// How long a hook ran.
+    pub millis: u32,
+}
+
 /// The rows of one file.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct TimelineRows {
@@ -210,11 +229,20 @@ pub struct TimelineRows {
     pub utterances: Vec<Utterance>,
     /// Those words.
     pub words: Vec<Word>,
+    /// What came in beside the conversation, by record.
+    pub added: Vec<AddedRow>,
     /// What was left out, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 
 impl TimelineRows {
+    /// What came in with a record beside the conversation.
+    pub fn added_with(&self, record: u32) -> &[AddedRow] {
+        let start = self.added.partition_point(|row| row.record < record);
+        let count = self.added[start..].iter().take_while(|row| row.record == record).count();
+        &self.added[start..start + count]
+    }
+
     /// Whether a record stands for the compaction whose boundary is missing before the summary that follows it.
     pub fn is_made_up(&self, record: usize) -> bool {
         let [compaction, summary] = [record, record + 1].map(|at| self.records.get(at));

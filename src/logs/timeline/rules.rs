@@ -37,6 +37,8 @@ pub struct TimelineRules {
     pub resume_hooks: Vec<String>,
     /// How much of the start of a text is taken for its words, in code points.
     pub utterance_chars_max: usize,
+    /// What hooks leave in the log.
+    pub hooks: HookRules,
     /// What is followed back through the context.
     pub references: ReferenceRules,
     /// What is an identifier.
@@ -52,6 +54,22 @@ pub struct TimelineRules {
     workspace_directories: Vec<String>,
     markdown_endings: Vec<String>,
     file_kinds: BTreeMap<String, Vec<String>>,
+}
+
+/// The table `[hooks]`.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct HookRules {
+    /// Attachments that tell of one run of a hook.
+    pub attachments: Vec<String>,
+    /// Those whose text the model is sent.
+    pub context_attachments: Vec<String>,
+    /// Those whose text is the hook's output, which the model is sent at some events.
+    pub output_attachments: Vec<String>,
+    /// These events.
+    pub output_events: Vec<String>,
+    /// Events whose times a summary tells.
+    pub summed_events: Vec<String>,
 }
 
 /// The table `[references]`.

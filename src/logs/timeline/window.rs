@@ -80,6 +80,12 @@ pub(crate) fn select(from: Timeline, window: &Range<Millis>) -> Timeline {
             out.clearings.push(clearing);
         }
     }
+    for mut addition in from.added {
+        if requests.keeps(addition.request) {
+            addition.request = requests.at(addition.request);
+            out.added.push(addition);
+        }
+    }
     for mut reference in from.references {
         if !requests.keeps(reference.request) {
             continue;

@@ -76,7 +76,7 @@ fn ratios(increments: &[Increment<'_>], rules: &SizeRules) -> Vec<FamilyRatio> {
     let mut by_family: BTreeMap<&str, BTreeMap<u32, Sums>> = BTreeMap::new();
     for increment in increments {
         let sums = by_family.entry(increment.family).or_default().entry(increment.session).or_default();
-        let framing: f64 = increment.blocks.iter().map(|block| rules.framing_of(block.kind)).sum();
+        let framing: f64 = increment.blocks.iter().map(|block| rules.framing_of(block)).sum();
         sums.increments += 1;
         for block in &increment.blocks {
             sums.chars += u64::from(block.chars);

@@ -82,7 +82,7 @@ impl SizeRules {
             BlockKind::Human | BlockKind::Injected | BlockKind::Summary | BlockKind::Text => Some(tokens),
             BlockKind::ToolResult => {
                 let text = f64::from(kept_chars) / self.chars_per_token.tool_result;
-                let whole = text + self.framing.tool_result;
+                let whole = text + self.framing_of(block);
                 Some(if whole > 0.0 { (f64::from(tokens) * (text / whole)) as u32 } else { 0 })
             }
             BlockKind::Thinking | BlockKind::ToolUsage | BlockKind::Media => None,
@@ -125,14 +125,14 @@ impl SizeRules {
             BlockKind::ToolResult => self.chars_per_token.tool_result,
             _ => self.chars_per_token.text,
         };
-        f64::from(block.chars) / ratio + self.framing_of(block.kind)
+        f64::from(block.chars) / ratio + self.framing_of(block)
     }
 
-    /// Tokens that come with a block of this kind whatever its length.
-    pub fn framing_of(&self, kind: BlockKind) -> f64 {
-        match kind {
+    /// Tokens that come with a block of this kind whatever the length of its text.
+    pub fn framing_of(&self, block: &Block) -> f64 {
+        match block.kind {
             BlockKind::ToolUsage => self.framing.tool_use,
-            BlockKind::ToolResult => self.framing.tool_result,
+            BlockKind::ToolResult => self.framing.tool_result + self.framing.media * f64::from(block.media),
             BlockKind::Media => self.framing.media,
             _ => 0.0,
         }

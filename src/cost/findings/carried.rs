@@ -1,0 +1,116 @@
+//! What things in contexts cost, from when they came in: one walk over the shares of the bill for all that is asked about.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use crate::base::names::Sym;
+use crate::cost::findings::Evidence;
+use crate::cost::shares;
+use crate::cost::shares::Thing;
+use crate::whatif::sim::cost::Cost;
+
+/// Costs by session and model.
+pub type Costs = BTreeMap<(u32, Sym), Cost>;
+
+/// What is asked about: items, each of them some things or parts of them.
+pub struct Carried<'e> {
+    evidence: &'e Evidence<'e>,
+    items: usize,
+    /// Lists of items with the share of a thing that is theirs; the first is empty.
+    lists: Vec<Vec<(usize, f64)>>,
+    /// By block, by request that brought what no log has, by chain with its prefix: the list.
+    blocks: Vec<u32>,
+    unlogged: Vec<u32>,
+    prefixes: Vec<u32>,
+}
+
+impl<'e> Carried<'e> {
+    /// Nothing so far.
+    pub fn new(evidence: &'e Evidence<'e>) -> Self {
+        let timeline = &evidence.world.timeline;
+        Self {
+            evidence,
+            items: 0,
+            lists: vec![Vec::new()],
+            blocks: vec![0; timeline.blocks.len()],
+            unlogged: vec![0; timeline.requests.len()],
+            prefixes: vec![0; timeline.chains.len()],
+        }
+    }
+
+    /// A new item.
+    pub fn item(&mut self) -> usize {
+        self.items += 1;
+        self.items - 1
+    }
+
+    /// Adds a share (0 to 1) of a block to an item.
+    pub fn block(&mut self, item: usize, block: u32, share: f64) {
+        add(&mut self.lists, &mut self.blocks[block as usize], item, share);
+    }
+
+    /// Adds so many tokens of what came in with a request and is in no block. With the first request of a chain they may
+    /// stand in its prefix as well.
+    pub fn unlogged(&mut self, item: usize, request: u32, tokens: f64) {
+        let Evidence { world, .. } = self.evidence;
+        let chain = world.timeline.requests[request as usize].chain as usize;
+        let is_first = world.timeline.chains[chain].requests.start == request;
+        let prefix = if is_first { world.sizes.prefix[chain] as f64 } else { 0.0 };
+        let held = prefix + f64::from(world.sizes.residual[request as usize]);
+        let share = if held > 0.0 { (tokens / held).min(1.0) } else { 0.0 };
+        add(&mut self.lists, &mut self.unlogged[request as usize], item, share);
+        if is_first {
+            add(&mut self.lists, &mut self.prefixes[chain], item, share);
+        }
+    }
+
+    /// What every item cost.
+    pub fn costs(&self) -> Vec<Costs> {
+        let evidence = self.evidence;
+        let bill = evidence.bill();
+        let of_chain = |chain: u32| {
+            let mut costs: BTreeMap<(usize, (u32, Sym)), Cost> = BTreeMap::new();
+            shares::of_chain(&bill, chain, &mut |share| {
+                let list = match share.thing {
+                    Thing::Block(block) => self.blocks[block as usize],
+                    Thing::Unlogged(request) => self.unlogged[request as usize],
+                    Thing::Prefix => self.prefixes[chain as usize],
+                    Thing::Answer => 0,
+                };
+                for &(item, part) in &self.lists[list as usize] {
+                    *costs.entry((item, evidence.key(share.request))).or_default() += part_of(share.cost, part);
+                }
+            });
+            costs
+        };
+        let chains = 0..evidence.world.timeline.chains.len() as u32;
+        let all: Vec<_> = chains.into_par_iter().map(of_chain).collect();
+        let mut sums = vec![Costs::new(); self.items];
+        for ((item, key), cost) in all.into_iter().flatten() {
+            *sums[item].entry(key).or_default() += cost;
+        }
+        sums
+    }
+}
+
+fn add(lists: &mut Vec<Vec<(usize, f64)>>, list: &mut u32, item: usize, share: f64) {
+    if share <= 0.0 {
+        return;
+    }
+    if *list == 0 {
+        *list = lists.len() as u32;
+        lists.push(Vec::new());
+    }
+    lists[*list as usize].push((item, share));
+}
+
+/// A share of a cost. All of it is not rounded.
+fn part_of(cost: Cost, share: f64) -> Cost {
+    if share >= 1.0 {
+        return cost;
+    }
+    let of = |whole: u128| (whole as f64 * share) as u128;
+    let unpriced_tokens = (cost.unpriced_tokens as f64 * share) as u64;
+    Cost { nano_usd: of(cost.nano_usd), units: of(cost.units), unpriced_tokens }
+}

@@ -1,0 +1,34 @@
+//! Calls that failed, and readings of what was there already.
+
+use crate::cost::findings::Evidence;
+use crate::cost::findings::carried::Carried;
+use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::findings::sheet::Part;
+use crate::cost::groups::requests_of_blocks;
+use crate::cost::outcomes::outcomes;
+use crate::logs::timeline::requests::NONE;
+
+/// Those that the sheet names, by how their calls ended.
+pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+    let timeline = &evidence.world.timeline;
+    let (outcomes, requests) = (outcomes(timeline), requests_of_blocks(timeline));
+    let mut of = |part: &Part| {
+        let item = carried.item();
+        let is_part = |call: u32| outcomes.get(call as usize) == Some(&part.of.outcome());
+        let blocks = (0..).zip(&timeline.blocks).filter(|(_, block)| is_part(block.call));
+        blocks.for_each(|(block, _)| carried.block(item, block, 1.0));
+        let calls = (0..).zip(&timeline.calls).filter(|(call, _)| is_part(*call));
+        let asked = calls.filter_map(|(_, call)| requests.get(call.asked as usize).copied());
+        let counts = evidence.counts(asked.filter(|at| *at != NONE));
+        Parts {
+            id: part.id.clone(),
+            what: part.what.clone(),
+            advice: part.advice.clone(),
+            by: "outcome",
+            kinds: Vec::new(),
+            items: vec![PartItem { item, names: Vec::new(), counts }],
+            waits: None,
+        }
+    };
+    evidence.sheet.part.iter().map(&mut of).collect()
+}

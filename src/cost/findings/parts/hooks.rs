@@ -1,0 +1,53 @@
+//! Hooks: what their texts cost in contexts, and how long somebody waited for them.
+
+use std::collections::BTreeMap;
+
+use crate::base::id::Id;
+use crate::base::names::Sym;
+use crate::cost::findings::carried::Carried;
+use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::findings::{Evidence, Waits};
+use crate::logs::timeline::requests::{Added, Addition};
+
+/// All of them, by the event at which they run.
+pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+    let (timeline, sheet) = (&evidence.world.timeline, &evidence.sheet.hooks);
+    let per_token = evidence.world.sizes.rules.chars_per_token.text;
+    let mut items: BTreeMap<Sym, PartItem> = BTreeMap::new();
+    for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook) {
+        let names = vec![timeline.names.text(addition.name).to_owned()];
+        let new = || PartItem { item: carried.item(), names, counts: BTreeMap::new() };
+        let item = items.entry(addition.name).or_insert_with(new);
+        carried.unlogged(item.item, addition.request, f64::from(addition.chars) / per_token);
+        *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
+    }
+    vec![Parts {
+        id: sheet.id.clone(),
+        what: sheet.what.clone(),
+        advice: sheet.advice.clone(),
+        by: "content",
+        kinds: vec!["hook"],
+        items: items.into_values().collect(),
+        waits: waits(evidence),
+    }]
+}
+
+/// How long hooks ran: those of one run side by side, so that the slowest counts. By session.
+fn waits(evidence: &Evidence<'_>) -> Option<Waits> {
+    let timeline = &evidence.world.timeline;
+    let mut runs: BTreeMap<(u32, Sym, Id), u64> = BTreeMap::new();
+    let mut by_session: BTreeMap<u32, u64> = BTreeMap::new();
+    let session =
+        |addition: &Addition| timeline.chains[timeline.requests[addition.request as usize].chain as usize].session;
+    for addition in timeline.added.iter().filter(|addition| addition.what == Added::Hook && addition.millis > 0) {
+        let millis = u64::from(addition.millis);
+        if addition.run.is_some() {
+            let slowest = runs.entry((session(addition), addition.name, addition.run)).or_default();
+            *slowest = millis.max(*slowest);
+        } else {
+            *by_session.entry(session(addition)).or_default() += millis;
+        }
+    }
+    runs.iter().for_each(|((session, ..), millis)| *by_session.entry(*session).or_default() += millis);
+    (!by_session.is_empty()).then_some(Waits { by_session, seconds_a_day_min: evidence.sheet.hooks.seconds_a_day_min })
+}

@@ -1,0 +1,56 @@
+//! Images and documents: in prompts, and in results of tools.
+
+use std::collections::BTreeMap;
+
+use crate::cost::findings::Evidence;
+use crate::cost::findings::carried::Carried;
+use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::groups::requests_of_blocks;
+use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
+
+/// All of them, by the tool that brought them.
+pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+    let timeline = &evidence.world.timeline;
+    let requests = requests_of_blocks(timeline);
+    let mut items: BTreeMap<String, PartItem> = BTreeMap::new();
+    for (index, block) in (0..).zip(&timeline.blocks) {
+        let (count, request) = (images(block), requests[index as usize]);
+        if count == 0 || request == NONE {
+            continue;
+        }
+        let name = source(timeline, block);
+        let new = || PartItem { item: carried.item(), names: vec![name.clone()], counts: BTreeMap::new() };
+        let item = items.entry(name.clone()).or_insert_with(new);
+        *item.counts.entry(evidence.key(request)).or_default() += count;
+        carried.block(item.item, index, share(evidence, block));
+    }
+    let sheet = &evidence.sheet.images;
+    vec![Parts {
+        id: sheet.id.clone(),
+        what: sheet.what.clone(),
+        advice: sheet.advice.clone(),
+        by: "content",
+        kinds: vec!["tool"],
+        items: items.into_values().collect(),
+        waits: None,
+    }]
+}
+
+/// How many a block holds.
+fn images(block: &Block) -> u64 {
+    if block.kind == BlockKind::Media { 1 } else { block.media.into() }
+}
+
+/// What of a block they are: in a result they stand beside its text.
+fn share(evidence: &Evidence<'_>, block: &Block) -> f64 {
+    let rules = &evidence.world.sizes.rules;
+    if block.kind == BlockKind::Media {
+        return 1.0;
+    }
+    rules.framing.media * f64::from(block.media) / rules.estimate(block)
+}
+
+fn source(timeline: &Timeline, block: &Block) -> String {
+    let tool = timeline.calls.get(block.call as usize).map(|call| timeline.names.text(call.tool).to_owned());
+    tool.unwrap_or_else(|| "(in prompts)".to_owned())
+}

@@ -1,0 +1,74 @@
+//! MCP servers that a project is given and never calls: what their instructions and the names of their tools cost, as far as
+//! the log has them. Definitions of tools are in no log and not counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::id::Id;
+use crate::base::names::Sym;
+use crate::cost::findings::Evidence;
+use crate::cost::findings::carried::Carried;
+use crate::cost::findings::parts::{PartItem, Parts};
+use crate::cost::groups::{requests_of_blocks, server_of};
+use crate::logs::timeline::requests::{Added, Addition, NONE, Timeline};
+
+/// A server in a project.
+type Place = (Id, Sym);
+
+/// Those that no call of the project is for.
+pub fn parts(evidence: &Evidence<'_>, carried: &mut Carried<'_>) -> Vec<Parts> {
+    let (timeline, sheet) = (&evidence.world.timeline, &evidence.sheet.servers);
+    let used = used(timeline, &sheet.resource_tools);
+    let project = |addition: &Addition| timeline.session_of(&timeline.requests[addition.request as usize]).project;
+    let offered = || timeline.added.iter().filter(|addition| addition.what == Added::Server && addition.chars > 0);
+    let mut sessions: BTreeMap<Place, BTreeSet<Id>> = BTreeMap::new();
+    for addition in offered() {
+        let session = timeline.session_of(&timeline.requests[addition.request as usize]).id;
+        sessions.entry((project(addition), addition.name)).or_default().insert(session);
+    }
+    let is_unused = |place: &Place| {
+        let is_called =
+            used.contains(&(place.0, None)) || used.contains(&(place.0, Some(timeline.names.text(place.1).to_owned())));
+        !is_called && sessions.get(place).map_or(0, BTreeSet::len) as u64 >= sheet.sessions_min
+    };
+    let mut items: BTreeMap<Place, PartItem> = BTreeMap::new();
+    let mut told: BTreeSet<(u32, Sym, u32)> = BTreeSet::new();
+    let per_token = evidence.world.sizes.rules.chars_per_token.text;
+    for addition in offered().filter(|addition| is_unused(&(project(addition), addition.name))) {
+        let place = (project(addition), addition.name);
+        let names = vec![timeline.names.text(place.1).to_owned(), place.0.to_string()];
+        let new = || PartItem { item: carried.item(), names, counts: BTreeMap::new() };
+        let item = items.entry(place).or_insert_with(new);
+        carried.unlogged(item.item, addition.request, f64::from(addition.chars) / per_token);
+        // A server that comes with its instructions and its tools came once.
+        let chain = timeline.requests[addition.request as usize].chain;
+        if told.insert((chain, addition.name, addition.request)) {
+            *item.counts.entry(evidence.key(addition.request)).or_default() += 1;
+        }
+    }
+    vec![Parts {
+        id: sheet.id.clone(),
+        what: sheet.what.clone(),
+        advice: sheet.advice.clone(),
+        by: "content",
+        kinds: vec!["server", "project"],
+        items: items.into_values().collect(),
+        waits: None,
+    }]
+}
+
+/// Servers that were called, by project; no server stands for all of them where a resource of some server was asked for.
+fn used(timeline: &Timeline, resource_tools: &[String]) -> BTreeSet<(Id, Option<String>)> {
+    let requests = requests_of_blocks(timeline);
+    let mut used = BTreeSet::new();
+    for call in &timeline.calls {
+        let Some(&request) = requests.get(call.asked as usize).filter(|request| **request != NONE) else { continue };
+        let project = timeline.session_of(&timeline.requests[request as usize]).project;
+        let tool = timeline.names.text(call.tool);
+        if let Some(server) = server_of(tool) {
+            used.insert((project, Some(server.to_owned())));
+        } else if resource_tools.iter().any(|known| known == tool) {
+            used.insert((project, None));
+        }
+    }
+    used
+}

@@ -1,0 +1,82 @@
+//! Subagents on expensive models: what the same tokens cost at the list prices of a cheaper one. Whether that one would have
+//! done the work is in no log, so it is a bound.
+
+use std::collections::BTreeMap;
+
+use crate::base::names::Sym;
+use crate::cost::bill;
+use crate::cost::findings::levers::Settable;
+use crate::cost::findings::made::MadeOf;
+use crate::cost::findings::sheet::Subagents;
+use crate::cost::findings::{Basis, Case, Evidence};
+use crate::logs::timeline::requests::{Chain, NONE, Request};
+use crate::logs::trace::Place;
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::figures::{Bill, Sides};
+
+/// One case, if a subagent ran on a model that costs more.
+pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+    case(evidence, &evidence.sheet.subagents).into_iter().collect()
+}
+
+fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
+    let (bill, timeline) = (evidence.bill(), &evidence.world.timeline);
+    let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
+    let mut counts: BTreeMap<(u32, Sym), u64> = BTreeMap::new();
+    let mut made_of = MadeOf::by(&["agent type", "model"]);
+    for chain in timeline.chains.iter().filter(|chain| is_own(evidence, sheet, chain)) {
+        let kind = match timeline.names.text(chain.agent_type) {
+            "" => "(kind not logged)",
+            kind => kind,
+        };
+        for index in chain.requests.clone() {
+            let request = &timeline.requests[index as usize];
+            let charge = bill.charge(request);
+            let Some(after) = cheaper(evidence, sheet, request, &charge) else { continue };
+            let [baseline, policy] = [charge.cost, after].map(|cost| Bill { spent: charge.spent, cost });
+            let key = evidence.key(index);
+            let one = Sides { requests: 1, unpriced_requests: 0, baseline, policy };
+            sides.entry(key).or_default().join(&one);
+            *counts.entry(key).or_default() += 1;
+            let model = timeline.names.text(request.model).to_owned();
+            made_of.add(vec![kind.to_owned(), model], key, 1, charge.cost, after);
+        }
+    }
+    let lever = evidence.levers.named(&sheet.lever)?;
+    let settable = Settable { groups: vec![vec![lever]], for_model: None, so: Some(&sheet.so) };
+    let (advice, advice_in) = settable.advice(evidence, &sheet.value);
+    (!sides.is_empty()).then(|| Case {
+        id: sheet.id.clone(),
+        what: sheet.what.clone(),
+        advice,
+        advice_in,
+        source: ["cost", "--by", "agent-type,model"].map(str::to_owned).to_vec(),
+        basis: Basis::Priced,
+        counts,
+        breaks: None,
+        unless: None,
+        is_actionable: true,
+        sides,
+        made_of,
+        waits: None,
+    })
+}
+
+/// Whether a chain is a subagent with a context of its own. One that goes on from another context lives off the cache of that
+/// model, and what the client runs for itself follows no setting.
+fn is_own(evidence: &Evidence<'_>, sheet: &Subagents, chain: &Chain) -> bool {
+    let timeline = &evidence.world.timeline;
+    let first = timeline.segments.get(chain.segments.start as usize);
+    let is_forked = first.is_some_and(|first| first.after != NONE);
+    let kind = timeline.names.text(chain.agent_type);
+    chain.place != Place::Main && !is_forked && !sheet.without.iter().any(|own| own == kind)
+}
+
+/// What a request would cost with the cheaper model; none if that is not much less.
+fn cheaper(evidence: &Evidence<'_>, sheet: &Subagents, request: &Request, charge: &bill::Charge) -> Option<Cost> {
+    let rates = evidence.world.prices.rates(&sheet.model, request.start, charge.spent.prompt())?;
+    let after = rates.cost(&charge.spent);
+    let is_priced = charge.cost.unpriced_tokens + after.unpriced_tokens == 0;
+    let most = sheet.cost_share_max * charge.cost.nano_usd as f64;
+    (is_priced && charge.cost.nano_usd > 0 && after.nano_usd as f64 <= most).then_some(after)
+}

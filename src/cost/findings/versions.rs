@@ -1,0 +1,137 @@
+//! Client versions that lose the cache more often than newer ones, where somebody still works with the old one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::names::Sym;
+use crate::cost::findings::made::MadeOf;
+use crate::cost::findings::misses::less;
+use crate::cost::findings::sheet::OldVersions;
+use crate::cost::findings::{Basis, Case, Evidence};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::report::numbers::percent;
+use crate::settings::claude::levers::numbers;
+use crate::whatif::prompt_cache::causes;
+use crate::whatif::sim::bill;
+use crate::whatif::sim::cells::{Drawn, Pair};
+use crate::whatif::sim::cost::Cost;
+use crate::whatif::sim::figures::{Bill, Sides};
+
+/// The numbers of a version, for comparing.
+type Version = Vec<u64>;
+
+/// One case, if a version in use loses more than newer ones.
+pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
+    let sheet = &evidence.sheet.old_versions;
+    case(evidence, sheet, &seen(evidence, sheet)).into_iter().collect()
+}
+
+/// What was billed with a version, by session and model: how often the cache was lost, the input, what of that was lost.
+#[derive(Default)]
+struct Seen {
+    name: String,
+    last: Millis,
+    sums: BTreeMap<(u32, Sym), Sum>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    requests: u64,
+    times: u64,
+    input: Cost,
+    lost: Cost,
+}
+
+/// Every version whose requests have a price.
+fn seen(evidence: &Evidence<'_>, sheet: &OldVersions) -> BTreeMap<Version, Seen> {
+    let timeline = &evidence.world.timeline;
+    let losses = causes::losses(evidence.ground);
+    let lost: BTreeMap<u32, Cost> = losses
+        .iter()
+        .filter(|loss| sheet.causes.contains(&loss.cause))
+        .map(|loss| (loss.request, loss.cost_lost))
+        .collect();
+    let mut versions: BTreeMap<Version, Seen> = BTreeMap::new();
+    for (index, request) in (0..).zip(&timeline.requests).filter(|(_, one)| one.context() > 0) {
+        let name = timeline.names.text(request.version);
+        let Some(version) = numbers(name) else { continue };
+        let spent = bill::spent(request, evidence.ground.oracle.cache.class_unknown);
+        let cost = evidence.ground.tariff.cost(request.model, request.start, &spent);
+        if cost.unpriced_tokens > 0 {
+            continue;
+        }
+        let seen = versions.entry(version).or_default();
+        seen.name = name.to_owned();
+        seen.last = if request.end == NO_TIME { seen.last } else { seen.last.max(request.end) };
+        let sum = seen.sums.entry(evidence.key(index)).or_default();
+        sum.requests += 1;
+        sum.input += cost;
+        if let Some(lost) = lost.get(&index) {
+            sum.times += 1;
+            sum.lost += *lost;
+        }
+    }
+    versions
+}
+
+/// The share of its input that some versions lost, by both ends of its 95 % interval over sessions; none with too few.
+fn share<'s>(evidence: &Evidence<'_>, versions: impl Iterator<Item = &'s Seen>) -> Option<(f64, f64)> {
+    let mut sessions: BTreeMap<u32, Pair> = BTreeMap::new();
+    for ((session, _), sum) in versions.flat_map(|seen| &seen.sums) {
+        let pair = sessions.entry(*session).or_default();
+        pair.0 += sum.input.nano_usd as f64;
+        pair.1 += sum.input.nano_usd.saturating_sub(sum.lost.nano_usd) as f64;
+    }
+    let pairs: Vec<Pair> = sessions.into_values().filter(|(input, _)| *input > 0.0).collect();
+    let rules = &evidence.world.cells;
+    let drawn = (pairs.len() as u64 >= rules.sessions_min).then(|| Drawn::new(&pairs, &rules.resampling)).flatten()?;
+    Some((-drawn.upper, -drawn.lower))
+}
+
+fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Version, Seen>) -> Option<Case> {
+    let (_, newest) = versions.last_key_value()?;
+    let last = versions.values().map(|seen| seen.last).max()?;
+    let is_in_use = |seen: &Seen| last.saturating_sub(seen.last) <= sheet.in_use_days * MILLIS_PER_DAY;
+    let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
+    let mut counts: BTreeMap<(u32, Sym), u64> = BTreeMap::new();
+    let mut made_of = MadeOf::by(&["version"]);
+    let mut shares: BTreeSet<(String, String)> = BTreeSet::new();
+    for (version, old) in versions.iter().filter(|(_, seen)| is_in_use(seen)) {
+        let newer = || versions.iter().filter(|(other, _)| *other > version).map(|(_, seen)| seen);
+        let Some(own) = share(evidence, std::iter::once(old)) else { continue };
+        let Some(theirs) = share(evidence, newer()).filter(|theirs| own.0 > theirs.1) else { continue };
+        shares.insert((percent(own.0), percent(theirs.1)));
+        for (&key, sum) in &old.sums {
+            let after = as_newer(sum, theirs.1);
+            let [baseline, policy] = [sum.input, after].map(|cost| Bill { cost, ..Bill::default() });
+            let one = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
+            sides.entry(key).or_default().join(&one);
+            *counts.entry(key).or_default() += sum.times;
+            made_of.add(vec![old.name.clone()], key, sum.times, sum.input, after);
+        }
+    }
+    let (own, theirs) = shares.pop_last()?;
+    Some(Case {
+        id: sheet.id.clone(),
+        what: sheet.what.clone(),
+        advice: sheet.advice.replace("{newest}", &newest.name).replace("{own}", &own).replace("{theirs}", &theirs),
+        advice_in: BTreeMap::new(),
+        source: ["cost", "--by", "version"].map(str::to_owned).to_vec(),
+        basis: Basis::Billed,
+        counts,
+        breaks: None,
+        unless: None,
+        is_actionable: true,
+        sides,
+        made_of,
+        waits: None,
+    })
+}
+
+/// The input of a session as it would have been had it lost such a share.
+fn as_newer(sum: &Sum, share: f64) -> Cost {
+    let kept = less(sum.input, sum.lost);
+    let of = |whole: u128| (whole as f64 * share) as u128;
+    kept + Cost { nano_usd: of(sum.input.nano_usd), units: of(sum.input.units), unpriced_tokens: 0 }
+}
+
+const MILLIS_PER_DAY: Millis = 86_400_000;

@@ -1,0 +1,143 @@
+//! What the client put into a context beside the conversation, as far as attachments tell: instructions and names of tools of
+//! MCP servers, texts of hooks. And how long hooks ran.
+
+use crate::base::id::Id;
+use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::names::Names;
+use crate::logs::body::code_points;
+use crate::logs::message::{id_of, span};
+use crate::logs::timeline::content::{Outcome, text};
+use crate::logs::timeline::envelope::{Attachment, MILLIS_MAX, each_field, whole_number};
+use crate::logs::timeline::requests::Added;
+use crate::logs::timeline::rows::AddedRow;
+use crate::logs::timeline::rules::HookRules;
+
+/// Names of servers that are longer are none.
+const SERVER_BYTES_MAX: usize = 256;
+
+/// The event of the hooks that a `stop_hook_summary` is about.
+const STOP: &str = "Stop";
+
+/// What an attachment of the record with this number tells.
+pub(super) fn of_attachment(
+    attachment: &Attachment<'_>,
+    record: u32,
+    rules: &HookRules,
+    names: &mut Names,
+) -> Vec<AddedRow> {
+    match attachment.kind.unwrap_or_default().0 {
+        b"mcp_instructions_delta" => {
+            of_servers(attachment, attachment.blocks, record, names, &|name| Some(name.to_vec()))
+        }
+        b"deferred_tools_delta" => of_servers(attachment, attachment.lines, record, names, &server_of_tool),
+        kind if rules.attachments.iter().any(|known| known.as_bytes() == kind) => {
+            of_hook(attachment, record, rules, names).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The server of a tool; none of a tool of the client's own.
+fn server_of_tool(tool: &[u8]) -> Option<Vec<u8>> {
+    let rest = tool.strip_prefix(b"mcp__")?;
+    let end = rest.windows(2).rposition(|pair| pair == b"__").unwrap_or(rest.len());
+    Some(rest[..end].to_vec())
+}
+
+/// Texts that came in with names, summed up by the server of each name. Without a text a name stands for itself.
+fn of_servers(
+    attachment: &Attachment<'_>,
+    texts: Option<&[u8]>,
+    record: u32,
+    names: &mut Names,
+    server: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
+) -> Vec<AddedRow> {
+    let keys = attachment.names.map(strings).unwrap_or_default();
+    let texts = texts.map(strings).filter(|texts| texts.len() == keys.len()).unwrap_or_else(|| keys.clone());
+    let mut rows: Vec<AddedRow> = Vec::new();
+    for (key, text) in keys.iter().zip(&texts) {
+        let Some(name) = server(key).map(|name| as_in_tools(&name)) else { continue };
+        if name.is_empty() || name.len() > SERVER_BYTES_MAX {
+            continue;
+        }
+        let name = names.intern(&name);
+        let chars = u32::try_from(code_points(text)).unwrap_or(u32::MAX);
+        match rows.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.chars = row.chars.saturating_add(chars),
+            None => rows.push(AddedRow { record, what: Added::Server, name, run: Id::NONE, chars, millis: 0 }),
+        }
+    }
+    rows
+}
+
+/// The name of a server as it stands in the names of its tools.
+fn as_in_tools(name: &[u8]) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    String::from_utf8_lossy(name).chars().map(plain).collect()
+}
+
+/// One run of a hook: its time, and what of its output the model was sent.
+fn of_hook(attachment: &Attachment<'_>, record: u32, rules: &HookRules, names: &mut Names) -> Option<AddedRow> {
+    let has = |words: &[String], word: RawStr<'_>| words.iter().any(|known| known.as_bytes() == word.0);
+    let (kind, event) = (attachment.kind?, attachment.event.unwrap_or_default());
+    let is_sent = has(&rules.context_attachments, kind)
+        || (has(&rules.output_attachments, kind) && has(&rules.output_events, event));
+    let texts = attachment.content.filter(|_| is_sent).map(strings).unwrap_or_default();
+    let chars = texts.iter().map(|text| code_points(text)).sum::<u64>();
+    // Of these events a summary tells the times.
+    let is_summed = has(&rules.summed_events, event);
+    let millis = attachment.millis.filter(|_| !is_summed).unwrap_or_default();
+    let name = super::beside::word(names, event);
+    let run = attachment.run.map(id_of).unwrap_or_default();
+    let chars = u32::try_from(chars).unwrap_or(u32::MAX);
+    (chars > 0 || millis > 0).then_some(AddedRow { record, what: Added::Hook, name, run, chars, millis: millis as u32 })
+}
+
+/// The hooks that ran when a turn ended: together they took as long as the slowest.
+pub(super) fn of_summary(infos: &[u8], record: u32, names: &mut Names) -> Option<AddedRow> {
+    let millis = slowest(infos).ok().flatten().filter(|millis| *millis > 0)?;
+    let name = names.intern(STOP);
+    Some(AddedRow { record, what: Added::Hook, name, run: Id::NONE, chars: 0, millis: millis as u32 })
+}
+
+fn slowest(infos: &[u8]) -> Outcome<Option<u64>> {
+    let mut cursor = Cursor::new(infos);
+    let mut slowest = None;
+    if cursor.shape()? != Shape::Array {
+        return Ok(None);
+    }
+    cursor.enter()?;
+    let mut first = true;
+    while cursor.next_element(&mut first)? {
+        each_field(span(&mut cursor)?, |key, cursor| {
+            match key {
+                b"durationMs" => slowest = slowest.max(whole_number(cursor, MILLIS_MAX)?),
+                _ => cursor.skip_value()?,
+            }
+            Ok(())
+        })?;
+    }
+    Ok(slowest)
+}
+
+/// A string, or the strings of a list; what is no string is an empty one.
+fn strings(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    let decoded = |text: Option<RawStr<'_>>| text.and_then(RawStr::decode).unwrap_or_default();
+    let mut read = || -> Outcome<()> {
+        let mut cursor = Cursor::new(value);
+        if cursor.shape()? != Shape::Array {
+            all.push(decoded(text(&mut cursor)?));
+            return Ok(());
+        }
+        cursor.enter()?;
+        let mut first = true;
+        while cursor.next_element(&mut first)? {
+            all.push(decoded(text(&mut cursor)?));
+        }
+        Ok(())
+    };
+    // The span was walked before: what fails here is of another form, and what was read of it stands.
+    read().unwrap_or_default();
+    all
+}

@@ -1,0 +1,290 @@
+//! Findings of the page about what stands beside the conversation: subagents, versions, images, servers, hooks. Each is found
+//! where it was planted, with its price, and is silent where nothing is wrong.
+
+use serde_json::{Value, json};
+
+use super::harness::Home;
+use super::log_builder::Record;
+use super::report_page::{OPUS, Told, finding, place, report};
+
+const CHEAP: &str = "claude-sonnet-5-5";
+const WRITE: f64 = 6.25 / 1e6;
+const READ: f64 = 0.5 / 1e6;
+const OUTPUT: f64 = 25.0 / 1e6;
+const INPUT: f64 = 5.0 / 1e6;
+/// Code points of a token of text (rules/policies/sizes.toml).
+const CHARS_PER_TOKEN: f64 = 4.14;
+
+fn saved(found: &Value) -> f64 {
+    found["saved_usd"].as_f64().unwrap()
+}
+
+fn evidence(home: &Home, id: &str) -> Value {
+    home.json(&["report", "--finding", id])
+}
+
+/// Six sessions with a small main thread, each with a subagent on a model.
+fn home_with_subagents(model: &str) -> Home {
+    let home = Home::new();
+    for number in 0..6 {
+        let session = format!("s-{number}");
+        let mut told = Told::new(&session, "/home/user/lantern", number * 43_200);
+        told.ask(CHEAP, 0, 5_000, 100).ask(CHEAP, 5_000, 200, 100);
+        place(&home, &told);
+        let mut agent = Told::new(&session, "/home/user/lantern", number * 43_200 + 600);
+        agent.ask(model, 0, 20_000, 400).ask(model, 20_000, 1_000, 400);
+        let lines = agent.text.lines().map(|line| {
+            let mut record: Value = serde_json::from_str(line).unwrap();
+            (record["isSidechain"], record["agentId"]) = (json!(true), json!(format!("a{number}")));
+            let name = |field: &str| json!(format!("agent-{}", record[field].as_str().unwrap_or_default()));
+            let (uuid, message) =
+                (name("uuid"), record["message"]["id"].as_str().map(|id| json!(format!("agent-{id}"))));
+            let parent = if record["parentUuid"].is_string() { name("parentUuid") } else { Value::Null };
+            (record["uuid"], record["parentUuid"]) = (uuid, parent);
+            message.into_iter().for_each(|id| record["message"]["id"] = id);
+            format!("{record}\n")
+        });
+        let file = format!(".claude/projects/-home-user-lantern/{session}/subagents/agent-a{number}");
+        home.write(&format!("{file}.jsonl"), lines.collect::<String>());
+        home.write(&format!("{file}.meta.json"), json!({ "agentType": "lamplighter" }).to_string());
+    }
+    home
+}
+
+#[test]
+fn subagents_on_an_expensive_model_are_held_against_a_cheaper_one_at_list_prices() {
+    let home = home_with_subagents(OPUS);
+    let page = report(&home, &[]);
+    let found = finding(&page, "subagent_model").unwrap_or_else(|| panic!("{page:#}"));
+    let billed = 6.0 * (10.0 * INPUT + 21_000.0 * WRITE + 20_000.0 * READ + 800.0 * OUTPUT);
+    // Every rate of the cheaper model is two fifths of the expensive one's.
+    assert!((saved(found) - 0.6 * billed).abs() < 1e-6, "{} of {billed}: {found:#}", saved(found));
+    assert_eq!((&found["count"], &found["basis"]), (&json!(12), &json!("priced")));
+    let advice = found["advice"].as_str().unwrap();
+    assert!(advice.contains("\"CLAUDE_CODE_SUBAGENT_MODEL\": \"sonnet\"") && advice.contains("in no log"), "{advice}");
+    assert!(found["where"].as_str().unwrap().starts_with("at most "), "{found:#}");
+    let made_of = &evidence(&home, "subagent_model")["made_of"];
+    assert_eq!((&made_of[0]["agent type"], &made_of[0]["model"]), (&json!("lamplighter"), &json!(OPUS)), "{made_of:#}");
+    let shared = home.run(&["--finding", "subagent_model", "--redact"]).out;
+    assert!(shared.contains("agent A") && !shared.contains("lamplighter"), "{shared}");
+}
+
+#[test]
+fn subagents_on_the_cheaper_model_are_no_finding() {
+    for model in [CHEAP, "claude-sonnet-4-6", "claude-haiku-4-5", "claude-unheard-of-9"] {
+        let page = report(&home_with_subagents(model), &[]);
+        assert!(finding(&page, "subagent_model").is_none(), "{model}: {page:#}");
+    }
+}
+
+/// Twenty sessions, an hour apart; those of the old version lose the cache at every prompt, if so many tokens are lost.
+fn home_with_versions(old_lost: u64, new_lost: u64, days_between: u32) -> Home {
+    let home = Home::new();
+    for number in 0..20 {
+        let is_old = number < 10;
+        let start = if is_old { number * 3_600 } else { days_between * 86_400 + number * 3_600 };
+        let mut told = Told::new(&format!("v-{number}"), "/home/user/lantern", start);
+        told.ask(OPUS, 0, 60_000, 50).ask(OPUS, 60_000, 500, 50);
+        let lost = if is_old { old_lost } else { new_lost } + u64::from(number) * 10;
+        if lost >= 1_000 {
+            told.ask(OPUS, 60_500 - lost, lost + 500, 50).ask(OPUS, 61_000, 500, 50);
+        } else {
+            told.ask(OPUS, 60_500, 500, 50).ask(OPUS, 61_000, 500, 50);
+        }
+        let text = told.text.replace("2.1.40", if is_old { "2.1.205" } else { "2.1.219" });
+        home.write(&format!(".claude/projects/-home-user-lantern/v-{number}.jsonl"), text);
+    }
+    home
+}
+
+#[test]
+fn a_version_in_use_that_loses_the_cache_more_often_than_newer_ones_is_told() {
+    let home = home_with_versions(58_000, 0, 0);
+    let page = report(&home, &[]);
+    let found = finding(&page, "old_version").unwrap_or_else(|| panic!("{page:#}"));
+    // What newer clients lose, nothing, is what is left.
+    let lost: f64 = (0..10).map(|number| (58_000.0 + 10.0 * f64::from(number)) * (WRITE - READ)).sum();
+    assert!((saved(found) - lost).abs() < 0.01 * lost, "{} for {lost}: {found:#}", saved(found));
+    assert_eq!(found["count"], 10, "{found:#}");
+    assert!(found["advice"].as_str().unwrap().contains("update Claude Code to 2.1.219"), "{found:#}");
+    assert_eq!(evidence(&home, "old_version")["made_of"][0]["version"], "2.1.205");
+}
+
+#[test]
+fn versions_that_are_alike_or_out_of_use_or_better_than_newer_ones_are_no_finding() {
+    for (old, new, days) in [(58_000, 58_000, 0), (58_000, 0, 12), (0, 58_000, 0)] {
+        let page = report(&home_with_versions(old, new, days), &[]);
+        assert!(finding(&page, "old_version").is_none(), "{old} {new} {days}: {page:#}");
+    }
+}
+
+/// Six sessions in which a tool answers with so many tokens, which are carried for twenty requests.
+fn home_with_answers(content: &Value) -> Home {
+    let home = Home::new();
+    for number in 0..6 {
+        let mut told = Told::new(&format!("i-{number}"), "/home/user/lantern", number * 43_200);
+        told.ask(OPUS, 0, 10_000, 10).call(OPUS, (10_000, 100, 100), "mcp__atlas__shot", content.clone());
+        told.ask(OPUS, 10_100, 1_900, 10);
+        (1..20).for_each(|turn| _ = told.ask(OPUS, 12_000 + turn * 20, 20, 10));
+        place(&home, &told);
+    }
+    home
+}
+
+#[test]
+fn images_in_results_cost_what_came_in_with_them_and_was_carried() {
+    let picture =
+        json!([{ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo=" } }]);
+    let home = home_with_answers(&picture);
+    let page = report(&home, &[]);
+    let found = finding(&page, "images").unwrap_or_else(|| panic!("{page:#}"));
+    // About 1,700 of the 1,900 tokens that came in, with what the prompt beside them takes.
+    let most = 6.0 * 1_900.0 * (WRITE + 19.0 * READ);
+    assert!((0.8 * most..most).contains(&saved(found)), "{} of {most}: {found:#}", saved(found));
+    assert_eq!(found["count"], 6);
+    let made_of = &evidence(&home, "images")["made_of"];
+    assert_eq!((&made_of[0]["tool"], &made_of[0]["count"]), (&json!("mcp__atlas__shot"), &json!(6)));
+    let shared = home.run(&["--redact"]).out;
+    assert!(shared.contains("server A: shot") && !shared.contains("atlas"), "{shared}");
+}
+
+#[test]
+fn results_of_text_are_no_images() {
+    let page = report(&home_with_answers(&json!("a line of text\n".repeat(500))), &[]);
+    assert!(finding(&page, "images").is_none(), "{page:#}");
+}
+
+/// Six sessions that are given two servers with so many code points each; one is called, and the other if `is_called`.
+fn home_with_servers(chars: usize, is_called: bool) -> Home {
+    let home = Home::new();
+    for number in 0..6 {
+        let mut told = Told::new(&format!("m-{number}"), "/home/user/lantern", number * 43_200);
+        let names = json!(["mcp__atlas__find", "mcp__atlas__show", "mcp__beacon__blink", "WebFetch"]);
+        told.attach(
+            json!({ "type": "deferred_tools_delta", "addedNames": names, "addedLines": names, "removedNames": [] }),
+        );
+        let text = |name: &str| format!("{name} {}", "x".repeat(chars - name.len() - 1));
+        told.attach(json!({
+            "type": "mcp_instructions_delta", "addedNames": ["atlas", "beacon"],
+            "addedBlocks": [text("atlas"), text("beacon")], "removedNames": [],
+        }));
+        told.ask(OPUS, 0, 12_000, 10).call(OPUS, (12_000, 100, 10), "mcp__beacon__blink", json!("it blinks"));
+        if is_called {
+            told.call(OPUS, (12_100, 50, 10), "mcp__atlas__find", json!("found"));
+        }
+        (0..20).for_each(|turn| _ = told.ask(OPUS, 12_200 + turn * 20, 20, 10));
+        place(&home, &told);
+    }
+    home
+}
+
+#[test]
+fn servers_that_a_project_never_calls_cost_what_the_log_has_of_them() {
+    let home = home_with_servers(8_280, false);
+    let page = report(&home, &[]);
+    let found = finding(&page, "unused_servers").unwrap_or_else(|| panic!("{page:#}"));
+    let tokens = (8_280.0 + 32.0) / CHARS_PER_TOKEN;
+    // Written once, and read by 21 requests.
+    let expected = 6.0 * tokens * (WRITE + 21.0 * READ);
+    assert!((saved(found) / expected - 1.0).abs() < 0.05, "{} for {expected}: {found:#}", saved(found));
+    assert!(found["what"].as_str().unwrap().contains("never called: atlas, 6 times"), "{found:#}");
+    let made_of = evidence(&home, "unused_servers")["made_of"].clone();
+    assert_eq!(made_of.as_array().unwrap().len(), 1, "the other one is called: {made_of:#}");
+    assert!(made_of[0]["project"].as_str().unwrap().contains("lantern"), "{made_of:#}");
+    let shared = home.run(&["--finding", "unused_servers", "--redact"]).out;
+    assert!(shared.contains("server A") && !shared.contains("atlas"), "{shared}");
+}
+
+#[test]
+fn servers_that_are_called_or_small_are_no_finding() {
+    for (chars, is_called) in [(8_280, true), (20, false)] {
+        let page = report(&home_with_servers(chars, is_called), &[]);
+        assert!(finding(&page, "unused_servers").is_none(), "{chars} {is_called}: {page:#}");
+    }
+}
+
+/// Six sessions of ten turns; at every prompt a hook adds so many code points, at the end of each turn others take so many
+/// milliseconds.
+fn home_with_hooks(chars: usize, millis: u64) -> Home {
+    let home = Home::new();
+    for number in 0..6 {
+        let mut told = Told::new(&format!("h-{number}"), "/home/user/lantern", number * 43_200);
+        for turn in 0..10 {
+            told.attach(json!({
+                "type": "hook_additional_context", "hookEvent": "UserPromptSubmit", "hookName": "UserPromptSubmit",
+                "toolUseID": format!("run-{turn}"), "content": ["y".repeat(chars)],
+            }));
+            told.ask(
+                OPUS,
+                if turn == 0 { 0 } else { 9_000 + turn * 1_000 },
+                if turn == 0 { 10_000 } else { 1_000 },
+                10,
+            );
+            let infos = json!([{ "command": "a", "durationMs": millis }, { "command": "b", "durationMs": millis / 2 }]);
+            told.push(
+                &format!("stop-{turn}"),
+                Record::new("system", "").set("subtype", "stop_hook_summary").set("hookInfos", infos),
+            );
+        }
+        place(&home, &told);
+    }
+    home
+}
+
+#[test]
+fn texts_of_hooks_cost_what_they_add_to_contexts() {
+    let home = home_with_hooks(3_312, 0);
+    let page = report(&home, &[]);
+    let found = finding(&page, "hooks").unwrap_or_else(|| panic!("{page:#}"));
+    // 800 tokens at each of ten prompts: written once, read by the prompts behind.
+    let reads: f64 = (0..10).map(f64::from).sum();
+    let expected = 6.0 * 800.0 * (10.0 * WRITE + reads * READ);
+    assert!((saved(found) / expected - 1.0).abs() < 0.1, "{} for {expected}: {found:#}", saved(found));
+    assert_eq!((&found["count"], &found["waited"]), (&json!(60), &Value::Null));
+    assert_eq!(evidence(&home, "hooks")["made_of"][0]["hook"], "UserPromptSubmit");
+}
+
+#[test]
+fn waiting_for_hooks_is_told_by_the_slowest_of_each_turn() {
+    let home = home_with_hooks(1, 20_000);
+    let page = report(&home, &[]);
+    let found = finding(&page, "hooks").unwrap_or_else(|| panic!("{page:#}"));
+    // Ten turns of twenty seconds in each of six sessions, on three days.
+    assert_eq!(found["waited"]["seconds"], 1_200.0, "{found:#}");
+    assert_eq!(found["waited"]["seconds_a_day"], 400.0);
+    assert!(found["where"].as_str().unwrap().starts_with("20 min 0 s of waiting, 6 min 40 s a day"), "{found:#}");
+    assert!(found["advice"].as_str().unwrap().contains("at most 6 min 40 s a day ["), "{found:#}");
+}
+
+#[test]
+fn short_and_fast_hooks_are_no_finding() {
+    let page = report(&home_with_hooks(1, 100), &[]);
+    assert!(finding(&page, "hooks").is_none(), "{page:#}");
+}
+
+/// Odd attachments say nothing, and break nothing.
+#[test]
+fn odd_attachments_say_nothing() {
+    let home = Home::new();
+    for number in 0..6 {
+        let mut told = Told::new(&format!("o-{number}"), "/home/user/lantern", number * 43_200);
+        for odd in [
+            json!({ "type": "mcp_instructions_delta", "addedNames": 5, "addedBlocks": {} }),
+            json!({ "type": "mcp_instructions_delta", "addedNames": ["", "a".repeat(9_000), 7], "addedBlocks": ["x"] }),
+            json!({ "type": "deferred_tools_delta", "addedNames": ["mcp__", "mcp____", "__"], "addedLines": null }),
+            json!({ "type": "hook_success", "hookEvent": ["Stop"], "durationMs": -5, "content": { "a": 1 } }),
+            json!({ "type": "hook_success", "hookEvent": "\u{202e}x y", "durationMs": 1e300, "content": "z" }),
+            json!({ "type": "hook_additional_context" }),
+        ] {
+            told.attach(odd);
+        }
+        let odd = Record::new("system", "")
+            .set("subtype", "stop_hook_summary")
+            .set("hookInfos", json!([3, { "durationMs": "x" }]));
+        told.push("odd", odd);
+        told.ask(OPUS, 0, 10_000, 10).ask(OPUS, 10_000, 100, 10);
+        place(&home, &told);
+    }
+    let page = report(&home, &[]);
+    assert_eq!(page["findings"], json!([]), "{page:#}");
+}
