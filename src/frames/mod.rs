@@ -4,6 +4,7 @@
 pub mod contribution;
 pub mod edge;
 pub mod fingerprint;
+pub mod light;
 pub mod projection;
 pub mod tool_use;
 
