@@ -15,7 +15,7 @@ MEASURES = {
     ENDPOINT: [
         ("calls", NUMBER), ("sessions", NUMBER), ("repeats", NUMBER), ("baseline_tokens", NUMBER),
         ("sent_tokens", NUMBER), ("bytes", HISTOGRAM), ("distance", HISTOGRAM), ("columns", HISTOGRAM),
-        ("shape", CATEGORY), ("inner_format", CATEGORY),
+        ("latency_ms", HISTOGRAM), ("shape", CATEGORY), ("inner_format", CATEGORY),
     ],
     TOOL: [("steps", NUMBER), ("sessions", NUMBER)],
     EDGE: [("support", NUMBER), ("sessions", NUMBER)],

@@ -10,11 +10,12 @@ its batches. What is pooled in one piece is a tool in a week: its endpoints and 
 """
 
 import argparse
+import functools
 import json
 import sys
 import tomllib
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as of
 
 from pooling import batches, pooled, root
@@ -35,8 +36,9 @@ POOLED = of.StructType([
 ])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def asked(about):
+    """What the command line asks for: arguments, limits, roster, Spark."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directories", nargs="+")
     parser.add_argument("--rules", required=True, help="rules/fleet.toml")
     parser.add_argument("--roster", help="pool-roster.json of a former run")
@@ -47,14 +49,22 @@ def main():
     with open(args.rules, "rb") as file:
         limits = tomllib.load(file)
     roster = json.load(open(args.roster)) if args.roster else {}
-
     spark = SparkSession.builder.appName("devboy pool").getOrCreate()
     # Partition columns as text: a week is a name here, not a date.
     spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
-    counts = None
-    for directory in args.directories:
-        part = spark.read.schema(CONTRIBUTION).option("basePath", directory).parquet(f"{directory}/user=*")
-        counts = part if counts is None else counts.unionByName(part)
+    return args, limits, roster, spark
+
+
+def given(spark, directories, file, schema=None):
+    """What the people gave in files of this name, with user and week."""
+    read = lambda directory: (spark.read.schema(schema) if schema else spark.read).option("basePath", directory)
+    parts = [read(directory).parquet(f"{directory}/user=*/week=*/{file}") for directory in directories]
+    return functools.reduce(DataFrame.unionByName, parts).distinct()
+
+
+def published(spark, counts, roster, limits, args):
+    """Pools counts and writes, prints, compares what stands on enough people; 0 if all is equal."""
+    counts = counts.persist()
     people = {}
     for week, user in counts.select("week", "user").distinct().collect():
         people.setdefault(week, set()).add(user)
@@ -71,7 +81,7 @@ def main():
         for row in pooled(of_tool, limits):
             yield (week, batch, *row)
 
-    rows = counts.distinct().rdd.flatMap(keyed).groupByKey().flatMap(told)
+    rows = counts.rdd.flatMap(keyed).groupByKey().flatMap(told)
     if args.output:
         spark.createDataFrame(rows, POOLED).write.mode("overwrite").parquet(args.output)
     found = rows.collect() if args.against or args.table else []
@@ -81,6 +91,11 @@ def main():
     is_equal = compared(spark, args.against, found) if args.against else True
     spark.stop()
     return 0 if is_equal else 1
+
+
+def main():
+    args, limits, roster, spark = asked(__doc__)
+    return published(spark, given(spark, args.directories, "contribution.parquet", CONTRIBUTION), roster, limits, args)
 
 
 def compared(spark, directory, rows):

@@ -57,7 +57,7 @@ def endpoints(all_):
         repeats = row.number("repeats") if row.judged else None
         yield (name, tool, row.number("calls"), row.parts, min(row.people), row.quantile("bytes", 50), row.quantile("bytes", 99),
                row.shape(), row.number("repeats"), None if repeats is None else repeats / row.judged,
-               row.quantile("distance", 90), row.number("baseline_tokens"), row.number("sent_tokens"))
+               row.quantile("distance", 90), row.quantile("latency_ms", 50), row.quantile("latency_ms", 90), row.number("baseline_tokens"), row.number("sent_tokens"))
 
 
 def tools(all_):

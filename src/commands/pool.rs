@@ -10,7 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::mine::export::{ExportArgs, Mined};
 use crate::commands::share;
-use crate::fleet::folder::{Judge, TOO_OLD};
+use crate::fleet::folder::{Judge, NO_ROWS, TOO_OLD};
 use crate::fleet::limits::{Limits, SHEET};
 use crate::fleet::pool::{Pooled, pooled, roster_place};
 use crate::fleet::tables;
@@ -27,7 +27,7 @@ use crate::shell::context::Context;
 /// devboy can have written are refused by name. Whose week was pooled is noted in pool-roster.json in the folders: a week
 /// of a person is pooled once, in a batch of at least five people, so that two pools never differ by one person. With
 /// --publish the directory gets pool.parquet (for `tune --team`), endpoints.parquet, tools.parquet, edges.parquet and
-/// what_if.parquet.
+/// what_if.parquet. With --rows calls are counted anew from the light rows beside the counts (`devboy share --rows`).
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Folders with contributions.
@@ -39,6 +39,10 @@ pub struct Args {
     /// What is printed.
     #[arg(long, value_enum, default_value_t)]
     by: By,
+    /// Count calls anew, from the light rows of whoever gave them (`devboy share --rows`); rows that do not give the counts
+    /// beside them are refused. Tokens are rounded in rows, and other settings are not in them.
+    #[arg(long)]
+    rows: bool,
     /// The contributions have plain names (`devboy share --plain-names`).
     #[arg(long)]
     plain_names: bool,
@@ -72,7 +76,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let limits: Limits = Data::new(args.rules_dir.as_deref())?.parsed(SHEET)?;
     let naming = share::naming(args.plain_names, context)?;
     share::enough_secret(&limits, args.plain_names, context)?;
-    let judge = Judge { naming: &naming, limits: &limits, now_ms: context.now_ms };
+    let judge = Judge { naming: &naming, limits: &limits, now_ms: context.now_ms, by_rows: args.rows };
     let held = judge.read(&args.directories)?;
     let found = pooled(&held, naming.secret(), &limits);
     if held.given.is_empty() && held.refused.is_empty() {
@@ -115,11 +119,13 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
 }
 
 fn tell(refused: &[(String, String)], found: &Pooled, limits: &Limits, context: &mut Context<'_>) -> Result<()> {
-    let (old, refused): (Vec<_>, Vec<_>) = refused.iter().partition(|(_, why)| why == TOO_OLD);
-    if !old.is_empty() {
-        writeln!(context.err, "# {} left out: {TOO_OLD}", counted(old.len() as u64, "contribution"))?;
+    for reason in [TOO_OLD, NO_ROWS] {
+        let left_out = refused.iter().filter(|(_, why)| why == reason).count();
+        if left_out > 0 {
+            writeln!(context.err, "# {} left out: {reason}", counted(left_out as u64, "contribution"))?;
+        }
     }
-    for (place, why) in refused {
+    for (place, why) in refused.iter().filter(|(_, why)| ![TOO_OLD, NO_ROWS].contains(&why.as_str())) {
         writeln!(context.err, "# refused {}: {}", visible(place), visible(why))?;
     }
     for note in &found.notes {

@@ -10,12 +10,14 @@ use crate::base::visible::Shown as _;
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::responses::{Responses, Wanted};
 use crate::commands::share_what_if::alternatives;
-use crate::fleet::contribute::{Guide, contributions};
-use crate::fleet::folder::place;
+use crate::fleet::contribute::{Guide, Week, contributions};
+use crate::fleet::folder::{light_place, place};
+use crate::fleet::light::rounded;
 use crate::fleet::limits::{Limits, SHEET};
 use crate::fleet::naming::{Naming, is_user};
 use crate::fleet::tables;
 use crate::frames::contribution;
+use crate::frames::light;
 use crate::report::numbers::counted;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::arguments::{Exit, InputArgs};
@@ -47,11 +49,18 @@ pub struct Args {
     /// longer.
     #[arg(long)]
     what_if: bool,
+    /// Also a light row of each call that is counted, without any text: what `devboy pool --rows` and Spark count anew. Only
+    /// with the counts of a week, not for one that was shared before.
+    #[arg(long)]
+    rows: bool,
     #[command(flatten)]
     export: ExportArgs,
     #[command(flatten)]
     input: InputArgs,
 }
+
+/// Light rows that `--show` prints for people; other forms have all.
+const SAMPLE: usize = 20;
 
 /// Reads, counts, shows, writes.
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
@@ -72,12 +81,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let guide = Guide { naming: &naming, limits: &limits, user: &user, now_ms: context.now_ms };
     let others =
         if args.what_if { alternatives(&args.input, &args.export.shared(), &limits, context)? } else { Vec::new() };
-    let found = contributions(&responses.log, &others, &guide);
+    let mut found = contributions(&responses.log, &others, &guide);
+    let leaving = |week: &mut Week| week.calls.iter_mut().for_each(|call| *call = rounded(call, &limits));
+    found.iter_mut().for_each(leaving);
     let weeks = counted(found.len() as u64, "finished week");
     if args.show || args.export.form() != Form::Table {
-        let mut mined = Mined::listed("share", "values", tables::leaving(&found));
-        mined.fields = json!({ "user": user, "weeks": found.len() });
-        args.export.send_mined(context, mined)?;
+        show(args, &user, &found, context)?;
     }
     let Some(directory) = args.to.as_ref().filter(|_| !args.show) else {
         if !args.export.quiet {
@@ -86,12 +95,24 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         return Ok(Exit::Done);
     };
     let mut written = 0;
-    for contribution in &found {
+    for Week { contribution, calls } in &found {
         let path = place(directory, &user, &contribution.week);
-        if !path.exists() {
-            write_private_bytes(&path, &contribution::write(contribution)?)?;
-            written += 1;
+        if path.exists() {
+            continue;
         }
+        if args.rows && calls.len() > limits.light_rows_max {
+            let (rows, most) = (calls.len(), limits.light_rows_max);
+            writeln!(
+                context.err,
+                "# week={}: {rows} light rows are more than the {most} that are read; none written",
+                contribution.week
+            )?;
+        } else if args.rows {
+            let bytes = light::write(contribution, calls)?;
+            write_private_bytes(&light_place(directory, &user, &contribution.week), &bytes)?;
+        }
+        write_private_bytes(&path, &contribution::write(contribution)?)?;
+        written += 1;
     }
     if !args.export.quiet {
         let before = found.len() - written;
@@ -99,6 +120,23 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         writeln!(context.err, "# {weeks} as {user}: {written} written to {places}, {before} shared before and kept")?;
     }
     Ok(Exit::Done)
+}
+
+/// Every value that leaves; with rows what they tell and, for people, the first of them.
+fn show<'w>(args: &Args, user: &str, found: &'w [Week], context: &mut Context<'_>) -> Result<()> {
+    let is_sample = args.rows && args.export.form() == Form::Table;
+    if is_sample {
+        args.export.send_mined(context, Mined::listed("share", "columns", tables::light_columns()))?;
+    }
+    let listing = if args.rows {
+        let calls = |week: &'w Week| week.calls.iter().map(|call| (&*week.contribution.week, call));
+        tables::light(found.iter().flat_map(calls).take(if is_sample { SAMPLE } else { usize::MAX }))
+    } else {
+        tables::leaving(found.iter().map(|week| &week.contribution))
+    };
+    let mut mined = Mined::listed("share", if args.rows { "rows" } else { "values" }, listing);
+    mined.fields = json!({ "user": user, "weeks": found.len() });
+    args.export.send_mined(context, mined)
 }
 
 /// How names leave.

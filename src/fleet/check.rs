@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::fleet::limits::Limits;
 use crate::fleet::measure::{
-    BASELINE, BIN_MAX, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, LOG_TOKENS, POLICY_TOKENS, REPEATS,
-    SENT, SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, form,
+    BASELINE, BIN_MAX, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, LATENCY, LOG_TOKENS, POLICY_TOKENS,
+    REPEATS, SENT, SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, form,
 };
 use crate::fleet::naming::Naming;
 use crate::frames::contribution::{Contribution, Count, Outcome, Subject};
@@ -90,8 +90,12 @@ fn consistent(subject: &Subject, cells: &BTreeMap<(String, u32), i64>, all: &Cou
             if sum(BYTES) != calls || sum(SHAPE) != calls {
                 return odd("sizes and shapes");
             }
-            if sum(REPEATS) != sum(DISTANCE) || sum(REPEATS) > calls || largest(INNER_FORMAT) > calls {
-                return odd("repeats and formats");
+            if sum(REPEATS) != sum(DISTANCE)
+                || sum(REPEATS) > calls
+                || largest(INNER_FORMAT) > calls
+                || sum(LATENCY) > calls
+            {
+                return odd("repeats, formats and times");
             }
             calls
         }

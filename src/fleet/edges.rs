@@ -1,7 +1,4 @@
-//! Which tool followed which in a week of one person: of every tool a bounded sample of its steps, and what came after
-//! them. Step, lag and partition mean what they mean in [`crate::frames::calls::CallFrame::follow_ups`].
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Which tool followed which: the uses of tools in steps, and what came so many steps after them. Step, lag and partition mean what they mean in [`crate::frames::calls::CallFrame::follow_ups`].
 
 use crate::base::names::Sym;
 use crate::telemetry::log::{Event, EventLog, NO_STEP};
@@ -45,30 +42,11 @@ fn used(event: &Event, place: u32, index: usize) -> Use {
     }
 }
 
-/// How often a tool came after some steps, and in which sessions, by lag.
-#[derive(Debug, Default)]
-pub struct Followed {
-    /// Steps.
-    pub support: u64,
-    /// Sessions.
-    pub sessions: BTreeSet<u32>,
-}
-
-/// What came after these uses of one tool.
-pub fn after(uses: &[Use], from: &[usize], lags: &[u32]) -> BTreeMap<(Sym, u32), Followed> {
-    let mut out: BTreeMap<(Sym, u32), Followed> = BTreeMap::new();
-    for &at in from {
-        let used = uses[at];
-        for &lag in lags {
-            let wanted = (used.chain, used.step.saturating_add(lag));
-            let first = uses.partition_point(|later| (later.chain, later.step) < wanted);
-            let later = uses[first..].iter().take_while(|later| (later.chain, later.step) == wanted);
-            for to in later.filter(|later| later.partition == used.partition) {
-                let followed = out.entry((to.tool, lag)).or_default();
-                followed.support += 1;
-                followed.sessions.insert(used.session);
-            }
-        }
-    }
-    out
+/// The tools of the step that came so many steps after a use, in the same partition.
+pub fn followers(uses: &[Use], at: usize, lag: u32) -> impl Iterator<Item = Sym> {
+    let used = uses[at];
+    let wanted = (used.chain, used.step.saturating_add(lag));
+    let first = uses.partition_point(|later| (later.chain, later.step) < wanted);
+    let later = uses[first..].iter().take_while(move |later| (later.chain, later.step) == wanted);
+    later.filter(move |later| later.partition == used.partition).map(|later| later.tool)
 }

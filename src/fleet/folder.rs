@@ -13,22 +13,34 @@ use crate::base::files;
 use crate::base::id::Id;
 use crate::base::visible::Shown as _;
 use crate::fleet::check::{Counts, checked};
+use crate::fleet::light_check::counted;
 use crate::fleet::limits::Limits;
 use crate::fleet::naming::{Naming, is_user};
 use crate::fleet::roster::{self, Roster};
 use crate::fleet::weeks;
 use crate::frames::contribution::{Contribution, Outcome, read};
+use crate::frames::light;
 use crate::logs::trace::Millis;
 
 /// The name of the file of a person's week.
 const FILE: &str = "contribution.parquet";
+/// The name of the file beside it with the calls that it counts.
+const LIGHT_FILE: &str = "rows.parquet";
 
 /// Why an old contribution is not pooled: of a folder that was used for long, most files.
 pub const TOO_OLD: &str = "its week is too long ago";
 
+/// Why a contribution is not pooled where rows are.
+pub const NO_ROWS: &str = "no rows lie beside it";
+
 /// Where the contribution of a week lies below a directory.
 pub fn place(directory: &Path, user: &str, week: &str) -> PathBuf {
     directory.join(format!("user={user}")).join(format!("week={week}")).join(FILE)
+}
+
+/// Where the light rows of the same week lie.
+pub fn light_place(directory: &Path, user: &str, week: &str) -> PathBuf {
+    place(directory, user, week).with_file_name(LIGHT_FILE)
 }
 
 /// A contribution that can be pooled.
@@ -65,6 +77,8 @@ pub struct Judge<'a> {
     pub limits: &'a Limits,
     /// Now.
     pub now_ms: Millis,
+    /// Whether calls are counted anew, from the light rows that lie beside the counts.
+    pub by_rows: bool,
 }
 
 impl Judge<'_> {
@@ -123,28 +137,44 @@ impl Judge<'_> {
         if !weeks::is_told(week, self.now_ms, self.limits) {
             return Err("its week is not over".to_owned());
         }
-        let bytes = self.bytes(path)?;
+        let bytes = self.bytes(path, self.limits.file_bytes_max)?;
         let digest = Id::witness(&bytes).to_string();
         let contribution = read(bytes, self.limits.rows_max)?;
-        let Contribution { user: said_user, week: said_week, marks, .. } = &contribution;
-        if (said_user.as_str(), said_week.as_str()) != (user, week.to_string().as_str()) {
-            return Err("it says that it is another person's, or of another week".to_owned());
-        }
+        is_of(&contribution, user, week)?;
+        let marks = &contribution.marks;
         if marks.is_empty() || marks.len() > self.limits.marks_max {
             return Err("it has no marks of sessions, or too many".to_owned());
         }
-        let counts = checked(&contribution, self.naming, self.limits)?;
+        let mut counts = checked(&contribution, self.naming, self.limits)?;
+        if self.by_rows {
+            counts = self.counted(&path.with_file_name(LIGHT_FILE), user, week, &counts)?;
+        }
         Ok(Given { user: user.to_owned(), week: week.to_string(), digest, marks: marks.clone(), counts })
     }
 
+    /// The counts that light rows give.
+    fn counted(&self, path: &Path, user: &str, week: Date, beside: &Counts) -> Outcome<Counts> {
+        if !path.exists() {
+            return Err(NO_ROWS.to_owned());
+        }
+        let Limits { light_bytes_max, light_rows_max, .. } = self.limits;
+        let named = |why| format!("{LIGHT_FILE}: {why}");
+        let read = || {
+            let (of, calls) = light::read(self.bytes(path, *light_bytes_max)?, *light_rows_max)?;
+            is_of(&of, user, week)?;
+            counted(&of, &calls, beside, self.naming, self.limits)
+        };
+        read().map_err(named)
+    }
+
     /// The bytes of a small regular file.
-    fn bytes(&self, path: &Path) -> Outcome<Vec<u8>> {
+    fn bytes(&self, path: &Path, most: u64) -> Outcome<Vec<u8>> {
         let meta = fs::symlink_metadata(path).map_err(|cause| format!("it cannot be read: {cause}"))?;
         if !meta.is_file() {
             return Err("it is no regular file".to_owned());
         }
-        if meta.len() > self.limits.file_bytes_max {
-            return Err(format!("it has {} bytes; at most {} are read", meta.len(), self.limits.file_bytes_max));
+        if meta.len() > most {
+            return Err(format!("it has {} bytes; at most {most} are read", meta.len()));
         }
         files::read_own(path).map_err(|cause| format!("it cannot be read: {cause}"))
     }
@@ -177,6 +207,14 @@ impl Held {
         let place = path.strip_prefix(directory).unwrap_or(path);
         self.refused.push((place.shown(), why.to_owned()));
     }
+}
+
+/// Whether a file says that it is of this person and week.
+fn is_of(said: &Contribution, user: &str, week: Date) -> Outcome<()> {
+    if (said.user.as_str(), said.week.as_str()) == (user, week.to_string().as_str()) {
+        return Ok(());
+    }
+    Err("it says that it is another person's, or of another week".to_owned())
 }
 
 fn name_of(path: &Path) -> String {

@@ -35,6 +35,12 @@ pub struct Limits {
     pub file_bytes_max: u64,
     /// Rows of a contribution.
     pub rows_max: usize,
+    /// Bytes of a file of light rows.
+    pub light_bytes_max: u64,
+    /// Light rows of a week.
+    pub light_rows_max: usize,
+    /// Lower bounds of the classes of time between two calls.
+    pub gap_seconds: Vec<u32>,
     /// Bytes of a team secret.
     pub secret_bytes_min: usize,
     /// Session marks in a contribution.

@@ -27,6 +27,8 @@ pub const SHAPE: &str = "shape";
 pub const INNER_FORMAT: &str = "inner_format";
 /// Columns of the Markdown table of a response.
 pub const COLUMNS: &str = "columns";
+/// Milliseconds from a call to its response, where known.
+pub const LATENCY: &str = "latency_ms";
 /// Tokens as they are.
 pub const BASELINE: &str = "baseline_tokens";
 /// Tokens that the pipeline would send.
@@ -55,7 +57,7 @@ pub enum Form {
 /// The bin of all kinds that are too rare to tell.
 pub const OTHER: u32 = 999;
 /// Inner formats.
-const FORMATS: u32 = 14;
+pub const FORMATS: u32 = 14;
 
 /// All measures of a kind of subject, the one first by which people are weighed.
 pub fn of_kind(kind: &str) -> &'static [(&'static str, Form)] {
@@ -69,6 +71,7 @@ pub fn of_kind(kind: &str) -> &'static [(&'static str, Form)] {
             (BYTES, Form::Histogram),
             (DISTANCE, Form::Histogram),
             (COLUMNS, Form::Histogram),
+            (LATENCY, Form::Histogram),
             (SHAPE, Form::Category(BodyShape::COUNT as u32)),
             (INNER_FORMAT, Form::Category(FORMATS)),
         ],

@@ -3,6 +3,7 @@
 pub mod contribute;
 pub mod folder;
 pub mod lend;
+pub mod light;
 pub mod limits;
 pub mod naming;
 pub mod pool;
@@ -11,7 +12,9 @@ pub mod tables;
 pub mod weeks;
 
 mod check;
+mod counting;
 mod edges;
+mod light_check;
 mod measure;
 mod roster;
 mod standing;

@@ -59,14 +59,11 @@ impl Naming {
 
     /// Whether a name can have come from [`Naming::of`].
     pub fn is_possible(&self, name: &str) -> bool {
-        let is_keyed = |digits: &str| {
-            digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        };
         let is_plain = || {
             !name.is_empty()
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
         };
-        self.is_public(name) || name.strip_prefix('k').is_some_and(is_keyed) || self.names.is_none() && is_plain()
+        self.is_public(name) || name.strip_prefix('k').is_some_and(is_mark) || self.names.is_none() && is_plain()
     }
 
     /// The mark of something with an id of its own, such as a session.
@@ -75,6 +72,11 @@ impl Naming {
         let id = self.names.as_ref().map_or(plain, |names| names.id(plain));
         id.to_string()[..DIGITS].to_owned()
     }
+}
+
+/// Whether a text can have come from [`Naming::mark`].
+pub fn is_mark(text: &str) -> bool {
+    text.len() == DIGITS && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 /// Whether somebody may be called so: small letters, digits and dashes, so that a directory can have the name anywhere.

@@ -6,15 +6,64 @@ use crate::base::body_shape::BodyShape;
 use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
 use crate::fleet::measure::{
-    BASELINE, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, LOG_TOKENS, OTHER, POLICY_TOKENS, REPEATS, SENT, SESSIONS, SHAPE,
-    STEPS, SUPPORT, TOOL, WHAT_IF, quantile,
+    BASELINE, BYTES, CALLS, DISTANCE, EDGE, ENDPOINT, LATENCY, LOG_TOKENS, OTHER, POLICY_TOKENS, REPEATS, SENT,
+    SESSIONS, SHAPE, STEPS, SUPPORT, TOOL, WHAT_IF, quantile,
 };
 use crate::fleet::pool::WEIGHTS;
 use crate::frames::contribution::{Contribution, Pool, PooledCount, Subject};
+use crate::frames::light::{AFTER, LightCall, Number};
+
+/// What each column of a light row tells.
+const LIGHT: [(&str, &str); 18] = [
+    ("session", "keyed mark of the session"),
+    ("chain", "keyed mark of the main thread or subagent"),
+    ("position", "place of the call in its chain"),
+    ("counts_in", "1: its endpoint, 2: its tool and what followed, 3: both"),
+    ("tool", "name, keyed unless it is public"),
+    ("endpoint", "class, keyed unless it is public; empty if it does not count in one"),
+    ("shape", "number of the shape of the answer"),
+    ("inner_formats", "formats found in the answer, a bit each"),
+    ("columns", "of the answer's Markdown table, within 12.5 %"),
+    ("bytes", "of the answer, within 12.5 %"),
+    ("baseline_tokens", "of the answer, within 12.5 %, at most 50,000"),
+    ("saved_tokens", "what the built-in configuration would have saved of them"),
+    ("repeat_distance", "other answers since this one was shown before; -1: never"),
+    ("latency_ms", "from the call to its answer, within 12.5 %; -1: unknown"),
+    ("gap", "since the call before: 0 under 10 s, 1 to 60 s, 2 to 5 min, 3 to 1 h, 4 longer; -1: first"),
+    ("after_1", "tools of the next step"),
+    ("after_2", "tools two steps later"),
+    ("after_3", "tools three steps later"),
+];
+
+/// What the columns of light rows tell.
+pub fn light_columns() -> Listing {
+    Columns::of(&LIGHT)
+        .text("column", |(name, _)| (*name).to_owned())
+        .text("tells", |(_, tells)| (*tells).to_owned())
+        .finish()
+}
+
+/// Light rows as they leave.
+pub fn light<'c>(weeks: impl Iterator<Item = (&'c str, &'c LightCall)>) -> Listing {
+    let rows: Vec<_> = weeks.collect();
+    let mut columns = Columns::of(&rows)
+        .text("week", |(week, _)| (*week).to_owned())
+        .text("session", |(_, call)| call.session.clone())
+        .text("chain", |(_, call)| call.chain.clone())
+        .text("tool", |(_, call)| call.tool.clone())
+        .text("endpoint", |(_, call)| call.endpoint.clone());
+    for (number, name) in Number::ALL {
+        columns = columns.whole(name, move |(_, call)| Some(call.number(number)));
+    }
+    for (at, name) in AFTER.into_iter().enumerate() {
+        columns = columns.text(name, move |(_, call)| call.after[at].clone());
+    }
+    columns.finish()
+}
 
 /// Every value of some contributions, as it leaves.
-pub fn leaving(contributions: &[Contribution]) -> Listing {
-    let rows: Vec<_> = contributions.iter().flat_map(|from| from.counts.iter().map(move |row| (from, row))).collect();
+pub fn leaving<'c>(contributions: impl Iterator<Item = &'c Contribution>) -> Listing {
+    let rows: Vec<_> = contributions.flat_map(|from| from.counts.iter().map(move |row| (from, row))).collect();
     Columns::of(&rows)
         .text("user", |(from, _)| from.user.clone())
         .text("week", |(from, _)| from.week.clone())
@@ -120,6 +169,8 @@ pub fn endpoints(all: &BTreeMap<Subject, Summed>) -> Listing {
         .whole("repeats", |(_, row)| row.number(REPEATS))
         .real("dup_rate", |(_, row)| share(row))
         .whole("repeat_distance_p90", |(_, row)| row.quantile(DISTANCE, 90.0))
+        .whole("latency_ms_p50", |(_, row)| row.quantile(LATENCY, 50.0))
+        .whole("latency_ms_p90", |(_, row)| row.quantile(LATENCY, 90.0))
         .whole("baseline_tokens", |(_, row)| row.number(BASELINE))
         .whole("sent_tokens", |(_, row)| row.number(SENT))
         .finish()

@@ -19,11 +19,13 @@ use crate::base::error::{Error, Result};
 
 /// Version of the columns and of what they mean.
 pub const SCHEMA_VERSION: u32 = 1;
+/// What a file of counts says that it is.
+const CONTRIBUTION: &str = "contribution";
 /// Rows that are read at a time. A column can repeat a long text in every row, so that memory is bounded by this times the
 /// size of the file.
 const BATCH_ROWS: usize = 64;
 /// Longest text in a column, in bytes.
-const TEXT_BYTES_MAX: usize = 200;
+pub const TEXT_BYTES_MAX: usize = 200;
 
 /// What a count is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,13 +113,13 @@ fn pooled_schema() -> Vec<Field> {
 /// # Errors
 /// If the columns do not fit together, which is a fault of devboy.
 pub fn write(contribution: &Contribution) -> Result<Vec<u8>> {
-    let about = [
-        ("user", contribution.user.clone()),
-        ("week", contribution.week.clone()),
-        ("secret", contribution.secret.clone()),
-        ("marks", contribution.marks.join(",")),
-    ];
-    encoded("contribution", counts_schema(), count_columns(contribution.counts.iter()), &about)
+    encoded(CONTRIBUTION, counts_schema(), count_columns(contribution.counts.iter()), &about(contribution))
+}
+
+/// What a file of a person's week says of itself.
+pub(super) fn about(of: &Contribution) -> [(&'static str, String); 4] {
+    let Contribution { user, week, secret, marks, .. } = of;
+    [("user", user.clone()), ("week", week.clone()), ("secret", secret.clone()), ("marks", marks.join(","))]
 }
 
 /// The bytes of a pool.
@@ -144,7 +146,7 @@ fn count_columns<'a>(rows: impl Iterator<Item = &'a Count> + Clone) -> Vec<Array
     ]
 }
 
-fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+pub(super) fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
@@ -152,16 +154,21 @@ fn ints(values: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(values.map(|value| i32::try_from(value).unwrap_or(i32::MAX)).map(Some).collect::<Int32Array>())
 }
 
-fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
+pub(super) fn longs(values: impl Iterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
-fn encoded(what: &str, fields: Vec<Field>, columns: Vec<ArrayRef>, about: &[(&str, String)]) -> Result<Vec<u8>> {
+pub(super) fn encoded(
+    what: &str,
+    fields: Vec<Field>,
+    columns: Vec<ArrayRef>,
+    about: &[(&str, String)],
+) -> Result<Vec<u8>> {
     let version = [("schema_version", SCHEMA_VERSION.to_string())];
     encoded_as(&version, what, fields, columns, about)
 }
 
-fn encoded_as(
+pub(super) fn encoded_as(
     version: &[(&str, String)],
     what: &str,
     fields: Vec<Field>,
@@ -196,16 +203,27 @@ pub type Outcome<T> = std::result::Result<T, Refusal>;
 /// # Errors
 /// Why it is none that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<Contribution> {
-    let table = table(bytes, "contribution", &counts_schema(), rows_max)?;
-    let mut counts = Vec::new();
-    for batch in &table.batches {
+    let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &counts_schema(), rows_max)?;
+    for batch in &batches {
         for row in 0..batch.num_rows() {
-            counts.push(count(batch, 0, row)?);
+            contribution.counts.push(count(batch, 0, row)?);
         }
     }
+    Ok(contribution)
+}
+
+/// Rows of a person's week, and whose they are.
+pub(super) fn read_table(
+    bytes: Vec<u8>,
+    what: &str,
+    fields: &[Field],
+    rows_max: usize,
+) -> Outcome<(Contribution, Vec<RecordBatch>)> {
+    let table = table(bytes, what, fields, rows_max)?;
     let said = |key: &str| table.said(key).map(str::to_owned).ok_or_else(|| format!("it does not say its {key}"));
     let marks = said("marks")?.split(',').filter(|mark| !mark.is_empty()).map(str::to_owned).collect();
-    Ok(Contribution { user: said("user")?, week: said("week")?, secret: said("secret")?, marks, counts })
+    let of = Contribution { user: said("user")?, week: said("week")?, secret: said("secret")?, marks, counts: vec![] };
+    Ok((of, table.batches))
 }
 
 /// Reads a pool.
@@ -313,7 +331,7 @@ fn count(batch: &RecordBatch, first: usize, row: usize) -> Outcome<Count> {
     })
 }
 
-fn text(batch: &RecordBatch, column: usize, row: usize) -> Outcome<String> {
+pub(super) fn text(batch: &RecordBatch, column: usize, row: usize) -> Outcome<String> {
     Ok(batch.column(column).as_string::<i32>().value(row).to_owned())
 }
 
@@ -352,12 +370,6 @@ pub mod hostile {
             "no version" => version.clear(),
             version_of_it => version[0].1 = version_of_it.to_owned(),
         }
-        let about = [
-            ("user", like.user.clone()),
-            ("week", like.week.clone()),
-            ("secret", like.secret.clone()),
-            ("marks", like.marks.join(",")),
-        ];
-        encoded_as(&version, "contribution", fields, columns, &about).unwrap()
+        encoded_as(&version, CONTRIBUTION, fields, columns, &about(like)).unwrap()
     }
 }

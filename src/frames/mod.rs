@@ -3,6 +3,7 @@
 
 pub mod contribution;
 pub mod fingerprint;
+pub mod light;
 pub mod projection;
 pub mod tool_use;
 

@@ -15,7 +15,7 @@ use crate::mine::{sessions, totals, uses};
 use crate::replay::savings::PaperClaim;
 use crate::replay::{Decision, Options, Outcome, Scenario, SessionProfile, Tape, ToolKind, What, replay_each};
 use crate::settings::classify_agent;
-use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, Plan, Stand, What as Kind};
+use crate::telemetry::log::{EncodedTokens, Event, EventLog, NO_FORMAT, NO_LATENCY, Plan, Stand, What as Kind};
 
 /// A history laid out, with what reports need besides.
 pub struct ReplayInput {
@@ -176,6 +176,7 @@ impl ReplayInput {
             partition: response.partition,
             step: call.step,
             ts: time(call.ts),
+            latency_ms: call.latency_ms.unwrap_or(NO_LATENCY),
             call: response.handle.short,
             tool: names.intern(&endpoint.tool),
             endpoint: names.intern(&endpoint.class),

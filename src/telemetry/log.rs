@@ -17,6 +17,9 @@ pub const NO_STEP: u32 = u32::MAX;
 /// [`Stand::order`] when the recorder did not say.
 pub const NO_ORDER: u32 = u32::MAX;
 
+/// [`Event::latency_ms`] when nobody measured it.
+pub const NO_LATENCY: u32 = u32::MAX;
+
 /// What a record is: a response, or something besides that matters to what later responses may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum What {
@@ -89,6 +92,8 @@ pub struct Event {
     pub step: u32,
     /// When.
     pub ts: Millis,
+    /// From the call to its answer; [`NO_LATENCY`] if unknown.
+    pub latency_ms: u32,
     /// First 4 bytes of SHA-256 of the `tool_use` id.
     pub call: u32,
     /// Tool.
@@ -146,6 +151,7 @@ impl Default for Event {
             partition: 0,
             step: NO_STEP,
             ts: 0,
+            latency_ms: NO_LATENCY,
             call: 0,
             tool: Sym::default(),
             endpoint: Sym::default(),

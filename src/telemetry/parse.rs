@@ -14,7 +14,9 @@ use crate::base::json::{Cursor, Fault, RawStr, Shape};
 use crate::base::names::{Names, Sym};
 use crate::logs::trace::Millis;
 use crate::telemetry::field::{Field, Fields, Value, whole};
-use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_ORDER, NO_STEP, Plan, Stand, What};
+use crate::telemetry::log::{
+    Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_ORDER, NO_STEP, Plan, Stand, What,
+};
 use crate::telemetry::{CONTEXT_EVENT, SessionSummary};
 
 /// Places on one line at which a record is looked for behind a broken one.
@@ -295,6 +297,7 @@ impl<'r> Parser<'r> {
             partition: fields.count(Field::Partition),
             step: fields.whole(Field::Step).map_or(NO_STEP, |_| fields.count(Field::Step)),
             ts,
+            latency_ms: NO_LATENCY,
             call,
             tool,
             endpoint: endpoint.map_or(tool, |endpoint| self.texts.names.intern(&endpoint)),

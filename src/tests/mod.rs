@@ -24,6 +24,7 @@ mod file_names;
 mod fingerprints;
 mod fleet;
 mod fleet_hostile;
+mod fleet_rows;
 mod fleet_tune;
 mod fleet_what_if;
 mod follow_up_bounds;

@@ -8,7 +8,7 @@ use crate::base::body_shape::LayerId;
 use crate::base::id::Id;
 use crate::base::names::{Names, Sym};
 use crate::mine::observe::{Guide, observe};
-use crate::telemetry::log::{Event, EventLog, NO_FORMAT, NO_STEP, Plan, Stand};
+use crate::telemetry::log::{Event, EventLog, NO_FORMAT, NO_LATENCY, NO_STEP, Plan, Stand};
 
 const TOOLS: [&str; 4] = ["", "A", "B", "C"];
 
@@ -19,6 +19,7 @@ pub fn event(chain: u32, partition: u32, step: u32, tool: u32, body: u8, place: 
         partition,
         step,
         ts: place as i64,
+        latency_ms: NO_LATENCY,
         call: place as u32,
         tool: Sym(tool),
         endpoint: Sym(tool),

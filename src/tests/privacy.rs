@@ -245,7 +245,10 @@ fn nothing_of_a_log_is_in_what_is_shared_with_a_team() {
     let shown = run(&home, &["share", "--what-if", "--show", "--format", "csv", "--rules-dir", &rules]);
     assert!(shown.lines().count() > 40, "{shown}");
     assert_only(&words.found(shown.as_bytes()), &[], &["what is shown"]);
-    run(&home, &["share", "--what-if", "--to", &team, "--rules-dir", &rules]);
+    let shown = run(&home, &["share", "--rows", "--show", "--format", "csv", "--rules-dir", &rules]);
+    assert!(shown.lines().count() > 100, "{shown}");
+    assert_only(&words.found(shown.as_bytes()), &[], &["what is shown of rows"]);
+    run(&home, &["share", "--what-if", "--rows", "--to", &team, "--rules-dir", &rules]);
     let bytes = all_bytes(&home.path("team"));
     assert!(bytes.len() > 1_000);
     assert_only(&words.found(&bytes), &[], &["what leaves"]);

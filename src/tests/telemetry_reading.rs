@@ -21,7 +21,7 @@ use crate::base::lines::LINE_BYTES_MAX;
 use crate::base::names::Sym;
 use crate::base::visible::visible;
 use crate::logs::trace::Millis;
-use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_STEP, Plan, Stand};
+use crate::telemetry::log::{Decline, EncodedTokens, Event, NO_FORMAT, NO_LATENCY, NO_STEP, Plan, Stand};
 use crate::telemetry::{
     Listing, PipelineEvent, Place, Request, SummaryLine, Surroundings, Telemetry, Vocabulary, places,
 };
@@ -629,6 +629,7 @@ fn the_published_example_is_read_as_it_stands() {
         partition: 0,
         step: NO_STEP,
         ts: 0,
+        latency_ms: NO_LATENCY,
         call: 0x9423_6e8f,
         tool: names.intern("Bash"),
         endpoint: names.intern("bash:ls"),

@@ -1,0 +1,207 @@
+//! The calls of one person that count in a pool, as light rows: a bounded sample of each endpoint and tool of a finished
+//! week, the rare left out, under names that say nothing of the person.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::civil::Date;
+
+use crate::base::names::Sym;
+use crate::fleet::contribute::Guide;
+use crate::fleet::edges::{Use, followers, uses};
+use crate::fleet::limits::Limits;
+use crate::fleet::measure::{bin, middle};
+use crate::fleet::weeks;
+use crate::frames::contribution::TEXT_BYTES_MAX;
+use crate::frames::light::{AFTER, LightCall, NONE, Number};
+use crate::logs::trace::Millis;
+use crate::mine::repeats::{NO_REPEAT, repeats};
+use crate::telemetry::log::{Event, EventLog, NO_LATENCY};
+
+/// [`Number::CountsIn`] of a call that counts in its endpoint.
+pub const IN_ENDPOINT: i64 = 1;
+/// The same for the tool and what followed it; of a call that counts in both it is the sum.
+pub const IN_TOOL: i64 = 2;
+
+/// Steps later that rows have a column for.
+pub const LAGS: [u32; AFTER.len()] = [1, 2, 3];
+
+/// The calls of all weeks that are over, as exact as the log has them.
+pub fn calls(log: &EventLog, guide: &Guide<'_>) -> BTreeMap<Date, Vec<LightCall>> {
+    let names = log.names.texts().iter().map(|name| guide.naming.of(name)).collect();
+    let sessions = log.sessions.iter().map(|session| guide.naming.mark(session)).collect();
+    let uses = uses(log);
+    let mut draft = Draft { log, guide, names, sessions, uses: &uses, calls: BTreeMap::new() };
+    draft.endpoints();
+    draft.tools();
+    let mut weeks: BTreeMap<Date, Vec<LightCall>> = BTreeMap::new();
+    draft.calls.into_iter().for_each(|((week, _), call)| weeks.entry(week).or_default().push(call));
+    weeks.values_mut().for_each(|calls| calls.sort());
+    weeks
+}
+
+/// A call as it leaves: sizes, counts and times as the middles of their bins, so that none of them tells an answer by its size.
+pub fn rounded(call: &LightCall, limits: &Limits) -> LightCall {
+    let mut call = call.clone();
+    use Number::{Baseline, Bytes, Columns, Distance, Latency, Saved};
+    for number in [Columns, Bytes, Baseline, Saved, Distance, Latency] {
+        if let Ok(value) = u32::try_from(call.number(number)) {
+            let tokens = [Baseline, Saved].contains(&number);
+            let most = if tokens { limits.tokens_max } else { u64::MAX };
+            call.set(number, middle(bin(value)).min(most) as i64);
+        }
+    }
+    // Rounded each for itself, the part may have become more than the whole.
+    call.set(Saved, call.number(Saved).min(call.number(Baseline)));
+    call
+}
+
+struct Draft<'a> {
+    log: &'a EventLog,
+    guide: &'a Guide<'a>,
+    /// Names by symbol, as they leave.
+    names: Vec<String>,
+    /// Marks of sessions.
+    sessions: Vec<String>,
+    uses: &'a [Use],
+    /// By week and index of the event.
+    calls: BTreeMap<(Date, usize), LightCall>,
+}
+
+impl Draft<'_> {
+    fn week(&self, event: &Event) -> Option<Date> {
+        weeks::monday_of(event.ts).filter(|week| weeks::is_told(*week, self.guide.now_ms, self.guide.limits))
+    }
+
+    fn endpoints(&mut self) {
+        let mut found: BTreeMap<(Date, Sym, Sym), Vec<usize>> = BTreeMap::new();
+        for (index, event) in self.log.events.iter().enumerate() {
+            if let Some(week) = self.week(event) {
+                found.entry((week, event.endpoint, event.tool)).or_default().push(index);
+            }
+        }
+        let distances = repeats(self.log);
+        for ((week, endpoint, _), events) in found {
+            for index in self.chosen(&events, |at| &self.log.events[at]) {
+                let name = self.names[endpoint.0 as usize].clone();
+                let numbers = self.answer(index, distances[index]);
+                let call = self.call(week, index, IN_ENDPOINT);
+                call.endpoint = name;
+                numbers.into_iter().for_each(|(number, value)| call.set(number, value));
+            }
+        }
+    }
+
+    fn tools(&mut self) {
+        let mut found: BTreeMap<(Date, Sym), Vec<usize>> = BTreeMap::new();
+        for (index, used) in self.uses.iter().enumerate() {
+            if let Some(week) = self.week(&self.log.events[used.event]) {
+                found.entry((week, used.tool)).or_default().push(index);
+            }
+        }
+        for ((week, _), steps) in found {
+            let steps = self.chosen(&steps, |at| &self.log.events[self.uses[at].event]);
+            let after = self.after(&steps);
+            for (step, after) in steps.into_iter().zip(after) {
+                self.call(week, self.uses[step].event, IN_TOOL).after = after;
+            }
+        }
+    }
+
+    /// A bounded sample: of so many sessions so many events, drawn by keyed marks, so that the choice does not depend on
+    /// what is in them. Nothing where there are too few.
+    fn chosen<'e>(&self, of: &[usize], event: impl Fn(usize) -> &'e Event) -> Vec<usize> {
+        let Limits { sessions_max, events_max, events_min, .. } = *self.guide.limits;
+        let sessions: BTreeSet<(&str, u32)> =
+            of.iter().map(|&at| event(at).session).map(|at| (&*self.sessions[at as usize], at)).collect();
+        let kept: BTreeSet<u32> = sessions.into_iter().take(sessions_max as usize).map(|(_, at)| at).collect();
+        let mut chosen: Vec<usize> = of.iter().copied().filter(|&at| kept.contains(&event(at).session)).collect();
+        if chosen.len() as u64 > events_max {
+            let mark = |&at: &usize| {
+                let Event { session, chain, step, call, ts, .. } = event(at);
+                self.guide.naming.mark(&format!("{} {chain} {step} {call} {ts}", self.log.sessions[*session as usize]))
+            };
+            chosen.sort_by_cached_key(mark);
+            chosen.truncate(events_max as usize);
+        }
+        if (chosen.len() as u64) < events_min { Vec::new() } else { chosen }
+    }
+
+    /// The row of an event, which counts in one thing more.
+    fn call(&mut self, week: Date, index: usize, counts_in: i64) -> &mut LightCall {
+        let Self { log, guide, names, sessions, calls, .. } = self;
+        let made = || {
+            let event = &log.events[index];
+            let mut call = LightCall {
+                session: sessions[event.session as usize].clone(),
+                chain: guide.naming.mark(&format!("{} {}", log.sessions[event.session as usize], event.chain)),
+                tool: names[event.tool.0 as usize].clone(),
+                ..LightCall::default()
+            };
+            call.set(Number::Position, event.stand.order);
+            call.set(Number::Distance, NONE);
+            call.set(Number::Latency, NONE);
+            call.set(Number::Gap, gap(&log.events[..=index], guide.limits));
+            call
+        };
+        let call = calls.entry((week, index)).or_insert_with(made);
+        call.set(Number::CountsIn, call.number(Number::CountsIn) | counts_in);
+        call
+    }
+
+    /// What is told of an answer.
+    fn answer(&self, index: usize, distance: u32) -> [(Number, i64); 8] {
+        let event = &self.log.events[index];
+        let tokens = |tokens: u32| u64::from(tokens).min(self.guide.limits.tokens_max) as i64;
+        let known = |value: u32, unknown: u32| if value == unknown { NONE } else { value.into() };
+        [
+            (Number::Shape, event.shape.into()),
+            (Number::InnerFormats, event.inner_formats.into()),
+            (Number::Columns, event.columns.into()),
+            (Number::Bytes, event.bytes.into()),
+            (Number::Baseline, tokens(event.baseline)),
+            (Number::Saved, (tokens(event.baseline) - tokens(event.sent)).max(0)),
+            (Number::Distance, known(distance, NO_REPEAT)),
+            (Number::Latency, known(event.latency_ms, NO_LATENCY)),
+        ]
+    }
+
+    /// What came after each of some steps of a tool, by lag; no tool that came so too seldom.
+    fn after(&self, steps: &[usize]) -> Vec<[String; AFTER.len()]> {
+        let events_min = self.guide.limits.events_min;
+        let mut support: BTreeMap<(u32, &str), u64> = BTreeMap::new();
+        let names = |step: usize, lag: u32| -> BTreeSet<&str> {
+            followers(self.uses, step, lag).map(|tool| &*self.names[tool.0 as usize]).collect()
+        };
+        let found: Vec<[BTreeSet<&str>; AFTER.len()]> =
+            steps.iter().map(|&step| LAGS.map(|lag| names(step, lag))).collect();
+        for (lag, names) in found.iter().flat_map(|after| LAGS.into_iter().zip(after)) {
+            names.iter().for_each(|name| *support.entry((lag, *name)).or_default() += 1);
+        }
+        let often = |lag: u32, names: &BTreeSet<&str>| {
+            joined(names.iter().copied().filter(|name| support.get(&(lag, *name)).is_some_and(|n| *n >= events_min)))
+        };
+        found.iter().map(|after| LAGS.map(|lag| often(lag, &after[lag as usize - 1]))).collect()
+    }
+}
+
+/// Names with a space between them, as many as fit into a column.
+fn joined<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    names.fold(String::new(), |mut all, name| {
+        if all.len() + 1 + name.len() <= TEXT_BYTES_MAX {
+            all += if all.is_empty() { "" } else { " " };
+            all += name;
+        }
+        all
+    })
+}
+
+/// The class of the time between the last of some events and the one before it in its chain: how many of the bounds it
+/// reaches.
+fn gap(events: &[Event], limits: &Limits) -> i64 {
+    let [.., before, event] = events else { return NONE };
+    if (before.session, before.chain) != (event.session, event.chain) || before.ts == 0 {
+        return NONE;
+    }
+    let seconds = (event.ts - before.ts) / 1_000;
+    limits.gap_seconds.iter().filter(|bound| seconds >= Millis::from(**bound)).count() as i64
+}

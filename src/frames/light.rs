@@ -1,0 +1,188 @@
+//! Light rows of one person's week as Parquet: a row for each call that counts in what the person adds to a pool, without
+//! any text of a log. Written and read as strictly as counts are ([`crate::frames::contribution`]).
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field};
+
+use crate::base::error::Result;
+use crate::frames::contribution::{Contribution, Outcome, about, encoded, longs, read_table, text, texts};
+
+/// A number that is not known, or that there is none of.
+pub const NONE: i64 = -1;
+/// What the file says that it is.
+const WHAT: &str = "light rows";
+
+/// The numbers of a call, in the order of their columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// Place among the calls of its chain.
+    Position,
+    /// What it counts in: 1 its endpoint, 2 its tool and what followed, 3 both.
+    CountsIn,
+    /// Number of the shape of the answer.
+    Shape,
+    /// Inner formats of the answer, a bit each.
+    InnerFormats,
+    /// Columns of the Markdown table of the answer.
+    Columns,
+    /// Bytes of the answer.
+    Bytes,
+    /// Tokens of the answer as it is.
+    Baseline,
+    /// Tokens of it that the pipeline would have saved.
+    Saved,
+    /// Other bodies since the context was last shown this one; [`NONE`] if it never was.
+    Distance,
+    /// Milliseconds from the call to its answer; [`NONE`] if unknown.
+    Latency,
+    /// Class of the time since the call before it in the chain; [`NONE`] for the first.
+    Gap,
+}
+
+impl Number {
+    /// How many there are.
+    pub const COUNT: usize = 11;
+    /// All of them with their columns.
+    pub const ALL: [(Self, &'static str); Self::COUNT] = [
+        (Self::Position, "position"),
+        (Self::CountsIn, "counts_in"),
+        (Self::Shape, "shape"),
+        (Self::InnerFormats, "inner_formats"),
+        (Self::Columns, "columns"),
+        (Self::Bytes, "bytes"),
+        (Self::Baseline, "baseline_tokens"),
+        (Self::Saved, "saved_tokens"),
+        (Self::Distance, "repeat_distance"),
+        (Self::Latency, "latency_ms"),
+        (Self::Gap, "gap"),
+    ];
+}
+
+/// A call as it may leave. Ordered by session, chain and position.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LightCall {
+    /// Keyed mark of the session.
+    pub session: String,
+    /// Keyed mark of the main thread or subagent.
+    pub chain: String,
+    /// By [`Number`].
+    pub numbers: [i64; Number::COUNT],
+    /// Name of the tool, as it leaves.
+    pub tool: String,
+    /// Name of the endpoint, as it leaves; empty where the call does not count in one.
+    pub endpoint: String,
+    /// The tools one, two and three steps later, as they leave, with a space between them.
+    pub after: [String; AFTER.len()],
+}
+
+impl LightCall {
+    /// One of its numbers.
+    pub fn number(&self, number: Number) -> i64 {
+        self.numbers[number as usize]
+    }
+
+    /// Sets one of its numbers.
+    pub fn set(&mut self, number: Number, value: impl Into<i64>) {
+        self.numbers[number as usize] = value.into();
+    }
+}
+
+/// The columns with the tools one, two and three steps later.
+pub const AFTER: [&str; 3] = ["after_1", "after_2", "after_3"];
+const TEXTS: [&str; 4] = ["session", "chain", "tool", "endpoint"];
+
+fn schema() -> Vec<Field> {
+    let text = |name: &str| Field::new(name, DataType::Utf8, false);
+    let number = |(_, name): (Number, &'static str)| Field::new(name, DataType::Int64, false);
+    TEXTS.map(text).into_iter().chain(Number::ALL.map(number)).chain(AFTER.map(text)).collect()
+}
+
+/// The bytes of a file of light rows.
+///
+/// # Errors
+/// If the columns do not fit together, which is a fault of devboy.
+pub fn write(of: &Contribution, calls: &[LightCall]) -> Result<Vec<u8>> {
+    encoded(WHAT, schema(), columns(calls), &about(of))
+}
+
+fn columns(calls: &[LightCall]) -> Vec<ArrayRef> {
+    let mut columns = vec![
+        texts(calls.iter().map(|call| &*call.session)),
+        texts(calls.iter().map(|call| &*call.chain)),
+        texts(calls.iter().map(|call| &*call.tool)),
+        texts(calls.iter().map(|call| &*call.endpoint)),
+    ];
+    columns.extend(Number::ALL.map(|(number, _)| longs(calls.iter().map(|call| call.number(number)))));
+    columns.extend((0..AFTER.len()).map(|at| texts(calls.iter().map(move |call| &*call.after[at]))));
+    columns
+}
+
+/// Reads at most so many light rows; what is given with them is whose they are, without counts.
+///
+/// # Errors
+/// Why it is no such file that this version can read.
+pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<(Contribution, Vec<LightCall>)> {
+    let (of, batches) = read_table(bytes, WHAT, &schema(), rows_max)?;
+    let mut calls = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            calls.push(call(batch, row)?);
+        }
+    }
+    Ok((of, calls))
+}
+
+fn call(batch: &RecordBatch, row: usize) -> Outcome<LightCall> {
+    let number = |at: usize| batch.column(TEXTS.len() + at).as_primitive::<Int64Type>().value(row);
+    let first = TEXTS.len() + Number::COUNT;
+    let mut after = <[String; AFTER.len()]>::default();
+    for (at, later) in after.iter_mut().enumerate() {
+        *later = text(batch, first + at, row)?;
+    }
+    Ok(LightCall {
+        session: text(batch, 0, row)?,
+        chain: text(batch, 1, row)?,
+        tool: text(batch, 2, row)?,
+        endpoint: text(batch, 3, row)?,
+        numbers: std::array::from_fn(number),
+        after,
+    })
+}
+
+#[cfg(test)]
+pub mod hostile {
+    //! Light rows that no devboy writes.
+
+    use std::sync::Arc;
+
+    use arrow_array::{Float64Array, UInt64Array};
+
+    use super::*;
+    use crate::frames::contribution::{SCHEMA_VERSION, encoded_as};
+
+    /// Light rows with this odd thing about them.
+    pub fn odd(of: &Contribution, calls: &[LightCall], what: &str) -> Vec<u8> {
+        let mut fields = schema();
+        let mut columns = columns(calls);
+        let mut version = vec![("schema_version", SCHEMA_VERSION.to_string())];
+        let bytes = TEXTS.len() + Number::Bytes as usize;
+        match what {
+            "NaN" => {
+                fields[bytes] = Field::new("bytes", DataType::Float64, false);
+                columns[bytes] = Arc::new(Float64Array::from(vec![f64::NAN; calls.len()]));
+            }
+            "2^63" => {
+                fields[bytes] = Field::new("bytes", DataType::UInt64, false);
+                columns[bytes] = Arc::new(UInt64Array::from(vec![1_u64 << 63; calls.len()]));
+            }
+            "more columns" => {
+                fields.push(Field::new("prompt", DataType::Utf8, false));
+                columns.push(texts(std::iter::repeat_n("text", calls.len())));
+            }
+            version_of_it => version[0].1 = version_of_it.to_owned(),
+        }
+        encoded_as(&version, WHAT, fields, columns, &about(of)).unwrap()
+    }
+}
