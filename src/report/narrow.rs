@@ -13,10 +13,10 @@ const GAP: usize = 2;
 enum Breaks {
     /// Texts between words, numbers nowhere.
     Words,
-    /// Both between words.
-    NumbersToo,
     /// Texts between words and between the parts of a name, numbers nowhere.
     Parts,
+    /// Both between words.
+    NumbersToo,
     /// Texts between the parts of a name, numbers between words.
     Both,
 }
@@ -74,7 +74,7 @@ fn widths(rows: &[&[String]], numeric: &[bool], room: usize) -> (Vec<usize>, Bre
         (0..numeric.len()).map(|column| header(column).max(body(column))).collect()
     };
     let fitting =
-        [Breaks::Words, Breaks::NumbersToo, Breaks::Parts, Breaks::Both].map(|breaks| (least(breaks), breaks));
+        [Breaks::Words, Breaks::Parts, Breaks::NumbersToo, Breaks::Both].map(|breaks| (least(breaks), breaks));
     let fits = |(widths, _): &&(Vec<usize>, Breaks)| widths.iter().sum::<usize>() <= room;
     let (mut widths, breaks) = fitting.iter().find(fits).unwrap_or(&fitting[3]).clone();
     // What fits nowhere is broken anywhere.

@@ -39,7 +39,7 @@ use crate::logs::trace::{FileTrace, Millis};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::values::Values;
 use crate::logs::vocabulary::Vocabulary;
-use crate::logs::{discover, read};
+use crate::logs::{discover, read, time};
 
 pub use told::missing;
 
@@ -106,6 +106,8 @@ pub struct Input {
     /// The stored form of `sources`.
     pub(super) selected: Vec<StoredSource>,
     corpus: Option<Corpus>,
+    /// The history of a window that was asked for last, until somebody takes it.
+    pub(super) held: Option<(Range<Millis>, History)>,
     /// Facts about bodies, by name.
     bodies: Vec<BodyFacts>,
     /// Values that the lake does not hold, by number of the source, and what their symbols mean.
@@ -152,6 +154,7 @@ impl Input {
             lake: None,
             selected: Vec::new(),
             corpus: None,
+            held: None,
             bodies: Vec::new(),
             fresh: Default::default(),
             piped_values: Default::default(),
@@ -349,6 +352,14 @@ impl Input {
 
     /// What happened in the logs within the window, whatever copies they hold.
     pub fn history(&mut self) -> History {
+        if let Some((window, history)) = self.held.take() {
+            if window == self.window {
+                return history;
+            }
+            if window == time::ALL {
+                return history.within(&self.window);
+            }
+        }
         self.corpus();
         let corpus = self.corpus.as_ref().expect("it was just loaded");
         let mut history = self.pool.install(|| assemble(corpus));

@@ -54,6 +54,7 @@ impl Input {
     /// If `rules/timeline.toml` does not fit.
     pub fn timeline(&mut self, counted: bool) -> Result<Timeline> {
         let rules = self.timeline_rules()?;
+        self.held = None;
         let known = self.file_timelines(&rules, counted)?;
         let standings = standings_of(self.corpus());
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();

@@ -12,7 +12,6 @@ use crate::frames::sync::directory_of;
 use crate::logs::overview::{Holds, InProgress, Overview};
 use crate::logs::read::Failure;
 use crate::logs::time;
-use crate::logs::trace::Place;
 
 /// Files that an error names; a note is written for each of them where a report is.
 const HINTS_MAX: usize = 10;
@@ -23,10 +22,7 @@ impl Input {
     /// # Errors
     /// If the input cannot be read.
     pub fn report_holds(&mut self, holds: Holds) -> Result<()> {
-        let subagents = self.remember("in progress only", |input| {
-            let chains = input.history().chains;
-            Ok(chains.iter().filter(|chain| chain.place == Place::Progress).count() as u64)
-        })?;
+        let subagents = self.overview()?.subagents_in_progress;
         self.in_progress = Some(InProgress { subagents, holds });
         Ok(())
     }
@@ -102,7 +98,13 @@ impl Input {
     /// # Errors
     /// None of its own.
     pub fn overview(&mut self) -> Result<Overview> {
-        self.remember("overview", |input| Ok(Overview::of(&input.history())))
+        self.remember("overview", |input| {
+            let history = input.history();
+            let overview = Overview::of(&history);
+            // Whoever asks for numbers first asks for the history next.
+            input.held = Some((input.window.clone(), history));
+            Ok(overview)
+        })
     }
 
     /// The error of a window without what is wanted: which one was asked for, and which one is there.
