@@ -34,7 +34,7 @@ fn put_together(file: &FileTimeline) {
 
 fuzz_target!(|bytes: &[u8]| {
     let gauge = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
-    let guide = TimelineGuide { vocabulary: &WORDS, endpoints: &ENDPOINTS, rules: &RULES, gauge: &gauge };
+    let guide = TimelineGuide { vocabulary: &WORDS, endpoints: &ENDPOINTS, rules: &RULES, gauge: Some(&gauge) };
     let (file, counters) = read::read_stream(bytes, guide);
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
     let again = unpack(&pack(&file)).expect("what was packed can be unpacked");

@@ -51,8 +51,9 @@ pub fn standings_of(corpus: &Corpus) -> IdMap<Id, Standing> {
 /// The session logs, each with its rank.
 fn ranked(corpus: &Corpus) -> impl Iterator<Item = (&SourceRows, Standing)> {
     let logs: Vec<&SourceRows> = corpus.files.iter().filter(|file| !file.source.is_sidecar()).collect();
-    let standings = standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
-    logs.into_iter().zip(standings)
+    let known = || standings(logs.par_iter().map(|file| facts(file, &corpus.names)).collect());
+    let standings = corpus.standings.get_or_init(known);
+    logs.into_iter().zip(standings.iter().copied())
 }
 
 /// What a file says: nothing that depends on its name, or on what else stands in it.

@@ -6,7 +6,7 @@
 //! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::base::damage::Reason;
 use crate::base::id::{Id, IdMap, IdSet};
@@ -63,6 +63,8 @@ pub struct Corpus {
     pub names: Names,
     /// Files, sorted by path; those that are no longer on disk last, by key.
     pub files: Vec<SourceRows>,
+    /// The standing of each session log, once somebody asked: both views of the history go by it.
+    pub(super) standings: OnceLock<Vec<Standing>>,
 }
 
 impl Corpus {
@@ -72,6 +74,7 @@ impl Corpus {
         let mut rows = Rows::default();
         rows.append(trace.rows, &names, &Counters::default());
         self.files.push(SourceRows { source, rows });
+        self.standings = OnceLock::new();
     }
 }
 

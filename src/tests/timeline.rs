@@ -30,7 +30,7 @@ pub fn timeline_guide() -> TimelineGuide<'static> {
     static RULES: OnceLock<TimelineRules> = OnceLock::new();
     static PLAIN: fn() -> Box<dyn TokenCounter> = || Box::new(Plain);
     let rules = RULES.get_or_init(TimelineRules::shipped);
-    TimelineGuide { vocabulary: guide().vocabulary, endpoints: guide().endpoints, rules, gauge: &PLAIN }
+    TimelineGuide { vocabulary: guide().vocabulary, endpoints: guide().endpoints, rules, gauge: Some(&PLAIN) }
 }
 
 /// The rows of one file.

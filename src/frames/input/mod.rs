@@ -291,7 +291,8 @@ impl Input {
 
     fn corpus_of(&self, loaded: Loaded) -> Corpus {
         let mut rows = loaded.rows;
-        let mut corpus = Corpus { names: loaded.names, files: Vec::new() };
+        let mut corpus = Corpus::default();
+        corpus.names = loaded.names;
         for (source, stored) in self.sources.iter().zip(&self.selected) {
             let mut rows = rows.remove(&stored.number).unwrap_or_default();
             // What was read in one go is folded already.

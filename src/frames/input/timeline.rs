@@ -12,7 +12,7 @@ use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::base::numbers;
 use crate::base::progress::Progress;
-use crate::base::tokenizer::{Tokens, VOCABULARIES};
+use crate::base::tokenizer::VOCABULARIES;
 use crate::facts::body_facts::BodyAnalyzer;
 use crate::frames::input::{Input, tell_waiting};
 use crate::frames::lake::Trouble;
@@ -35,15 +35,6 @@ use crate::logs::{read, timeline as timelines};
 const VOCABULARY_BITS: u8 = (1 << VOCABULARIES.len()) - 1;
 /// The data file of numbers and words.
 const RULES: &str = "timeline.toml";
-
-/// Counts nothing.
-struct Uncounted;
-
-impl TokenCounter for Uncounted {
-    fn tokens(&mut self, _: &str) -> Tokens {
-        Tokens::default()
-    }
-}
 
 impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
@@ -101,9 +92,13 @@ impl Input {
         let rules = self.timeline_rules()?;
         let mut desk = BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params());
         let make = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, self.formats.params())) };
-        let timeline_guide =
-            TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules: &rules, gauge: &make };
-        let mut reader = Reader::new(timeline_guide, &mut desk);
+        let timeline_guide = TimelineGuide {
+            vocabulary: &self.vocabulary,
+            endpoints: &self.endpoints,
+            rules: &rules,
+            gauge: Some(&make),
+        };
+        let mut reader = Reader::new(timeline_guide, Some(&mut desk));
         let reading = read::read_stream_with(source, guide, &mut reader);
         Ok((reading.trace, reader.finish().0))
     }
@@ -160,10 +155,9 @@ impl Input {
             }
         }
         let params = self.formats.params();
-        let gauge = || -> Box<dyn TokenCounter> {
-            if counted { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) } else { Box::new(Uncounted) }
-        };
-        let guide = TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules, gauge: &gauge };
+        let gauge = || -> Box<dyn TokenCounter> { Box::new(BodyAnalyzer::new(VOCABULARY_BITS, params)) };
+        let gauge = counted.then_some(&gauge as _);
+        let guide = TimelineGuide { vocabulary: &self.vocabulary, endpoints: &self.endpoints, rules, gauge };
         let progress = Progress::new(jobs.iter().map(|job| job.to).sum(), self.progress);
         let read = timelines::read_all(&jobs, guide, &self.pool, &|bytes| progress.advance(bytes));
         drop(progress);

@@ -12,23 +12,40 @@ use crate::logs::timeline::rules::IdentifierRules;
 
 /// Hands every identifier of a text to `take`, with the byte behind its end.
 pub fn identifiers<'t>(text: &'t [u8], rules: &IdentifierRules, mut take: impl FnMut(ReferenceKind, &'t [u8], usize)) {
+    let is_inside = |byte: u8| SIGNS[byte as usize] & INSIDE != 0;
     let mut at = 0;
-    while let Some(start) = text[at..].iter().position(|&byte| INSIDE[byte as usize]).map(|skip| at + skip) {
-        let length = text[start..].iter().position(|&byte| !INSIDE[byte as usize]);
-        let end = length.map_or(text.len(), |length| start + length);
-        if end - start >= rules.bytes_min {
+    while let Some(start) = text[at..].iter().position(|&byte| is_inside(byte)).map(|skip| at + skip) {
+        let mut end = start + 1;
+        // A capital at the start is no sign of anything.
+        let mut signs = SIGNS[text[start] as usize] & !CAPITAL;
+        while end < text.len() && is_inside(text[end]) {
+            signs |= SIGNS[text[end] as usize];
+            end += 1;
+        }
+        // Words of prose are neither; a UUID of letters alone is long enough to tell.
+        let may_be = signs & !INSIDE != 0 || end - start >= UUID_BYTES;
+        if may_be && end - start >= rules.bytes_min {
             run(text, start, end, rules, &mut take);
         }
         at = end;
     }
 }
 
+/// Letters and dashes of a UUID.
+const UUID_BYTES: usize = 36;
+/// See [`SIGNS`].
+const INSIDE: u8 = 1;
+/// A capital letter: within a word it is a sign of a name.
+const CAPITAL: u8 = 2;
+/// A digit, `_` or `/`: prose has none within its words.
+const MARK: u8 = 4;
+
 /// Bytes that a run of identifiers may hold: ASCII without blanks, quotes, brackets and what separates them in lists.
-const INSIDE: [bool; 256] = {
-    let mut inside = [false; 256];
+const SIGNS: [u8; 256] = {
+    let mut signs = [0; 256];
     let mut byte = 0x21;
     while byte < 0x7F {
-        inside[byte] = !matches!(
+        let is_outside = matches!(
             byte as u8,
             b'"' | b'\''
                 | b'`'
@@ -47,9 +64,15 @@ const INSIDE: [bool; 256] = {
                 | b'='
                 | b'\\'
         );
+        signs[byte] = match byte as u8 {
+            _ if is_outside => 0,
+            b'A'..=b'Z' => INSIDE | CAPITAL,
+            b'0'..=b'9' | b'_' | b'/' => INSIDE | MARK,
+            _ => INSIDE,
+        };
         byte += 1;
     }
-    inside
+    signs
 };
 
 fn run<'t>(
@@ -66,7 +89,7 @@ fn run<'t>(
     };
     if slash > 1 && word[slash - 1] == b':' && word.get(slash + 1) == Some(&b'/') {
         // Addresses hold what elsewhere separates: `?a=b`.
-        let more = text[end..].iter().take_while(|&&byte| INSIDE[byte as usize] || byte == b'=').count();
+        let more = text[end..].iter().take_while(|&&byte| SIGNS[byte as usize] & INSIDE != 0 || byte == b'=').count();
         let end =
             end + text[end..end + more].iter().rposition(|byte| !b".:!?=".contains(byte)).map_or(0, |last| last + 1);
         return take(ReferenceKind::Url, &text[start..end], end);
@@ -120,7 +143,7 @@ fn pieces<'t>(
 }
 
 fn is_uuid(piece: &[u8]) -> bool {
-    piece.len() == 36
+    piece.len() == UUID_BYTES
         && piece.iter().enumerate().all(|(place, byte)| match place {
             8 | 13 | 18 | 23 => *byte == b'-',
             _ => byte.is_ascii_hexdigit(),

@@ -54,8 +54,8 @@ pub struct TimelineGuide<'v> {
     pub endpoints: &'v Endpoints,
     /// Numbers and words of timelines.
     pub rules: &'v TimelineRules,
-    /// Makes a worker's counter.
-    pub gauge: &'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync),
+    /// Makes a worker's counter. Without one neither blocks are counted nor fields followed: few questions need them.
+    pub gauge: Option<&'v (dyn Fn() -> Box<dyn TokenCounter + 'v> + Sync)>,
 }
 
 /// Reads all jobs; the rows stand in the order of the jobs. `advance` is told of bytes as they are done.
@@ -70,10 +70,10 @@ pub fn read_all(
     let next = AtomicUsize::new(0);
     let read: Vec<Vec<_>> = pool.broadcast(|_| {
         let mut buffer = LineBuffer::default();
-        let mut gauge = (guide.gauge)();
+        let mut gauge = guide.gauge.map(|make| make());
         let mut done = Vec::new();
         while let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut reader = Reader::new(guide, &mut *gauge);
+            let mut reader = Reader::new(guide, gauge.as_deref_mut());
             read::read_whole(&jobs[job], &mut buffer, &mut reader);
             advance(jobs[job].to);
             let (mut file, counters) = reader.finish();
@@ -90,8 +90,8 @@ pub fn read_all(
 /// Reads one stream to its end; how it is packed is told by its first bytes.
 #[cfg(any(test, fuzzing))]
 pub fn read_stream(source: impl Read, guide: TimelineGuide<'_>) -> (FileTimeline, Counters) {
-    let mut gauge = (guide.gauge)();
-    let mut reader = Reader::new(guide, &mut *gauge);
+    let mut gauge = guide.gauge.map(|make| make());
+    let mut reader = Reader::new(guide, gauge.as_deref_mut());
     read::read_stream_into(source, &mut reader);
     reader.finish()
 }

@@ -3,6 +3,7 @@
 use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
+use crate::base::tokenizer::Tokens;
 use crate::logs::arguments::normal_path;
 use crate::logs::body::code_points;
 use crate::logs::message::{InputFields, id_of};
@@ -29,7 +30,7 @@ pub const SYNTHETIC: &str = "<synthetic>";
 /// Turns the lines of one file, from its first to its last, into rows.
 pub struct Reader<'g, 'v> {
     guide: TimelineGuide<'v>,
-    gauge: &'g mut (dyn TokenCounter + 'v),
+    gauge: Option<&'g mut (dyn TokenCounter + 'v)>,
     counters: Counters,
     out: FileTimeline,
     draft: Draft,
@@ -54,7 +55,8 @@ pub struct Reader<'g, 'v> {
     /// Places of the sessions in the rows.
     sessions: SessionPlaces,
     references: References<'v>,
-    fields: Fields<'v>,
+    /// Followed where tokens are counted.
+    fields: Option<Fields<'v>>,
     /// Numbers of messages, to tell an answer from what it answers.
     messages: IdMap<Id, u32>,
 }
@@ -84,7 +86,8 @@ impl TakeRecords for Reader<'_, '_> {
 
 impl<'g, 'v> Reader<'g, 'v> {
     /// A reader for one file.
-    pub fn new(guide: TimelineGuide<'v>, gauge: &'g mut (dyn TokenCounter + 'v)) -> Self {
+    pub fn new(guide: TimelineGuide<'v>, gauge: Option<&'g mut (dyn TokenCounter + 'v)>) -> Self {
+        let fields = gauge.is_some().then(|| Fields::new(guide.rules, guide.endpoints));
         Self {
             guide,
             gauge,
@@ -104,7 +107,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             chains: ChainIndex::default(),
             sessions: SessionPlaces::default(),
             references: References::new(guide.rules),
-            fields: Fields::new(guide.rules, guide.endpoints),
+            fields,
             messages: IdMap::default(),
         }
     }
@@ -114,7 +117,7 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.skip("forgotten", self.references.forgotten());
         self.out.rows.references = self.references.found;
         self.out.rows.sources = self.references.sources;
-        self.out.rows.fields = self.fields.found;
+        self.out.rows.fields = self.fields.map(|fields| fields.found).unwrap_or_default();
         (self.out, self.counters)
     }
 
@@ -423,7 +426,7 @@ impl<'g, 'v> Reader<'g, 'v> {
                 media: block.media.min(15) as u8,
                 chars: u32::try_from(code_points(bytes)).unwrap_or(u32::MAX),
                 bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
-                tokens: self.gauge.tokens(&String::from_utf8_lossy(bytes)),
+                tokens: self.tokens(bytes),
                 call: block.call,
                 tool: self.out.names.intern(&String::from_utf8_lossy(&block.tool)),
                 path: Id::NONE,
@@ -448,6 +451,10 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.skip("other_block", draft.other_blocks);
     }
 
+    fn tokens(&mut self, text: &[u8]) -> Tokens {
+        self.gauge.as_mut().map(|gauge| gauge.tokens(&String::from_utf8_lossy(text))).unwrap_or_default()
+    }
+
     /// Looks for what the block takes up, and remembers what it holds.
     fn follow(&mut self, block: &BlockRow, row: u32, text: &[u8]) {
         let record = &self.out.rows.records[row as usize];
@@ -462,27 +469,19 @@ impl<'g, 'v> Reader<'g, 'v> {
         };
         let spot = Spot { block: self.out.rows.blocks.len() as u32, chain: record.chain, message };
         match block.kind {
-            BlockKind::Thinking | BlockKind::Media => self.references.pass(spot),
-            BlockKind::ToolUsage => {
-                let tool = self.out.names.text(block.tool);
-                self.references.call(spot, tool, text);
-                self.fields.call(spot, block.call, tool, text);
+            BlockKind::Thinking | BlockKind::Media => return self.references.pass(spot),
+            BlockKind::ToolUsage => self.references.call(spot, self.out.names.text(block.tool), text),
+            _ => self.references.text(spot, text),
+        }
+        let (Some(fields), Some(gauge)) = (&mut self.fields, &mut self.gauge) else { return };
+        match block.kind {
+            BlockKind::ToolUsage => fields.call(spot, block.call, self.out.names.text(block.tool), text),
+            BlockKind::ToolResult if !block.is_error => {
+                fields.answer(spot, block.call, text, &mut self.out.names, *gauge);
             }
-            BlockKind::ToolResult => {
-                self.references.text(spot, text);
-                if !block.is_error {
-                    self.fields.answer(spot, block.call, text, &mut self.out.names, self.gauge);
-                }
-            }
-            BlockKind::Text => {
-                self.references.text(spot, text);
-                self.fields.text(spot, text);
-            }
-            BlockKind::Human => {
-                self.references.text(spot, text);
-                self.fields.said(spot, text);
-            }
-            BlockKind::Injected | BlockKind::Summary => self.references.text(spot, text),
+            BlockKind::Text => fields.text(spot, text),
+            BlockKind::Human => fields.said(spot, text),
+            _ => {}
         }
     }
 

@@ -172,7 +172,7 @@ impl<'r> References<'r> {
             return;
         };
         let entry = self.lines.get(line_hash(line, spot));
-        let places = entry.map_or(&[][..], |entry| entry.places());
+        let places = entry.into_iter().flat_map(Entry::places);
         let sources = add_sources(&mut self.sources, places, &self.messages, spot);
         let cut = entry.is_some_and(|entry| entry.cut);
         self.found.push(ReferenceRow { kind: ReferenceKind::EditSource, block: spot.block, sources, cut });
@@ -204,10 +204,15 @@ fn line_hash(line: &[u8], spot: Spot) -> u64 {
 }
 
 /// Adds the places that stood before the answer at `spot`: its own blocks were not in its context.
-fn add_sources(sources: &mut Vec<Occurrence>, places: &[Occurrence], messages: &[u32], spot: Spot) -> Range<u32> {
+fn add_sources(
+    sources: &mut Vec<Occurrence>,
+    places: impl Iterator<Item = Occurrence>,
+    messages: &[u32],
+    spot: Spot,
+) -> Range<u32> {
     let start = sources.len() as u32;
-    let own = |place: &&Occurrence| spot.message != NONE && messages[place.block as usize] == spot.message;
-    sources.extend(places.iter().filter(|place| !own(place)));
+    let own = |place: &Occurrence| spot.message != NONE && messages[place.block as usize] == spot.message;
+    sources.extend(places.filter(|place| !own(place)));
     start..sources.len() as u32
 }
 
@@ -264,8 +269,10 @@ type Table<V> = HashMap<u64, V, BuildHasherDefault<IdHasher>>;
 /// What is known of one text.
 #[derive(Default, Clone)]
 pub struct Entry {
-    /// The first place and the latest ones, in order.
-    places: Vec<Occurrence>,
+    /// The first place: most texts have no other, and need no memory of their own.
+    first: Option<Occurrence>,
+    /// The latest ones, in order.
+    latest: Vec<Occurrence>,
     /// Whether places between them were left out.
     pub cut: bool,
     /// Whether the model wrote it.
@@ -274,20 +281,24 @@ pub struct Entry {
 
 impl Entry {
     /// Where it stood: the first place and the latest ones, in order.
-    pub fn places(&self) -> &[Occurrence] {
-        &self.places
+    pub fn places(&self) -> impl Iterator<Item = Occurrence> {
+        self.first.into_iter().chain(self.latest.iter().copied())
     }
 
     /// Adds a place; of several in one block the first stands. At most `places_max` are kept.
     pub fn add(&mut self, place: Occurrence, places_max: usize) {
-        if self.places.last().is_some_and(|last| last.block == place.block) {
+        let Some(first) = self.first else {
+            self.first = Some(place);
+            return;
+        };
+        if self.latest.last().unwrap_or(&first).block == place.block {
             return;
         }
-        if self.places.len() >= places_max.max(2) {
-            self.places.remove(1);
+        if self.latest.len() + 1 >= places_max.max(2) {
+            self.latest.remove(0);
             self.cut = true;
         }
-        self.places.push(place);
+        self.latest.push(place);
     }
 }
 

@@ -22,12 +22,26 @@ pub struct Capped {
     limit: Limit,
     results: Results,
     sizes: SizeRules,
+    /// By block what was found of it: each stands in many contexts.
+    known: Vec<Known>,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Default)]
+enum Known {
+    /// Nothing yet.
+    #[default]
+    Unknown,
+    /// It is not too long.
+    Whole,
+    /// Its tokens and characters under the limit.
+    Cut(u32, u32),
 }
 
 impl Capped {
     /// Shows results under a limit.
     pub fn new(limit: Limit, results: Results, sizes: SizeRules) -> Self {
-        Self { limit, results, sizes }
+        Self { limit, results, sizes, known: Vec::new() }
     }
 
     fn concerns(&self, tool: &str) -> bool {
@@ -39,12 +53,18 @@ impl Capped {
         }
     }
 
-    /// The item as it would have been shown.
-    fn shown(&self, timeline: &Timeline, item: Item) -> Item {
+    /// The item as it would have been shown. Whoever cut it before has the say.
+    fn shown(&mut self, timeline: &Timeline, item: Item) -> Item {
         let Key::Block(index) = item.key else { return item };
-        let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
-        let cut = is_whole.then(|| self.cut(timeline, index, item.tokens)).flatten();
-        cut.map_or(item, |(tokens, kept_chars)| Item { tokens, kept_chars, ..item })
+        if let Known::Unknown = self.known[index as usize] {
+            let is_whole = item.kept_chars >= timeline.blocks[index as usize].chars;
+            let cut = is_whole.then(|| self.cut(timeline, index, item.tokens)).flatten();
+            self.known[index as usize] = cut.map_or(Known::Whole, |(tokens, chars)| Known::Cut(tokens, chars));
+        }
+        match self.known[index as usize] {
+            Known::Cut(tokens, kept_chars) => Item { tokens, kept_chars, ..item },
+            _ => item,
+        }
     }
 
     /// Tokens and characters that a block of so many tokens would have had; none if it is not too long.
@@ -74,7 +94,22 @@ impl Capped {
 }
 
 impl Stage for Capped {
-    fn begin(&mut self, _: &Timeline, _: u32) {}
+    fn begin(&mut self, timeline: &Timeline, _: u32) {
+        self.known.resize(timeline.blocks.len(), Known::Unknown);
+    }
+
+    fn may_change(&self, timeline: &Timeline, chain: u32) -> bool {
+        let requests = timeline.requests_of(chain);
+        let Some((first, last)) = requests.first().zip(requests.last()) else { return false };
+        // A fork begins with the blocks of another chain.
+        let is_fork = timeline.segments[first.segment as usize].after != NONE;
+        let concerned = |call: u32| self.concerns(timeline.names.text(timeline.calls[call as usize].tool));
+        is_fork
+            || (first.inputs.start..last.outputs.end).any(|index| {
+                let block = &timeline.blocks[index as usize];
+                block.kind == BlockKind::ToolResult && block.call != NONE && concerned(block.call)
+            })
+    }
 
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, _: &mut StageOutput) {
         for item in &mut view.items {

@@ -226,6 +226,7 @@ impl<'a> Ground<'a> {
             kept: 0,
             had: 0,
             last: None,
+            is_plain: false,
             aside: StageOutput::default(),
             run: Run::default(),
         };
@@ -262,6 +263,8 @@ struct Driver<'a, 'r> {
     kept: usize,
     had: usize,
     last: Option<Last>,
+    /// Whether the contexts of the chain go out as the log has them, so that none has to be copied and compared.
+    is_plain: bool,
     aside: StageOutput,
     run: Run,
 }
@@ -274,6 +277,8 @@ impl Driver<'_, '_> {
         self.logged.items.clear();
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.ground.sizes.prefix[chain as usize], edition: 0 };
+        let is_watched = self.stages.is_empty() && self.observer.is_some();
+        self.is_plain = !is_watched && !self.stages.iter().any(|stage| stage.may_change(timeline, chain));
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
         if let Some(observer) = self.observer.as_deref_mut() {
             observer.begin(timeline, chain);
@@ -300,24 +305,19 @@ impl Driver<'_, '_> {
         }
         let start = self.start(index);
         self.keep_alive(index, Some(start));
-        if !self.is_plain() {
+        if !self.is_plain {
             self.apply(index, opens);
         }
         self.price(index, opens, start);
         (self.kept, self.had) = (self.logged.items.len(), self.logged.items.len());
-        if !self.is_plain() {
+        if !self.is_plain {
             std::mem::swap(&mut self.before, &mut self.sent);
         }
     }
 
-    /// Whether the contexts of the log go out as they are, so that none has to be copied and compared.
-    fn is_plain(&self) -> bool {
-        self.stages.is_empty() && self.observer.is_none()
-    }
-
     /// The context that is sent.
     fn view(&self) -> &ContextView {
-        if self.is_plain() { &self.logged } else { &self.sent }
+        if self.is_plain { &self.logged } else { &self.sent }
     }
 
     /// Lets the stages change the context.
@@ -418,7 +418,7 @@ impl Driver<'_, '_> {
     /// Tokens of the context that is sent.
     fn context(&self) -> u64 {
         match self.last {
-            Some(last) if self.is_plain() && self.kept == self.had => {
+            Some(last) if self.is_plain && self.kept == self.had => {
                 last.tokens + self.logged.items[self.kept..].iter().map(|item| u64::from(item.tokens)).sum::<u64>()
             }
             _ => self.view().tokens(),
@@ -440,11 +440,11 @@ impl Driver<'_, '_> {
             return Common::only(shared);
         };
         let ContextView { prefix, items } = self.view();
-        if !self.is_plain() && prefix.edition != self.before.prefix.edition {
+        if !self.is_plain && prefix.edition != self.before.prefix.edition {
             let known = self.cache.knows_edition(request.model, prefix.edition);
             return Common::only(if known { still } else { 0 });
         }
-        let (equal, whole) = if self.is_plain() {
+        let (equal, whole) = if self.is_plain {
             (self.kept, self.kept == self.had)
         } else {
             let equal = items.iter().zip(&self.before.items).take_while(|(now, then)| now == then).count();

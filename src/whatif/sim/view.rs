@@ -140,6 +140,12 @@ pub trait Stage {
     /// A chain begins.
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
+    /// Whether it may change a context of a chain. If no stage may, the chain's contexts go out as the log has them, and
+    /// nobody is asked.
+    fn may_change(&self, _timeline: &Timeline, _chain: u32) -> bool {
+        true
+    }
+
     /// Changes the context that is about to be sent.
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput);
 }

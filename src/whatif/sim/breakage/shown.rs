@@ -70,7 +70,8 @@ impl Kept {
             Key::Block(block) => Some((block, item.kept_chars)),
             Key::Residual(_) | Key::Made(_) => None,
         };
-        let mut blocks: Vec<(u32, u32)> = view.items.iter().filter_map(block).collect();
+        let mut blocks: Vec<(u32, u32)> = Vec::with_capacity(view.items.len());
+        blocks.extend(view.items.iter().filter_map(block));
         if !blocks.is_sorted() {
             blocks.sort_unstable();
         }
