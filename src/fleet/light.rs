@@ -79,7 +79,7 @@ impl Draft<'_> {
                 found.entry((week, event.endpoint, event.tool)).or_default().push(index);
             }
         }
-        let distances = repeats(self.log);
+        let distances = repeats(&self.log.whole());
         for ((week, endpoint, _), events) in found {
             for index in self.chosen(&events, |at| &self.log.events[at]) {
                 let name = self.names[endpoint.0 as usize].clone();

@@ -94,21 +94,22 @@ pub struct EndpointSpan {
 }
 
 impl EventFrame {
-    /// The frame of some events; `distances` are the stack distances of their repeats, `u32::MAX` where there is none.
+    /// The frame of some events, each with the stack distance of its repeat, `u32::MAX` where there is none.
     ///
     /// # Errors
     /// If the columns do not fit together, which is a fault of devboy.
-    pub fn new(events: &[Event], distances: &[u32]) -> Result<Self> {
-        let weights = distinct_weights(events);
+    pub fn new(rows: &[(&Event, u32)]) -> Result<Self> {
+        let events = || rows.iter().map(|(event, _)| *event);
+        let weights = distinct_weights(events());
         let rate = |event: &Event| weights.partition_point(|&weight| weight < event.weight) as u32;
-        let of = |value: &dyn Fn(&Event) -> u32| events.iter().map(value).collect::<Vec<u32>>();
+        let of = |value: &dyn Fn(&Event) -> u32| events().map(value).collect::<Vec<u32>>();
         let is_table = |event: &Event| event.shape == BodyShape::MarkdownTable as u8 && event.columns > 0;
         let is_array = |event: &Event| event.shape == BodyShape::ArrayOfObjects as u8 && !event.key_stability.is_nan();
         let parts = |event: &Event| (f64::from(event.key_stability) * STABILITY_PARTS).round() as u32;
         let frame = df!(
             "endpoint" => of(&|event| event.endpoint.0),
             "session" => of(&|event| event.session),
-            "ts" => events.iter().map(|event| event.ts).collect::<Vec<i64>>(),
+            "ts" => events().map(|event| event.ts).collect::<Vec<i64>>(),
             "rate" => of(&rate),
             // Shape, layer and inner formats in one number: one key is grouped faster than three.
             "kind" => of(&|event| {
@@ -117,7 +118,7 @@ impl EventFrame {
             "bytes" => of(&|event| event.bytes),
             "baseline" => of(&|event| event.baseline),
             "sent" => of(&|event| event.sent),
-            "repeats" => distances.iter().map(|&distance| distance != u32::MAX).collect::<Vec<bool>>(),
+            "repeats" => rows.iter().map(|(_, distance)| *distance != u32::MAX).collect::<Vec<bool>>(),
             "columns" => of(&|event| if is_table(event) { event.columns } else { 0 }),
             "rows" => of(&|event| if is_table(event) { event.rows } else { 0 }),
             "stability" => of(&|event| if is_array(event) { parts(event) } else { u32::MAX }),
@@ -214,10 +215,10 @@ fn is_cited(event: &Event) -> bool {
 }
 
 /// The weights that occur, ascending. They are positive, so their bits stand in the same order as they do.
-fn distinct_weights(events: &[Event]) -> Vec<f64> {
+fn distinct_weights<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<f64> {
     let mut bits = BTreeSet::new();
     let mut last = None;
-    for event in events.iter().filter(|event| last.replace(event.weight) != Some(event.weight)) {
+    for event in events.filter(|event| last.replace(event.weight) != Some(event.weight)) {
         bits.insert(event.weight.to_bits());
     }
     bits.into_iter().map(f64::from_bits).collect()

@@ -68,6 +68,11 @@ pub struct Corpus {
 }
 
 impl Corpus {
+    /// Without any file yet.
+    pub fn of(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     /// Adds a file that was read.
     pub fn push(&mut self, source: Source, trace: FileTrace) {
         let names = self.names.absorb(&trace.names);

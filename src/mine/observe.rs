@@ -15,10 +15,10 @@ use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds;
 use crate::mine::repeats::{NO_REPEAT, repeats};
 use crate::mine::sizes::{ValueCount, quantile, value_counts};
-use crate::telemetry::log::{Event, EventLog};
+use crate::telemetry::log::{Event, EventLog, Part};
 
 /// Events that a frame holds, apart from the rest of the last session.
-const PIECE_EVENTS: usize = 200_000;
+const PIECE_EVENTS: usize = 100_000;
 
 /// What the summing up needs to know besides the events.
 pub struct Guide<'a> {
@@ -47,26 +47,30 @@ impl Guide<'_> {
     }
 }
 
-/// Sums a sorted log up.
+/// Sums some sessions of a sorted log up.
 ///
 /// # Errors
 /// If Polars refuses a query, which is a fault of devboy.
-pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
-    let distances = repeats(log);
-    let of_tools = || value_counts(log.events.par_iter().map(|event| (event.tool, event.bytes, event.weight)));
+pub fn observe(part: &Part<'_>, guide: &Guide<'_>) -> Result<Observed> {
+    let log = part.log;
+    let distances = repeats(part);
+    let of_tools = || {
+        let kept = log.events.par_iter().filter(|event| part.has(event.session));
+        value_counts(kept.map(|event| (event.tool, event.bytes, event.weight)))
+    };
     let of_repeats = || {
         let repeated = log.events.par_iter().zip(&distances).filter(|(_, distance)| **distance != NO_REPEAT);
         value_counts(repeated.map(|(event, distance)| (event.endpoint, *distance, event.weight)))
     };
     let counts = || rayon::join(of_tools, of_repeats);
     let follow_ups = || {
-        let rows = |numbers: &bounds::Numbers| FollowUps::of_events(log, &numbers.links.lags).rows(numbers);
+        let rows = |numbers: &bounds::Numbers| FollowUps::of_events(part, &numbers.links.lags).rows(numbers);
         guide.follow_ups.map(rows).unwrap_or_default()
     };
     let ((found, follow_ups), (bytes, distances)) =
-        rayon::join(|| rayon::join(|| sums(log, &distances), follow_ups), counts);
+        rayon::join(|| rayon::join(|| sums(part, &distances), follow_ups), counts);
     let (sums, spans) = found?;
-    let (profile, tools) = rayon::join(|| profile(log, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
+    let (profile, tools) = rayon::join(|| profile(part, guide, &sums, &bytes), || tool_costs(log, guide, &bytes));
     Ok(Observed {
         profile,
         endpoints: fingerprints(log, guide, &sums, &spans, &distances),
@@ -78,12 +82,17 @@ pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
 
 /// The sums and spans of all endpoints, added up over pieces of whole sessions: a frame of all events would take as much
 /// room again as they do.
-fn sums(log: &EventLog, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<EndpointSpan>)> {
+fn sums(part: &Part<'_>, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<EndpointSpan>)> {
     let (mut sums, mut spans) = (Vec::new(), BTreeMap::new());
-    let mut start = 0;
-    while start < log.events.len() {
-        let end = end_of_piece(log, start);
-        let frame = EventFrame::new(&log.events[start..end], &distances[start..end])?;
+    let mut rows = part.log.events.iter().zip(distances.iter().copied());
+    let mut rows = rows.by_ref().filter(|(event, _)| part.has(event.session)).peekable();
+    let mut piece: Vec<(&Event, u32)> = Vec::with_capacity(PIECE_EVENTS);
+    while rows.peek().is_some() {
+        piece.clear();
+        while let Some(row) = rows.next_if(|(event, _)| !is_full(&piece, event)) {
+            piece.push(row);
+        }
+        let frame = EventFrame::new(&piece)?;
         sums.extend(frame.endpoint_sums()?);
         for span in frame.endpoint_spans()? {
             let whole = spans.entry(span.endpoint).or_insert(EndpointSpan { sessions: 0, ..span });
@@ -91,16 +100,13 @@ fn sums(log: &EventLog, distances: &[u32]) -> Result<(Vec<EndpointSum>, Vec<Endp
             whole.first_ms = whole.first_ms.min(span.first_ms);
             whole.last_ms = whole.last_ms.max(span.last_ms);
         }
-        start = end;
     }
     Ok((merged(sums), spans.into_values().collect()))
 }
 
-/// Where the session ends in which a piece that begins at `start` is full.
-fn end_of_piece(log: &EventLog, start: usize) -> usize {
-    let full = start + PIECE_EVENTS;
-    let Some(event) = log.events.get(full) else { return log.events.len() };
-    full + log.events[full..].iter().take_while(|later| later.session == event.session).count()
+/// Whether a piece ends before an event: it has enough, and another session begins.
+fn is_full(piece: &[(&Event, u32)], next: &Event) -> bool {
+    piece.len() >= PIECE_EVENTS && piece.last().is_some_and(|(last, _)| last.session != next.session)
 }
 
 /// One sum for each endpoint, weight, shape, layer and set of inner formats.
@@ -268,27 +274,27 @@ fn add_plan(costs: &mut ToolCosts, event: &Event) {
     }
 }
 
-fn profile(log: &EventLog, guide: &Guide<'_>, sums: &[EndpointSum], bytes: &[ValueCount]) -> EventProfile {
+fn profile(part: &Part<'_>, guide: &Guide<'_>, sums: &[EndpointSum], bytes: &[ValueCount]) -> EventProfile {
     let mut tokens = LayerTokens::default();
     sums.iter().for_each(|sum| tokens.absorb(&layer_tokens(sum)));
-    let times = || log.events.iter().map(|event| event.ts);
+    let times = || part.events().map(|event| event.ts);
     let mut profile = EventProfile {
-        events: log.events.len() as u64,
+        events: part.events().count() as u64,
         calls: sums.iter().map(|sum| sum.weight * sum.events as f64).sum(),
         bytes_p25: quantile(&weighted(bytes.iter()), 0.25),
         tokens,
         span_ms: times().min().zip(times().max()),
         ..EventProfile::default()
     };
-    nesting(log, &mut profile);
-    sessions(log, guide, &mut profile);
+    nesting(part, &mut profile);
+    sessions(part, guide, &mut profile);
     profile
 }
 
-fn nesting(log: &EventLog, profile: &mut EventProfile) {
+fn nesting(part: &Part<'_>, profile: &mut EventProfile) {
     let mut depths: BTreeMap<u32, f64> = BTreeMap::new();
     let nested = |event: &&Event| event.shape == BodyShape::NestedObject as u8 && event.depth > 0;
-    for event in log.events.iter().filter(nested) {
+    for event in part.events().filter(nested) {
         profile.nested += 1;
         *depths.entry(event.depth.into()).or_default() += event.weight;
     }
@@ -296,12 +302,13 @@ fn nesting(log: &EventLog, profile: &mut EventProfile) {
 }
 
 /// Counts sessions, contexts, partitions and compactions, and classifies the sessions.
-fn sessions(log: &EventLog, guide: &Guide<'_>, profile: &mut EventProfile) {
-    for chain in log.events.chunk_by(|a, b| (a.session, a.chain) == (b.session, b.chain)) {
+fn sessions(part: &Part<'_>, guide: &Guide<'_>, profile: &mut EventProfile) {
+    for chain in part.sessions().flat_map(|session| session.chunk_by(|a, b| a.chain == b.chain)) {
         profile.contexts += 1;
         profile.partitions += chain.chunk_by(|a, b| a.partition == b.partition).count() as u64;
     }
-    profile.compactions = log.compactions().iter().sum();
+    let compactions = (0..).zip(part.log.compactions());
+    profile.compactions = compactions.filter(|(session, _)| part.has(*session)).map(|(_, count)| count).sum();
     let mut variants: BTreeMap<&'static str, u64> = BTreeMap::new();
     for session in guide.sessions.iter().filter(|session| session.calls > 0) {
         profile.sessions += 1;

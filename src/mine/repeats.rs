@@ -4,17 +4,21 @@
 use rayon::prelude::*;
 
 use crate::base::id::IdMap;
-use crate::telemetry::log::{Event, EventLog};
+use crate::telemetry::log::{Event, Part};
 
 /// [`repeats`] for a response that repeats nothing.
 pub const NO_REPEAT: u32 = u32::MAX;
 
 /// For each event of a sorted log the LRU stack distance of its repeat: the number of distinct other bodies that the same
 /// context and partition was shown since it was last shown this one (Mattson et al. 1970). [`NO_REPEAT`] for the first
-/// showing, and where no content hash was recorded.
-pub fn repeats(log: &EventLog) -> Vec<u32> {
+/// showing, where no content hash was recorded, and in sessions that are left out.
+pub fn repeats(part: &Part<'_>) -> Vec<u32> {
     let context = |event: &Event| (event.session, event.chain, event.partition);
-    log.events.par_chunk_by(|a, b| context(a) == context(b)).flat_map_iter(distances).collect()
+    let contexts = part.log.events.par_chunk_by(|a, b| context(a) == context(b));
+    let none = |events: &[Event]| vec![NO_REPEAT; events.len()];
+    contexts
+        .flat_map_iter(|events| if part.has(events[0].session) { distances(events) } else { none(events) })
+        .collect()
 }
 
 fn distances(events: &[Event]) -> Vec<u32> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::names::Names;
 use crate::base::stats::{ModelUse, SessionUse};
 use crate::logs::history::History;
-use crate::telemetry::log::{Event, EventLog};
+use crate::telemetry::log::{Event, Part};
 
 /// API messages by model id, `<synthetic>` and unbilled records left out; sorted by id.
 pub fn models(history: &History, names: &Names) -> Vec<ModelUse> {
@@ -38,13 +38,14 @@ pub fn sessions(history: &History, names: &Names, read_class: &BTreeSet<String>)
 }
 
 /// Sessions by their recorded responses, session by session of a sorted log; numbers are weighted and rounded.
-pub fn sessions_of_events(log: &EventLog, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
+pub fn sessions_of_events(part: &Part<'_>, read_class: &BTreeSet<String>) -> Vec<SessionUse> {
+    let log = part.log;
     let reads: Vec<bool> = log.names.texts().iter().map(|name| read_class.contains(name)).collect();
     let mut uses = vec![SessionUse { calls: 0, read_calls: 0, compactions: 0, class: "" }; log.sessions.len()];
-    for (row, compactions) in uses.iter_mut().zip(log.compactions()) {
-        row.compactions = compactions;
+    for ((session, row), compactions) in (0..).zip(&mut uses).zip(log.compactions()) {
+        row.compactions = if part.has(session) { compactions } else { 0 };
     }
-    for session in log.events.chunk_by(|a, b| a.session == b.session) {
+    for session in part.sessions() {
         let row = &mut uses[session[0].session as usize];
         let weight = |event: &Event| event.weight;
         row.calls = session.iter().map(weight).sum::<f64>().round() as u64;

@@ -341,6 +341,18 @@ impl EventLog {
         }
     }
 
+    /// All of it, as what is summed up.
+    pub fn whole(&self) -> Part<'_> {
+        Part { log: self, is_kept: vec![true; self.sessions.len()] }
+    }
+
+    /// Some sessions, as what is summed up, with all that the planner did.
+    pub fn within(&self, sessions: &[(Millis, u32)]) -> Part<'_> {
+        let mut is_kept = vec![false; self.sessions.len()];
+        sessions.iter().for_each(|(_, session)| is_kept[*session as usize] = true);
+        Part { log: self, is_kept }
+    }
+
     /// The last of some sessions, in order, with no more than so many responses together, and so many sessions at least.
     pub fn latest<'s>(
         &self,
@@ -376,5 +388,30 @@ impl EventLog {
     pub fn encodings_of(&self, event: &Event) -> &[EncodedTokens] {
         let (start, count) = event.encodings;
         &self.encodings[start as usize..start as usize + count as usize]
+    }
+}
+
+/// Some sessions of a log, where they stand: a copy of most of a log takes as much memory again.
+pub struct Part<'l> {
+    /// The log.
+    pub log: &'l EventLog,
+    is_kept: Vec<bool>,
+}
+
+impl<'l> Part<'l> {
+    /// Whether a session is in it.
+    pub fn has(&self, session: u32) -> bool {
+        self.is_kept[session as usize]
+    }
+
+    /// Its responses, session by session.
+    pub fn sessions(&self) -> impl Iterator<Item = &'l [Event]> {
+        let sessions = self.log.events.chunk_by(|a, b| a.session == b.session);
+        sessions.filter(|session| self.has(session[0].session))
+    }
+
+    /// Its responses.
+    pub fn events(&self) -> impl Iterator<Item = &'l Event> {
+        self.sessions().flatten()
     }
 }

@@ -97,7 +97,7 @@ proptest! {
             classify: &|_| "default",
             follow_ups: Some(&numbers),
         };
-        let found = observe(&log, &guide).unwrap().follow_ups;
+        let found = observe(&log.whole(), &guide).unwrap().follow_ups;
         let steps = steps(&log);
         let mut expected: BTreeMap<(u32, u32, u32), (u64, BTreeSet<u32>)> = BTreeMap::new();
         for (&(chain, step), uses) in &steps {
@@ -133,7 +133,7 @@ proptest! {
             classify: &|_| "default",
             follow_ups: None,
         };
-        let observed = observe(&log, &guide).unwrap();
+        let observed = observe(&log.whole(), &guide).unwrap();
         let mut distances: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for (place, event) in log.events.iter().enumerate().filter(|(_, event)| event.body.is_some()) {
             let context = |other: &Event| (other.chain, other.partition) == (event.chain, event.partition);

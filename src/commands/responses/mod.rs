@@ -47,7 +47,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
 use crate::telemetry::TelemetryRules;
-use crate::telemetry::log::EventLog;
+use crate::telemetry::log::{EventLog, Part};
 use crate::telemetry::{Listing, Request, Surroundings, Telemetry};
 
 /// What a command wants to read.
@@ -116,7 +116,7 @@ impl Responses {
         log.set_aside();
         let words = data.read("logs.toml", Vocabulary::parse)?;
         Ok(Self {
-            sessions: sessions_of_events(&log, &words.read_class_tools),
+            sessions: sessions_of_events(&log.whole(), &words.read_class_tools),
             log,
             observed: Observed::default(),
             words,
@@ -148,7 +148,7 @@ impl Responses {
             ));
         }
         Ok(Self {
-            sessions: sessions_of_events(&log, &words.read_class_tools),
+            sessions: sessions_of_events(&log.whole(), &words.read_class_tools),
             log,
             observed: Observed::default(),
             words,
@@ -168,11 +168,11 @@ impl Responses {
         let calls_min = t1_tools::calls_min(&self.data)?;
         let coverage = || {
             numbers.map_or_else(Vec::new, |numbers| {
-                let follow_ups = FollowUps::counted_of_events(&self.log, &numbers.links.lags);
+                let follow_ups = FollowUps::counted_of_events(&self.log.whole(), &numbers.links.lags);
                 statistics::coverage(&follow_ups, &Sizes::of_events(&self.log), calls_min, numbers)
             })
         };
-        let sum = || self.summed(&self.log, &self.sessions, names, None);
+        let sum = || self.summed(&self.log.whole(), &self.sessions, names, None);
         let (observed, coverage) = self.pool.join(sum, coverage);
         self.observed = observed?;
         Ok(coverage)
@@ -184,7 +184,7 @@ impl Responses {
     /// If Polars refuses a query, which is a fault of devboy.
     pub fn observe_part(
         &self,
-        part: &EventLog,
+        part: &Part<'_>,
         names: &Pseudonyms,
         numbers: Option<&bounds::Numbers>,
     ) -> Result<Observed> {
@@ -193,7 +193,7 @@ impl Responses {
 
     fn summed(
         &self,
-        log: &EventLog,
+        part: &Part<'_>,
         sessions: &[SessionUse],
         names: &Pseudonyms,
         numbers: Option<&bounds::Numbers>,
@@ -207,7 +207,7 @@ impl Responses {
             classify: &|session| class_of(session).variant(),
             follow_ups: numbers,
         };
-        self.pool.install(|| observe(log, &guide))
+        self.pool.install(|| observe(part, &guide))
     }
 
     /// The earlier sessions, on which rules are to speak, and the later ones, on which that is judged, the latest of them if they
@@ -215,23 +215,22 @@ impl Responses {
     ///
     /// # Errors
     /// If a data file does not fit.
-    pub fn halves(&self) -> Result<Option<[EventLog; 2]>> {
-        let Some([known, later]) = self.halves_of(&self.log, &self.log.starts())? else { return Ok(None) };
-        // What became of prefetches is their judgement.
-        Ok(Some([EventLog { planned: self.log.planned.clone(), ..known }, later]))
+    pub fn halves(&self) -> Result<Option<(Part<'_>, EventLog)>> {
+        let starts = self.log.starts();
+        Ok(self.split(&starts)?.map(|[known, later]| (self.log.within(known), self.log.part(later))))
     }
 
-    /// The same of some sessions.
+    /// Some sessions, earliest first, as the earlier ones and the later ones.
     ///
     /// # Errors
     /// If a data file does not fit.
-    pub fn halves_of(&self, log: &EventLog, starts: &[(Millis, u32)]) -> Result<Option<[EventLog; 2]>> {
+    pub fn split<'s>(&self, starts: &'s [(Millis, u32)]) -> Result<Option<[&'s [(Millis, u32)]; 2]>> {
         let numbers = statistics::numbers(&self.data)?.backtest;
         let share = self.data.read("planner.toml", Numbers::parse)?.backtest.train_share;
         let known = (share * starts.len() as f64).floor() as usize;
         let is_enough = known >= numbers.known_min && starts.len() - known >= numbers.later_min;
-        let later = || log.part(log.latest(&starts[known..], numbers.responses_max, numbers.later_min));
-        Ok(is_enough.then(|| [log.part(&starts[..known]), later()]))
+        let (known, later) = starts.split_at(known);
+        Ok(is_enough.then(|| [known, self.log.latest(later, numbers.responses_max, numbers.later_min)]))
     }
 
     /// Some responses laid out, for any number of configurations.

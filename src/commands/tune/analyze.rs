@@ -110,10 +110,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     let others = args.others.read(&responses.data, context)?;
     // Rules speak on the earlier sessions and are judged on the later ones, where there are enough for both.
-    let halves = responses.halves()?;
+    let (known, later) = match responses.halves()? {
+        Some((known, later)) => (known, Some(later)),
+        None => (responses.log.whole(), None),
+    };
     let numbers = statistics::numbers(&responses.data)?;
-    let known = halves.as_ref().map_or(&responses.log, |[known, _]| known);
-    let mut observed = responses.observe_part(known, &context.pseudonyms, Some(&numbers))?;
+    let mut observed = responses.observe_part(&known, &context.pseudonyms, Some(&numbers))?;
     let whose = others.as_ref().map(|others| others.lenders().lend(&mut observed)).unwrap_or_default();
     let view = View::new(&file, &effective);
     let asked: &[Speaks] =
@@ -123,10 +125,10 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut found = settle(&view, &precedence, judge_events(&observed, &coverage, &responses.data, &view, asked)?);
     whose.tell(&mut found);
     refreshed::gate(&file, &view, &mut responses, &mut found)?;
-    let judged_on = halves.as_ref().map_or(&responses.log, |[_, later]| later);
+    let judged_on = later.as_ref().unwrap_or(&responses.log);
     let (mut gate, mut found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
     // What was predicted in the weeks of the past has to have come true.
-    if halves.is_some() && found.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
+    if later.is_some() && found.iter().any(|finding| finding.effect.is_some() && proposed(finding).is_some()) {
         let rows = effects::of_pipeline(&file, &responses, context)?;
         if effects::hold_broken(&mut found, &rows) {
             (gate, found) = Gate::pass(&file, &effective.settings, &responses, judged_on, found)?;
@@ -134,7 +136,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     whose.hold_what_does_not_pay(&mut found);
     let proposal = Proposal::new(&file, found)?.titled(&file, &worth(&gate));
-    let is_split = halves.is_some();
+    let is_split = later.is_some();
     let analysis = Analysis { file: &file, responses: &responses, gate, proposal, is_own: others.is_none(), is_split };
     // Whoever stops reading has seen enough; what was asked for is done all the same.
     let unread = |cause: Error| if cause.kind == Kind::BrokenPipe { Ok(()) } else { Err(cause) };

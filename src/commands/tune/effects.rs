@@ -87,10 +87,7 @@ impl Week<'_, '_> {
     /// What was predicted for the rules, and for all of them, with what came.
     fn attempts(&self, known: &[Start], later: &[Start]) -> Result<Vec<(String, Attempt)>> {
         let log = &self.responses.log;
-        let [earlier, judged_on] = match self.responses.halves_of(log, known)? {
-            Some(halves) => halves,
-            None => [log.part(known), log.part(known)],
-        };
+        let [earlier, judged_on] = self.responses.split(known)?.unwrap_or([known, known]).map(|part| log.part(part));
         let (earlier, judged_on) = (&earlier, &judged_on);
         let found = self.spoken(earlier)?;
         let now = Effective::resolve(self.file)?.settings;
@@ -115,7 +112,7 @@ impl Week<'_, '_> {
         let data = &self.responses.data;
         let effective = Effective::resolve(self.file)?;
         let view = View::new(self.file, &effective);
-        let observed = self.responses.observe_part(earlier, &self.context.pseudonyms, None)?;
+        let observed = self.responses.observe_part(&earlier.whole(), &self.context.pseudonyms, None)?;
         let found = judge_events(&observed, &[], data, &view, &[Speaks::Events])?;
         let found = settle(&view, &Default::default(), found);
         // Those of the planner are judged by another replay.

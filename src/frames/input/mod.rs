@@ -291,8 +291,7 @@ impl Input {
 
     fn corpus_of(&self, loaded: Loaded) -> Corpus {
         let mut rows = loaded.rows;
-        let mut corpus = Corpus::default();
-        corpus.names = loaded.names;
+        let mut corpus = Corpus::of(loaded.names);
         for (source, stored) in self.sources.iter().zip(&self.selected) {
             let mut rows = rows.remove(&stored.number).unwrap_or_default();
             // What was read in one go is folded already.

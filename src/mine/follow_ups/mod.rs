@@ -16,7 +16,7 @@ use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
 use crate::mine::edges;
 use crate::mine::edges::{Message, Pair};
-use crate::telemetry::log::{Event, EventLog, NO_STEP};
+use crate::telemetry::log::{Event, NO_STEP, Part};
 
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
 const BATCH_SESSIONS: usize = 64;
@@ -70,18 +70,18 @@ impl FollowUps {
     }
 
     /// Of the responses of a sorted log. Where no step was recorded, each response is a step of its own.
-    pub fn of_events(log: &EventLog, lags: &[u32]) -> Self {
-        Self::of_log(log, lags, true)
+    pub fn of_events(part: &Part<'_>, lags: &[u32]) -> Self {
+        Self::of_part(part, lags, true)
     }
 
     /// The same without what chance would show.
-    pub fn counted_of_events(log: &EventLog, lags: &[u32]) -> Self {
-        Self::of_log(log, lags, false)
+    pub fn counted_of_events(part: &Part<'_>, lags: &[u32]) -> Self {
+        Self::of_part(part, lags, false)
     }
 
-    fn of_log(log: &EventLog, lags: &[u32], with_chances: bool) -> Self {
+    fn of_part(part: &Part<'_>, lags: &[u32], with_chances: bool) -> Self {
         let start = |session: &[Event]| session.iter().map(|event| event.ts).min().unwrap_or(Millis::MAX);
-        let sessions = log.events.chunk_by(|a, b| a.session == b.session).map(|session| (start(session), session));
+        let sessions = part.sessions().map(|session| (start(session), session));
         let used = |(place, event): (u32, &Event)| Use {
             step: if event.step == NO_STEP { place } else { event.step },
             tool: event.tool,
