@@ -12,7 +12,6 @@ use crate::commands::responses::{Responses, Wanted};
 use crate::commands::share_what_if::alternatives;
 use crate::fleet::contribute::{Guide, Week, contributions};
 use crate::fleet::folder::{light_place, place};
-use crate::fleet::light::rounded;
 use crate::fleet::limits::{Limits, SHEET};
 use crate::fleet::naming::{Naming, is_user};
 use crate::fleet::tables;
@@ -81,9 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let guide = Guide { naming: &naming, limits: &limits, user: &user, now_ms: context.now_ms };
     let others =
         if args.what_if { alternatives(&args.input, &args.export.shared(), &limits, context)? } else { Vec::new() };
-    let mut found = contributions(&responses.log, &others, &guide);
-    let leaving = |week: &mut Week| week.calls.iter_mut().for_each(|call| *call = rounded(call, &limits));
-    found.iter_mut().for_each(leaving);
+    let found = contributions(&responses.log, &others, &guide);
     let weeks = counted(found.len() as u64, "finished week");
     if args.show || args.export.form() != Form::Table {
         show(args, &user, &found, context)?;

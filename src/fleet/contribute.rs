@@ -48,7 +48,7 @@ pub struct Alternative {
 pub struct Week {
     /// What is added to a pool.
     pub contribution: Contribution,
-    /// The calls that are counted in it, exact.
+    /// The calls that are counted in it, as they leave.
     pub calls: Vec<LightCall>,
 }
 

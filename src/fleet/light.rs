@@ -25,7 +25,7 @@ pub const IN_TOOL: i64 = 2;
 /// Steps later that rows have a column for.
 pub const LAGS: [u32; AFTER.len()] = [1, 2, 3];
 
-/// The calls of all weeks that are over, as exact as the log has them.
+/// The calls of all weeks that are over, as they leave.
 pub fn calls(log: &EventLog, guide: &Guide<'_>) -> BTreeMap<Date, Vec<LightCall>> {
     let names = log.names.texts().iter().map(|name| guide.naming.of(name)).collect();
     let sessions = log.sessions.iter().map(|session| guide.naming.mark(session)).collect();
@@ -34,14 +34,16 @@ pub fn calls(log: &EventLog, guide: &Guide<'_>) -> BTreeMap<Date, Vec<LightCall>
     draft.endpoints();
     draft.tools();
     let mut weeks: BTreeMap<Date, Vec<LightCall>> = BTreeMap::new();
-    draft.calls.into_iter().for_each(|((week, _), call)| weeks.entry(week).or_default().push(call));
+    for ((week, _), call) in draft.calls {
+        weeks.entry(week).or_default().push(rounded(call, guide.limits));
+    }
     weeks.values_mut().for_each(|calls| calls.sort());
     weeks
 }
 
 /// A call as it leaves: sizes, counts and times as the middles of their bins, so that none of them tells an answer by its size.
-pub fn rounded(call: &LightCall, limits: &Limits) -> LightCall {
-    let mut call = call.clone();
+/// Counts are sums of these and not of what they were made from, so that counts less rows are nothing.
+pub fn rounded(mut call: LightCall, limits: &Limits) -> LightCall {
     use Number::{Baseline, Bytes, Columns, Distance, Latency, Saved};
     for number in [Columns, Bytes, Baseline, Saved, Distance, Latency] {
         if let Ok(value) = u32::try_from(call.number(number)) {
@@ -202,6 +204,6 @@ fn gap(events: &[Event], limits: &Limits) -> i64 {
     if (before.session, before.chain) != (event.session, event.chain) || before.ts == 0 {
         return NONE;
     }
-    let seconds = (event.ts - before.ts) / 1_000;
+    let seconds = event.ts.saturating_sub(before.ts) / 1_000;
     limits.gap_seconds.iter().filter(|bound| seconds >= Millis::from(**bound)).count() as i64
 }

@@ -8,7 +8,7 @@ use crate::fleet::check::{Counts, checked};
 use crate::fleet::counting::counts;
 use crate::fleet::light::{IN_ENDPOINT, IN_TOOL};
 use crate::fleet::limits::Limits;
-use crate::fleet::measure::{BASELINE, FORMATS, SENT, WHAT_IF};
+use crate::fleet::measure::{FORMATS, WHAT_IF};
 use crate::fleet::naming::{Naming, is_mark};
 use crate::frames::contribution::{Contribution, Outcome};
 use crate::frames::light::{AFTER, LightCall, NONE, Number};
@@ -32,20 +32,10 @@ pub fn counted(
         }
     }
     let counts = checked(&Contribution { counts: counts(calls, limits), ..of.clone() }, naming, limits)?;
-    if exact(&counts) != exact(beside) {
+    if !counts.iter().eq(beside.iter().filter(|(subject, _)| subject.kind != WHAT_IF)) {
         return Err("its rows do not give the counts that lie beside them".to_owned());
     }
     Ok(counts)
-}
-
-/// What rows and counts must agree in: all but tokens, which rows have rounded.
-fn exact(counts: &Counts) -> impl PartialEq + '_ {
-    let kept = |measure: &str| ![BASELINE, SENT].contains(&measure);
-    let of_calls = counts.iter().filter(|(subject, _)| subject.kind != WHAT_IF);
-    of_calls
-        .flat_map(|(subject, cells)| cells.iter().map(move |cell| (subject, cell)))
-        .filter(|(_, ((measure, _), _))| kept(measure))
-        .collect::<Vec<_>>()
 }
 
 /// A row by itself.
