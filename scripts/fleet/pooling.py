@@ -80,19 +80,34 @@ def gathered(kinds, limits):
     return sorted(told.items()) + ([(OTHER, other)] if other else [])
 
 
+def leaves_enough(whole, parts, limits):
+    """Whether what parts leave of a whole stands too, or is nothing."""
+    left = {person: count for person, count in rest(whole, parts).items() if count > 0}
+    return not left or stands(left, limits)
+
+
+def differs_enough(one, other, limits):
+    """The same of two numbers of which either may be the larger."""
+    left = {person: abs(count) for person, count in rest(one, [other]).items() if count}
+    return not left or stands(left, limits)
+
+
+def rest(whole, parts):
+    left = dict(whole)
+    for part in parts:
+        for person, count in part.items():
+            left[person] = left.get(person, 0) - count
+    return left
+
+
 def taken_back(whole, parts, limits):
-    """The parts of a told whole that are taken back, the smallest first, until what remains stands or is nothing."""
-    told = sorted(parts, key=lambda part: (-sum(parts[part].values()), part))
-    back = set()
-    while True:
-        rest = dict(whole)
-        for part in told:
-            for person, count in parts[part].items():
-                rest[person] = rest.get(person, 0) - count
-        rest = {person: count for person, count in rest.items() if count > 0}
-        if not rest or stands(rest, limits) or not told:
-            return back
+    """The parts of a told whole that are taken back: each one that leaves too little by itself, then the smallest first, until
+    what remains stands or is nothing."""
+    back = {part for part in parts if not leaves_enough(whole, [parts[part]], limits)}
+    told = sorted(parts.keys() - back, key=lambda part: (-sum(parts[part].values()), part))
+    while told and not leaves_enough(whole, [parts[part] for part in told], limits):
         back.add(told.pop())
+    return back
 
 
 def weight(subject, cells):
@@ -103,9 +118,10 @@ def told(cells, limits):
     """The subjects that are told."""
     def is_told(subject):
         # What another setting comes to is a share of what was: both or none.
-        policy = subject[0] != WHAT_IF or stands(cells[subject].get("policy_tokens", {}).get(0) or {}, limits)
         counts = weight(subject, cells[subject])
-        return bool(counts) and stands(counts, limits) and policy
+        policy = cells[subject].get("policy_tokens", {}).get(0) or {}
+        has_share = subject[0] != WHAT_IF or stands(policy, limits) and differs_enough(counts, policy, limits)
+        return bool(counts) and stands(counts, limits) and has_share
 
     whole = {subject for subject in cells if is_told(subject)}
     out = {subject for subject in whole if subject[0] != EDGE or (TOOL, subject[1], "", 0) in whole}
@@ -119,7 +135,23 @@ def told(cells, limits):
     return out
 
 
-def rows_of(subject, cells, limits):
+def whole_of(subject, measure, cells, tool):
+    """What a measure of a subject counts some of."""
+    if measure in ("repeats", "distance", "columns", "latency_ms", "inner_format"):
+        return weight(subject, cells)
+    if measure == "sent_tokens":
+        return cells.get("baseline_tokens", {}).get(0)
+    return tool.get("sessions", {}).get(0) if measure == "sessions" else None
+
+
+def parts_kept(bins, measure, whole, limits):
+    """What leaves enough of its whole: a format by itself, since a response can have several, and all others as one."""
+    if measure == "inner_format":
+        return {bin_: counts for bin_, counts in bins.items() if leaves_enough(whole, [counts], limits)}
+    return bins if leaves_enough(whole, bins.values(), limits) else {}
+
+
+def rows_of(subject, cells, tool, limits):
     """The rows of a told subject: (measure, bin, count, people)."""
     everybody = len(weight(subject, cells))
     for measure, form in MEASURES[subject[0]]:
@@ -127,6 +159,8 @@ def rows_of(subject, cells, limits):
         if form == NUMBER and not bins:
             yield measure, 0, 0, everybody
             continue
+        whole = whole_of(subject, measure, cells, tool)
+        bins = bins if whole is None else parts_kept(bins, measure, whole, limits)
         if form == NUMBER:
             kept = [(bin_, counts) for bin_, counts in bins.items() if stands(counts, limits)]
         else:
@@ -147,7 +181,8 @@ def pooled(counts, limits):
     for person, subject, measure, bin_, count in counts:
         cells[subject][measure][bin_][person] = count
     for subject in told(cells, limits):
-        for row in rows_of(subject, cells[subject], limits):
+        tool = cells.get((TOOL, root(subject), "", 0), {}) if subject[0] in (ENDPOINT, EDGE) else {}
+        for row in rows_of(subject, cells[subject], tool, limits):
             yield (*subject, *row)
 
 

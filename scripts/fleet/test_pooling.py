@@ -37,11 +37,24 @@ class Pooling(unittest.TestCase):
         parts["b"] = people(4, 4, 4, 4, 4)
         self.assertEqual(pooling.taken_back(whole, parts, LIMITS), set())
 
+    def test_what_a_count_leaves_of_its_whole_stands_or_it_is_not_told(self):
+        cells = {"calls": {0: people(9, 9, 9, 9, 9)}, "repeats": {0: people(5, 5, 5, 5, 5)}, "baseline_tokens": {0: people(50, 50, 50, 50, 50)},
+                 "sent_tokens": {0: people(40, 50, 50, 50, 50)}, "latency_ms": {3: people(8, 9, 9, 9, 9)},
+                 "inner_format": {1: people(8, 9, 9, 9, 9), 2: people(9, 9, 9, 9, 9)}, "sessions": {0: people(2, 2, 2, 2, 1)}}
+        tool = {"sessions": {0: people(2, 2, 2, 2, 2)}}
+        told = {(measure, bin_) for measure, bin_, count, _ in pooling.rows_of(("endpoint", "Read", "Read", 0), cells, tool, LIMITS) if count}
+        self.assertEqual(told, {("calls", 0), ("repeats", 0), ("baseline_tokens", 0), ("inner_format", 2)})
+        # Parts that overlap are more than the whole, and one of them leaves a step of one person.
+        whole, parts = people(9, 9, 9, 9, 9), {"a": people(8, 9, 9, 9, 9), "b": people(9, 9, 9, 9, 9)}
+        self.assertEqual(pooling.taken_back(whole, parts, LIMITS), {"a"})
+
     def test_another_setting_is_told_with_what_it_is_a_share_of_or_not_at_all(self):
         cells = {("what_if", "cache-1h", "", 0): {"log_tokens": {0: people(9, 9, 9, 9, 9)},
                                                  "policy_tokens": {0: people(8, 8, 8, 8, 8)}}}
         self.assertEqual(len(pooling.told(cells, LIMITS)), 1)
         cells["what_if", "cache-1h", "", 0]["policy_tokens"][0] = people(8, 1, 1, 1, 1)
+        self.assertEqual(pooling.told(cells, LIMITS), set())
+        cells["what_if", "cache-1h", "", 0]["policy_tokens"][0] = people(9, 9, 9, 9, 8)
         self.assertEqual(pooling.told(cells, LIMITS), set())
 
     def test_tables_are_sums_of_rows_with_divisions_last(self):

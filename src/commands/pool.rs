@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     by: By,
     /// Count calls anew, from the light rows of whoever gave them (`devboy share --rows`); rows that do not give the counts
-    /// beside them are refused. Tokens are rounded in rows, and other settings are not in them.
+    /// beside them are refused. Other settings are not in rows.
     #[arg(long)]
     rows: bool,
     /// The contributions have plain names (`devboy share --plain-names`).

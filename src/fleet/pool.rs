@@ -7,10 +7,11 @@ use std::path::Path;
 use crate::fleet::folder::{Given, Held};
 use crate::fleet::limits::Limits;
 use crate::fleet::measure::{
-    CALLS, EDGE, ENDPOINT, Form, LOG_TOKENS, POLICY_TOKENS, STEPS, SUPPORT, TOOL, WHAT_IF, of_kind,
+    BASELINE, CALLS, COLUMNS, DISTANCE, EDGE, ENDPOINT, Form, INNER_FORMAT, LATENCY, LOG_TOKENS, POLICY_TOKENS,
+    REPEATS, SENT, SESSIONS, STEPS, SUPPORT, TOOL, WHAT_IF, of_kind,
 };
 use crate::fleet::roster::{self, Batch};
-use crate::fleet::standing::{ByPerson, gathered, joined, stands, taken_back};
+use crate::fleet::standing::{ByPerson, absorb, differs_enough, gathered, joined, leaves_enough, stands, taken_back};
 use crate::frames::contribution::{Count, Pool, PooledCount, Subject};
 
 pub use crate::fleet::roster::Roster;
@@ -96,10 +97,11 @@ impl Pooled {
         let told = told(&cells, limits);
         self.subjects.0 += told.len() as u64;
         self.subjects.1 += (cells.len() - told.len()) as u64;
-        for subject in told {
-            for (measure, bin, counts, people) in rows(subject, &cells[subject], limits) {
+        for subject in &told {
+            let whole = Whole { of: &cells[*subject], tool: tool_of(subject).and_then(|tool| cells.get(&tool)) };
+            for (measure, bin, counts, people) in whole.rows(subject, limits) {
                 let count = counts.values().sum();
-                let count = Count { subject: subject.clone(), measure: measure.to_owned(), bin, count };
+                let count = Count { subject: (*subject).clone(), measure: measure.to_owned(), bin, count };
                 self.pool.rows.push(PooledCount { week: week.to_owned(), batch: number, count, people });
             }
         }
@@ -132,8 +134,9 @@ fn weight<'c>(subject: &Subject, cells: &'c Cells) -> Option<&'c ByPerson> {
 fn told<'c>(cells: &'c BTreeMap<Subject, Cells>, limits: &Limits) -> BTreeSet<&'c Subject> {
     // What another setting comes to is a share of what was: both or none.
     let has_share = |subject: &Subject, cells: &Cells| {
-        let policy = cells.get(POLICY_TOKENS).and_then(|bins| bins.get(&0));
-        subject.kind != WHAT_IF || policy.is_some_and(|counts| stands(counts, limits))
+        let policy = || cells.get(POLICY_TOKENS)?.get(&0).zip(weight(subject, cells));
+        let is_share = |(policy, log)| stands(policy, limits) && differs_enough(log, policy, limits);
+        subject.kind != WHAT_IF || policy().is_some_and(is_share)
     };
     let is_told = |subject: &Subject, cells: &Cells| {
         weight(subject, cells).is_some_and(|counts| stands(counts, limits)) && has_share(subject, cells)
@@ -161,6 +164,15 @@ fn tool(name: &str) -> Subject {
     Subject { kind: TOOL.to_owned(), name: name.to_owned(), ..Subject::default() }
 }
 
+/// The tool whose sessions those of a subject are a part of.
+fn tool_of(subject: &Subject) -> Option<Subject> {
+    match subject.kind.as_str() {
+        ENDPOINT => Some(tool(&subject.other)),
+        EDGE => Some(tool(&subject.name)),
+        _ => None,
+    }
+}
+
 fn take_back(
     told: &mut BTreeSet<&Subject>,
     cells: &BTreeMap<Subject, Cells>,
@@ -175,32 +187,61 @@ fn take_back(
     }
 }
 
-/// The rows of a subject that stand: measure, bin, counts, people. A number that nobody has is told as 0 of them all.
-fn rows(subject: &Subject, cells: &Cells, limits: &Limits) -> Vec<(&'static str, u32, ByPerson, i64)> {
-    let everybody = weight(subject, cells).map_or(0, |counts| counts.len() as i64);
-    let none = BTreeMap::new();
-    let mut out = Vec::new();
-    for &(measure, form) in of_kind(&subject.kind) {
-        let bins = cells.get(measure).unwrap_or(&none);
-        let told = match form {
-            Form::Number if bins.is_empty() => {
+/// What the rows of a subject are parts of.
+struct Whole<'c> {
+    of: &'c Cells,
+    tool: Option<&'c Cells>,
+}
+
+impl Whole<'_> {
+    /// The rows of a subject that stand: measure, bin, counts, people. A number that nobody has is told as 0 of them all.
+    fn rows(&self, subject: &Subject, limits: &Limits) -> Vec<(&'static str, u32, ByPerson, i64)> {
+        let everybody = weight(subject, self.of).map_or(0, |counts| counts.len() as i64);
+        let mut out = Vec::new();
+        for &(measure, form) in of_kind(&subject.kind) {
+            let mut bins = self.of.get(measure).cloned().unwrap_or_default();
+            if form == Form::Number && bins.is_empty() {
                 out.push((measure, 0, ByPerson::new(), everybody));
                 continue;
             }
-            Form::Number => bins.iter().filter(|(_, counts)| stands(counts, limits)).map(owned).collect(),
-            Form::Histogram => joined(bins, limits),
-            Form::Category(_) => gathered(bins, limits),
-        };
-        out.extend(told.into_iter().map(|(bin, counts)| {
-            let people = counts.len() as i64;
-            (measure, bin, counts, people)
-        }));
+            if let Some(whole) = self.whole_of(subject, measure) {
+                keep_parts(&mut bins, measure, whole, limits);
+            }
+            let told = match form {
+                Form::Number => bins.into_iter().filter(|(_, counts)| stands(counts, limits)).collect(),
+                Form::Histogram => joined(&bins, limits),
+                Form::Category(_) => gathered(&bins, limits),
+            };
+            out.extend(told.into_iter().map(|(bin, counts)| {
+                let people = counts.len() as i64;
+                (measure, bin, counts, people)
+            }));
+        }
+        out
     }
-    out
+
+    /// What a measure of a subject counts some of.
+    fn whole_of(&self, subject: &Subject, measure: &str) -> Option<&ByPerson> {
+        match measure {
+            REPEATS | DISTANCE | COLUMNS | LATENCY | INNER_FORMAT => weight(subject, self.of),
+            SENT => self.of.get(BASELINE)?.get(&0),
+            SESSIONS => self.tool?.get(SESSIONS)?.get(&0),
+            _ => None,
+        }
+    }
 }
 
-fn owned((bin, counts): (&u32, &ByPerson)) -> (u32, ByPerson) {
-    (*bin, counts.clone())
+/// Drops what would leave too little of its whole: a format by itself, since a response can have several, and all others as
+/// one.
+fn keep_parts(bins: &mut BTreeMap<u32, ByPerson>, measure: &str, whole: &ByPerson, limits: &Limits) {
+    if measure == INNER_FORMAT {
+        return bins.retain(|_, counts| leaves_enough(whole, &[counts], limits));
+    }
+    let mut all = ByPerson::new();
+    bins.values().for_each(|counts| absorb(&mut all, counts));
+    if !leaves_enough(whole, &[&all], limits) {
+        bins.clear();
+    }
 }
 
 /// The measures by which the subjects of each kind are weighed: for who reads a pool.

@@ -92,20 +92,40 @@ pub fn gathered(kinds: &BTreeMap<u32, ByPerson>, limits: &Limits) -> Vec<(u32, B
     told
 }
 
-/// Takes parts of a told whole back, the smallest first, until what remains of the whole stands or is nothing: what is
-/// suppressed must not be the difference of what is told. Gives the places of the parts that are taken back.
+/// Whether what parts leave of a whole stands too, or is nothing: what is suppressed must not be the difference of what is
+/// told. Parts may overlap, and so be more than the whole.
+pub fn leaves_enough(whole: &ByPerson, parts: &[&ByPerson], limits: &Limits) -> bool {
+    let mut rest = rest(whole, parts);
+    rest.retain(|_, count| *count > 0);
+    rest.is_empty() || stands(&rest, limits)
+}
+
+/// The same of two numbers of which either may be the larger, such as costs under two settings.
+pub fn differs_enough(one: &ByPerson, other: &ByPerson, limits: &Limits) -> bool {
+    let mut rest = rest(one, &[other]);
+    rest.values_mut().for_each(|count| *count = count.abs());
+    rest.retain(|_, count| *count > 0);
+    rest.is_empty() || stands(&rest, limits)
+}
+
+fn rest(whole: &ByPerson, parts: &[&ByPerson]) -> ByPerson {
+    let mut rest = whole.clone();
+    for (person, count) in parts.iter().flat_map(|part| part.iter()) {
+        *rest.entry(*person).or_default() -= count;
+    }
+    rest
+}
+
+/// Takes parts of a told whole back, the smallest first, until what remains of the whole stands or is nothing, and before
+/// that each one that by itself leaves too little. Gives the places of the parts that are taken back.
 pub fn taken_back(whole: &ByPerson, parts: &[&ByPerson], limits: &Limits) -> Vec<usize> {
     let total = |at: &usize| parts[*at].values().sum::<i64>();
-    let mut told: Vec<usize> = (0..parts.len()).collect();
+    let (mut told, mut back): (Vec<usize>, Vec<usize>) =
+        (0..parts.len()).partition(|&at| leaves_enough(whole, &[parts[at]], limits));
     told.sort_by_key(|at| (std::cmp::Reverse(total(at)), *at));
-    let mut back = Vec::new();
     loop {
-        let mut rest = whole.clone();
-        for &at in &told {
-            parts[at].iter().for_each(|(person, count)| *rest.entry(*person).or_default() -= count);
-        }
-        rest.retain(|_, count| *count > 0);
-        if rest.is_empty() || stands(&rest, limits) {
+        let parts: Vec<&ByPerson> = told.iter().map(|&at| parts[at]).collect();
+        if leaves_enough(whole, &parts, limits) {
             return back;
         }
         let Some(smallest) = told.pop() else { return back };

@@ -1,6 +1,6 @@
 //! Pools: on whom every row stands, and what attacks on them find.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -190,6 +190,68 @@ fn what_is_suppressed_is_not_the_difference_of_what_is_told() {
 }
 
 #[test]
+fn what_a_count_leaves_of_its_whole_is_not_one_persons() {
+    let home = Home::of_team(Some(SECRET));
+    // Everybody makes 60 calls in 4 sessions, and one makes some that no other does.
+    let odd = |person: usize, count: i64| if person == 0 { count } else { 0 };
+    for person in 0..8 {
+        let part = |measure: &str, bin: u32, count: i64| row("endpoint", "Read", "Read", 0, measure, bin, count);
+        let of_edge = |to: &str, measure: &str, count: i64| row("edge", "Read", to, 1, measure, 0, count);
+        let mut counts = vec![
+            part("calls", 0, 60),
+            part("sessions", 0, 4 - odd(person, 1)),
+            part("baseline_tokens", 0, 900),
+            part("sent_tokens", 0, 900 - odd(person, 70)),
+            part("bytes", 90, 60),
+            part("shape", 2, 60),
+            part("repeats", 0, 30),
+            part("distance", 7, 30),
+            part("latency_ms", 50, 60 - odd(person, 2)),
+            part("columns", 3, 60 - odd(person, 1)),
+            part("inner_format", 1, 60 - odd(person, 1)),
+            part("inner_format", 2, 20),
+            row("tool", "Read", "", 0, "steps", 0, 60),
+            row("tool", "Read", "", 0, "sessions", 0, 4),
+            // Both follow most steps, so that together they are more than all of them.
+            of_edge("Edit", "support", 50),
+            of_edge("Edit", "sessions", 4 - odd(person, 1)),
+            of_edge("Grep", "support", 60 - odd(person, 3)),
+            of_edge("Grep", "sessions", 4),
+        ];
+        counts.sort();
+        put(&home.path("team"), &of_person(&format!("p{person}"), WEEK, counts));
+    }
+    let (pool, said) = pool(&home, &["team"]);
+    assert!(said["refused"].as_array().unwrap().is_empty(), "{said}");
+    let told = |kind: &str, other: &str| -> Vec<(&str, u32)> {
+        let rows = pool.rows.iter().map(|row| &row.count);
+        let rows = rows.filter(|row| row.subject.kind == kind && row.subject.other == other);
+        rows.map(|row| (row.measure.as_str(), row.bin)).collect()
+    };
+    let kept = [("baseline_tokens", 0), ("bytes", 90), ("calls", 0), ("distance", 7), ("inner_format", 2)];
+    assert_eq!(told("endpoint", "Read"), [&kept[..], &[("repeats", 0), ("shape", 2)]].concat());
+    assert_eq!(told("tool", ""), [("sessions", 0), ("steps", 0)]);
+    assert_eq!((told("edge", "Edit"), told("edge", "Grep")), (vec![("support", 0)], vec![]));
+}
+
+#[test]
+fn another_setting_that_matters_to_one_person_is_not_told() {
+    let home = Home::of_team(Some(SECRET));
+    for person in 0..6 {
+        let of = |name: &str, measure: &str, count: i64| row("what_if", name, "", 0, measure, 0, count);
+        let setting = |name: &str, policy: i64| {
+            [of(name, "log_tokens", 9_000), of(name, "policy_tokens", policy), of(name, "sessions", 2)]
+        };
+        let window = 9_000 - if person == 0 { 4_000 } else { 0 };
+        let counts = [setting("cache-1h", 8_000), setting("cache-5m", 9_000), setting("window-150k", window)].concat();
+        put(&home.path("team"), &of_person(&format!("p{person}"), WEEK, counts));
+    }
+    let (pool, _) = pool(&home, &["team"]);
+    let told: BTreeSet<&str> = pool.rows.iter().map(|row| row.count.subject.name.as_str()).collect();
+    assert_eq!(told.into_iter().collect::<Vec<_>>(), ["cache-1h", "cache-5m"], "all or nobody, and not one");
+}
+
+#[test]
 fn names_are_found_by_no_dictionary_and_logs_of_one_person_explain_no_row() {
     let home = Home::of_team(Some(SECRET));
     let names = ["mcp__gitlab__get_issues", "mcp__payroll__get_salary", "deploy_to_production"];
@@ -249,6 +311,7 @@ fn person() -> impl Strategy<Value = Vec<Count>> {
             {
                 out.push(row("endpoint", name, name, 0, measure, bin, count));
             }
+            out.push(row("endpoint", name, name, 0, "latency_ms", bin, follows[0].min(calls)));
             out.push(row("tool", name, "", 0, "steps", 0, calls));
             for (to, support) in ["Read", "Grep", "Edit"].iter().zip(follows) {
                 out.push(row("edge", name, to, 1, "support", 0, support.min(calls)));
@@ -285,6 +348,11 @@ proptest! {
                 let parts = each(subject, measure, None);
                 prop_assert!(stands(&parts) && *count == parts.iter().sum::<i64>() && told.people == parts.len() as i64);
             }
+            if measure == "latency_ms" {
+                let rest = held.given.values().map(|given| of(given, subject, "calls", None) - of(given, subject, measure, None));
+                let rest: Vec<i64> = rest.filter(|rest| *rest > 0).collect();
+                prop_assert!(rest.is_empty() || stands(&rest), "{rest:?}");
+            }
             if ["bytes", "shape"].contains(&measure.as_str()) {
                 let bins = found.rows.iter().filter(|row| row.count.subject == *subject && row.count.measure == *measure);
                 let whole: i64 = bins.map(|row| row.count.count).sum();
@@ -301,6 +369,11 @@ proptest! {
             });
             let rest: Vec<i64> = rest.filter(|rest| *rest > 0).collect();
             prop_assert!(rest.is_empty() || stands(&rest), "{from}: {rest:?}");
+            for edge in told {
+                let rest = held.given.values().map(|given| of(given, &tool, "steps", None) - of(given, edge, "support", None));
+                let rest: Vec<i64> = rest.filter(|rest| *rest > 0).collect();
+                prop_assert!(rest.is_empty() || stands(&rest), "{from} without {}: {rest:?}", edge.other);
+            }
         }
     }
 }
