@@ -7,60 +7,63 @@
 
 A directory is `user=<pseudonym>/week=<Monday>/rows.parquet`, wherever Spark can read, as `devboy share --rows` writes it. Only what
 `devboy pool --rows` accepts may lie there: run it once with the same directories to see what it refuses. Spark counts every row
-(a group for each measure); what stands on enough people is decided as for contributions.
+by itself; what stands on enough people is decided as for contributions.
 """
 
-import functools
 import sys
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_pool import asked, given, published
 
-# Columns of rows and the measures that are histograms of them; a value below 0 is none.
+# Columns of rows and the measures that are histograms of them, with the least value that counts.
 HISTOGRAMS = [("bytes", "bytes", 0), ("repeat_distance", "distance", 0), ("columns", "columns", 1), ("latency_ms", "latency_ms", 0)]
 FORMATS = 14
+SUBJECT = ["user", "week", "kind", "name", "other", "lag"]
 
 
 def bin_of(column):
     """As in src/fleet/measure.rs: exact below 16, then eight to a doubling."""
     power = f"(length(bin({column})) - 1)"
-    return F.expr(f"CAST(IF({column} < 16, {column}, 16 + 8 * ({power} - 4) + (shiftright({column}, {power} - 3) & 7)) AS INT)")
+    return F.expr(f"IF({column} < 16, {column}, 16 + 8 * ({power} - 4) + (shiftright({column}, {power} - 3) & 7))")
+
+
+def cell(kind, name, other, lag, measure, bin_, count):
+    """What a row adds to a count."""
+    return F.struct(F.lit(kind).alias("kind"), name.alias("name"), other.alias("other"), F.lit(lag).alias("lag"),
+                    F.lit(measure).alias("measure"), bin_.cast("int").alias("bin"), count.cast("long").alias("count"))
 
 
 def counts_of(rows, limits):
     """The counts of each person and week, as `devboy share` makes them: (user, week, kind, name, other, lag, measure, bin, count)."""
-    def counted(of, kind, name, other, lag, measure, bin_, count):
-        return of.groupBy("user", "week", F.lit(kind).alias("kind"), F.col(name).alias("name"), other.alias("other"),
-                          lag.alias("lag"), F.lit(measure).alias("measure"), bin_.alias("bin")).agg(count.cast("long").alias("count"))
+    zero, one, tool, is_answer, is_step = F.lit(0), F.lit(1), F.col("tool"), F.expr("counts_in & 1 = 1"), F.expr("counts_in & 2 = 2")
 
-    none, zero, one = F.lit(""), F.lit(0), F.count(F.lit(1))
-    sessions = F.countDistinct("session")
-    answers = rows.where("counts_in & 1 = 1")
-    endpoint = lambda of, measure, bin_, count: counted(of, "endpoint", "endpoint", F.col("tool"), zero, measure, bin_, count)
-    parts = [endpoint(answers, measure, zero, count) for measure, count in [
-        ("calls", one), ("sessions", sessions), ("baseline_tokens", F.sum("baseline_tokens")),
-        ("sent_tokens", F.sum(F.expr("greatest(baseline_tokens - saved_tokens, 0)")))]]
-    parts += [endpoint(answers.where("repeat_distance >= 0"), "repeats", zero, one),
-              endpoint(answers, "shape", F.col("shape").cast("int"), one)]
-    parts += [endpoint(answers.where(f"{column} >= {least}"), measure, bin_of(column), one) for column, measure, least in HISTOGRAMS]
-    formats = answers.select("*", F.explode(F.sequence(F.lit(0), F.lit(FORMATS - 1))).alias("format"))
-    formats = formats.where("shiftright(inner_formats, format) & 1 = 1")
-    parts.append(endpoint(formats, "inner_format", F.col("format"), one))
-    steps = rows.where("counts_in & 2 = 2")
-    parts += [counted(steps, "tool", "tool", none, zero, measure, zero, count) for measure, count in
-              [("steps", one), ("sessions", sessions)]]
-    for lag in limits["lags"]:
-        followed = steps.where(f"after_{lag} <> ''").select("*", F.explode(F.split(f"after_{lag}", " ")).alias("to"))
-        parts += [counted(followed, "edge", "tool", F.col("to"), F.lit(lag), measure, zero, count) for measure, count in
-                  [("support", one), ("sessions", sessions)]]
-    return functools.reduce(DataFrame.unionByName, parts).where("count > 0")
+    def endpoint(measure, bin_, count, is_so="true"):
+        return F.when(is_answer & F.expr(is_so), cell("endpoint", F.col("endpoint"), tool, 0, measure, bin_, count))
+
+    cells = [endpoint("calls", zero, one), endpoint("baseline_tokens", zero, F.col("baseline_tokens")),
+             endpoint("sent_tokens", zero, F.expr("greatest(baseline_tokens - saved_tokens, 0)")),
+             endpoint("repeats", zero, one, "repeat_distance >= 0"), endpoint("shape", F.col("shape"), one)]
+    cells += [endpoint(measure, bin_of(column), one, f"{column} >= {least}") for column, measure, least in HISTOGRAMS]
+    cells += [endpoint("inner_format", F.lit(bit), one, f"shiftright(inner_formats, {bit}) & 1 = 1") for bit in range(FORMATS)]
+    cells.append(F.when(is_step, cell("tool", tool, F.lit(""), 0, "steps", zero, one)))
+
+    def followed(lag):
+        names = F.when(is_step, F.filter(F.split(f"after_{lag}", " "), lambda to: to != "")).otherwise(F.array().cast("array<string>"))
+        return F.transform(names, lambda to: cell("edge", tool, to, lag, "support", zero, one))
+
+    cells = F.concat(F.array(*cells), *map(followed, limits["lags"]))
+    of_rows = rows.select("user", "week", "session", F.explode(cells).alias("cell")).where("cell IS NOT NULL")
+    of_rows = of_rows.select("user", "week", "session", "cell.*")
+    sums = of_rows.groupBy(*SUBJECT, "measure", "bin").agg(F.sum("count").alias("count")).where("count > 0")
+    in_sessions = of_rows.where("measure IN ('calls', 'steps', 'support')").groupBy(*SUBJECT)
+    sessions = in_sessions.agg(F.lit("sessions").alias("measure"), F.lit(0).alias("bin"), F.countDistinct("session").alias("count"))
+    return sums.unionByName(sessions)
 
 
 def main():
     args, limits, roster, spark = asked(__doc__)
-    rows = given(spark, args.directories, "rows.parquet")
+    rows = given(spark, args.directories, "rows.parquet").persist()
     return published(spark, counts_of(rows, limits), roster, limits, args)
 
 
