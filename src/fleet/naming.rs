@@ -6,6 +6,7 @@ use crate::base::data::Data;
 use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::base::pseudonyms::Pseudonyms;
+use crate::frames::contribution::TEXT_BYTES_MAX;
 use crate::logs::endpoint::Endpoints;
 
 /// Hex digits of a keyed name.
@@ -42,14 +43,10 @@ impl Naming {
         self.names.as_ref().map_or_else(|| PLAIN.to_owned(), Pseudonyms::check)
     }
 
-    /// The name that leaves.
+    /// The name that leaves. Where names are as they are, one that no tool can have in a file is a digest.
     pub fn of(&self, name: &str) -> String {
-        match &self.names {
-            Some(names) if !self.is_public(name) => {
-                format!("k{}", &names.id(Id::pseudonym(name.as_bytes())).to_string()[..DIGITS])
-            }
-            _ => name.to_owned(),
-        }
+        let stays = self.is_public(name) || self.names.is_none() && is_plain(name);
+        if stays { name.to_owned() } else { format!("k{}", self.mark(name)) }
     }
 
     /// Whether a name says nothing of a user.
@@ -59,11 +56,7 @@ impl Naming {
 
     /// Whether a name can have come from [`Naming::of`].
     pub fn is_possible(&self, name: &str) -> bool {
-        let is_plain = || {
-            !name.is_empty()
-                && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
-        };
-        self.is_public(name) || name.strip_prefix('k').is_some_and(is_mark) || self.names.is_none() && is_plain()
+        self.is_public(name) || name.strip_prefix('k').is_some_and(is_mark) || self.names.is_none() && is_plain(name)
     }
 
     /// The mark of something with an id of its own, such as a session.
@@ -72,6 +65,12 @@ impl Naming {
         let id = self.names.as_ref().map_or(plain, |names| names.id(plain));
         id.to_string()[..DIGITS].to_owned()
     }
+}
+
+/// Whether a name can stand in a file as it is.
+fn is_plain(name: &str) -> bool {
+    (1..=TEXT_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
 }
 
 /// Whether a text can have come from [`Naming::mark`].

@@ -154,6 +154,26 @@ fn what_is_shown_is_what_the_rows_hold() {
 }
 
 #[test]
+fn names_that_no_tool_can_have_leave_as_digests_where_names_are_plain() {
+    let home = Home::of_team(None);
+    let (long, odd) = ("t".repeat(300), "my tool/\u{202e}\n=1");
+    for (number, tool) in ["mcp__own__look", odd, &long].into_iter().enumerate() {
+        home.write(
+            &format!(".claude/projects/-home-u-p/{number}.jsonl"),
+            log(&format!("s{number}"), tool, 9, "2026-10-20"),
+        );
+    }
+    let team = home.path("team").to_string_lossy().into_owned();
+    home.run(&["share", "--plain-names", "--rows", "--to", &team, "--as", "a"]);
+    let (_, calls) = rows_of(&home, "team", "a");
+    let tools: std::collections::BTreeSet<&str> = calls.iter().map(|call| &*call.tool).collect();
+    assert!(tools.len() == 3 && tools.contains("mcp__own__look"), "{tools:?}");
+    assert!(tools.iter().all(|name| name.len() < 20), "{tools:?}");
+    let said = home.json(&["pool", &team, "--plain-names", "--rows"]);
+    assert!(said["refused"].as_array().unwrap().is_empty() && said["weeks"][0]["waiting"] == 1, "{said}");
+}
+
+#[test]
 fn hostile_rows_are_refused_by_name_and_change_nothing() {
     let home = Home::of_team(Some(SECRET));
     ["a", "b", "c", "d", "e", "f"].iter().for_each(|user| share(&home, "team", user, 3));
