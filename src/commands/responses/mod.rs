@@ -227,7 +227,7 @@ impl Responses {
     /// If a data file does not fit.
     pub fn halves_of(&self, log: &EventLog, starts: &[(Millis, u32)]) -> Result<Option<[EventLog; 2]>> {
         let numbers = statistics::numbers(&self.data)?.backtest;
-        let share = self.data.read("planner.toml", Numbers::parse)?.backtest.train_share;
+        let share = self.data.parsed::<Numbers>("planner.toml")?.backtest.train_share;
         let known = (share * starts.len() as f64).floor() as usize;
         let is_enough = known >= numbers.known_min && starts.len() - known >= numbers.later_min;
         let later = || log.part(log.latest(&starts[known..], numbers.responses_max, numbers.later_min));
@@ -268,7 +268,7 @@ impl Responses {
     /// # Errors
     /// If `planner.toml` does not fit.
     pub fn effectiveness(&self) -> Result<Effectiveness> {
-        let numbers = self.data.read("planner.toml", Numbers::parse)?;
+        let numbers = self.data.parsed::<Numbers>("planner.toml")?;
         let mut sum = Effectiveness::default();
         self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
         sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);

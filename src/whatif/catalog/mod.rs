@@ -234,16 +234,6 @@ pub struct CatalogRules {
     pub logged: LoggedRules,
 }
 
-impl CatalogRules {
-    /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
-    pub fn parse(text: &str, place: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))
-    }
-}
-
 /// Tokens of a definition from its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::base::error::{Error, Result};
+use crate::base::data::fitting;
+use crate::base::error::Result;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::calibration::outcome::Calibration;
@@ -82,10 +83,8 @@ impl Sheet {
     /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         // Of a part that is laid flat into the whole serde does not know the lines any more; read by itself it tells them.
-        CacheSim::parse(text, place)?;
-        toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
-        })
+        fitting::<CacheSim>(text, place)?;
+        fitting(text, place)
     }
 }
 

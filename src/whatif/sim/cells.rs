@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, below};
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
@@ -40,9 +41,7 @@ impl CellRules {
     /// # Errors
     /// If it does not fit, or borders do not rise.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let rules: Self = toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
-        })?;
+        let rules: Self = fitting(text, place)?;
         if !rules.context_tokens.is_sorted_by(|a, b| a < b) {
             return Err(Error::failed(format!("{place}: context_tokens must rise")));
         }

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::model_id;
 use crate::base::names::{Names, Sym};
@@ -156,9 +157,7 @@ impl Prices {
         let fault = |cause: toml_edit::TomlError| Error::failed(format!("{place}: {cause}"));
         let document = toml_edit::Document::parse(text).map_err(fault)?;
         let lines = lines_of(&document, text);
-        let table: Table = toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the table that devboy ships")
-        })?;
+        let table: Table = fitting(text, place)?;
         let mut by_model: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
         for (index, entry) in table.price.iter().enumerate() {
             let place = format!("{place}:{}", lines.get(index).copied().unwrap_or_default());

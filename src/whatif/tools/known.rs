@@ -44,7 +44,7 @@ impl Tools {
             catalog: if specs.is_empty() { None } else { Some((Catalog::read(given)?, Source::Given)) },
             provider: None,
             shipped: data.read("catalogs/claude_code.toml", Catalog::shipped)?,
-            rules: data.read("policies/catalog.toml", CatalogRules::parse)?,
+            rules: data.parsed("policies/catalog.toml")?,
             stop: data.read("policies/stop_words.toml", StopWords::parse)?,
         })
     }
