@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 
 /// What would have become of a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, strum::IntoStaticStr)]
@@ -221,26 +221,22 @@ fn meaning(class: Class) -> &'static str {
 
 /// Calls by tool and class; all but the valid ones first.
 pub fn classes(found: &ArgCheck) -> Table {
-    let mut table = Table::new(&["tool", "class", "#calls"]);
     let rows =
         found.tools.iter().flat_map(|(tool, classes)| classes.iter().map(move |(class, calls)| (tool, class, calls)));
     let mut rows = rows.collect::<Vec<_>>();
     rows.sort_by_key(|(tool, class, calls)| (**class == Class::Valid, std::cmp::Reverse(**calls), *tool, **class));
-    for (tool, class, calls) in rows {
-        table.row([tool.clone(), class.key().to_owned(), thousands(*calls)]);
-    }
-    table
+    Rows::of(rows)
+        .text("tool", |(tool, _, _)| (*tool).clone())
+        .text("class", |(_, class, _)| class.key().to_owned())
+        .count("calls", |(_, _, calls)| **calls)
+        .table()
 }
 
 /// Places by calls.
 pub fn errors(found: &ArgCheck) -> Table {
-    let mut table = Table::new(&["place: keyword", "#calls"]);
     let mut rows = found.errors.iter().collect::<Vec<_>>();
     rows.sort_by_key(|(place, calls)| (std::cmp::Reverse(**calls), *place));
-    for (place, calls) in rows {
-        table.row([place.clone(), thousands(*calls)]);
-    }
-    table
+    Rows::of(rows).text("place: keyword", |(place, _)| (*place).clone()).count("calls", |(_, calls)| **calls).table()
 }
 
 /// Title of the table of sizes.

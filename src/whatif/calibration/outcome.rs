@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::base::tokenizer::VOCABULARIES;
-use crate::report::numbers::{percent, thousands};
-use crate::report::table::Table;
+use crate::report::numbers::percent;
+use crate::report::table::{Rows, Table};
 
 /// A ratio with its 95 % interval over sessions.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
@@ -78,20 +78,15 @@ pub struct Calibration {
 
 /// Characters and bytes per token of each model family.
 pub fn families(rows: &[FamilyRatio]) -> Table {
-    let mut table =
-        Table::new(&["model", "#increments", "#sessions", "#bytes/token", "#95 %", "#chars/token", "#framed"]);
-    for row in rows {
-        table.row([
-            row.family.clone(),
-            thousands(row.increments),
-            thousands(row.sessions),
-            format!("{:.3}", row.bytes_per_token.value),
-            interval(row.bytes_per_token),
-            format!("{:.3}", row.chars_per_token.value),
-            format!("{:.3}", row.chars_per_token_framed),
-        ]);
-    }
-    table
+    Rows::of(rows)
+        .text("model", |row| row.family.clone())
+        .count("increments", |row| row.increments)
+        .count("sessions", |row| row.sessions)
+        .number("bytes/token", |row| format!("{:.3}", row.bytes_per_token.value))
+        .number("95 %", |row| interval(row.bytes_per_token))
+        .number("chars/token", |row| format!("{:.3}", row.chars_per_token.value))
+        .number("framed", |row| format!("{:.3}", row.chars_per_token_framed))
+        .table()
 }
 
 fn interval(ratio: Ratio) -> String {
@@ -101,20 +96,15 @@ fn interval(ratio: Ratio) -> String {
 
 /// How far each estimator is from measured growth.
 pub fn drift(rows: &[Drift]) -> Table {
-    let mut table =
-        Table::new(&["estimator", "#increments", "#estimated", "#billed", "#of the bill", "#drift p50", "#drift p90"]);
-    for row in rows {
-        table.row([
-            row.estimator.clone(),
-            thousands(row.increments),
-            thousands(row.estimated),
-            thousands(row.actual),
-            of_the_bill(row).map_or_else(|| "–".to_owned(), percent),
-            format!("{} %", row.percent_p50),
-            format!("{} %", row.percent_p90),
-        ]);
-    }
-    table
+    Rows::of(rows)
+        .text("estimator", |row| row.estimator.clone())
+        .count("increments", |row| row.increments)
+        .count("estimated", |row| row.estimated)
+        .count("billed", |row| row.actual)
+        .number("of the bill", |row| of_the_bill(row).map_or_else(|| "–".to_owned(), percent))
+        .number("drift p50", |row| format!("{} %", row.percent_p50))
+        .number("drift p90", |row| format!("{} %", row.percent_p90))
+        .table()
 }
 
 fn of_the_bill(row: &Drift) -> Option<f64> {

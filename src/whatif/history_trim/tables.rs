@@ -1,7 +1,7 @@
 //! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
 
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 use crate::whatif::history_trim::outcome::{AgeRow, CapExample, Role, Sides, TrimOutcome, TrimReport, WorkedCaps};
 
 /// What the figures rest on, and in which direction they err.
@@ -161,47 +161,30 @@ pub fn ages(outcome: &TrimOutcome) -> Table {
 
 /// Breaks by cause.
 pub fn breaks(outcome: &TrimOutcome) -> Table {
-    let mut table = Table::new(&["cause", "#requests", "#tokens behind", "#of requests"]);
-    for (cause, count) in &outcome.breaks {
-        table.row([
-            cause.key().to_owned(),
-            thousands(count.events),
-            thousands(count.tokens),
-            ratio(count.events, outcome.requests),
-        ]);
-    }
-    table
+    Rows::of(&outcome.breaks)
+        .text("cause", |(cause, _)| cause.key().to_owned())
+        .count("requests", |(_, count)| count.events)
+        .count("tokens behind", |(_, count)| count.tokens)
+        .number("of requests", |(_, count)| ratio(count.events, outcome.requests))
+        .table()
 }
 
 /// Several settings side by side.
 pub fn variants(reports: &[TrimReport]) -> Table {
-    let mut table = Table::new(&[
-        "settings",
-        "#tokens sent",
-        "#read from cache",
-        "#cost, cache",
-        "#elsewhere, 5m / 1h",
-        "#cost, no cache",
-        "#breaks",
-        "#protected lost",
-        "#edits lost",
-        "verdict",
-    ]);
-    for report in reports {
-        table.row([
-            report.name.clone(),
-            ratio(report.outcome.sent, report.outcome.logged),
-            ratio(report.spent.read, report.spent.prompt()),
-            relative(&report.cached),
-            report.elsewhere.clone().unwrap_or_else(|| "–".to_owned()),
-            relative(&report.uncached),
-            thousands(report.outcome.breaks_total()),
-            thousands(report.outcome.protected_lost_requests),
-            report.edits.map_or_else(|| "–".to_owned(), |edits| ratio(edits.lost, edits.all)),
-            report.cached.verdict.words().to_owned(),
-        ]);
-    }
-    table
+    Rows::of(reports)
+        .text("settings", |report| report.name.clone())
+        .number("tokens sent", |report| ratio(report.outcome.sent, report.outcome.logged))
+        .number("read from cache", |report| ratio(report.spent.read, report.spent.prompt()))
+        .number("cost, cache", |report| relative(&report.cached))
+        .number("elsewhere, 5m / 1h", |report| report.elsewhere.clone().unwrap_or_else(|| "–".to_owned()))
+        .number("cost, no cache", |report| relative(&report.uncached))
+        .count("breaks", |report| report.outcome.breaks_total())
+        .count("protected lost", |report| report.outcome.protected_lost_requests)
+        .number("edits lost", |report| {
+            report.edits.map_or_else(|| "–".to_owned(), |edits| ratio(edits.lost, edits.all))
+        })
+        .text("verdict", |report| report.cached.verdict.words().to_owned())
+        .table()
 }
 
 /// Cost of the policy as a share of the baseline's.
