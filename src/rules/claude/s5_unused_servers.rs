@@ -35,12 +35,9 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     };
     for server in servers {
         let calls = facts.uses.server_calls.get(server).copied().unwrap_or_default();
-        let evidence = Evidence {
-            counts: format!("{calls} calls of {server} in {sessions} sessions of this project"),
-            n: sessions,
-            threshold: Some(sheet.cite("sessions_min")),
-            ..Evidence::default()
-        };
+        let evidence =
+            Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
+                .by(sheet.cite("sessions_min"));
         findings.push(match calls {
             0 if sessions >= thresholds.sessions_min => {
                 let words = format!("never called here; \"disabledMcpjsonServers\": [\"{server}\"] leaves it out");
@@ -62,7 +59,7 @@ fn tool_search(facts: &Facts<'_>) -> Result<Option<Finding>> {
     let Some(key) = key_of(facts, lever) else { return Ok(None) };
     let is_off = facts.layers.value(&key)?.is_some_and(|value| value == "false");
     let calls: u64 = facts.uses.server_calls.values().sum();
-    let evidence = Evidence { counts: format!("{calls} calls of MCP tools"), n: calls, ..Evidence::default() };
+    let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
     let words = || {
         format!(
             "`{key}` is \"false\": all definitions of MCP tools are sent at once; without it they wait until one is looked for"

@@ -26,12 +26,8 @@ struct Thresholds {
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let (sessions, uses) = (facts.study.sessions.len() as u64, facts.uses.skills);
-    let evidence = Evidence {
-        counts: format!("{uses} uses of skills in {sessions} sessions"),
-        n: sessions,
-        threshold: Some(sheet.cite("sessions_min")),
-        ..Evidence::default()
-    };
+    let evidence =
+        Evidence::of(format!("{uses} uses of skills in {sessions} sessions"), sessions).by(sheet.cite("sessions_min"));
     let lever = "disableBundledSkills";
     let finding = |verdict| Finding::new(RULE.id, "list of skills", verdict, evidence.clone());
     let is_set = match key_of(facts, lever) {

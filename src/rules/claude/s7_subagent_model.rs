@@ -36,12 +36,11 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let percent = if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
     let models = facts.uses.subagent_models.iter().map(|(model, requests)| format!("{model} {requests}"));
     let models = models.collect::<Vec<_>>().join(", ");
-    let evidence = Evidence {
-        counts: format!("{percent:.1} % of the bill is of subagents; their requests by model: {models}"),
-        n: facts.uses.subagent_models.values().sum(),
-        threshold: Some(sheet.cite("of_bill_percent_min")),
-        ..Evidence::default()
-    };
+    let evidence = Evidence::of(
+        format!("{percent:.1} % of the bill is of subagents; their requests by model: {models}"),
+        facts.uses.subagent_models.values().sum(),
+    )
+    .by(sheet.cite("of_bill_percent_min"));
     let subject = "model of subagents";
     if percent < thresholds.of_bill_percent_min || part == 0 {
         let verdict = Verdict::Skip("subagents take little of the bill".to_owned());

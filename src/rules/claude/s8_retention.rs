@@ -36,12 +36,9 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
         .sessions
         .first()
         .map_or_else(String::new, |seen| format!("; the first session here is of {}", date(seen.first)));
-    let evidence = Evidence {
-        counts: format!("logs are deleted after {days} days{first}"),
-        n: facts.study.sessions.len() as u64,
-        threshold: Some(sheet.cite("days_min")),
-        ..Evidence::default()
-    };
+    let evidence =
+        Evidence::of(format!("logs are deleted after {days} days{first}"), facts.study.sessions.len() as u64)
+            .by(sheet.cite("days_min"));
     if held.is_some_and(|days| days >= thresholds.days_min) {
         let verdict = Verdict::Skip(format!("`{key}` is {days}, which is enough"));
         return Ok(vec![Finding::new(RULE.id, "retention of logs", verdict, evidence)]);
