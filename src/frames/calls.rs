@@ -20,9 +20,7 @@ pub struct CallFrame {
 
 impl CallFrame {
     /// The frame of a history.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
+    /// Errors: if the columns do not fit together, which is a fault of devboy.
     pub fn new(history: &History) -> Result<Self> {
         let calls = &history.calls;
         let of = |value: fn(&crate::logs::history::Call) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
@@ -42,9 +40,7 @@ impl CallFrame {
     }
 
     /// Statistics of every tool, by symbol.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
+    /// Errors: if Polars refuses the query, which is a fault of devboy.
     pub fn tool_stats(&self) -> Result<Vec<ToolStats>> {
         let status = |wanted: Status| col("status").eq(lit(wanted as u32)).sum().cast(DataType::UInt64);
         let sized = || col("ran").and(col("kind").neq(lit(ResultKind::NonText as u32)));

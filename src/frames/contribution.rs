@@ -109,9 +109,7 @@ fn pooled_schema() -> Vec<Field> {
 }
 
 /// The bytes of a contribution file. Nothing in it is compressed, so that its size bounds what a reader has to hold.
-///
-/// # Errors
-/// If the columns do not fit together, which is a fault of devboy.
+/// Errors: if the columns do not fit together, which is a fault of devboy.
 pub fn write(contribution: &Contribution) -> Result<Vec<u8>> {
     encoded(CONTRIBUTION, counts_schema(), count_columns(contribution.counts.iter()), &about(contribution))
 }
@@ -123,9 +121,7 @@ pub(super) fn about(of: &Contribution) -> [(&'static str, String); 4] {
 }
 
 /// The bytes of a pool.
-///
-/// # Errors
-/// As [`write`].
+/// Errors: as [`write`].
 pub fn write_pool(pool: &Pool) -> Result<Vec<u8>> {
     let rows = || pool.rows.iter();
     let mut columns = vec![texts(rows().map(|row| &*row.week)), ints(rows().map(|row| row.batch))];
@@ -199,9 +195,7 @@ pub type Refusal = String;
 pub type Outcome<T> = std::result::Result<T, Refusal>;
 
 /// Reads a contribution of at most so many rows.
-///
-/// # Errors
-/// Why it is none that this version can read.
+/// Errors: why it is none that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<Contribution> {
     let (mut contribution, batches) = read_table(bytes, CONTRIBUTION, &counts_schema(), rows_max)?;
     for batch in &batches {
@@ -227,9 +221,7 @@ pub(super) fn read_table(
 }
 
 /// Reads a pool.
-///
-/// # Errors
-/// Why it is none that this version can read.
+/// Errors: why it is none that this version can read.
 pub fn read_pool(bytes: Vec<u8>, rows_max: usize) -> Outcome<Pool> {
     let table = table(bytes, "pool", &pooled_schema(), rows_max)?;
     let mut rows = Vec::new();

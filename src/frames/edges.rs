@@ -19,9 +19,7 @@ pub struct EdgeFrame {
 
 impl EdgeFrame {
     /// The frame of some calls, in any order.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
+    /// Errors: if the columns do not fit together, which is a fault of devboy.
     pub fn new(activities: &[Activity]) -> Result<Self> {
         let of = |value: fn(&Activity) -> u32| activities.iter().map(value).collect::<Vec<u32>>();
         let at = |value: fn(&Activity) -> Option<i64>| activities.iter().map(value).collect::<Vec<Option<i64>>>();
@@ -38,9 +36,7 @@ impl EdgeFrame {
     }
 
     /// Pairs at one lag, within a context.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
+    /// Errors: if Polars refuses the query, which is a fault of devboy.
     pub fn follows(&self, lag: u32, turns: Turns) -> Result<Vec<EdgeSum>> {
         let earlier = self.calls.clone().select([
             (col("place") + lit(u64::from(lag))).alias("next"),
@@ -82,9 +78,7 @@ impl EdgeFrame {
     }
 
     /// Calls that another tool follows at any time in their context.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
+    /// Errors: if Polars refuses the query, which is a fault of devboy.
     pub fn eventually(&self) -> Result<Vec<EdgeSum>> {
         let last =
             self.calls.clone().group_by([col("case"), col("tool").alias("to")]).agg([col("place").max().alias("last")]);
@@ -107,9 +101,7 @@ impl EdgeFrame {
     }
 
     /// Calls of every tool, and the contexts that begin and end with it; by symbol.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
+    /// Errors: if Polars refuses the query, which is a fault of devboy.
     pub fn ends(&self) -> Result<Vec<EndSum>> {
         let bounds = [col("place").min().alias("first"), col("place").max().alias("last")];
         let bounds = self.calls.clone().group_by([col("case")]).agg(bounds);

@@ -16,9 +16,7 @@ use crate::frames::fingerprint::Fingerprint;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Writes fingerprints. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
+/// Errors: whatever the sink says.
 pub fn write(out: &mut (impl Write + Send), fingerprints: &[Fingerprint], about: &[(&str, String)]) -> Result<()> {
     export::write(out, batch(fingerprints), SCHEMA_VERSION, about)
 }

@@ -95,9 +95,7 @@ pub struct EndpointSpan {
 
 impl EventFrame {
     /// The frame of some events; `distances` are the stack distances of their repeats, `u32::MAX` where there is none.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
+    /// Errors: if the columns do not fit together, which is a fault of devboy.
     pub fn new(events: &[Event], distances: &[u32]) -> Result<Self> {
         let weights = distinct_weights(events);
         let rate = |event: &Event| weights.partition_point(|&weight| weight < event.weight) as u32;
@@ -127,9 +125,7 @@ impl EventFrame {
     }
 
     /// The sums of all endpoints.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
+    /// Errors: if Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_sums(&self) -> Result<Vec<EndpointSum>> {
         let whole = |name: &str| col(name).cast(DataType::UInt64);
         let stable = || col("stability").neq(lit(u32::MAX));
@@ -177,9 +173,7 @@ impl EventFrame {
     }
 
     /// Sessions and times of all endpoints.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
+    /// Errors: if Polars refuses the query, which is a fault of devboy.
     pub fn endpoint_spans(&self) -> Result<Vec<EndpointSpan>> {
         let found = self.grouped(
             &["endpoint"],

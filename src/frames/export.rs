@@ -16,9 +16,7 @@ use crate::frames::columns::Outcome;
 use crate::frames::projection::MinedProjection;
 
 /// Writes a batch. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
+/// Errors: whatever the sink says.
 pub(super) fn write(
     out: &mut (impl Write + Send),
     batch: Outcome<RecordBatch>,
@@ -44,9 +42,7 @@ pub(super) fn write(
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Writes a listing. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
+/// Errors: whatever the sink says.
 pub fn write_listing(out: &mut (impl Write + Send), listing: &Listing, about: &[(&str, String)]) -> Result<()> {
     let columns = listing.columns.iter().map(|(name, values)| (*name, array(values), is_nullable(values)));
     write(out, RecordBatch::try_from_iter_with_nullable(columns), SCHEMA_VERSION, about)
@@ -69,9 +65,7 @@ fn is_nullable(values: &Values) -> bool {
 pub const PROJECTIONS_VERSION: u32 = 1;
 
 /// Writes mined projections. The metadata holds `devboy.schema_version`, `devboy.tool_version` and what `about` adds.
-///
-/// # Errors
-/// Whatever the sink says.
+/// Errors: whatever the sink says.
 pub fn write_projections(
     out: &mut (impl Write + Send),
     rows: &[MinedProjection],

@@ -160,9 +160,8 @@ pub struct Lake {
 
 impl Lake {
     /// Opens the lake in `dir`, making it if need be. Waits for nobody.
-    ///
-    /// # Errors
-    /// The directory cannot be made or read, others may write to it, or the lake was written by a later devboy. Work goes
+    /// Errors: the directory cannot be made or read, others may write to it, or the lake was written by a later devboy.
+    /// Work goes
     /// on without a lake then.
     pub fn open(dir: &Path) -> Result<Self, String> {
         files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;
@@ -259,9 +258,7 @@ impl Lake {
     }
 
     /// All rows of the live sources, by number.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
+    /// Errors: if a segment cannot be read.
     pub fn load(&self, names: &mut Names) -> Result<Vec<(u32, Rows)>, Trouble> {
         let live = self.manifest.live();
         let mut files: Vec<(u32, Rows)> = live.iter().map(|&number| (number, Rows::default())).collect();
@@ -284,9 +281,7 @@ impl Lake {
     }
 
     /// The values of all live sources, by number.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
+    /// Errors: if a segment cannot be read.
     pub fn load_values(&self, names: &mut Names) -> Result<BTreeMap<u32, Values>, Trouble> {
         let mut files: BTreeMap<u32, Values> =
             self.manifest.live().into_iter().map(|number| (number, Values::default())).collect();
@@ -305,9 +300,7 @@ impl Lake {
 
     /// All facts about bodies, by name; `formats` are the names of the formats by number. Facts that something else than
     /// `maker` made serve for logs that are gone: they count as not counted, so that all other bodies are studied again.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
+    /// Errors: if a segment cannot be read.
     pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
         let mut parts: BTreeMap<u32, Vec<Vec<RecordBatch>>> = BTreeMap::new();
         for (segment, _, batches) in self.read_tables(&self.manifest.body_segments, &bodies::TABLES)? {
@@ -331,9 +324,7 @@ impl Lake {
 
     /// What `make` makes of what the sources say for a timeline, by number of the source; of several readings of a source
     /// the latest of which it makes something.
-    ///
-    /// # Errors
-    /// If a segment cannot be read.
+    /// Errors: if a segment cannot be read.
     pub fn load_timelines<T: Send>(
         &self,
         make: &(dyn Fn(PackedTimeline<'_>) -> Option<T> + Sync),
@@ -362,9 +353,7 @@ impl Lake {
 
     /// Writes what a run found out, if the lake is still the one it was found out about, and returns the lake as it is
     /// then. `waiting` is called if another run is writing.
-    ///
-    /// # Errors
-    /// See [`Trouble`].
+    /// Errors: see [`Trouble`].
     pub fn commit(&self, update: &Update<'_>, waiting: &dyn Fn()) -> Result<Self, Trouble> {
         if update.news.is_none() && !self.is_mended && self.manifest.sources == *update.sources {
             return Ok(self.clone());
@@ -384,9 +373,7 @@ impl Lake {
 
     /// Writes what a run read for timelines of sources that are still known as it knew them, and returns the lake as it
     /// is then. Segments are merged when there are many, without sources that are gone.
-    ///
-    /// # Errors
-    /// See [`Trouble`].
+    /// Errors: see [`Trouble`].
     pub fn commit_timelines(
         &self,
         news: &[(&StoredSource, PackedTimeline<'_>)],

@@ -100,9 +100,7 @@ fn schema() -> Vec<Field> {
 }
 
 /// The bytes of a file of light rows.
-///
-/// # Errors
-/// If the columns do not fit together, which is a fault of devboy.
+/// Errors: if the columns do not fit together, which is a fault of devboy.
 pub fn write(of: &Contribution, calls: &[LightCall]) -> Result<Vec<u8>> {
     encoded(WHAT, schema(), columns(calls), &about(of))
 }
@@ -120,9 +118,7 @@ fn columns(calls: &[LightCall]) -> Vec<ArrayRef> {
 }
 
 /// Reads at most so many light rows; what is given with them is whose they are, without counts.
-///
-/// # Errors
-/// Why it is no such file that this version can read.
+/// Errors: why it is no such file that this version can read.
 pub fn read(bytes: Vec<u8>, rows_max: usize) -> Outcome<(Contribution, Vec<LightCall>)> {
     let (of, batches) = read_table(bytes, WHAT, &schema(), rows_max)?;
     let mut calls = Vec::new();

@@ -218,9 +218,7 @@ pub struct ToolFrame {
 
 impl ToolFrame {
     /// The frame of some calls.
-    ///
-    /// # Errors
-    /// If the columns do not fit together, which is a fault of devboy.
+    /// Errors: if the columns do not fit together, which is a fault of devboy.
     pub fn new(calls: &[ToolCall]) -> Result<Self> {
         let of = |value: fn(&ToolCall) -> u32| calls.iter().map(value).collect::<Vec<u32>>();
         let mut columns: Vec<Column> = vec![
@@ -242,9 +240,7 @@ impl ToolFrame {
     }
 
     /// Sums by tool (`"tool"`) or server (`"server"`), with the number of each; names are left empty.
-    ///
-    /// # Errors
-    /// If Polars refuses the query, which is a fault of devboy.
+    /// Errors: if Polars refuses the query, which is a fault of devboy.
     pub fn uses(&self, by: &str) -> Result<Vec<(u32, ToolUsage)>> {
         let whole = |of: Expr, name: &str| of.cast(DataType::UInt64).alias(name);
         let mut sums = vec![

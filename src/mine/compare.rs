@@ -196,9 +196,7 @@ pub struct Change {
 }
 
 /// Reads a table of edges (only these lags) or of volumes, whichever it is by its header.
-///
-/// # Errors
-/// If it cannot be read, has neither header, or holds something that does not fit; the error names the line.
+/// Errors: if it cannot be read, has neither header, or holds something that does not fit; the error names the line.
 pub fn read(path: &Path, lags: &[u32]) -> Result<Side> {
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let mut lines = text.lines();

@@ -73,9 +73,7 @@ pub fn by_file(corpus: &Corpus, window: &Range<Millis>) -> Vec<Activity> {
 }
 
 /// Counts pairs at these lags, and if `eventually` at any later time.
-///
-/// # Errors
-/// If Polars refuses a query, which is a fault of devboy.
+/// Errors: if Polars refuses a query, which is a fault of devboy.
 pub fn sums(activities: &[Activity], names: &Names, lags: &[u32], eventually: bool, turns: Turns) -> Result<EdgeSums> {
     let distinct = |of: fn(&Activity) -> u32| {
         let mut all: Vec<u32> = activities.iter().map(of).collect();

@@ -48,9 +48,7 @@ impl Guide<'_> {
 }
 
 /// Sums a sorted log up.
-///
-/// # Errors
-/// If Polars refuses a query, which is a fault of devboy.
+/// Errors: if Polars refuses a query, which is a fault of devboy.
 pub fn observe(log: &EventLog, guide: &Guide<'_>) -> Result<Observed> {
     let distances = repeats(log);
     let of_tools = || value_counts(log.events.par_iter().map(|event| (event.tool, event.bytes, event.weight)));

@@ -51,9 +51,7 @@ struct Schema {
 
 impl Runnable {
     /// What the shipped schemas require.
-    ///
-    /// # Errors
-    /// If the catalog does not fit.
+    /// Errors: if the catalog does not fit.
     pub fn shipped(data: &Data) -> Result<Self> {
         let catalog: Catalog = data.parsed(CATALOG)?;
         let present = catalog.tool.into_iter().filter(|tool| tool.until.is_none());

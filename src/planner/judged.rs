@@ -196,9 +196,7 @@ pub struct Grid {
 
 impl Grid {
     /// Reads `--sweep`.
-    ///
-    /// # Errors
-    /// If a key is none of the planner's, or a value does not fit.
+    /// Errors: if a key is none of the planner's, or a value does not fit.
     pub fn parse(texts: &[String], file: &SettingsFile) -> Result<Self> {
         let axes = axes(texts)?;
         let keys: Vec<String> = axes.iter().map(|(key, _)| key.to_string()).collect();

@@ -66,9 +66,7 @@ pub struct Layers {
 
 impl Layers {
     /// Takes in a shipped annotation; `tool` and the names in `model` are live names.
-    ///
-    /// # Errors
-    /// If the model cannot be written as TOML.
+    /// Errors: if the model cannot be written as TOML.
     pub fn annotate(&mut self, tool: &str, model: &ToolModel, level: Level, place: &str) -> Result<()> {
         let value = model
             .serialize(toml_edit::ser::ValueSerializer::new())
@@ -87,9 +85,7 @@ impl Layers {
 
     /// Takes in the annotations of these tools and of all that their links lead to. `of` gives the model of a live name
     /// and its file; names of MCP servers are the provider layer, all others the shipped one.
-    ///
-    /// # Errors
-    /// If a model cannot be written as TOML.
+    /// Errors: if a model cannot be written as TOML.
     pub fn annotate_reachable<'t>(
         &mut self,
         tools: impl IntoIterator<Item = &'t str>,
@@ -126,9 +122,7 @@ impl Layers {
     }
 
     /// The effective models, and what is wrong with them.
-    ///
-    /// # Errors
-    /// If what the layers say of a tool does not fit the schema.
+    /// Errors: if what the layers say of a tool does not fit the schema.
     pub fn resolve(&self, precedence: Precedence) -> Result<ValueModels> {
         let wildcard = self.tools.get(ANY).map(|said| effective(ANY, said, None, precedence)).transpose()?;
         let mut models = BTreeMap::new();

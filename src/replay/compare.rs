@@ -23,9 +23,7 @@ pub struct Grid<'s> {
 
 impl<'s> Grid<'s> {
     /// Runs every cell over the same facts, cells in parallel.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
+    /// Errors: if a data file does not fit.
     pub fn run(scenarios: &'s Scenarios, input: &mut Input) -> Result<Self> {
         let settings: Vec<_> = scenarios.cells.iter().map(|cell| &cell.settings).collect();
         let Scenarios { model, reaches, .. } = scenarios;

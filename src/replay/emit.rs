@@ -14,9 +14,7 @@ use crate::telemetry::log::{Event, EventLog, NO_ORDER, NO_STEP, What};
 use crate::telemetry::{ContextLine, PipelineEvent, SummaryLine};
 
 /// Writes a log, one file per session; returns how many. What the planner did stands behind the step that set it off.
-///
-/// # Errors
-/// If the directory or a file cannot be written.
+/// Errors: if the directory or a file cannot be written.
 pub fn write(dir: &Path, log: &EventLog, laid: &ReplayInput, names: &Pseudonyms) -> Result<u64> {
     create_private(dir)?;
     let mut behind = Behind::new(log);

@@ -35,9 +35,7 @@ pub struct ReplayInput {
 
 impl ReplayInput {
     /// Lays out what the input holds; with a model, as if that one had answered in every session.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
+    /// Errors: if a data file does not fit.
     pub fn new(model: Option<&str>, input: &mut Input) -> Result<Self> {
         let mut history = input.history();
         let mut names = input.corpus().names.clone();

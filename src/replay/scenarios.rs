@@ -49,9 +49,7 @@ pub struct Scenarios {
 
 impl Scenarios {
     /// The configurations that are asked for.
-    ///
-    /// # Errors
-    /// If one names a format or profile that does not exist, or a sweep does not fit.
+    /// Errors: if one names a format or profile that does not exist, or a sweep does not fit.
     pub fn new(files: Vec<SettingsFile>, asked: &Asked<'_>, data: &Data) -> Result<Self> {
         let axes = axes(asked.sweep)?;
         let mut base = Vec::new();
@@ -113,9 +111,7 @@ const CELLS_MAX: usize = 10_000;
 pub type Axis = (KeyPath, Vec<Value>);
 
 /// Reads `--sweep`.
-///
-/// # Errors
-/// If one is not `KEY=a,b,c`.
+/// Errors: if one is not `KEY=a,b,c`.
 pub fn axes(texts: &[String]) -> Result<Vec<Axis>> {
     texts.iter().map(|text| axis(text)).collect()
 }
@@ -156,9 +152,7 @@ fn split_outside_brackets(text: &str) -> Vec<&str> {
 }
 
 /// All combinations, the last axis changing fastest.
-///
-/// # Errors
-/// If there are too many of them.
+/// Errors: if there are too many of them.
 pub fn grid(axes: &[Axis]) -> Result<Vec<Vec<Value>>> {
     let count: usize = axes.iter().map(|(_, values)| values.len()).product();
     if count > CELLS_MAX {

@@ -42,9 +42,7 @@ use crate::telemetry::log::EventLog;
 const SELECTIVE_TABLE: &str = "selective table";
 
 /// All planners.
-///
-/// # Errors
-/// If a data file or the user's value models do not fit the schema.
+/// Errors: if a data file or the user's value models do not fit the schema.
 pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
     let annotations = Annotations::load(data)?;
     let found = mined(stage, data, &annotations)?;
@@ -70,9 +68,7 @@ pub fn planners(stage: &Stage, data: &Data) -> Result<Vec<Planner>> {
 }
 
 /// The planner with the mined links that pass.
-///
-/// # Errors
-/// If the value models do not fit the schema.
+/// Errors: if the value models do not fit the schema.
 pub fn mined_planner(
     stage: &Stage,
     annotations: &Annotations,
@@ -109,9 +105,7 @@ fn empty() -> Result<SettingsFile> {
 }
 
 /// The planner as the file of the user has it.
-///
-/// # Errors
-/// If a data file or the user's value models do not fit the schema.
+/// Errors: if a data file or the user's value models do not fit the schema.
 pub fn configured(stage: &Stage, data: &Data) -> Result<Planner> {
     let mut layers = layers(stage, &Annotations::load(data)?)?;
     layers.user(&stage.file);
@@ -161,9 +155,7 @@ fn layers(stage: &Stage, annotations: &Annotations) -> Result<Layers> {
 }
 
 /// What rule T1 says of the training sessions.
-///
-/// # Errors
-/// If a data file does not fit.
+/// Errors: if a data file does not fit.
 pub fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Vec<Finding>> {
     let empty = empty()?;
     let (history, values) = stage.split.training(stage.told());
@@ -210,9 +202,7 @@ fn selectivity(stage: &Stage, models: &ValueModels, numbers: &SelectivityNumbers
 
 /// Adds to the events of the logs what the planner of a configuration would have fetched and declined in the later
 /// sessions, judged by what the agent did next; tells how many sessions these are.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
+/// Errors: if a data file or the value models do not fit.
 pub fn shadow(
     file: &SettingsFile,
     input: &mut Input,
@@ -229,9 +219,7 @@ pub fn shadow(
 
 /// How much of what the selective planner would have fetched week by week, over the links of a configuration, was exactly
 /// what came next.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
+/// Errors: if a data file or the value models do not fit.
 pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &BacktestNumbers) -> Result<Coverage> {
     let stage = Stage::new(file, input, None)?;
     let data = input.data.clone();

@@ -194,9 +194,7 @@ pub fn judge_all(facts: &Facts<'_>, data: &Data, asked: &[Speaks]) -> Result<Vec
 }
 
 /// Lets the rules about recorded responses speak.
-///
-/// # Errors
-/// If a sheet does not fit.
+/// Errors: if a sheet does not fit.
 pub fn judge_events(
     observed: &Observed,
     coverage: &[Coverage],

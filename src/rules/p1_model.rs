@@ -182,9 +182,7 @@ fn variant(key: &KeyPath, name: &str, family: &Family, window: u32, used: &Famil
 }
 
 /// The shipped model families.
-///
-/// # Errors
-/// If `models.toml` does not fit.
+/// Errors: if `models.toml` does not fit.
 pub fn families(data: &Data) -> Result<Vec<Family>> {
     let file = data.file("models.toml")?;
     let families = file.parsed::<Families>()?.model.into_iter();

@@ -34,9 +34,7 @@ struct Thresholds {
 }
 
 /// Calls in the logs that a profile is replayed over, at most.
-///
-/// # Errors
-/// If its sheet does not fit.
+/// Errors: if its sheet does not fit.
 pub fn replayed_calls_max(data: &Data) -> Result<usize> {
     Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.replayed_calls_max)
 }

@@ -17,9 +17,7 @@ use crate::rules::{mined_planners, statistics};
 use crate::settings::{Effective, SettingsFile};
 
 /// Mines on the earlier sessions and follows what was mined through the later ones.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
+/// Errors: if a data file or the value models do not fit.
 pub fn prefetching(file: &SettingsFile, input: &mut Input) -> Result<Prefetching> {
     let stage = Stage::new(file.clone(), input, None)?;
     let data = input.data.clone();
@@ -72,9 +70,7 @@ fn of_stage(stage: &Stage, data: &Data) -> Result<Prefetching> {
 }
 
 /// What the planner of a configuration fetches ahead in the later sessions.
-///
-/// # Errors
-/// If a data file or the value models do not fit.
+/// Errors: if a data file or the value models do not fit.
 pub fn configured(file: &SettingsFile, input: &mut Input) -> Result<Fetched> {
     let stage = Stage::new(file.clone(), input, None)?;
     let data = input.data.clone();

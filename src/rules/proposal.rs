@@ -263,9 +263,7 @@ impl KeyPattern {
 impl Precedence {
     /// Reads the table, and from the journal beside the configuration which rule wrote what; `seen_until` is the time of
     /// the last response that the rules are told of.
-    ///
-    /// # Errors
-    /// If the table does not fit, or the journal cannot be read.
+    /// Errors: if the table does not fit, or the journal cannot be read.
     pub fn load(data: &Data, file: &SettingsFile, seen_until: Option<Millis>) -> Result<Self> {
         let sheet = data.file(SHEET)?;
         let rows = sheet.parsed::<File>()?.key;

@@ -57,9 +57,7 @@ impl Effects {
 }
 
 /// How follow-ups are bounded and judged.
-///
-/// # Errors
-/// If a sheet does not fit.
+/// Errors: if a sheet does not fit.
 pub fn numbers(data: &Data) -> Result<Numbers> {
     let BacktestSheet { known_min, later_min, responses_max, weeks_max, tolerance, resampling, follow_ups, .. } =
         data.parsed("backtest.toml")?;
@@ -68,9 +66,7 @@ pub fn numbers(data: &Data) -> Result<Numbers> {
 }
 
 /// How effects are predicted and judged.
-///
-/// # Errors
-/// If the sheet does not fit.
+/// Errors: if the sheet does not fit.
 pub fn effects(data: &Data) -> Result<Effects> {
     Ok(data.parsed::<BacktestSheet>("backtest.toml")?.effects)
 }

@@ -45,9 +45,7 @@ struct Thresholds {
 }
 
 /// Which follow-ups become links.
-///
-/// # Errors
-/// If its sheet does not fit.
+/// Errors: if its sheet does not fit.
 pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
     let Thresholds { steps_min, sessions_min, probability_min, links_max, lags, .. } =
         Sheet::of(&RULE, data)?.thresholds()?;
@@ -55,9 +53,7 @@ pub fn link_numbers(data: &Data) -> Result<LinkNumbers> {
 }
 
 /// Answers of a tool before its sizes are taken.
-///
-/// # Errors
-/// If its sheet does not fit.
+/// Errors: if its sheet does not fit.
 pub fn calls_min(data: &Data) -> Result<u64> {
     Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.calls_min)
 }

@@ -139,9 +139,7 @@ fn suggest(node: &Node, key: &str) -> Option<String> {
 }
 
 /// Reads a configuration whose formats all exist.
-///
-/// # Errors
-/// If it is broken, names a format that does not exist, or is missing although it must exist.
+/// Errors: if it is broken, names a format that does not exist, or is missing although it must exist.
 pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
     let file = SettingsFile::load(path)?;
     if !file.existed && must_exist {

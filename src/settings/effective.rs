@@ -155,9 +155,7 @@ fn shipped(text: &str) -> Value {
 }
 
 /// The settings that would hold if these keys had these values.
-///
-/// # Errors
-/// If a key is unknown or a value does not fit it.
+/// Errors: if a key is unknown or a value does not fit it.
 pub fn what_if(file: &SettingsFile, changes: &[(KeyPath, Value)]) -> Result<Settings> {
     let text = if file.existed { file.text.as_str() } else { "" };
     let mut document: DocumentMut = text

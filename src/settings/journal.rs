@@ -36,9 +36,7 @@ pub fn journal_name(config: &Path) -> String {
 }
 
 /// What the journal says; a journal that does not exist is empty.
-///
-/// # Errors
-/// If the file is there and cannot be read at all.
+/// Errors: if the file is there and cannot be read at all.
 pub fn read_journal(path: &Path) -> Result<Journal> {
     let bytes = match files::read_own(path) {
         Ok(bytes) => bytes,
@@ -58,9 +56,7 @@ pub fn read_journal(path: &Path) -> Result<Journal> {
 }
 
 /// What the journal says about the configuration in `file`; entries that were not confirmed are decided by what it holds.
-///
-/// # Errors
-/// See [`read_journal`].
+/// Errors: see [`read_journal`].
 pub fn journal_of(file: &SettingsFile) -> Result<Journal> {
     let journal = read_journal(&journal_path(&file.path))?.about(&journal_name(&file.path));
     Ok(journal.decided(&text_sha(&file.text)))
@@ -98,9 +94,7 @@ impl SettingsFile {
 }
 
 /// Writes a file and notes it in the journal: first the entry, then the file, then that it was written.
-///
-/// # Errors
-/// If the journal or the file cannot be written. Nothing is written then, and the journal knows it or can tell.
+/// Errors: if the journal or the file cannot be written. Nothing is written then, and the journal knows it or can tell.
 pub fn write_noted(file: &Place<'_>, new: &str, entry: &Entry) -> Result<()> {
     let path = file.journal.clone();
     // What an earlier run left open can be told only while the file is still as that run left it.
@@ -117,9 +111,7 @@ pub fn write_noted(file: &Place<'_>, new: &str, entry: &Entry) -> Result<()> {
 }
 
 /// Adds an entry as a line of its own and waits until it is on the disk. A torn last line is ended first.
-///
-/// # Errors
-/// Whatever the disk says, another devboy that writes there and does not end, or that others may write there.
+/// Errors: whatever the disk says, another devboy that writes there and does not end, or that others may write there.
 pub fn append_entry(path: &Path, entry: &Entry) -> Result<()> {
     append(path, entry)
 }
@@ -150,9 +142,7 @@ fn append(path: &Path, line: &impl Serialize) -> Result<()> {
 
 /// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are
 /// those of the two texts. A table counts as its keys, and a key that keeps its value is left out.
-///
-/// # Errors
-/// If `after` is no configuration, or a key is not one.
+/// Errors: if `after` is no configuration, or a key is not one.
 pub fn journal_entry(
     at_ms: Millis,
     command: &str,

@@ -38,9 +38,7 @@ pub struct Kept {
 }
 
 /// Takes an entry back, in memory.
-///
-/// # Errors
-/// If what remains would be no valid configuration.
+/// Errors: if what remains would be no valid configuration.
 pub fn reverse(file: &SettingsFile, entry: &Entry) -> Result<Reversal> {
     let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
     let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));

@@ -62,17 +62,13 @@ pub fn write_under(lock_file: Option<&Path>, path: &Path, expected_old: Option<&
 }
 
 /// Replaces a file that is devboy's own and can be made again: as a whole, private to the user, without a backup.
-///
-/// # Errors
-/// Whatever the disk says; the file is then as it was.
+/// Errors: whatever the disk says; the file is then as it was.
 pub fn write_private(path: &Path, new: &str) -> Result<()> {
     write_private_bytes(path, new.as_bytes())
 }
 
 /// The same for content that is no text.
-///
-/// # Errors
-/// Whatever the disk says; the file is then as it was.
+/// Errors: whatever the disk says; the file is then as it was.
 pub fn write_private_bytes(path: &Path, new: &[u8]) -> Result<()> {
     create_private(directory_of(path))?;
     remove_left_over(path);
@@ -188,9 +184,7 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 }
 
 /// Makes a directory and those above it, for nobody but the user (0700 on Unix); one that is there stays as it is.
-///
-/// # Errors
-/// Whatever the disk says.
+/// Errors: whatever the disk says.
 pub fn create_private(directory: &Path) -> Result<()> {
     files::make_dir(directory).map_err(|cause| Error::io("creating", directory, &cause))
 }

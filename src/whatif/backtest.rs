@@ -20,9 +20,7 @@ pub const SLACK: &str = "reads with the fitted slack";
 pub const CARRY: &str = "sizes after compactions";
 
 /// Both, judged in the weeks that the other statistics are judged in.
-///
-/// # Errors
-/// If a sheet does not fit.
+/// Errors: if a sheet does not fit.
 pub fn coverage(world: &Simulation, data: &Data, numbers: &BacktestNumbers) -> Result<Vec<Coverage>> {
     let cache = data.read("policies/prompt_cache.toml", CacheSheet::parse)?;
     let compaction = data.read("policies/compaction.toml", CompactionSheet::parse)?;

@@ -78,9 +78,7 @@ pub struct Stack(pub Vec<Policy>);
 
 impl Stack {
     /// Reads `A+B`. They act in one order, whatever the order of the names.
-    ///
-    /// # Errors
-    /// If a name is unknown, stands twice, or two do not go together.
+    /// Errors: if a name is unknown, stands twice, or two do not go together.
     pub fn parse(text: &str) -> Result<Self> {
         let mut policies = text.split('+').map(|name| Policy::parse(name.trim())).collect::<Result<Vec<_>>>()?;
         policies.sort_unstable();
@@ -141,9 +139,7 @@ struct AllRow {
 }
 
 /// The rows that `--policy` and `--compare` ask for.
-///
-/// # Errors
-/// If a name is unknown, stands twice in a stack, or two do not go together.
+/// Errors: if a name is unknown, stands twice in a stack, or two do not go together.
 pub fn rows(policy: &str, compare: &[String], data: &Data) -> Result<Vec<Row>> {
     let names = std::iter::once(policy).chain(compare.iter().flat_map(|names| names.split(',')));
     let mut rows: Vec<Row> = Vec::new();
@@ -180,9 +176,7 @@ pub struct Sheets(BTreeMap<Policy, Sheet>);
 
 impl Sheets {
     /// The shipped sheets, or those of `--rules-dir`.
-    ///
-    /// # Errors
-    /// If one is no TOML.
+    /// Errors: if one is no TOML.
     pub fn load(data: &Data) -> Result<Self> {
         let sheet = |policy: Policy| {
             let parse = |text: &str, place: &str| Sheet::parse(policy.name(), text, place);
@@ -193,9 +187,7 @@ impl Sheets {
 
     /// Lays a setting over the sheet that it means: the policy that it names, else the only one of `asked` that has the
     /// parameter. The cache prices every policy, so its parameters can always be named.
-    ///
-    /// # Errors
-    /// If no policy or more than one has the parameter, or the policy that it names was not asked for.
+    /// Errors: if no policy or more than one has the parameter, or the policy that it names was not asked for.
     pub fn set(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
         if let Some(policy) = named(setting) {
             if !asked.contains(&policy) && policy != Policy::PromptCache {
@@ -229,9 +221,7 @@ impl Sheets {
     }
 
     /// The same with what a row sets.
-    ///
-    /// # Errors
-    /// If a policy of the row has no such parameter.
+    /// Errors: if a policy of the row has no such parameter.
     pub fn with(&self, row: &Row) -> Result<Self> {
         let mut sheets = self.clone();
         for setting in &row.settings {
@@ -241,9 +231,7 @@ impl Sheets {
     }
 
     /// As [`Sheets::set`], for a file: there, policies that were not asked for may have their tables as well.
-    ///
-    /// # Errors
-    /// As [`Sheets::set`].
+    /// Errors: as [`Sheets::set`].
     pub fn set_from_file(&mut self, setting: &Setting, asked: &[Policy]) -> Result<()> {
         match named(setting) {
             Some(policy) => self.set_named(policy, setting),
@@ -261,9 +249,7 @@ impl Sheets {
     }
 
     /// Whether the parameters of these policies make sense.
-    ///
-    /// # Errors
-    /// If one is unknown, or a value of the wrong kind; the message shows it.
+    /// Errors: if one is unknown, or a value of the wrong kind; the message shows it.
     pub fn check(&self, policies: &[Policy]) -> Result<()> {
         for &policy in policies {
             let sheet = self.sheet(policy);
@@ -297,9 +283,7 @@ fn named(setting: &Setting) -> Option<Policy> {
 }
 
 /// The settings of a file: one table per policy, or parameters alone.
-///
-/// # Errors
-/// If it cannot be read, is no TOML, or has a list of tables.
+/// Errors: if it cannot be read, is no TOML, or has a list of tables.
 pub fn settings_of(path: &Path) -> Result<Vec<Setting>> {
     let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
     let fault = |cause| Error::failed(format!("{}: {cause}", path.shown()));

@@ -26,9 +26,7 @@ use crate::whatif::stacked::Scene;
 
 /// Writes the lines, policy by policy in the order of the requests. Ids are hashes. What a report withholds is no figure here
 /// either.
-///
-/// # Errors
-/// If a parameter makes no sense or the file cannot be written.
+/// Errors: if a parameter makes no sense or the file cannot be written.
 pub fn write<'r>(
     path: &Path,
     scene: &Scene<'_>,

@@ -49,9 +49,7 @@ pub struct Simulation {
 
 impl Simulation {
     /// Lays the ground.
-    ///
-    /// # Errors
-    /// If a data file does not fit, or `strict` and a model has no price.
+    /// Errors: if a data file does not fit, or `strict` and a model has no price.
     pub fn new(
         timeline: Timeline,
         estimator: Option<&str>,
@@ -145,9 +143,7 @@ fn leave_out_of_range(timeline: &mut Timeline) {
 }
 
 /// The cache as it is set.
-///
-/// # Errors
-/// If a parameter makes no sense.
+/// Errors: if a parameter makes no sense.
 pub fn oracle(sheets: &Sheets) -> Result<CacheSim> {
     let sheet = sheets.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
@@ -174,9 +170,7 @@ impl Simulation {
 }
 
 /// The estimator of this name.
-///
-/// # Errors
-/// If there is none.
+/// Errors: if there is none.
 pub fn estimator_of(name: &str) -> Result<Estimator> {
     ESTIMATORS.iter().find(|(known, _)| *known == name).map(|(_, estimator)| *estimator).ok_or_else(|| {
         let names = ESTIMATORS.map(|(name, _)| name).join(", ");

@@ -165,9 +165,7 @@ pub struct Part {
 }
 
 /// The run of a stack, and what it is held against.
-///
-/// # Errors
-/// As [`report`].
+/// Errors: as [`report`].
 pub fn run_of(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, Run)> {
     let set = oracle(sheets)?;
     let stages = ready(scene, sheets, stack)?.into_iter().filter_map(|(_, one)| one.stage).collect();
@@ -175,9 +173,7 @@ pub fn run_of(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run,
 }
 
 /// Everything that a stack says.
-///
-/// # Errors
-/// If a parameter makes no sense, or a file that it names cannot be read.
+/// Errors: if a parameter makes no sense, or a file that it names cannot be read.
 pub fn report(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack, is_named: bool) -> Result<PolicyReport> {
     let world = scene.world;
     let set = oracle(sheets)?;

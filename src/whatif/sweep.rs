@@ -29,9 +29,7 @@ pub struct Swept {
 }
 
 /// Runs every cell.
-///
-/// # Errors
-/// If a parameter is unknown, a value does not fit, or there is nothing that can be swept.
+/// Errors: if a parameter is unknown, a value does not fit, or there is nothing that can be swept.
 pub fn run(sweep: &[String], scene: &Scene<'_>, sheets: &Sheets, rows: &[Row], counted: &Counted) -> Result<Swept> {
     let [Row { stack, .. }] = rows else {
         return Err(Error::usage("--sweep goes with one policy (or one stack)").hint("leave --compare and `all` out"));

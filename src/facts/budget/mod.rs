@@ -85,9 +85,7 @@ pub fn overflow(nodes: usize, signature: &str) -> String {
 }
 
 /// Writes as much of a body as the budget allows. `count` tells the tokens of a text.
-///
-/// # Errors
-/// If not even a hint fits, or nodes must be left out and no call is given.
+/// Errors: if not even a hint fits, or nodes must be left out and no call is given.
 pub fn fit(request: &Request<'_>, count: &mut dyn FnMut(&str) -> u64) -> Result<Fitted, Unfit> {
     let (text, tokens) = request.cheapest(count);
     let outline = request.outline(count);

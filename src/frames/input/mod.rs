@@ -129,9 +129,7 @@ pub struct Input {
 
 impl Input {
     /// Finds the logs asked for and brings what is known of them up to date.
-    ///
-    /// # Errors
-    /// If no log can be found; the error lists the places looked at.
+    /// Errors: if no log can be found; the error lists the places looked at.
     pub fn open(asked: Asked<'_>) -> Result<Self> {
         let Asked { roots, data, window, project, threads, lake, tier, timeline, progress, allow_empty, stdin } = asked;
         let mut input = Self {

@@ -40,9 +40,7 @@ impl Input {
     /// Every request of the logs within the window, with what it added to its context. Files whose timelines the lake
     /// does not know as they are now are read as a whole. `counted` asks for the tokens of each block as well, in all
     /// vocabularies: they take longer than all the rest, and few questions need them.
-    ///
-    /// # Errors
-    /// If `rules/timeline.toml` does not fit.
+    /// Errors: if `rules/timeline.toml` does not fit.
     pub fn timeline(&mut self, counted: bool) -> Result<Timeline> {
         let rules = self.timeline_rules()?;
         self.held = None;
@@ -60,9 +58,7 @@ impl Input {
     }
 
     /// The rows behind [`Input::timeline`] of every file, with the tokens of each block.
-    ///
-    /// # Errors
-    /// If `rules/timeline.toml` does not fit.
+    /// Errors: if `rules/timeline.toml` does not fit.
     pub fn counted_files(&mut self) -> Result<impl Iterator<Item = FileTimeline>> {
         let rules = self.timeline_rules()?;
         let known = self.file_timelines(&rules, true)?;

@@ -18,9 +18,7 @@ const HINTS_MAX: usize = 10;
 
 impl Input {
     /// Notes what the report holds of subagents that are known from progress records only.
-    ///
-    /// # Errors
-    /// If the input cannot be read.
+    /// Errors: if the input cannot be read.
     pub fn report_holds(&mut self, holds: Holds) -> Result<()> {
         let subagents = self.overview()?.subagents_in_progress;
         self.in_progress = Some(InProgress { subagents, holds });
@@ -94,9 +92,7 @@ impl Input {
     }
 
     /// What happened within the window, in numbers.
-    ///
-    /// # Errors
-    /// None of its own.
+    /// Errors: none of its own.
     pub fn overview(&mut self) -> Result<Overview> {
         self.remember("overview", |input| {
             let history = input.history();

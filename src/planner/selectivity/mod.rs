@@ -38,9 +38,7 @@ pub struct Numbers {
 
 impl Numbers {
     /// Reads the file; `place` is how errors cite it.
-    ///
-    /// # Errors
-    /// If a number is missing, misspelled, of the wrong kind or out of range.
+    /// Errors: if a number is missing, misspelled, of the wrong kind or out of range.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let numbers: Self = fitting(text, place)?;
         let wrong = [

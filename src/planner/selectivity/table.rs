@@ -259,9 +259,7 @@ impl Selectivity {
     }
 
     /// Reads a configuration; without the key nothing is known and nothing fetched.
-    ///
-    /// # Errors
-    /// If the text is no TOML, or a row cannot be meant; `place` is how errors cite the file.
+    /// Errors: if the text is no TOML, or a row cannot be meant; `place` is how errors cite the file.
     pub fn from_toml(text: &str, place: &str, numbers: &Numbers) -> Result<Self> {
         #[derive(Deserialize, Default)]
         #[serde(default)]

@@ -41,9 +41,7 @@ pub struct Question<'q> {
 }
 
 /// Judges one lever.
-///
-/// # Errors
-/// If the sheet does not fit, or a file of settings holds a key twice.
+/// Errors: if the sheet does not fit, or a file of settings holds a key twice.
 pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Result<Finding> {
     let thresholds: Thresholds = sheet.thresholds()?;
     let trials = facts.study.trials.iter().filter_map(|trial| Some((trial, (question.value)(trial.knob)?)));

@@ -77,9 +77,7 @@ pub struct Uses {
 }
 
 /// Lets every rule about settings speak.
-///
-/// # Errors
-/// If a sheet does not fit, or a file of settings holds a key twice.
+/// Errors: if a sheet does not fit, or a file of settings holds a key twice.
 pub fn judge_all(facts: &Facts<'_>, data: &Data) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in REGISTER {

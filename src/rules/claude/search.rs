@@ -33,9 +33,7 @@ pub struct Row {
 }
 
 /// Tries every value on the sessions of all projects.
-///
-/// # Errors
-/// If a data file does not fit.
+/// Errors: if a data file does not fit.
 pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
     let cache = oracle(&Sheets::load(data)?)?;
     let study = study(world, &cache, data, None, Tried::All)?;

@@ -41,9 +41,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
+    /// Errors: if it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let sheet: Self = fitting(text, place)?;
         let odd = |what: &str| Err(Error::failed(format!("{place}: {what}")));
@@ -172,9 +170,7 @@ impl Ground<'_> {
     }
 
     /// Searches; `against` is another configuration to be judged on the same sessions.
-    ///
-    /// # Errors
-    /// If the sheet names a key or value that no configuration has.
+    /// Errors: if the sheet names a key or value that no configuration has.
     pub fn search(&self, against: Option<&Settings>) -> Result<Search> {
         let sessions = BySession::new(self.tape);
         let now = self.scenario(&what_if(self.file, &[])?);

@@ -69,9 +69,7 @@ type Tried = (usize, Vec<i64>);
 impl Walk<'_> {
     /// The path through these sessions; with later sessions each step is judged on them, and the first that does not hold
     /// ends the path.
-    ///
-    /// # Errors
-    /// If a value fits no configuration.
+    /// Errors: if a value fits no configuration.
     pub fn path(&self, train: &[usize], later: Option<&[usize]>) -> Result<Path> {
         let sheet = self.ground.sheet;
         let baseline: i64 = train.iter().map(|&place| self.present[place].baseline).sum();
@@ -159,9 +157,7 @@ impl Values {
 }
 
 /// Every single change, in the order of the sheet.
-///
-/// # Errors
-/// If a key of the sheet is none.
+/// Errors: if a key of the sheet is none.
 pub fn candidates(sheet: &Sheet, tape: &Tape, now: &Scenario) -> Result<Vec<Change>> {
     let endpoints = endpoints(sheet, tape, now);
     let mut candidates = Vec::new();

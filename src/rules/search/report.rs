@@ -98,9 +98,7 @@ fn share(tokens: f64, part: &Part) -> String {
 }
 
 /// The steps as findings: those that hold are proposed.
-///
-/// # Errors
-/// If a step cannot be read back, which is a defect.
+/// Errors: if a step cannot be read back, which is a defect.
 pub fn findings(search: &Search, current: &dyn Current) -> Result<Vec<Finding>> {
     search.steps.iter().map(|step| finding(search, step, current)).collect()
 }

@@ -62,9 +62,7 @@ pub struct Layers {
 
 impl Layers {
     /// Reads the file of a scope (`path`, if it lies elsewhere) and those that win over it for everybody whom it concerns.
-    ///
-    /// # Errors
-    /// If one of them is there and cannot be read.
+    /// Errors: if one of them is there and cannot be read.
     pub fn load(places: &ClaudePlaces, scope: Scope, path: &Path) -> Result<Self> {
         // What one project sets says nothing about a file for all projects.
         let above: &[Scope] = match scope {
@@ -78,17 +76,13 @@ impl Layers {
     }
 
     /// What stands in the file for a key.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
+    /// Errors: as [`ClaudeFile::get`].
     pub fn value(&self, key: &KeyPath) -> Result<Option<Value>> {
         self.file.get(key)
     }
 
     /// What keeps a lever from having any effect here: "set by …"; none if nothing does.
-    ///
-    /// # Errors
-    /// As [`ClaudeFile::get`].
+    /// Errors: as [`ClaudeFile::get`].
     pub fn overridden(&self, lever: &Lever, key: &KeyPath, levers: &Levers) -> Result<Option<String>> {
         for (_, file) in &self.above {
             if file.get(key)?.is_some() {
@@ -127,9 +121,7 @@ pub struct ClaudeFile {
 
 impl ClaudeFile {
     /// Reads a file; one that is missing is empty.
-    ///
-    /// # Errors
-    /// With line and column, if it is no strict JSON; or whatever the disk says.
+    /// Errors: with line and column, if it is no strict JSON; or whatever the disk says.
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = match files::read(path) {
             Ok(bytes) => bytes,
@@ -148,9 +140,7 @@ impl ClaudeFile {
     }
 
     /// The value of a key; none where there is none.
-    ///
-    /// # Errors
-    /// If the key stands twice, or under something that is no object.
+    /// Errors: if the key stands twice, or under something that is no object.
     pub fn get(&self, key: &KeyPath) -> Result<Option<Value>> {
         if !self.existed {
             return Ok(None);
@@ -165,9 +155,7 @@ impl ClaudeFile {
     }
 
     /// The text with these values set.
-    ///
-    /// # Errors
-    /// As [`reversal::set`].
+    /// Errors: as [`reversal::set`].
     pub fn with<'c>(&self, changes: impl IntoIterator<Item = (&'c KeyPath, &'c Value)>) -> Result<String> {
         changes
             .into_iter()

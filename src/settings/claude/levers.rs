@@ -174,9 +174,8 @@ struct File {
 
 impl Levers {
     /// Reads all files of levers.
-    ///
-    /// # Errors
-    /// If one does not fit, a name stands twice, a lever has no fate or several, or one gives way to an unknown one.
+    /// Errors: if one does not fit, a name stands twice, a lever has no fate or several, or one gives way to an unknown
+    /// one.
     pub fn load(data: &Data) -> Result<Self> {
         let mut levers = Self(Vec::new());
         for name in Data::lever_files() {
@@ -264,9 +263,7 @@ impl Lever {
     }
 
     /// Whether a value is one that it takes.
-    ///
-    /// # Errors
-    /// Says what it takes.
+    /// Errors: says what it takes.
     pub fn check(&self, value: &Value) -> Result<()> {
         let fits = match self.kind {
             Kind::Choice => value.as_str().is_some_and(|text| self.values.iter().any(|known| known == text)),

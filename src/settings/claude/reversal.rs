@@ -22,9 +22,7 @@ use crate::settings::reversal::{Kept, Reversal};
 
 /// The entry about one change of the file, made or about to be made. `changes` name the keys and why; the values are those
 /// of the two texts, and a key that keeps its value is left out.
-///
-/// # Errors
-/// If one of the texts is no strict JSON, or a key is not one.
+/// Errors: if one of the texts is no strict JSON, or a key is not one.
 pub fn claude_entry(
     at_ms: Millis,
     command: &str,
@@ -51,9 +49,7 @@ pub fn claude_entry(
 
 /// The entries of the journal about the configuration `config` and about settings of Claude Code; those that were not
 /// confirmed are decided by what the files hold.
-///
-/// # Errors
-/// If the journal is there and cannot be read at all.
+/// Errors: if the journal is there and cannot be read at all.
 pub fn journal_of_all(config: &Path) -> Result<Journal> {
     let mut journal = read_journal(&journal_path(config))?;
     let name = journal_name(config);
@@ -69,9 +65,7 @@ pub fn journal_of_all(config: &Path) -> Result<Journal> {
 }
 
 /// Takes an entry back, in memory.
-///
-/// # Errors
-/// If the file is no strict JSON.
+/// Errors: if the file is no strict JSON.
 pub fn reverse_claude(file: &ClaudeFile, entry: &Entry) -> Result<Reversal> {
     let is_edited = !file.existed || text_sha(&file.text) != entry.after_sha;
     let before = entry.restore.as_ref().filter(|_| !is_edited).and_then(|restore| restore.before(&file.text));
@@ -130,9 +124,7 @@ fn without_empty_parent(file: &ClaudeFile, key: &KeyPath, text: String) -> Resul
 const STEP: &str = "  ";
 
 /// The text with the value set; an empty text becomes a file with nothing else in it.
-///
-/// # Errors
-/// If the text is no strict JSON object, or the key stands twice or under something that is no object.
+/// Errors: if the text is no strict JSON object, or the key stands twice or under something that is no object.
 pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<String> {
     if text.is_empty() {
         return set(path, "{}\n", key, value);
@@ -148,9 +140,7 @@ pub fn set(path: &Path, text: &str, key: &KeyPath, value: &Value) -> Result<Stri
 }
 
 /// The text without the key; as it is where there is none.
-///
-/// # Errors
-/// As [`set`].
+/// Errors: as [`set`].
 pub fn remove(path: &Path, text: &str, key: &KeyPath) -> Result<String> {
     let root = check(path, text)?;
     let Site::Found { object, members, position } = find(path, text, root, key)? else { return Ok(text.to_owned()) };

@@ -25,9 +25,7 @@ pub fn put_off() -> PolicyReport {
 }
 
 /// Checks every call.
-///
-/// # Errors
-/// If a parameter makes no sense, or a schema is none.
+/// Errors: if a parameter makes no sense, or a schema is none.
 pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools) -> Result<PolicyReport> {
     let sheet = sheets.sheet(Policy::ArgCheck);
     let params: Params = sheet.params()?;

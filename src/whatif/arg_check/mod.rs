@@ -30,9 +30,7 @@ pub struct Params {
 
 impl Params {
     /// Nothing can be wrong with them.
-    ///
-    /// # Errors
-    /// Never.
+    /// Errors: never.
     pub fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -147,9 +145,7 @@ enum Compiled {
 
 impl Checker {
     /// Compiles every schema of a catalog.
-    ///
-    /// # Errors
-    /// If one is no JSON Schema.
+    /// Errors: if one is no JSON Schema.
     pub fn new(catalog: &Catalog, params: &Params, rules: &Rules) -> Result<Self> {
         let mut tools = BTreeMap::<String, Vec<Entry>>::new();
         for definition in &catalog.definitions {

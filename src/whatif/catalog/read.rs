@@ -43,9 +43,7 @@ pub struct Spec {
 
 impl Spec {
     /// Reads `FILE` or `server=NAME:FILE`.
-    ///
-    /// # Errors
-    /// If a server has no name or no file.
+    /// Errors: if a server has no name or no file.
     pub fn parse(text: &str) -> Result<Self> {
         let Some(rest) = text.strip_prefix("server=") else { return Ok(Self { server: None, file: text.to_owned() }) };
         match rest.split_once(':') {
@@ -66,9 +64,7 @@ impl Spec {
 }
 
 /// The definitions of a file, in order, and the shape of the first.
-///
-/// # Errors
-/// If the text is no JSON or has none of the known shapes.
+/// Errors: if the text is no JSON or has none of the known shapes.
 pub fn definitions(spec: &Spec, text: &str) -> Result<(Shape, Vec<Definition>)> {
     let file = &spec.file;
     let value: Value = serde_json::from_str(text).map_err(|cause| {
@@ -89,9 +85,7 @@ pub fn definitions(spec: &Spec, text: &str) -> Result<(Shape, Vec<Definition>)> 
 }
 
 /// The definitions of a sheet of our own: `[[tool]]` tables in Anthropic's shape.
-///
-/// # Errors
-/// If it does not fit.
+/// Errors: if it does not fit.
 pub fn sheet(text: &str, place: &str) -> Result<Vec<Definition>> {
     let fault = |cause: String| Error::failed(format!("{place}: {cause}"));
     let value: Value = toml_edit::de::from_str(text).map_err(|cause| fault(cause.to_string()))?;

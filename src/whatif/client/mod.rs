@@ -210,9 +210,7 @@ pub enum Tried {
 }
 
 /// Tries levers on the sessions of a project, or on all.
-///
-/// # Errors
-/// If a data file does not fit.
+/// Errors: if a data file does not fit.
 pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
     let sheet = Sheet::load(data)?;
     let is_all = tried == Tried::All;
@@ -253,9 +251,7 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
 }
 
 /// Several settings as one configuration, session by session in the order of [`Study::sessions`].
-///
-/// # Errors
-/// If a data file does not fit.
+/// Errors: if a data file does not fit.
 pub fn together(
     world: &Simulation,
     oracle: &CacheSim,

@@ -29,9 +29,7 @@ pub struct HistoryRules {
 
 impl HistoryRules {
     /// Reads the sheet.
-    ///
-    /// # Errors
-    /// If it does not fit.
+    /// Errors: if it does not fit.
     pub fn load(data: &Data) -> Result<Self> {
         data.parsed("history.toml")
     }

@@ -79,9 +79,7 @@ const FILE: &str = "policies/claude_settings.toml";
 
 impl Sheet {
     /// Reads the sheet.
-    ///
-    /// # Errors
-    /// If it does not fit.
+    /// Errors: if it does not fit.
     pub fn load(data: &Data) -> Result<Self> {
         let file = data.file(FILE)?;
         let sheet: Self = file.parsed()?;
@@ -96,9 +94,7 @@ impl Sheet {
 pub type Versions = BTreeMap<String, Millis>;
 
 /// The first of these levers that every one of these clients knows.
-///
-/// # Errors
-/// Says what to update, and from which version on each lever is known.
+/// Errors: says what to update, and from which version on each lever is known.
 pub fn known<'l>(levers: &[&'l Lever], versions: &Versions) -> std::result::Result<&'l Lever, String> {
     if let Some(lever) = levers.iter().find(|lever| unknowing(lever, versions).is_none()) {
         return Ok(lever);

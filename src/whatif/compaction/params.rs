@@ -168,9 +168,7 @@ impl Serialize for Style {
 
 impl Params {
     /// Whether the values make sense together.
-    ///
-    /// # Errors
-    /// Names the first parameter that does not.
+    /// Errors: names the first parameter that does not.
     pub fn check(&self) -> Result<()> {
         let fault = |text: &str, hint: &str| Err(Error::usage(text).hint(hint));
         if !(self.compact_at_pct > 0.0 && self.compact_at_pct <= 1.0) {

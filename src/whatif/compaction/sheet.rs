@@ -157,9 +157,8 @@ pub struct Bars {
 
 impl Sheet {
     /// Reads the file.
-    ///
-    /// # Errors
-    /// If a key is missing, unknown or of another type, or a parameter makes no sense; `place` is how the file is cited.
+    /// Errors: if a key is missing, unknown or of another type, or a parameter makes no sense; `place` is how the file
+    /// is cited.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let sheet: Self = fitting(text, place)?;
         sheet.params.check()?;

@@ -120,9 +120,7 @@ fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
 }
 
 /// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
+/// Errors: if a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::Compaction);

@@ -258,9 +258,7 @@ impl Variant {
 
 impl Sheet {
     /// Reads a sheet.
-    ///
-    /// # Errors
-    /// If it does not fit, with its `place`.
+    /// Errors: if it does not fit, with its `place`.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let fault = |cause: &dyn std::fmt::Display| Error::failed(format!("{place}: {cause}"));
         let sheet: Self = fitting(text, place)?;

@@ -17,9 +17,7 @@ use crate::whatif::sim::simulate::Run;
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
+/// Errors: if a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::HistoryTrim);
     let params: Params = sheet.params()?;

@@ -186,9 +186,7 @@ pub fn scores(found: &PickTools) -> Table {
 }
 
 /// The policy as it is set.
-///
-/// # Errors
-/// If a parameter makes no sense.
+/// Errors: if a parameter makes no sense.
 pub fn policy(scene: &Scene<'_>, sheets: &Sheets) -> Result<PickPolicy> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::PickTools);
@@ -199,9 +197,7 @@ pub fn policy(scene: &Scene<'_>, sheets: &Sheets) -> Result<PickPolicy> {
 }
 
 /// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
+/// Errors: if a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let policy = Arc::new(policy(scene, sheets)?);
     let stage = policy.stage();

@@ -96,9 +96,7 @@ fn sent(laid: &ReplayInput, scenario: &Scenario, calls: &IdMap<Id, u32>) -> Vec<
 }
 
 /// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
+/// Errors: if a parameter makes no sense.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let params: Params = sheets.sheet(Policy::Pipeline).params()?;
     let replayed = scene.replayed.ok_or_else(|| Error::failed("the layers were not replayed here"))?;
@@ -210,9 +208,7 @@ pub struct Worth {
 
 impl Worth {
     /// Simulates the contexts with what this place would have sent.
-    ///
-    /// # Errors
-    /// If a data file does not fit.
+    /// Errors: if a data file does not fit.
     pub fn new(reach: &Reach, settings: &Settings, laid: &ReplayInput, input: &mut Input) -> Result<Option<Self>> {
         let timeline = input.timeline(false)?;
         if timeline.requests.is_empty() {

@@ -302,9 +302,7 @@ const KEEPALIVE_MAX_S_MAX: u32 = 86_400;
 
 impl Params {
     /// Rejects values that make no sense.
-    ///
-    /// # Errors
-    /// Names the parameter.
+    /// Errors: names the parameter.
     pub fn check(&self) -> Result<()> {
         if self.keepalive_s > 0 && self.keepalive_max_s < self.keepalive_s {
             let message = format!(

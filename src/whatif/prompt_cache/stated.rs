@@ -79,9 +79,7 @@ pub fn table(rows: &[Stated]) -> Table {
 }
 
 /// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
+/// Errors: if a parameter makes no sense.
 pub fn ready<'s>(sheets: &Sheets) -> Result<Ready<'s>> {
     let sheet = sheets.sheet(Policy::PromptCache);
     let sheet = Sheet::parse(&sheet.text(), sheet.place())?;

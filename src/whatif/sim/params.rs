@@ -22,9 +22,7 @@ pub struct Setting {
 
 impl Setting {
     /// Reads `key=value`. What is no TOML value counts as text, and `[a,b]` as a list of texts.
-    ///
-    /// # Errors
-    /// If there is no `=` or no key.
+    /// Errors: if there is no `=` or no key.
     pub fn parse(text: &str, place: impl Into<String>) -> Result<Self> {
         let example = "for instance `--set ttl=5m`";
         let (key, value) = text.split_once('=').ok_or_else(|| {
@@ -79,9 +77,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// Reads a sheet; `place` is how it is cited.
-    ///
-    /// # Errors
-    /// If it is no TOML.
+    /// Errors: if it is no TOML.
     pub fn parse(policy: &str, text: &str, place: &str) -> Result<Self> {
         let document: DocumentMut = text.parse().map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
         let shipped = document.clone();
@@ -120,9 +116,7 @@ impl Sheet {
     }
 
     /// The parameters as the policy reads them.
-    ///
-    /// # Errors
-    /// If there is no such parameter, or a value is of the wrong kind; the message shows the parameter.
+    /// Errors: if there is no such parameter, or a value is of the wrong kind; the message shows the parameter.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T> {
         let mut alone = DocumentMut::new();
         *alone.as_table_mut() =
@@ -148,9 +142,7 @@ impl Sheet {
     }
 
     /// All numbers of the sheet as the policy reads them.
-    ///
-    /// # Errors
-    /// If they do not fit.
+    /// Errors: if they do not fit.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         fitting(&self.text(), &self.place)
     }
@@ -176,9 +168,7 @@ impl Sheet {
     }
 
     /// The parameters as they are set, for reports.
-    ///
-    /// # Errors
-    /// If a value has no form in JSON.
+    /// Errors: if a value has no form in JSON.
     pub fn settings(&self) -> Result<serde_json::Value> {
         let mut alone = DocumentMut::new();
         *alone.as_table_mut() =

@@ -91,9 +91,7 @@ impl SizeRules {
     }
 
     /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit, or a ratio is not positive.
+    /// Errors: if it does not fit, or a ratio is not positive.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let rules: Self = fitting(text, place)?;
         let ratios = &rules.chars_per_token;

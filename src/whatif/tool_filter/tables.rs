@@ -159,9 +159,7 @@ pub(crate) fn share(portion: Portion) -> String {
 const TOOLS_SHOWN: usize = 20;
 
 /// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense, or the file of predictions cannot be read.
+/// Errors: if a parameter makes no sense, or the file of predictions cannot be read.
 pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
     let world = scene.world;
     let sheet = sheets.sheet(Policy::ToolFilter);
