@@ -86,25 +86,9 @@ pub fn json(rows: &[MinedProjection]) -> Value {
 }
 
 fn row_json(row: &MinedProjection) -> Value {
-    json!({
-        "from": row.from,
-        "to": row.to,
-        "argument": row.argument,
-        "extractor": row.extractor,
-        "projection": row.spelling.as_ref().map(|link| &link.projection),
-        "projection_arg": row.spelling.as_ref().map(|link| &link.projection_arg),
-        "opportunities": row.opportunities,
-        "hits": row.hits,
-        "top1": row.top1,
-        "top3": row.top3,
-        "chance": row.chance,
-        "sessions_seen": row.sessions_seen,
-        "sessions": row.sessions,
-        "values": row.values,
-        "forward": row.forward,
-        "reversed": row.reversed,
-        "sole": row.sole,
-        "p": row.p,
-        "held": row.held.map(|held| held.key()),
-    })
+    let mut fields = json!(row);
+    fields.as_object_mut().map(|fields| fields.remove("spelling"));
+    fields["projection"] = json!(row.spelling.as_ref().map(|link| &link.projection));
+    fields["projection_arg"] = json!(row.spelling.as_ref().map(|link| &link.projection_arg));
+    fields
 }

@@ -3,7 +3,7 @@
 //! What the bill says about tokenizers, as tables and JSON.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::base::tokenizer::VOCABULARIES;
 use crate::report::numbers::percent;
@@ -113,39 +113,15 @@ fn of_the_bill(row: &Drift) -> Option<f64> {
 
 /// Both as data.
 pub fn json(found: &Calibration) -> Value {
-    json!({
-        "families": found.families.iter().map(family_json).collect::<Vec<_>>(),
-        "drift": found.drift.iter().map(drift_json).collect::<Vec<_>>(),
-        "drift_limits_percent": DRIFT_LIMITS,
-    })
-}
-
-fn family_json(row: &FamilyRatio) -> Value {
-    let counted = VOCABULARIES.iter().zip(row.counted);
-    let counted: Map<String, Value> = counted.map(|(table, tokens)| (table.key().to_owned(), tokens.into())).collect();
-    json!({
-        "family": row.family,
-        "increments": row.increments,
-        "sessions": row.sessions,
-        "chars": row.chars,
-        "bytes": row.bytes,
-        "tokens": row.tokens,
-        "counted": counted,
-        "bytes_per_token": row.bytes_per_token,
-        "chars_per_token": row.chars_per_token,
-        "chars_per_token_framed": row.chars_per_token_framed,
-    })
-}
-
-fn drift_json(row: &Drift) -> Value {
-    json!({
-        "estimator": row.estimator,
-        "increments": row.increments,
-        "estimated": row.estimated,
-        "actual": row.actual,
-        "share_of_actual": of_the_bill(row),
-        "percent_p50": row.percent_p50,
-        "percent_p90": row.percent_p90,
-        "histogram": row.histogram,
-    })
+    let mut fields = json!(found);
+    fields["drift_limits_percent"] = json!(DRIFT_LIMITS);
+    for (place, row) in found.families.iter().enumerate() {
+        let counted =
+            VOCABULARIES.iter().zip(row.counted).map(|(table, tokens)| (table.key().to_owned(), tokens.into()));
+        fields["families"][place]["counted"] = Value::Object(counted.collect());
+    }
+    for (place, row) in found.drift.iter().enumerate() {
+        fields["drift"][place]["share_of_actual"] = json!(of_the_bill(row));
+    }
+    fields
 }

@@ -131,7 +131,7 @@ fn parts_off(distance: &Distance) -> Table {
         if place < CAUSES_SHOWN {
             table.row(row([part.model.clone(), part.versions.clone(), part.cause.words().to_owned()], &part.apart));
         } else {
-            rest.join(&part.apart);
+            rest += part.apart;
         }
     }
     if rest.requests > 0 {

@@ -80,7 +80,7 @@ pub fn cells(
         for name in places.names(session, model) {
             let slice = parts.entry(name).or_default().entry(session).or_default();
             slice.sides.join(sides);
-            slice.apart.join(&apart.get(&(session, model)).copied().unwrap_or_default());
+            slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
         }
     }
     let mut kinds: BTreeMap<&'static str, u32> = BTreeMap::new();
@@ -146,7 +146,7 @@ pub fn whole(
     for (&(session, model), sides) in sides {
         let slice = sessions.entry(session).or_default();
         slice.sides.join(sides);
-        slice.apart.join(&apart.get(&(session, model)).copied().unwrap_or_default());
+        slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
     }
     cell("all", String::new(), &sessions, rules, least)
 }
@@ -161,7 +161,7 @@ fn cell(
     let mut all = Slice::default();
     for slice in sessions.values() {
         all.sides.join(&slice.sides);
-        all.apart.join(&slice.apart);
+        all.apart += slice.apart;
     }
     let change = all.sides.change()?;
     let in_money = all.sides.baseline.cost.nano_usd > 0;
