@@ -38,6 +38,19 @@ impl Format {
     pub fn sentence(self, words: &str) -> Cow<'_, str> {
         if self == Self::Md { escape::markdown(words) } else { visible(words) }
     }
+
+    /// What stands before an entry of a list.
+    pub fn bullet(self) -> &'static str {
+        if self == Self::Md { "- " } else { "" }
+    }
+
+    /// Begins a part of a report.
+    pub fn heading(self, out: &mut dyn Write, text: &str) -> Result<()> {
+        match self {
+            Self::Md => Ok(writeln!(out, "\n### {text}\n")?),
+            _ => Ok(writeln!(out, "\n{text}")?),
+        }
+    }
 }
 
 /// When colours are used.

@@ -62,7 +62,7 @@ pub fn write(
     format: Format,
     width: Option<u16>,
 ) -> Result<()> {
-    let bullet = if format == Format::Md { "- " } else { "" };
+    let bullet = format.bullet();
     words(learned).iter().try_for_each(|line| writeln!(out, "{bullet}{}", format.sentence(line.trim_start())))?;
     writeln!(out)?;
     curve(learned).write(out, format, width)?;

@@ -17,20 +17,12 @@ const ROWS_MAX: usize = 15;
 
 /// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: Option<u16>) -> Result<()> {
-    let heading = |out: &mut dyn Write, text: &str| -> Result<()> {
-        let mark = if format == Format::Md { "### " } else { "" };
-        writeln!(out, "\n{mark}{text}")?;
-        if format == Format::Md {
-            writeln!(out)?;
-        }
-        Ok(())
-    };
     write_summary(out, report, format)?;
     if format == Format::Md {
         writeln!(out)?;
     }
     layers(report).write(out, format, width)?;
-    heading(out, "who could do this")?;
+    format.heading(out, "who could do this")?;
     reaches(&report.reaches).write(out, format, width)?;
     if format == Format::Md {
         writeln!(out)?;
@@ -43,17 +35,17 @@ pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: 
     ] {
         let table = grouped(report, what, groups);
         if !table.is_empty() {
-            heading(out, &format!("{what}, largest first"))?;
+            format.heading(out, &format!("{what}, largest first"))?;
             table.write(out, format, width)?;
         }
     }
-    heading(out, "by format, where it was sent")?;
+    format.heading(out, "by format, where it was sent")?;
     formats(report).write(out, format, width)?;
-    heading(out, "combined savings of single sessions")?;
+    format.heading(out, "combined savings of single sessions")?;
     sessions(report).write(out, format, width)?;
-    heading(out, "exact repeats, counted in four ways")?;
+    format.heading(out, "exact repeats, counted in four ways")?;
     repeats(report).write(out, format, width)?;
-    heading(out, "to be read beside these figures")?;
+    format.heading(out, "to be read beside these figures")?;
     beside(report).write(out, format, width)
 }
 
@@ -102,7 +94,7 @@ impl Arm {
 }
 
 fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> Result<()> {
-    let bullet = if format == Format::Md { "- " } else { "" };
+    let bullet = format.bullet();
     for line in summary(report) {
         writeln!(out, "{bullet}{}", format.sentence(&line))?;
     }
