@@ -215,8 +215,15 @@ impl DataFile {
     /// # Errors
     /// If it does not fit.
     pub fn parsed<T: DeserializeOwned>(&self) -> Result<T> {
-        toml_edit::de::from_str(&self.text).map_err(|cause| {
-            Error::failed(format!("{}: {cause}", self.place)).hint("compare it with the file that devboy ships")
-        })
+        fitting(&self.text, &self.place)
     }
+}
+
+/// TOML as a type; `place` is where it stands.
+///
+/// # Errors
+/// If it does not fit.
+pub fn fitting<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
+    toml_edit::de::from_str(text)
+        .map_err(|cause| Error::failed(format!("{place}: {cause}")).hint("compare it with the file that devboy ships"))
 }

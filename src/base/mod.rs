@@ -20,6 +20,7 @@ pub mod pseudonyms;
 pub mod seal;
 pub mod significance;
 pub mod stats;
+pub mod sums;
 pub mod tokenizer;
 pub mod unpack;
 pub mod visible;

@@ -26,6 +26,11 @@ pub fn percent(share: f64) -> String {
     if text == "-0.0 %" { "0.0 %".to_owned() } else { text }
 }
 
+/// A dash where nothing is known.
+pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), text)
+}
+
 /// "$1,234.56", and "<$0.01" of what is less than half a cent, but something.
 pub fn usd(value: f64) -> String {
     let size = value.abs();

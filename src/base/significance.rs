@@ -221,12 +221,7 @@ impl Chance {
     }
 }
 
-impl std::ops::AddAssign for Chance {
-    fn add_assign(&mut self, other: Self) {
-        self.expected += other.expected;
-        self.variance += other.variance;
-    }
-}
+crate::base::sums::adds_up!(Chance: expected, variance);
 
 /// The places of a context that stand one lag apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

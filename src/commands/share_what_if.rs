@@ -19,7 +19,7 @@ use crate::whatif::sim::params::Setting;
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::stacked;
 use crate::whatif::stacked::Scene;
-use crate::whatif::tools::known::Tools;
+use crate::whatif::tools::Tools;
 
 /// Replays the sessions of some logs under every setting.
 ///

@@ -10,7 +10,7 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Text};
-use crate::frames::columns::{Column, Columns, Outcome, blobs, bools, f32s, ids, texts, u8s, u16s, u32s};
+use crate::frames::columns::{Column, Columns, Outcome, Table, blobs, field, ids, part, texts, u8s, u32s};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
@@ -20,15 +20,18 @@ pub const VERSIONS: [(&str, u32); 2] = [("bodies", 2), ("encodings", 2)];
 
 /// The batch of one of [`TABLES`]; `formats` are the names of the formats by number.
 pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<RecordBatch> {
-    let columns = if table == "bodies" { body_columns(facts) } else { encoding_columns(facts, formats) };
+    let columns = match table {
+        "bodies" => bodies().columns(facts, &Names::default()),
+        _ => encoding_columns(facts, formats),
+    };
     RecordBatch::try_from_iter_with_nullable(columns)
 }
 
 /// The facts in the batches of both tables of one segment. Encodings in formats that this program lacks are left out.
-pub fn read(bodies: &[RecordBatch], encodings: &[RecordBatch], formats: &[&str]) -> Outcome<Vec<BodyFacts>> {
+pub fn read(of_bodies: &[RecordBatch], encodings: &[RecordBatch], formats: &[&str]) -> Outcome<Vec<BodyFacts>> {
     let mut facts = Vec::new();
-    for batch in bodies {
-        read_bodies(&Columns(batch), &mut facts)?;
+    for batch in of_bodies {
+        facts.extend(bodies().rows(&Columns(batch), &mut Names::default())?);
     }
     let place: IdMap<Id, usize> = facts.iter().enumerate().map(|(index, row)| (row.body, index)).collect();
     for batch in encodings {
@@ -37,81 +40,43 @@ pub fn read(bodies: &[RecordBatch], encodings: &[RecordBatch], formats: &[&str])
     Ok(facts)
 }
 
-fn body_columns(facts: &[&BodyFacts]) -> Vec<Column> {
-    let each = || facts.iter();
-    vec![
-        ("body", ids(each().map(|row| row.body)), false),
-        ("sha", ids(each().map(|row| row.sha)), false),
-        ("counted", u8s(each().map(|row| row.counted)), false),
-        ("chars", u32s(each().map(|row| row.chars)), false),
-        ("bytes", u32s(each().map(|row| row.raw.bytes)), false),
-        ("tokens_o200k", u32s(each().map(|row| row.raw.tokens[0])), false),
-        ("tokens_cl100k", u32s(each().map(|row| row.raw.tokens[1])), false),
-        ("shape", u8s(each().map(|row| row.shape)), false),
-        ("inner_formats", u16s(each().map(|row| row.inner_formats)), false),
-        ("depth", u16s(each().map(|row| row.depth)), false),
-        ("items", u32s(each().map(|row| row.items)), false),
-        ("fields", u32s(each().map(|row| row.fields)), false),
-        ("columns", u32s(each().map(|row| row.columns)), false),
-        ("rows", u32s(each().map(|row| row.rows)), false),
-        ("key_stability", f32s(each().map(|row| row.key_stability)), false),
-        ("preview", bools(each().map(|row| row.preview)), false),
-        ("oversize", bools(each().map(|row| row.oversize)), false),
-        ("unproven", u16s(each().map(|row| row.unproven)), false),
-        ("published", bools(each().map(|row| row.published.is_some())), false),
-        ("published_bytes", u32s(each().map(|row| row.published.unwrap_or_default().bytes)), false),
-        ("published_o200k", u32s(each().map(|row| row.published.unwrap_or_default().tokens[0])), false),
-        ("published_cl100k", u32s(each().map(|row| row.published.unwrap_or_default().tokens[1])), false),
-        ("near_witness", blobs(each().map(|row| row.near.as_ref().map(pack_near).unwrap_or_default())), false),
-        ("line_witnesses", blobs(each().map(|row| pack_lines(&row.lines))), false),
-        ("look", u8s(each().map(|row| row.look as u8)), false),
-        ("texts", blobs(each().map(|row| pack_texts(&row.texts))), false),
-    ]
-}
-
-fn read_bodies(columns: &Columns<'_>, facts: &mut Vec<BodyFacts>) -> Outcome<()> {
-    let (body, sha) = (columns.ids("body")?, columns.ids("sha")?);
-    let (counted, shape) = (columns.u8("counted")?, columns.u8("shape")?);
-    let (chars, bytes) = (columns.u32("chars")?, columns.u32("bytes")?);
-    let (o200k, cl100k) = (columns.u32("tokens_o200k")?, columns.u32("tokens_cl100k")?);
-    let (inner_formats, depth) = (columns.u16("inner_formats")?, columns.u16("depth")?);
-    let (items, fields) = (columns.u32("items")?, columns.u32("fields")?);
-    let (cols, rows) = (columns.u32("columns")?, columns.u32("rows")?);
-    let (stability, oversize) = (columns.f32("key_stability")?, columns.bool("oversize")?);
-    let preview = columns.bool("preview")?;
-    let (published, published_bytes) = (columns.bool("published")?, columns.u32("published_bytes")?);
-    let (published_o200k, published_cl100k) = (columns.u32("published_o200k")?, columns.u32("published_cl100k")?);
-    let unproven = columns.u16("unproven")?;
-    let (near, lines) = (columns.blobs("near_witness")?, columns.blobs("line_witnesses")?);
-    let (look, texts) = (columns.u8("look")?, columns.blobs("texts")?);
-    facts.extend((0..columns.0.num_rows()).map(|row| BodyFacts {
-        body: body.at(row),
-        sha: sha.at(row),
-        counted: counted.value(row),
-        chars: chars.value(row),
-        raw: Size { bytes: bytes.value(row), tokens: [o200k.value(row), cl100k.value(row)] },
-        shape: shape.value(row),
-        inner_formats: inner_formats.value(row),
-        depth: depth.value(row),
-        items: items.value(row),
-        fields: fields.value(row),
-        columns: cols.value(row),
-        rows: rows.value(row),
-        key_stability: stability.value(row),
-        preview: preview.value(row),
-        oversize: oversize.value(row),
-        unproven: unproven.value(row),
-        published: published.value(row).then(|| Size {
-            bytes: published_bytes.value(row),
-            tokens: [published_o200k.value(row), published_cl100k.value(row)],
-        }),
-        encodings: Vec::new(),
-        near: unpack_near(near.value(row)),
-        lines: unpack_lines(lines.value(row)),
-        look: Showing::from_number(look.value(row)),
-        texts: unpack_texts(texts.value(row)),
-    }));
-    Ok(())
+fn bodies() -> Table<BodyFacts> {
+    Table::<BodyFacts>::new()
+        .column("body", field!(body))
+        .column("sha", field!(sha))
+        .column("counted", field!(counted))
+        .column("chars", field!(chars))
+        .column("bytes", field!(raw.bytes))
+        .column("tokens_o200k", field!(raw.tokens[0]))
+        .column("tokens_cl100k", field!(raw.tokens[1]))
+        .column("shape", field!(shape))
+        .column("inner_formats", field!(inner_formats))
+        .column("depth", field!(depth))
+        .column("items", field!(items))
+        .column("fields", field!(fields))
+        .column("columns", field!(columns))
+        .column("rows", field!(rows))
+        .column("key_stability", field!(key_stability))
+        .column("preview", field!(preview))
+        .column("oversize", field!(oversize))
+        .column("unproven", field!(unproven))
+        .column("published", (|row| row.published.is_some(), |row, is| row.published = is.then(Size::default)))
+        .column("published_bytes", part!(published.bytes))
+        .column("published_o200k", part!(published.tokens[0]))
+        .column("published_cl100k", part!(published.tokens[1]))
+        .column(
+            "near_witness",
+            (
+                |row| row.near.as_ref().map(pack_near).unwrap_or_default(),
+                |row, bytes: Vec<u8>| row.near = unpack_near(&bytes),
+            ),
+        )
+        .column(
+            "line_witnesses",
+            (|row| pack_lines(&row.lines), |row, bytes: Vec<u8>| row.lines = unpack_lines(&bytes)),
+        )
+        .column("look", (|row| row.look as u8, |row, number| row.look = Showing::from_number(number)))
+        .column("texts", (|row| pack_texts(&row.texts), |row, bytes: Vec<u8>| row.texts = unpack_texts(&bytes)))
 }
 
 fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {

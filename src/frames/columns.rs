@@ -31,10 +31,6 @@ pub(super) fn u16s(values: impl Iterator<Item = u16>) -> ArrayRef {
     Arc::new(UInt16Array::from_iter_values(values))
 }
 
-pub(super) fn f32s(values: impl Iterator<Item = f32>) -> ArrayRef {
-    Arc::new(Float32Array::from_iter_values(values))
-}
-
 pub(super) fn blobs(values: impl Iterator<Item = impl AsRef<[u8]>>) -> ArrayRef {
     Arc::new(BinaryArray::from_iter_values(values))
 }
@@ -43,20 +39,8 @@ pub(super) fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(UInt32Array::from_iter_values(values))
 }
 
-pub(super) fn optional_u32s(values: impl Iterator<Item = Option<u32>>) -> ArrayRef {
-    Arc::new(values.collect::<UInt32Array>())
-}
-
 pub(super) fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(values))
-}
-
-pub(super) fn i64s(values: impl Iterator<Item = i64>) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values(values))
-}
-
-pub(super) fn bools(values: impl Iterator<Item = bool>) -> ArrayRef {
-    Arc::new(values.map(Some).collect::<BooleanArray>())
 }
 
 pub(super) fn ids(values: impl Iterator<Item = Id>) -> ArrayRef {
@@ -91,10 +75,6 @@ impl Columns<'_> {
         self.typed(name, |rows| vec![0; rows].into())
     }
 
-    pub(super) fn f32(&self, name: &str) -> Outcome<Float32Array> {
-        self.typed(name, |rows| vec![0.0; rows].into())
-    }
-
     pub(super) fn blobs(&self, name: &str) -> Outcome<BinaryArray> {
         self.typed(name, |rows| BinaryArray::from_iter_values(std::iter::repeat_n([], rows)))
     }
@@ -105,14 +85,6 @@ impl Columns<'_> {
 
     pub(super) fn u64(&self, name: &str) -> Outcome<UInt64Array> {
         self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    pub(super) fn i64(&self, name: &str) -> Outcome<Int64Array> {
-        self.typed(name, |rows| vec![0; rows].into())
-    }
-
-    pub(super) fn bool(&self, name: &str) -> Outcome<BooleanArray> {
-        self.typed(name, |rows| vec![false; rows].into())
     }
 
     pub(super) fn ids(&self, name: &str) -> Outcome<Ids> {
@@ -152,13 +124,140 @@ impl Ids {
     }
 }
 
-pub(super) fn odd(name: &str, number: u8) -> ArrowError {
-    ArrowError::SchemaError(format!("column {name} holds the unknown number {number}"))
+/// A value that stands in a column.
+pub(super) trait Value: Sized {
+    /// Whether the column may hold nulls.
+    const NULLABLE: bool;
+
+    /// The column of some values.
+    fn column(values: impl Iterator<Item = Self>, names: &Names) -> ArrayRef;
+
+    /// Hands on the values of a column, row by row; zeros of one that is missing.
+    fn each(columns: &Columns<'_>, name: &str, names: &mut Names, put: impl FnMut(usize, Self)) -> Outcome<()>;
 }
 
-pub(super) fn checked<T>(name: &str, column: &UInt8Array, from: fn(u8) -> Option<T>) -> Outcome<Vec<T>> {
-    column.values().iter().map(|&number| from(number).ok_or_else(|| odd(name, number))).collect()
+macro_rules! value {
+    ($value:ty, $nullable:expr, |$values:ident, $texts:ident| $write:expr, |$from:ident, $name:ident, $names:ident| $read:expr, |$column:ident, $row:ident| $at:expr) => {
+        impl Value for $value {
+            const NULLABLE: bool = $nullable;
+
+            fn column($values: impl Iterator<Item = Self>, $texts: &Names) -> ArrayRef {
+                $write
+            }
+
+            fn each($from: &Columns<'_>, $name: &str, $names: &mut Names, mut put: impl FnMut(usize, Self)) -> Outcome<()> {
+                let $column = $read?;
+                (0..$from.0.num_rows()).for_each(|$row| put($row, $at));
+                Ok(())
+            }
+        }
+    };
+    ($($value:ty: $array:ty),*) => {$(
+        value!(
+            $value, false, |values, _names| Arc::new(<$array>::from(values.collect::<Vec<_>>())),
+            |from, name, _names| from.typed::<$array>(name, |rows| vec![Self::default(); rows].into()),
+            |column, row| column.value(row)
+        );
+    )*};
 }
+
+value!(u8: UInt8Array, u16: UInt16Array, u32: UInt32Array, u64: UInt64Array, i64: Int64Array, f32: Float32Array, bool: BooleanArray);
+value!(Id, false, |values, _names| ids(values), |from, name, _names| from.ids(name), |column, row| column.at(row));
+value!(Sym, false, |values, names| texts(values, names), |from, name, names| from.syms(name, names), |column, row| {
+    column[row]
+});
+value!(Vec<u8>, false, |values, _names| blobs(values), |from, name, _names| from.blobs(name), |column, row| column
+    .value(row)
+    .to_vec());
+value!(
+    Option<u32>,
+    true,
+    |values, _names| Arc::new(values.collect::<UInt32Array>()),
+    |from, name, _names| from.u32(name),
+    |column, row| column.is_valid(row).then(|| column.value(row))
+);
+
+type Write<R> = Box<dyn Fn(&[&R], &Names) -> ArrayRef>;
+type Read<R> = Box<dyn Fn(&Columns<'_>, &mut Names, &mut [R]) -> Outcome<()>>;
+
+/// What a table holds of a row and how the row gets it back, column by column; read in their order.
+pub(super) struct Table<R>(Vec<(&'static str, bool, Write<R>, Read<R>)>);
+
+impl<R: Clone + Default + 'static> Table<R> {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a column.
+    pub(super) fn column<T: Value + 'static>(
+        mut self,
+        name: &'static str,
+        (get, set): (fn(&R) -> T, fn(&mut R, T)),
+    ) -> Self {
+        let write: Write<R> = Box::new(move |rows, names| T::column(rows.iter().map(|row| get(row)), names));
+        let read: Read<R> =
+            Box::new(move |from, names, rows| T::each(from, name, names, |row, value| set(&mut rows[row], value)));
+        self.0.push((name, T::NULLABLE, write, read));
+        self
+    }
+
+    /// Adds a column of numbers that stand for something; a number that stands for nothing is damage.
+    pub(super) fn coded<T: 'static>(
+        mut self,
+        name: &'static str,
+        known: fn(u8) -> Option<T>,
+        get: fn(&R) -> u8,
+        set: fn(&mut R, T),
+    ) -> Self {
+        let write: Write<R> = Box::new(move |rows, names| u8::column(rows.iter().map(|row| get(row)), names));
+        let read: Read<R> = Box::new(move |from, names, rows| {
+            let mut unknown = None;
+            u8::each(from, name, names, |row, number| match known(number) {
+                Some(value) => set(&mut rows[row], value),
+                None => unknown = Some(number),
+            })?;
+            let odd = |number| ArrowError::SchemaError(format!("column {name} holds the unknown number {number}"));
+            unknown.map_or(Ok(()), |number| Err(odd(number)))
+        });
+        self.0.push((name, false, write, read));
+        self
+    }
+
+    /// The columns of some rows.
+    pub(super) fn columns(&self, rows: &[&R], names: &Names) -> Vec<Column> {
+        self.0.iter().map(|(name, nullable, write, _)| (*name, write(rows, names), *nullable)).collect()
+    }
+
+    /// The rows of a batch.
+    pub(super) fn rows(&self, batch: &Columns<'_>, names: &mut Names) -> Outcome<Vec<R>> {
+        let mut rows = vec![R::default(); batch.0.num_rows()];
+        self.0.iter().try_for_each(|(.., read)| read(batch, names, &mut rows))?;
+        Ok(rows)
+    }
+}
+
+/// A column that is a field of the row.
+macro_rules! field {
+    ($($path:tt)+) => {
+        (|row| row.$($path)+, |row, value| row.$($path)+ = value)
+    };
+}
+
+/// A column that is a field of a part that not every row has; the part is made by a column before it.
+macro_rules! part {
+    ($part:ident.$($path:tt)+) => {
+        (
+            |row| row.$part.map(|part| part.$($path)+).unwrap_or_default(),
+            |row, value| {
+                if let Some(part) = &mut row.$part {
+                    part.$($path)+ = value;
+                }
+            },
+        )
+    };
+}
+
+pub(super) use {field, part};
 
 /// A collected frame.
 pub(super) struct Collected<'a>(pub(super) &'a DataFrame);

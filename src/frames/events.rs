@@ -10,6 +10,7 @@ use polars::prelude::*;
 use crate::base::body_shape::BodyShape;
 use crate::base::error::Result;
 use crate::base::names::Sym;
+use crate::base::sums::adds_up;
 use crate::frames::columns::{Collected, fault};
 use crate::telemetry::log::Event;
 
@@ -62,23 +63,9 @@ pub struct EndpointSum {
     pub prefetches_cited: u64,
 }
 
-impl EndpointSum {
-    /// Adds the sums of other events of the same kind.
-    pub fn absorb(&mut self, other: &Self) {
-        self.events += other.events;
-        self.bytes += other.bytes;
-        self.baseline += other.baseline;
-        self.sent += other.sent;
-        self.repeats += other.repeats;
-        self.columns += other.columns;
-        self.rows += other.rows;
-        self.tables += other.tables;
-        self.stability += other.stability;
-        self.stable += other.stable;
-        self.prefetches += other.prefetches;
-        self.prefetches_cited += other.prefetches_cited;
-    }
-}
+adds_up!(
+    EndpointSum: events, bytes, baseline, sent, repeats, columns, rows, tables, stability, stable, prefetches, prefetches_cited
+);
 
 /// When and in how many sessions an endpoint was called.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

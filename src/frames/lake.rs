@@ -162,7 +162,8 @@ impl Lake {
     /// Opens the lake in `dir`, making it if need be. Waits for nobody.
     ///
     /// # Errors
-    /// The directory cannot be made or read, others may write to it, or the lake was written by a later devboy. Work goes
+    /// The directory cannot be made or read, others may write to it, or the lake was written by a later devboy.
+    /// Work goes
     /// on without a lake then.
     pub fn open(dir: &Path) -> Result<Self, String> {
         files::make_dir(dir).map_err(|cause| format!("making {}: {cause}", dir.display()))?;

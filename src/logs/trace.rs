@@ -23,10 +23,11 @@ pub const NO_TIME: Millis = i64::MIN;
 pub const SUMMARY_WITHIN_RECORDS: u32 = 3;
 
 /// Where a chain of calls was recorded, best place first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Place {
     /// The main thread of a session.
+    #[default]
     Main = 0,
     /// A subagent, in lines that carry its `agentId` (its own file).
     AgentFile = 1,
@@ -44,10 +45,11 @@ impl Place {
 }
 
 /// What kind of content a result carried.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum ResultKind {
     /// No result was seen.
+    #[default]
     Absent = 0,
     /// No content at all, or an empty text.
     Empty = 1,
@@ -67,11 +69,12 @@ impl ResultKind {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Status {
     /// No result in the log: interrupted, or the log ends.
+    #[default]
     Unanswered = 0,
     /// A result that is no error.
     Ok = 1,
@@ -99,7 +102,7 @@ impl Status {
 }
 
 /// Who speaks: a session's main thread or one of its subagents.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ChainKey {
     /// Session (pseudonym of `sessionId`).
     pub session: Id,
@@ -110,7 +113,7 @@ pub struct ChainKey {
 }
 
 /// The asking half of a call: one `tool_use` block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ToolUse {
     /// Number of the record in its file.
     pub record: u32,
@@ -157,7 +160,7 @@ impl Handle {
 }
 
 /// The answering half of a call: one `tool_result` block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ToolResult {
     /// Number of the record in its file.
     pub record: u32,
@@ -180,7 +183,7 @@ pub struct ToolResult {
 }
 
 /// One row of facts: a call with its result, or one half while the other is not (yet) in the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CallRow {
     /// The `tool_use` id.
     pub call: Id,
@@ -222,7 +225,7 @@ impl Usage {
 }
 
 /// One API message as one file shows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MessageRow {
     /// `message.id` (else `requestId`, else the record's `uuid`, else none: it is a message of its own).
     pub id: Id,
@@ -245,10 +248,11 @@ pub struct MessageRow {
 }
 
 /// What a [`MarkRow`] says.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
 pub enum MarkKind {
     /// `compact_boundary`; `id` is its uuid.
+    #[default]
     Boundary = 0,
     /// `isCompactSummary`; `id` is its uuid, `other` its parent's.
     Summary = 1,
@@ -268,7 +272,7 @@ impl MarkKind {
 }
 
 /// Something that shapes a chain without being a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MarkRow {
     /// Number of the record in its file.
     pub record: u32,
@@ -285,7 +289,7 @@ pub struct MarkRow {
 }
 
 /// What one file says about one session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SessionRow {
     /// Session (pseudonym of `sessionId`).
     pub session: Id,

@@ -4,7 +4,7 @@ use crate::base::listing::{Columns, Listing};
 use crate::base::stats::Share;
 use crate::mine::fields::{FieldUse, FieldUses, Group, GroupNumbers, ToolFields};
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 
 /// All columns of tools.
 pub fn tools(rows: &[ToolFields]) -> Listing {
@@ -61,51 +61,31 @@ fn interval(share: &Share) -> String {
 
 /// The first tools for people.
 pub fn tools_overview(rows: &[ToolFields], top: usize) -> Table {
-    let columns = [
-        "tool",
-        "#JSON answers",
-        "#sessions",
-        "#fields",
-        "#used (95 %)",
-        "#tokens",
-        "#of unused fields",
-        "#not followed",
-    ];
-    let mut table = Table::new(&columns);
-    for row in rows.iter().take(top) {
-        table.row([
-            row.tool.clone(),
-            format!("{} of {}", thousands(row.responses), thousands(row.answers)),
-            thousands(row.sessions),
-            thousands(row.fields),
-            interval(&row.share()),
-            thousands(row.tokens),
-            thousands(row.tokens_unused),
-            thousands(row.tokens_not_followed),
-        ]);
-    }
-    table
+    Rows::of(rows.iter().take(top))
+        .text("tool", |row| row.tool.clone())
+        .number("JSON answers", |row| format!("{} of {}", thousands(row.responses), thousands(row.answers)))
+        .count("sessions", |row| row.sessions)
+        .count("fields", |row| row.fields)
+        .number("used (95 %)", |row| interval(&row.share()))
+        .count("tokens", |row| row.tokens)
+        .count("of unused fields", |row| row.tokens_unused)
+        .count("not followed", |row| row.tokens_not_followed)
+        .table()
 }
 
 /// The first fields for people.
 pub fn fields_overview(rows: &[FieldUse], top: usize, numbers: &GroupNumbers) -> Table {
-    let columns =
-        ["tool", "field", "#answers", "#sessions", "#followed", "#used (95 %)", "#tokens", "#unused", "group"];
-    let mut table = Table::new(&columns);
-    for row in rows.iter().take(top) {
-        table.row([
-            row.tool.clone(),
-            row.field.clone(),
-            thousands(row.responses),
-            thousands(row.sessions),
-            thousands(row.followed),
-            interval(&row.share()),
-            thousands(row.tokens),
-            thousands(row.tokens_unused),
-            numbers.group(row).map_or("–", Group::key).to_owned(),
-        ]);
-    }
-    table
+    Rows::of(rows.iter().take(top))
+        .text("tool", |row| row.tool.clone())
+        .text("field", |row| row.field.clone())
+        .count("answers", |row| row.responses)
+        .count("sessions", |row| row.sessions)
+        .count("followed", |row| row.followed)
+        .number("used (95 %)", |row| interval(&row.share()))
+        .count("tokens", |row| row.tokens)
+        .count("unused", |row| row.tokens_unused)
+        .text("group", |row| numbers.group(row).map_or("–", Group::key).to_owned())
+        .table()
 }
 
 /// How many answers are JSON at all, and what became of their tokens: the lines above the tables.

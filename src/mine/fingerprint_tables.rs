@@ -4,40 +4,28 @@ use serde_json::{Value, json};
 
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens};
 use crate::report::numbers::{date, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 
 /// Longest name of an endpoint in a table, in characters (published width).
 const NAME_MAX: usize = 35;
 
 /// What people want to see of each endpoint, the most frequent first.
 pub fn overview(fingerprints: &[Fingerprint]) -> Table {
-    let mut table = Table::new(&[
-        "endpoint",
-        "#calls",
-        "#sessions",
-        "#avg chars",
-        "#dup %",
-        "shape (share of calls)",
-        "#entropy",
-        "inner formats",
-    ]);
-    for row in most_called(fingerprints) {
-        let shape = row.shape_dominant.as_ref().map_or_else(String::new, |shape| {
-            let share = row.shape_mix.iter().find(|(name, _)| name == shape).map_or(0.0, |(_, share)| *share);
-            format!("{shape} {:.0} %", 100.0 * share)
-        });
-        table.row([
-            row.endpoint.clone(),
-            calls(row.calls),
-            thousands(row.sessions),
-            thousands(row.bytes_mean.round() as u64),
-            format!("{:.1}", 100.0 * row.dup_rate()),
-            shape,
-            format!("{:.2}", row.format_entropy),
-            row.inner_formats_top3.join(", "),
-        ]);
-    }
-    table
+    Rows::of(most_called(fingerprints))
+        .text("endpoint", |row| row.endpoint.clone())
+        .number("calls", |row| calls(row.calls))
+        .count("sessions", |row| row.sessions)
+        .count("avg chars", |row| row.bytes_mean.round() as u64)
+        .number("dup %", |row| format!("{:.1}", 100.0 * row.dup_rate()))
+        .text("shape (share of calls)", |row| {
+            row.shape_dominant.as_ref().map_or_else(String::new, |shape| {
+                let share = row.shape_mix.iter().find(|(name, _)| name == shape).map_or(0.0, |(_, share)| *share);
+                format!("{shape} {:.0} %", 100.0 * share)
+            })
+        })
+        .number("entropy", |row| format!("{:.2}", row.format_entropy))
+        .text("inner formats", |row| row.inner_formats_top3.join(", "))
+        .table()
 }
 
 fn most_called(fingerprints: &[Fingerprint]) -> Vec<&Fingerprint> {
@@ -48,40 +36,22 @@ fn most_called(fingerprints: &[Fingerprint]) -> Vec<&Fingerprint> {
 
 /// All fields that a table can hold, one row per endpoint.
 pub fn table(fingerprints: &[Fingerprint]) -> Table {
-    let mut table = Table::new(&[
-        "endpoint_class",
-        "#call_count",
-        "#avg_response_chars",
-        "shape_dominant",
-        "#dup_rate",
-        "#format_entropy",
-        "inner_formats_top3",
-        "#avg_cols",
-        "#avg_rows",
-        "#key_stability_mean",
-        "#source_sessions",
-        "first_seen",
-        "last_seen",
-    ]);
     let optional = |value: Option<f64>, digits: usize| value.map(|v| format!("{v:.digits$}")).unwrap_or_default();
-    for row in fingerprints {
-        table.row([
-            row.endpoint.clone(),
-            calls(row.calls),
-            format!("{:.0}", row.bytes_mean),
-            row.shape_dominant.clone().unwrap_or_default(),
-            format!("{:.4}", row.dup_rate()),
-            format!("{:.3}", row.format_entropy),
-            row.inner_formats_top3.join(" "),
-            optional(row.columns_mean, 1),
-            optional(row.rows_mean, 1),
-            optional(row.key_stability_mean, 3),
-            row.sessions.to_string(),
-            date(row.first_ms),
-            date(row.last_ms),
-        ]);
-    }
-    table
+    Rows::of(fingerprints)
+        .text("endpoint_class", |row| row.endpoint.clone())
+        .number("call_count", |row| calls(row.calls))
+        .number("avg_response_chars", |row| format!("{:.0}", row.bytes_mean))
+        .text("shape_dominant", |row| row.shape_dominant.clone().unwrap_or_default())
+        .number("dup_rate", |row| format!("{:.4}", row.dup_rate()))
+        .number("format_entropy", |row| format!("{:.3}", row.format_entropy))
+        .text("inner_formats_top3", |row| row.inner_formats_top3.join(" "))
+        .number("avg_cols", |row| optional(row.columns_mean, 1))
+        .number("avg_rows", |row| optional(row.rows_mean, 1))
+        .number("key_stability_mean", |row| optional(row.key_stability_mean, 3))
+        .number("source_sessions", |row| row.sessions.to_string())
+        .text("first_seen", |row| date(row.first_ms))
+        .text("last_seen", |row| date(row.last_ms))
+        .table()
 }
 
 /// The endpoints called most often, in the published columns and then the tokens that the shares are of.

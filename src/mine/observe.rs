@@ -115,7 +115,7 @@ fn merged(sums: Vec<EndpointSum>) -> Vec<EndpointSum> {
     for sum in sums {
         let key = (sum.endpoint, sum.weight.to_bits(), sum.shape, sum.layer, sum.inner_formats);
         match whole.get_mut(&key) {
-            Some(known) => known.absorb(&sum),
+            Some(known) => *known += sum,
             None => _ = whole.insert(key, sum),
         }
     }

@@ -8,7 +8,7 @@ use crate::base::damage::{Damage, Reason};
 use crate::base::error::Result;
 use crate::logs::corpus::Source;
 use crate::report::numbers::thousands;
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 
 /// One reason over all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +50,12 @@ pub fn of_files<'d>(files: impl Iterator<Item = (String, &'d Damage)>) -> BTreeM
 
 /// The table for people.
 pub fn table(quality: &BTreeMap<Reason, Quality>) -> Table {
-    let mut table = Table::new(&["reason", "#count", "#files", "what became of it"]);
-    for (reason, row) in quality {
-        table.row([reason.key().to_owned(), thousands(row.count), thousands(row.files), reason.outcome().to_owned()]);
-    }
-    table
+    Rows::of(quality)
+        .text("reason", |(reason, _)| reason.key().to_owned())
+        .count("count", |(_, row)| row.count)
+        .count("files", |(_, row)| row.files)
+        .text("what became of it", |(reason, _)| reason.outcome().to_owned())
+        .table()
 }
 
 /// Counts by reason, on one line.

@@ -6,15 +6,11 @@ use crate::frames::edges::{Edge, EndSum};
 use crate::frames::tool_use::{SessionSummary, ToolUsage, Volume};
 use crate::mine::compare::Change;
 use crate::mine::patterns::PatternCount;
-use crate::report::numbers::{date, thousands};
-use crate::report::table::Table;
+use crate::report::numbers::{date, known, thousands};
+use crate::report::table::{Rows, Table};
 
 fn percent(share: f64) -> String {
     format!("{:.1}", 100.0 * share)
-}
-
-fn missing<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| "–".to_owned(), text)
 }
 
 /// "12.3 (10.1–15.0)"
@@ -85,22 +81,17 @@ pub fn edges_published(rows: &[Edge]) -> Listing {
 
 /// The first rows of edges for people; `*` at the lift marks what is more than another order of the messages would show.
 pub fn edges_overview(rows: &[Edge], top: usize) -> Table {
-    let mut table =
-        Table::new(&["from", "to", "#lag", "#count", "#sess.", "#% of from (95 %)", "#lift", "#dep.", "#gap"]);
-    for row in rows.iter().take(top) {
-        table.row([
-            row.from.clone(),
-            row.to.clone(),
-            row.sum.lag.map_or_else(|| "any".to_owned(), |lag| lag.to_string()),
-            thousands(row.sum.count),
-            thousands(row.sum.sessions),
-            interval(&row.confidence),
-            missing(row.lift, |lift| format!("{lift:.2}{}", if row.significant { "*" } else { " " })),
-            format!("{:.2}", row.dependency),
-            missing(row.sum.gap_ms_p50, duration),
-        ]);
-    }
-    table
+    Rows::of(rows.iter().take(top))
+        .text("from", |row| row.from.clone())
+        .text("to", |row| row.to.clone())
+        .number("lag", |row| row.sum.lag.map_or_else(|| "any".to_owned(), |lag| lag.to_string()))
+        .count("count", |row| row.sum.count)
+        .count("sess.", |row| row.sum.sessions)
+        .number("% of from (95 %)", |row| interval(&row.confidence))
+        .number("lift", |row| known(row.lift, |lift| format!("{lift:.2}{}", if row.significant { "*" } else { " " })))
+        .number("dep.", |row| format!("{:.2}", row.dependency))
+        .number("gap", |row| known(row.sum.gap_ms_p50, duration))
+        .table()
 }
 
 /// Tools as beginnings and ends of contexts.
@@ -119,7 +110,7 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
     let errors = |row: &ToolUsage| Share::new(row.failed, row.ran);
     let rejections = |row: &ToolUsage| Share::new(row.rejected, row.calls);
     let repeats = |row: &ToolUsage| Share::new(row.repeats, row.repeatable);
-    let known = |share: Share, value: f64| (share.n > 0).then_some(value);
+    let defined = |share: Share, value: f64| (share.n > 0).then_some(value);
     let size = |row: &ToolUsage, value: u64| (row.sized > 0).then_some(value as i64);
     let time = |row: &ToolUsage, value: u64| (row.timed > 0).then_some(value as i64);
     Columns::of(rows)
@@ -128,9 +119,9 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .count("sessions", |row| row.sessions)
         .count("ran", |row| row.ran)
         .count("failed", |row| row.failed)
-        .real("error_rate", |row| known(errors(row), errors(row).value()))
-        .real("error_rate_lower", |row| known(errors(row), errors(row).lower))
-        .real("error_rate_upper", |row| known(errors(row), errors(row).upper))
+        .real("error_rate", |row| defined(errors(row), errors(row).value()))
+        .real("error_rate_lower", |row| defined(errors(row), errors(row).lower))
+        .real("error_rate_upper", |row| defined(errors(row), errors(row).upper))
         .count("rejected", |row| row.rejected)
         .real("rejection_rate", |row| Some(rejections(row).value()))
         .real("rejection_rate_lower", |row| Some(rejections(row).lower))
@@ -152,7 +143,7 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
         .whole("latency_ms_p99", |row| time(row, row.latency_ms[2]))
         .count("repeatable", |row| row.repeatable)
         .count("repeats", |row| row.repeats)
-        .real("dup_rate", |row| known(repeats(row), repeats(row).value()))
+        .real("dup_rate", |row| defined(repeats(row), repeats(row).value()))
         .count("reads", |row| row.reads)
         .count("rereads_same", |row| row.rereads_same)
         .count("rereads_overlapping", |row| row.rereads_overlapping)
@@ -166,37 +157,21 @@ pub fn tools(rows: &[ToolUsage], what: &'static str, all_tokens: u64, bytes_per_
 
 /// Tools or servers for people.
 pub fn tools_overview(rows: &[ToolUsage], what: &str, all_tokens: u64) -> Table {
-    let mut table = Table::new(&[
-        what,
-        "#calls",
-        "#sess.",
-        "#chars p50",
-        "#p90",
-        "#p99",
-        "#time",
-        "#error %",
-        "#dup %",
-        "#tokens",
-        "#share %",
-    ]);
     let share = |k: u64, n: u64| if n == 0 { "–".to_owned() } else { percent(k as f64 / n as f64) };
-    for row in rows {
-        let chars = |value: u64| if row.sized > 0 { thousands(value) } else { "–".to_owned() };
-        table.row([
-            row.name.clone(),
-            thousands(row.calls),
-            thousands(row.sessions),
-            chars(row.chars[0]),
-            chars(row.chars[1]),
-            chars(row.chars[2]),
-            missing((row.timed > 0).then_some(row.latency_ms[0] as i64), duration),
-            share(row.failed, row.ran),
-            share(row.repeats, row.repeatable),
-            short(row.response_tokens),
-            share(row.response_tokens, all_tokens),
-        ]);
-    }
-    table
+    let chars = |row: &ToolUsage, place: usize| known((row.sized > 0).then_some(row.chars[place]), thousands);
+    Rows::of(rows)
+        .text(what, |row| row.name.clone())
+        .count("calls", |row| row.calls)
+        .count("sess.", |row| row.sessions)
+        .number("chars p50", |row| chars(row, 0))
+        .number("p90", |row| chars(row, 1))
+        .number("p99", |row| chars(row, 2))
+        .number("time", |row| known((row.timed > 0).then_some(row.latency_ms[0] as i64), duration))
+        .number("error %", |row| share(row.failed, row.ran))
+        .number("dup %", |row| share(row.repeats, row.repeatable))
+        .number("tokens", |row| short(row.response_tokens))
+        .number("share %", |row| share(row.response_tokens, all_tokens))
+        .table()
 }
 
 /// The published columns of volumes.
@@ -228,21 +203,16 @@ pub fn patterns(rows: &[PatternCount], all_tokens: u64) -> Listing {
 
 /// Patterns for people.
 pub fn patterns_overview(rows: &[PatternCount], all_tokens: u64) -> Table {
-    let columns = ["#", "pattern", "#calls", "#matches", "#sess.", "#tokens", "#share %", "what answers it"];
-    let mut table = Table::new(&columns);
-    for row in rows {
-        table.row([
-            row.number.to_string(),
-            row.id.replace('_', " "),
-            thousands(row.calls),
-            thousands(row.matches),
-            thousands(row.sessions),
-            short(row.tokens),
-            percent(row.tokens as f64 / all_tokens.max(1) as f64),
-            row.answer.clone(),
-        ]);
-    }
-    table
+    Rows::of(rows)
+        .number("", |row| row.number.to_string())
+        .text("pattern", |row| row.id.replace('_', " "))
+        .count("calls", |row| row.calls)
+        .count("matches", |row| row.matches)
+        .count("sess.", |row| row.sessions)
+        .number("tokens", |row| short(row.tokens))
+        .number("share %", |row| percent(row.tokens as f64 / all_tokens.max(1) as f64))
+        .text("what answers it", |row| row.answer.clone())
+        .table()
 }
 
 /// All columns of sessions.
@@ -271,25 +241,19 @@ pub fn sessions(rows: &[SessionSummary]) -> Listing {
 
 /// Sessions for people.
 pub fn sessions_overview(rows: &[SessionSummary]) -> Table {
-    let mut table = Table::new(&[
-        "session", "project", "begun", "#span", "#calls", "#chains", "#comp.", "#turns", "model", "#output", "class",
-    ]);
-    for row in rows {
-        table.row([
-            row.session.clone(),
-            row.project.clone(),
-            missing(row.first_ms, date),
-            missing(row.first_ms.zip(row.last_ms).map(|(first, last)| last - first), duration),
-            thousands(row.calls),
-            thousands(row.chains),
-            thousands(row.compactions),
-            thousands(row.turns),
-            row.models.first().map(|model| family(model)).unwrap_or_default(),
-            short(row.output_tokens),
-            row.class.replace('_', " "),
-        ]);
-    }
-    table
+    Rows::of(rows)
+        .text("session", |row| row.session.clone())
+        .text("project", |row| row.project.clone())
+        .text("begun", |row| known(row.first_ms, date))
+        .number("span", |row| known(row.first_ms.zip(row.last_ms).map(|(first, last)| last - first), duration))
+        .count("calls", |row| row.calls)
+        .count("chains", |row| row.chains)
+        .count("comp.", |row| row.compactions)
+        .count("turns", |row| row.turns)
+        .text("model", |row| row.models.first().map(|model| family(model)).unwrap_or_default())
+        .number("output", |row| short(row.output_tokens))
+        .text("class", |row| row.class.replace('_', " "))
+        .table()
 }
 
 /// All columns of a comparison.
@@ -320,24 +284,23 @@ pub fn changes(rows: &[Change]) -> Listing {
 
 /// The first rows of a comparison for people.
 pub fn changes_overview(rows: &[Change], top: usize) -> Table {
-    let mut table = Table::new(&["what", "tools", "#A", "#B", "#A n", "#B n", "#q", "changed"]);
-    for row in rows.iter().take(top) {
-        let shown = |share: &Share, median: Option<u64>| match median {
-            Some(median) => format!("{} chars", thousands(median)),
-            None if share.n == 0 => "–".to_owned(),
-            None => format!("{} %", percent(share.value())),
-        };
+    let shown = |share: &Share, median: Option<u64>| match median {
+        Some(median) => format!("{} chars", thousands(median)),
+        None if share.n == 0 => "–".to_owned(),
+        None => format!("{} %", percent(share.value())),
+    };
+    let tools = |row: &Change| {
         let lag = row.lag.filter(|&lag| lag > 1).map(|lag| format!(" (lag {lag})")).unwrap_or_default();
-        table.row([
-            row.what.key().to_owned(),
-            if row.to.is_empty() { row.name.clone() } else { format!("{} → {}{lag}", row.name, row.to) },
-            shown(&row.a, row.median_a),
-            shown(&row.b, row.median_b),
-            thousands(row.a.n),
-            thousands(row.b.n),
-            missing(row.q, |q| if q < 1e-4 { "<0.0001".to_owned() } else { format!("{q:.4}") }),
-            if row.changed { "*".to_owned() } else { String::new() },
-        ]);
-    }
-    table
+        if row.to.is_empty() { row.name.clone() } else { format!("{} → {}{lag}", row.name, row.to) }
+    };
+    Rows::of(rows.iter().take(top))
+        .text("what", |row| row.what.key().to_owned())
+        .text("tools", |row| tools(row))
+        .number("A", |row| shown(&row.a, row.median_a))
+        .number("B", |row| shown(&row.b, row.median_b))
+        .count("A n", |row| row.a.n)
+        .count("B n", |row| row.b.n)
+        .number("q", |row| known(row.q, |q| if q < 1e-4 { "<0.0001".to_owned() } else { format!("{q:.4}") }))
+        .text("changed", |row| if row.changed { "*" } else { "" }.to_owned())
+        .table()
 }

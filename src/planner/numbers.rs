@@ -1,20 +1,10 @@
 //! The numbers of `rules/planner.toml` as types.
 
-#[cfg(test)]
-use std::sync::LazyLock;
-
 use serde::Deserialize;
 
 use crate::base::bootstrap::Resampling;
-use crate::base::error::{Error, Result};
 use crate::settings::tool_model::FollowUp;
 use crate::settings::tool_model::ValueClass;
-
-#[cfg(test)]
-static SHIPPED: LazyLock<Numbers> = LazyLock::new(|| {
-    let text = include_str!("../../rules/planner.toml");
-    Numbers::parse(text, "rules/planner.toml").expect("the shipped numbers fit their types; a test reads them")
-});
 
 /// All numbers of the planner; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -233,23 +223,4 @@ pub struct Targets {
     pub recall_loss_max: f64,
     /// Predictions that are exceeded by 30 % or more, at most.
     pub overrun_max: f64,
-}
-
-impl Numbers {
-    /// The numbers that devboy comes with.
-    #[cfg(test)]
-    pub fn shipped() -> &'static Self {
-        &SHIPPED
-    }
-
-    /// Reads a file of numbers; `place` is how errors cite it.
-    ///
-    /// # Errors
-    /// If a number is missing, misspelled or of the wrong kind.
-    pub fn parse(text: &str, place: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}"))
-                .hint("compare with the file of the same name that devboy comes with")
-        })
-    }
 }

@@ -7,16 +7,19 @@ use std::ops::{AddAssign, Index, IndexMut};
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
+use crate::base::sums::adds_up;
 use crate::telemetry::log::{Decline, Plan};
 
 /// How a planned call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum End {
     /// The agent asked for exactly this, and the answer was there: its own call did not run.
     Won,
     /// The agent asked for exactly this before the answer was there: the call ran twice.
     Late,
     /// The agent asked for the same value with other arguments.
+    #[strum(serialize = "target_only")]
     Target,
     /// Nobody asked.
     Wasted,
@@ -51,18 +54,7 @@ impl End {
 
     /// The name in reports.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Won => "won",
-            Self::Late => "late",
-            Self::Target => "target_only",
-            Self::Wasted => "wasted",
-            Self::Stale => "stale",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-            Self::HostSaturated => "host_saturated",
-            Self::MaxParallelReached => "max_parallel_reached",
-            Self::AlreadyFetched => "already_fetched",
-        }
+        self.into()
     }
 
     /// Whether it was sent out at all.
@@ -289,13 +281,7 @@ impl Tally {
     }
 }
 
-impl AddAssign<&Asked> for Asked {
-    fn add_assign(&mut self, other: &Self) {
-        self.exact += other.exact;
-        self.target += other.target;
-        self.name_only += other.name_only;
-    }
-}
+adds_up!(Asked: exact, target, name_only);
 
 impl AddAssign<&Self> for Tally {
     fn add_assign(&mut self, other: &Self) {
@@ -401,14 +387,4 @@ pub struct Bound {
     pub reachable: u64,
 }
 
-impl AddAssign for Bound {
-    fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.speculatable += other.speculatable;
-        self.repeats += other.repeats;
-        self.listed += other.listed;
-        self.listed_whole += other.listed_whole;
-        self.near += other.near;
-        self.reachable += other.reachable;
-    }
-}
+adds_up!(Bound: calls, speculatable, repeats, listed, listed_whole, near, reachable);

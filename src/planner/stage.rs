@@ -48,7 +48,7 @@ pub struct Stage {
 impl Stage {
     /// Learns from the sessions that began before `until`, else from the earlier ones.
     pub fn new(file: SettingsFile, input: &mut Input, until: Option<Millis>) -> Result<Self> {
-        let numbers = input.data.read(NUMBERS, Numbers::parse)?;
+        let numbers = input.data.parsed::<Numbers>(NUMBERS)?;
         let mut history = input.history();
         let mut tools = input.corpus().names.clone();
         input.rename_aliases(&mut history, &mut tools);

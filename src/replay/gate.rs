@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::pseudonyms::{Pseudonyms, published_tool};
 use crate::base::visible::{Shown as _, visible};
 use crate::replay::report::{Arm, ReplayReport};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Format, Rows};
 use crate::settings::write_private;
 
 /// Version of the baseline file.
@@ -213,17 +213,14 @@ impl Gate {
         for note in &self.notes {
             writeln!(out, "note: {}\n", format.sentence(note))?;
         }
-        let mut table = Table::new(&["combined savings", "#before", "#now", "#points", ""]);
         let shown = self.lines.iter().filter(|line| line.worse || !line.what.contains(' '));
-        for line in shown {
-            table.row([
-                line.what.clone(),
-                format!("{:.2} %", line.before_pct),
-                format!("{:.2} %", line.now_pct),
-                format!("{:+.2}", line.now_pct - line.before_pct),
-                if line.worse { "worse".to_owned() } else { String::new() },
-            ]);
-        }
+        let table = Rows::of(shown)
+            .text("combined savings", |line| line.what.clone())
+            .number("before", |line| format!("{:.2} %", line.before_pct))
+            .number("now", |line| format!("{:.2} %", line.now_pct))
+            .number("points", |line| format!("{:+.2}", line.now_pct - line.before_pct))
+            .text("", |line| if line.worse { "worse".to_owned() } else { String::new() })
+            .table();
         table.write(out, format, width)?;
         Ok(writeln!(out)?)
     }

@@ -15,7 +15,7 @@ use crate::base::error::Result;
 use crate::base::listing::{Listing, Values};
 use crate::base::visible::visible;
 use crate::report::html::Html;
-use crate::report::numbers::counted;
+use crate::report::numbers::{counted, thousands};
 use crate::report::{escape, narrow};
 
 /// How a report is written.
@@ -37,6 +37,19 @@ impl Format {
     /// A sentence of a report, in which names from outside may stand.
     pub fn sentence(self, words: &str) -> Cow<'_, str> {
         if self == Self::Md { escape::markdown(words) } else { visible(words) }
+    }
+
+    /// What stands before an entry of a list.
+    pub fn bullet(self) -> &'static str {
+        if self == Self::Md { "- " } else { "" }
+    }
+
+    /// Begins a part of a report.
+    pub fn heading(self, out: &mut dyn Write, text: &str) -> Result<()> {
+        match self {
+            Self::Md => Ok(writeln!(out, "\n### {text}\n")?),
+            _ => Ok(writeln!(out, "\n{text}")?),
+        }
     }
 }
 
@@ -192,6 +205,53 @@ impl Table {
         let rule = |numeric: &bool| if *numeric { "--:" } else { "---" };
         writeln!(out, "| {} |", self.numeric.iter().map(rule).collect::<Vec<_>>().join(" | "))?;
         self.rows.iter().try_for_each(|row| Ok(writeln!(out, "| {} |", line(row))?))
+    }
+}
+
+/// Makes a [`Table`] of rows, column by column.
+pub struct Rows<R> {
+    rows: Vec<R>,
+    table: Table,
+}
+
+impl<R> Rows<R> {
+    /// No columns yet.
+    pub fn of(rows: impl IntoIterator<Item = R>) -> Self {
+        let rows: Vec<R> = rows.into_iter().collect();
+        let cells = vec![Vec::new(); rows.len()];
+        Self { rows, table: Table { headers: Vec::new(), numeric: Vec::new(), rows: cells } }
+    }
+
+    /// Adds a column of text.
+    #[must_use]
+    pub fn text(self, name: &str, cell: impl Fn(&R) -> String) -> Self {
+        self.column(name, false, cell)
+    }
+
+    /// Adds a column of numbers as people read them.
+    #[must_use]
+    pub fn number(self, name: &str, cell: impl Fn(&R) -> String) -> Self {
+        self.column(name, true, cell)
+    }
+
+    /// Adds a column of counts.
+    #[must_use]
+    pub fn count(self, name: &str, value: impl Fn(&R) -> u64) -> Self {
+        self.number(name, |row| thousands(value(row)))
+    }
+
+    fn column(mut self, name: &str, numeric: bool, cell: impl Fn(&R) -> String) -> Self {
+        self.table.headers.push(name.to_owned());
+        self.table.numeric.push(numeric);
+        for (cells, row) in self.table.rows.iter_mut().zip(&self.rows) {
+            cells.push(visible(&cell(row)).into_owned());
+        }
+        self
+    }
+
+    /// The table.
+    pub fn table(self) -> Table {
+        self.table
     }
 }
 

@@ -211,7 +211,7 @@ pub fn judge_events(
         tools: &[],
         follow_ups: &[],
         projections: &[],
-        projecting: &data.read("planner.toml", PlannerNumbers::parse)?.projection,
+        projecting: &data.parsed::<PlannerNumbers>("planner.toml")?.projection,
         runnable: &Runnable::default(),
         coverage,
         calibration: &[],

@@ -147,11 +147,10 @@ fn widen(facts: &Facts<'_>, variant: &KeyPath, name: &str, used: &FamilyUse, win
 }
 
 fn largest_prompt(used: &FamilyUse) -> Evidence {
-    Evidence {
-        counts: format!("the largest of {} requests had {} prompt tokens", used.messages, used.prompt_tokens_max),
-        n: used.messages,
-        ..Evidence::default()
-    }
+    Evidence::of(
+        format!("the largest of {} requests had {} prompt tokens", used.messages, used.prompt_tokens_max),
+        used.messages,
+    )
 }
 
 fn variant(key: &KeyPath, name: &str, family: &Family, window: u32, used: &FamilyUse) -> Vec<Finding> {

@@ -56,11 +56,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     for stats in tools {
         let endpoint = facts.names.text(stats.tool);
         let Some((server, verb)) = split_mcp(endpoint) else { continue };
-        let evidence = Evidence {
-            counts: format!("{} calls in {} sessions", stats.calls, stats.sessions),
-            n: stats.calls,
-            ..Evidence::default()
-        };
+        let evidence = Evidence::of(format!("{} calls in {} sessions", stats.calls, stats.sessions), stats.calls);
         let add = |verdict| Finding::new(RULE.id, endpoint, verdict, evidence.clone());
         let name = format!("{server}__{verb}");
         if let Some((_, entry)) = patterns.iter().find(|(pattern, _)| endpoint.starts_with(pattern.as_str())) {

@@ -221,12 +221,7 @@ fn evidence(facts: &Facts<'_>, row: &FamilyRatio, seat: Option<&Seat>, sheet: &S
         row.increments, row.sessions, row.bytes, row.tokens, ratio.value
     );
     let now = seat.map_or_else(String::new, |seat| format!("\n{}", present(facts.current, row, seat)));
-    Evidence {
-        counts: counts + &now,
-        n: row.increments,
-        threshold: Some(sheet.cite("half_width_max")),
-        ..Evidence::default()
-    }
+    Evidence::of(counts + &now, row.increments).by(sheet.cite("half_width_max"))
 }
 
 /// How the family is counted now.

@@ -142,7 +142,7 @@ impl Prefetching {
     }
 
     fn evidence(&self) -> Evidence {
-        Evidence { counts: self.line(), n: self.judged_on, ..Evidence::default() }
+        Evidence::of(self.line(), self.judged_on)
     }
 }
 

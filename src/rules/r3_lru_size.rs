@@ -40,7 +40,7 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     if seen.events < thresholds.events_min.max(1) {
         let verdict = Verdict::Skip(format!("too few responses ({})", sheet.cite("events_min")));
         let counts = format!("{} responses", seen.events);
-        let evidence = Evidence { counts, n: seen.events, ..Evidence::default() };
+        let evidence = Evidence::of(counts, seen.events);
         return Ok(vec![Finding::new(RULE.id, EVERYTHING, verdict, evidence)]);
     }
     let (lru_size, evidence) = size(seen, &thresholds, sheet);

@@ -41,15 +41,11 @@ fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
     let Some(p95) = facts.observed.profile.nested_depth_p95.filter(|_| enough) else {
         let reason = format!("too few nested objects with a known depth ({})", sheet.cite("nested_min"));
         let counts = format!("{nested} nested objects");
-        return Ok(vec![finding(Verdict::Skip(reason), Evidence { counts, n: nested, ..Evidence::default() })]);
+        return Ok(vec![finding(Verdict::Skip(reason), Evidence::of(counts, nested))]);
     };
     let depth = if p95 < thresholds.depth_p95_min { thresholds.depth_shallow } else { thresholds.depth };
-    let evidence = Evidence {
-        counts: format!("95 % of {nested} nested objects are nested {p95} deep or less"),
-        n: nested,
-        threshold: Some(sheet.cite("depth_p95_min")),
-        ..Evidence::default()
-    };
+    let evidence = Evidence::of(format!("95 % of {nested} nested objects are nested {p95} deep or less"), nested)
+        .by(sheet.cite("depth_p95_min"));
     let keys = [KeyPath::from(["mckp", "recursion_depth"])].into_iter().chain(profile_keys(facts));
     let to = Value::from(i64::from(depth));
     Ok(keys.map(|key| finding(facts.wants(key, to.clone()), evidence.clone())).collect())

@@ -105,13 +105,12 @@ impl Judge<'_> {
         if prefetches_judged < self.thresholds.prefetches_min || share.value() >= self.thresholds.hit_share_min {
             return;
         }
-        let evidence = Evidence {
-            counts: format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used"),
-            share: Some(share),
-            n: prefetches_judged,
-            threshold: Some(self.sheet.cite("hit_share_min")),
-            ..Evidence::default()
-        };
+        let evidence = Evidence::of(
+            format!("{prefetches_cited} of {prefetches_judged} responses prefetched were used"),
+            prefetches_judged,
+        )
+        .with_share(share)
+        .by(self.sheet.cite("hit_share_min"));
         let reason = "tighten: its `cost_model` and the `follow_up` links to it promise more than it keeps";
         self.conclude(Verdict::Hold(reason.to_owned()), evidence);
     }
@@ -208,7 +207,7 @@ impl Judge<'_> {
             return;
         };
         let links = self.judged(tool, list);
-        let measured = Evidence { counts: links.words.join("\n"), n: links.steps, ..Evidence::default() };
+        let measured = Evidence::of(links.words.join("\n"), links.steps);
         let changed = links.refreshed || links.removed;
         let evidence = match annotation {
             _ if changed => {

@@ -101,13 +101,9 @@ impl Prefetches {
     /// The evidence; its first line holds the published figures, and the last one the share.
     fn evidence(&self, sheet: &Sheet, key: &str, least: f64) -> Evidence {
         let rates = format!("{}, {}", self.words(), self.rate_words(least));
-        Evidence {
-            counts: format!("{rates}\n{} of {} judged prefetches were used", self.used, self.judged),
-            share: Some(self.share()),
-            n: self.judged,
-            threshold: Some(sheet.cite(key)),
-            ..Evidence::default()
-        }
+        Evidence::of(format!("{rates}\n{} of {} judged prefetches were used", self.used, self.judged), self.judged)
+            .with_share(self.share())
+            .by(sheet.cite(key))
     }
 }
 

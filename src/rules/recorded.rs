@@ -48,7 +48,7 @@ impl<'a> Recorded<'a> {
 
     /// Measured evidence from all of its responses.
     pub fn evidence(&self, counts: &str) -> Evidence {
-        Evidence { counts: scaled(self.events, self.calls, counts), n: self.events, ..Evidence::default() }
+        Evidence::of(scaled(self.events, self.calls, counts), self.events)
     }
 }
 

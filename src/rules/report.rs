@@ -10,7 +10,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::visible;
 use crate::report::numbers::thousands;
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 use crate::settings::claude::levers::{Fate, Lever, Levers, Scope};
 use crate::settings::entries::Forecast;
 use crate::settings::finding::{Effect, Evidence, Finding, Verdict};
@@ -49,26 +49,23 @@ fn told(finding: &Finding, explain: bool) -> Option<(String, String)> {
 
 /// The proposed changes as a table, for CSV and Markdown.
 pub fn table(findings: &[Finding]) -> Table {
-    let mut table = Table::new(&["rule", "key", "old", "new", "#n", "evidence", "effect"]);
-    for finding in findings {
-        if let Verdict::Propose(delta) = &finding.verdict {
-            table.row([
-                finding.rule.to_owned(),
-                delta.key.to_string(),
-                delta.from.as_ref().map(short).unwrap_or_default(),
-                short(&delta.to),
-                finding.evidence.n.to_string(),
-                evidence_words(&finding.evidence),
-                finding
-                    .effect
-                    .as_ref()
-                    .map(effect_words)
-                    .or(finding.forecast.as_ref().map(forecast_words))
-                    .unwrap_or_default(),
-            ]);
-        }
-    }
-    table
+    let proposed = findings.iter().filter_map(|finding| match &finding.verdict {
+        Verdict::Propose(delta) => Some((finding, delta)),
+        _ => None,
+    });
+    let effect = |finding: &Finding| {
+        let forecast = finding.forecast.as_ref().map(forecast_words);
+        finding.effect.as_ref().map(effect_words).or(forecast).unwrap_or_default()
+    };
+    Rows::of(proposed)
+        .text("rule", |(finding, _)| finding.rule.to_owned())
+        .text("key", |(_, delta)| delta.key.to_string())
+        .text("old", |(_, delta)| delta.from.as_ref().map(short).unwrap_or_default())
+        .text("new", |(_, delta)| short(&delta.to))
+        .number("n", |(finding, _)| finding.evidence.n.to_string())
+        .text("evidence", |(finding, _)| evidence_words(&finding.evidence))
+        .text("effect", |(finding, _)| effect(finding))
+        .table()
 }
 
 /// Writes a unified diff, in colour if asked for.

@@ -13,8 +13,8 @@ use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, Numbers};
 use crate::mine::sizes::Sizes;
-use crate::report::numbers::{counted, date, thousands};
-use crate::report::table::Table;
+use crate::report::numbers::{counted, date, known, thousands};
+use crate::report::table::{Rows, Table};
 use crate::rules::t1_tools;
 use crate::rules::tool_keys::{kib, kib_at_least};
 
@@ -91,23 +91,19 @@ pub fn coverage(follow_ups: &FollowUps, sizes: &Sizes, calls_min: u64, numbers: 
 
 /// A row for each statistic.
 pub fn table(rows: &[Coverage]) -> Table {
-    let mut table =
-        Table::new(&["statistic", "#promised", "#held", "#95 % over weeks", "#of", "#weeks", "judged from", "covers"]);
-    for row in rows {
-        let share = row.share();
-        let known = |text: String| if share.n > 0 { text } else { "–".to_owned() };
-        table.row([
-            row.statistic.clone(),
-            promised(row.promise),
-            known(percent(share.value())),
-            row.interval.map_or_else(|| "–".to_owned(), |(low, high)| format!("{}–{}", percent(low), percent(high))),
-            of(share.n, &row.unit),
-            row.weeks.len().to_string(),
-            row.weeks.first().map_or_else(|| "–".to_owned(), |week| date(week.week_ms)),
-            row.verdict().key().to_owned(),
-        ]);
-    }
-    table
+    let held = |row: &Coverage| Some(row.share()).filter(|share| share.n > 0);
+    Rows::of(rows)
+        .text("statistic", |row| row.statistic.clone())
+        .number("promised", |row| promised(row.promise))
+        .number("held", |row| known(held(row), |share| percent(share.value())))
+        .number("95 % over weeks", |row| {
+            known(row.interval, |(low, high)| format!("{}–{}", percent(low), percent(high)))
+        })
+        .number("of", |row| of(row.share().n, &row.unit))
+        .number("weeks", |row| row.weeks.len().to_string())
+        .text("judged from", |row| known(row.weeks.first(), |week| date(week.week_ms)))
+        .text("covers", |row| row.verdict().key().to_owned())
+        .table()
 }
 
 /// "1 forecast", "2 forecasts"

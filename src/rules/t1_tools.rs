@@ -140,11 +140,7 @@ impl Judge<'_> {
     /// How often the tool was seen, whatever became of it.
     fn seen(&self) -> Evidence {
         let ToolStats { calls, sessions, ran, .. } = *self.stats;
-        Evidence {
-            counts: format!("{calls} calls in {sessions} sessions, {ran} answered"),
-            n: ran,
-            ..Evidence::default()
-        }
+        Evidence::of(format!("{calls} calls in {sessions} sessions, {ran} answered"), ran)
     }
 
     fn shipped(&self, annotation: &Annotation) -> Evidence {
@@ -176,15 +172,13 @@ impl Judge<'_> {
         let stats = self.stats;
         if stats.sized < stats.ran {
             let counts = format!("{} of {} answers are images or references", stats.ran - stats.sized, stats.ran);
-            let evidence = Evidence { counts, n: stats.ran, ..Evidence::default() };
+            let evidence = Evidence::of(counts, stats.ran);
             self.conclude(Verdict::Skip("answers without text have no text size".into()), evidence);
         }
         if stats.sized >= self.thresholds.calls_min {
-            let sizes = |what: &str, bytes: u64| Evidence {
-                counts: format!("{what} of {} answers is {bytes} bytes", stats.sized),
-                n: stats.sized,
-                threshold: Some(self.sheet.cite("calls_min")),
-                ..Evidence::default()
+            let sizes = |what: &str, bytes: u64| {
+                Evidence::of(format!("{what} of {} answers is {bytes} bytes", stats.sized), stats.sized)
+                    .by(self.sheet.cite("calls_min"))
             };
             let (p50, p99) = (sizes("median", stats.bytes_p50), sizes("99th percentile", stats.bytes_p99));
             let (typical, largest) = (kib(stats.bytes_p50 as f64), kib_at_least(stats.bytes_p99 as f64));
@@ -202,12 +196,11 @@ impl Judge<'_> {
             }
         }
         if stats.timed >= self.thresholds.calls_min {
-            let evidence = Evidence {
-                counts: format!("median of {} timed calls, waits for permission included", stats.timed),
-                n: stats.timed,
-                threshold: Some(self.sheet.cite("calls_min")),
-                ..Evidence::default()
-            };
+            let evidence = Evidence::of(
+                format!("median of {} timed calls, waits for permission included", stats.timed),
+                stats.timed,
+            )
+            .by(self.sheet.cite("calls_min"));
             self.propose(&["cost_model", "latency_ms_p50"], (stats.latency_ms_p50 as i64).into(), evidence);
         } else if let Some((annotation, latency)) =
             shipped.as_ref().and_then(|a| Some((a, a.model.cost_model.latency_ms_p50?)))
@@ -248,7 +241,7 @@ impl Judge<'_> {
         if best.is_empty() {
             let cited = ["probability_min", "q_max"].map(|name| self.sheet.cite(name)).join(", ");
             let reason = format!("no follow-up whose call could be made ahead is certain enough ({cited})");
-            let evidence = Evidence { counts: format!("{steps} steps"), n: steps, ..Evidence::default() };
+            let evidence = Evidence::of(format!("{steps} steps"), steps);
             return self.conclude(Verdict::Skip(reason), evidence);
         }
         let told = |(link, edge, share): &(FollowUp, &FollowUpCount, Share)| {
@@ -257,12 +250,8 @@ impl Judge<'_> {
             let projection = self.projection_words(link).map(|words| format!("\n  {words}")).unwrap_or_default();
             format!("{words}; in any order {base:.1} %, q {}{projection}", in_short(self.chance(edge)))
         };
-        let evidence = Evidence {
-            counts: best.iter().map(told).collect::<Vec<_>>().join("\n"),
-            n: steps,
-            threshold: Some(self.sheet.cite("probability_min")),
-            ..Evidence::default()
-        };
+        let evidence = Evidence::of(best.iter().map(told).collect::<Vec<_>>().join("\n"), steps)
+            .by(self.sheet.cite("probability_min"));
         let links: Vec<FollowUp> = best.into_iter().map(|(link, _, _)| link).collect();
         self.propose_proven(FOLLOW_UPS, &["follow_up"], link_list(&links), evidence);
     }

@@ -33,7 +33,7 @@ fn of_tool(facts: &Facts<'_>, sheet: &Sheet, numbers: &GroupNumbers, fields: &[F
     let seen = fields.iter().map(|field| field.followed).max().unwrap_or_default();
     let plain = |reason: String| {
         let counts = format!("{} fields, at most {seen} answers with one that can be followed", fields.len());
-        vec![Finding::new(RULE.id, tool, Verdict::Skip(reason), Evidence { counts, n: seen, ..Evidence::default() })]
+        vec![Finding::new(RULE.id, tool, Verdict::Skip(reason), Evidence::of(counts, seen))]
     };
     if facts.annotations.of(tool).is_some_and(|annotation| !annotation.model.field_groups.is_empty()) {
         return plain("its shipped annotation has groups of fields".to_owned());
@@ -72,13 +72,12 @@ fn finding<'f>(
         Group::Debug => "debug_upper_max",
         Group::NiceToHave => "responses_min",
     };
-    let evidence = Evidence {
-        counts: fields.iter().map(words).collect::<Vec<_>>().join("\n"),
-        share: Some(share),
-        n: fields.iter().map(|field| field.followed).min()?,
-        threshold: Some(sheet.cite(key)),
-        ..Evidence::default()
-    };
+    let evidence = Evidence::of(
+        fields.iter().map(words).collect::<Vec<_>>().join("\n"),
+        fields.iter().map(|field| field.followed).min()?,
+    )
+    .with_share(share)
+    .by(sheet.cite(key));
     let names: Array = fields.iter().map(|field| field.field.as_str()).collect();
     let mut table = InlineTable::new();
     table.insert("fields", Value::Array(names));

@@ -47,6 +47,25 @@ pub struct Evidence {
     pub basis: Basis,
 }
 
+impl Evidence {
+    /// Measured: counts in words, and the observations behind them.
+    pub fn of(counts: impl Into<String>, n: u64) -> Self {
+        Self { counts: counts.into(), n, ..Self::default() }
+    }
+
+    /// The same with the threshold that decided.
+    #[must_use]
+    pub fn by(self, threshold: String) -> Self {
+        Self { threshold: Some(threshold), ..self }
+    }
+
+    /// The same with the share that decided.
+    #[must_use]
+    pub fn with_share(self, share: Share) -> Self {
+        Self { share: Some(share), ..self }
+    }
+}
+
 /// What a figure rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]

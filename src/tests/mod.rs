@@ -110,6 +110,7 @@ mod selectivity;
 mod settings;
 mod settings_removal;
 mod shares;
+mod shipped_sheets;
 mod shuffled;
 mod significance;
 mod telemetry_reading;

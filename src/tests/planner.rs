@@ -7,7 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::log_builder::cases;
-use crate::base::data::Data;
+use crate::base::data::{Data, fitting};
 use crate::base::key_path::KeyPath;
 use crate::mine::runnable::Runnable;
 use crate::planner::candidates::{Candidates, Declined, Options, Reason, Turn, candidates};
@@ -841,7 +841,7 @@ fn a_refusal_ends() {
 #[test]
 fn misspelled_numbers_are_an_error_with_a_hint() {
     let text = include_str!("../../rules/planner.toml").replace("per_host_max", "per_host");
-    let error = Numbers::parse(&text, "mine/planner.toml").unwrap_err();
+    let error = fitting::<Numbers>(&text, "mine/planner.toml").unwrap_err();
     assert!(error.message.starts_with("mine/planner.toml: "), "{error}");
     assert!(error.hint.is_some());
 }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::plain_driver::{blocks, logged, sizes};
 use super::timeline_builder::Story;
+use crate::base::data::fitting;
 use crate::logs::timeline::requests::{Marks, NONE, ReferenceKind, Timeline, Trigger};
 use crate::whatif::sim::breakage::ages::{edit_ages, rereads, turn_of};
 use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans, penalty, tally};
@@ -367,7 +368,7 @@ fn readings_after_a_compaction_are_told_from_those_elsewhere() {
 #[test]
 fn a_misspelled_key_of_the_sheet_is_named() {
     let text = include_str!("../../rules/policies/breakage.toml").replace("examples_max", "example_max");
-    let error = Sheet::parse(&text, "breakage.toml").unwrap_err();
+    let error = fitting::<Sheet>(&text, "breakage.toml").unwrap_err();
     assert!(error.message.contains("breakage.toml") && error.message.contains("example_max"), "{error}");
 }
 

@@ -2,15 +2,16 @@
 
 use serde_json::{Value, json};
 
+use crate::base::data::fitting;
 use crate::whatif::arg_check::outcome::Provider;
-use crate::whatif::catalog::provider::{shaped, sizes, without_keywords};
 use crate::whatif::catalog::read::{Shape, Spec, attached, definitions, quoted};
 use crate::whatif::catalog::{Catalog, CatalogRules, Definition, Version};
+use crate::whatif::catalog::{shaped, sizes, without_keywords};
 
 const SHIPPED: &str = include_str!("../../rules/catalogs/claude_code.toml");
 
 fn rules() -> CatalogRules {
-    CatalogRules::parse(include_str!("../../rules/policies/catalog.toml"), "catalog.toml").unwrap()
+    fitting(include_str!("../../rules/policies/catalog.toml"), "catalog.toml").unwrap()
 }
 
 fn read(spec: &str, value: &Value) -> crate::base::error::Result<(Shape, Vec<Definition>)> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, all_bytes};
 use super::log_builder::{Record, assistant, user};
+use crate::base::data::fitting;
 use crate::shell::arguments::Exit;
 
 const POLICIES: [&str; 7] =
@@ -1607,7 +1608,7 @@ fn caps_picks_and_classes_are_explained_with_the_numbers_that_are_set() {
 #[test]
 fn every_policy_says_where_its_approximations_lean_and_the_page_says_the_same() {
     let (text, home) = (include_str!("../../rules/policies/bias.toml"), home());
-    let rows = crate::whatif::sim::params::Bias::parse(text, "bias.toml").unwrap().leaning;
+    let rows = fitting::<crate::whatif::sim::params::Bias>(text, "bias.toml").unwrap().leaning;
     let page = include_str!("../../docs/policies.md").split("\n## Where the approximations lean\n").nth(1).unwrap();
     let page: Vec<&str> = page.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| ")).collect();
     let names = |names: &[String]| {

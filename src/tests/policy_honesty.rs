@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::harness::Home;
 use super::log_builder::{assistant, user};
 use super::timeline_builder::Story;
+use crate::base::data::fitting;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Params, Ttl};
 use crate::whatif::sim::cost::Cost;
@@ -45,7 +46,7 @@ fn story(sessions: &[Told], is_told: impl Fn(&Told) -> bool) -> Timeline {
 fn sides(timeline: &Timeline) -> (Cost, Cost, u64, u64) {
     let rules = SizeRules::parse(include_str!("../../rules/policies/sizes.toml"), "sizes").unwrap();
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap();
-    let cache = CacheSim::parse(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap();
+    let cache = fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap();
     let sizes = Sizes::new(timeline, Estimator::Anchored, &rules);
     let ground = Ground::new(timeline, &sizes, &cache, &prices);
     let short = cache.with(Params { ttl: Ttl::Always(Class::FiveMinutes), ..cache.params });

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::timeline_builder::{MODEL, Story};
-use crate::base::data::Data;
+use crate::base::data::{Data, fitting};
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, HiddenForks, Layout, MinCacheable, Params, Switch, Ttl};
 use crate::whatif::sim::cost::{Spent, UNITS_PER_TOKEN};
@@ -13,7 +13,7 @@ use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 use crate::whatif::sim::view::{ContextView, Moment, Stage, StageOutput};
 
 fn shipped() -> CacheSim {
-    CacheSim::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
+    fitting::<CacheSim>(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
 }
 
 fn sizes(timeline: &Timeline) -> Sizes {
@@ -310,7 +310,7 @@ fn knobs_are_read_as_written_and_senseless_ones_named() {
         let text = Data::default().text("policies/prompt_cache.toml").unwrap();
         let key = line.split(" =").next().unwrap();
         let lines = text.lines().map(|held| if held.starts_with(&format!("{key} =")) { line } else { held });
-        CacheSim::parse(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|oracle| oracle.params)
+        fitting::<CacheSim>(&lines.collect::<Vec<_>>().join("\n"), "p.toml").map(|oracle| oracle.params)
     };
     assert_eq!(params("ttl = \"mixed:static=1h,tail=5m\"").unwrap().ttl.to_string(), "mixed:static=1h,tail=5m");
     assert_eq!(params("min_cacheable = 7").unwrap().min_cacheable, MinCacheable::Tokens(7));

@@ -5,11 +5,12 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::base::data::fitting;
 use crate::base::words::hash;
 use crate::logs::timeline::requests::Timeline;
 use crate::tests::timeline_builder::Story;
 use crate::whatif::catalog::read::Spec;
-use crate::whatif::catalog::{Catalog, CatalogRules, Source};
+use crate::whatif::catalog::{Catalog, Source};
 use crate::whatif::pick_tools::outcome::{PickTools, RecallAt};
 use crate::whatif::pick_tools::{Empty, Overlap, Params, PickPolicy, Rules, Scope, Score, UnsafeDefault};
 use crate::whatif::tool_filter::Inputs;
@@ -59,7 +60,7 @@ fn policy(timeline: &Timeline, params: &Params, catalog: Option<&Value>) -> Arc<
     let stop = StopWords::parse(include_str!("../../rules/policies/stop_words.toml"), "stop_words.toml").unwrap();
     let spec = Spec::parse("tools.json").unwrap();
     let given = catalog.map(|catalog| Catalog::read([(&spec, catalog.to_string().as_str())]).unwrap());
-    let catalog_rules = CatalogRules::parse(sheet, "catalog.toml").unwrap();
+    let catalog_rules = fitting(sheet, "catalog.toml").unwrap();
     params.check().unwrap();
     let inputs = Inputs {
         catalog: given.as_ref().map(|catalog| (catalog, Source::Given)),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::timeline_builder::Story;
+use crate::base::data::fitting;
 use crate::logs::timeline::requests::{ReferenceKind, Timeline};
 use crate::whatif::clearing::Micro;
+use crate::whatif::compaction::Trigger;
 use crate::whatif::compaction::params::{MicroKnobs, Params, Style};
-use crate::whatif::compaction::stage::Trigger;
 use crate::whatif::compaction::sweep::{Ground, Point, row};
 use crate::whatif::compaction::{Compaction, Sheet};
 use crate::whatif::prompt_cache::params::CacheSim;
@@ -33,7 +34,7 @@ impl Bench {
         Self {
             sizes: Sizes::new(&timeline, Estimator::Anchored, &rules),
             timeline,
-            oracle: CacheSim::parse(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
+            oracle: fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "cache").unwrap(),
             prices: Prices::parse(include_str!("../../rules/prices.toml"), "prices").unwrap(),
         }
     }

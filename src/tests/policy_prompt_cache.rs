@@ -8,16 +8,16 @@ use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::NO_TIME;
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache;
+use crate::whatif::prompt_cache::other_models::{self, HotCacheRules};
 use crate::whatif::prompt_cache::outcome::{Cause, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Switch};
-use crate::whatif::prompt_cache::reference::HotCacheRules;
 use crate::whatif::prompt_cache::{Sheet, causes, verdict};
+use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 use crate::whatif::sim::unforeseen::unlogged;
-use crate::whatif::sim::{bill, threshold_model};
 
 fn sheet() -> Sheet {
     Sheet::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()
@@ -210,7 +210,7 @@ fn the_threshold_model_gives_the_published_dollars() {
     log.at(120).human(10).ask(900_000, 400_000, 0).says(10);
     log.at(1_200).human(10).ask(500_000, 600_000, 0).says(10);
     log.at(7_200).human(10).ask(0, 300_000, 0);
-    let model = on_ground(&log.done(), |_| {}, threshold_model::run);
+    let model = on_ground(&log.done(), |_| {}, other_models::threshold);
     assert_eq!(model.actual.nano_usd, 15_075_000_000);
     assert_eq!(model.five_minutes.nano_usd, 17_950_000_000);
     assert_eq!(model.hour.nano_usd, 22_000_000_000);

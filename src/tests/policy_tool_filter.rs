@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::base::data::fitting;
 use crate::logs::timeline::requests::{BlockKind, NONE, SegmentCause, Timeline, Trigger};
 use crate::tests::timeline_builder::Story;
 use crate::whatif::catalog::read::Spec;
@@ -72,7 +73,7 @@ static SHEETS: LazyLock<Sheets> = LazyLock::new(|| {
     let catalog = include_str!("../../rules/policies/catalog.toml");
     Sheets {
         shipped: Catalog::shipped(include_str!("../../rules/catalogs/claude_code.toml"), "claude_code.toml").unwrap(),
-        catalog_rules: CatalogRules::parse(catalog, "catalog.toml").unwrap(),
+        catalog_rules: fitting(catalog, "catalog.toml").unwrap(),
         stop: StopWords::parse(include_str!("../../rules/policies/stop_words.toml"), "stop_words.toml").unwrap(),
     }
 });
@@ -674,7 +675,8 @@ fn a_fixed_list_is_read_from_the_cache_and_a_changed_one_is_written_anew() {
     let timeline = story.done();
     let text = include_str!("../../rules/policies/sizes.toml");
     let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
-    let oracle = CacheSim::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+    let oracle =
+        fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);
     let run = |params: Option<Params>| {
@@ -708,7 +710,7 @@ fn missed_after(seconds: i64, layout: Layout, expand: Expand) -> (Spent, Spent) 
     let text = include_str!("../../rules/policies/sizes.toml");
     let sizes = Sizes::new(&timeline, Estimator::Anchored, &SizeRules::parse(text, "sizes.toml").unwrap());
     let mut oracle =
-        CacheSim::parse(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
+        fitting::<CacheSim>(include_str!("../../rules/policies/prompt_cache.toml"), "prompt_cache.toml").unwrap();
     oracle.params.layout = layout;
     let prices = Prices::parse(include_str!("../../rules/prices.toml"), "prices.toml").unwrap();
     let tools = catalog(&[("Task", 3_000), ("Read", 300), ("Web", 3_000)]);

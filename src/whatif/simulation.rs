@@ -67,8 +67,8 @@ impl Simulation {
         prices.models().for_each(|model| _ = timeline.names.intern(model));
         let CacheSheet { compare, bars, .. } = data.read("policies/prompt_cache.toml", CacheSheet::parse)?;
         let cells = data.read("policies/cells.toml", CellRules::parse)?;
-        let breakage = data.read("policies/breakage.toml", BreakageSheet::parse)?;
-        let bias = data.read("policies/bias.toml", Bias::parse)?;
+        let breakage = data.parsed::<BreakageSheet>("policies/breakage.toml")?;
+        let bias = data.parsed::<Bias>("policies/bias.toml")?;
         let unpriced = unpriced_models(&timeline, &prices);
         if strict && !unpriced.is_empty() {
             let names: Vec<&str> = unpriced.iter().copied().collect();
@@ -152,7 +152,7 @@ pub fn oracle(sheets: &Sheets) -> Result<CacheSim> {
     let sheet = sheets.sheet(Policy::PromptCache);
     // What was set is looked at first: it is the user's, the rest of the sheet is not.
     sheet.params::<Params>()?;
-    let oracle = CacheSim::parse(&sheet.text(), sheet.place())?;
+    let oracle: CacheSim = sheet.read()?;
     oracle.params.check()?;
     Ok(oracle)
 }

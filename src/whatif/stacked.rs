@@ -28,7 +28,7 @@ use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::sim::{bill, distance};
 use crate::whatif::simulation::{Simulation, oracle};
-use crate::whatif::tools::known::Tools;
+use crate::whatif::tools::Tools;
 use crate::whatif::{compaction, history_trim, pick_tools, prompt_cache, tool_filter};
 
 const OUTPUT_NOTE: &str =
@@ -245,7 +245,7 @@ fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec
             Policy::PickTools => pick_tools::outcome::ready(scene, sheets)?,
             Policy::Pipeline => replayed::ready(scene, sheets)?,
             Policy::Compaction => compaction::sweep::ready(scene, sheets)?,
-            Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,
+            Policy::HistoryTrim => history_trim::tables::ready(scene, sheets)?,
             Policy::PromptCache => prompt_cache::stated::ready(sheets)?,
             // It has a report of its own.
             Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| Part::default()) },

@@ -226,7 +226,7 @@ impl Responses {
     /// If a data file does not fit.
     pub fn split<'s>(&self, starts: &'s [(Millis, u32)]) -> Result<Option<[&'s [(Millis, u32)]; 2]>> {
         let numbers = statistics::numbers(&self.data)?.backtest;
-        let share = self.data.read("planner.toml", Numbers::parse)?.backtest.train_share;
+        let share = self.data.parsed::<Numbers>("planner.toml")?.backtest.train_share;
         let known = (share * starts.len() as f64).floor() as usize;
         let is_enough = known >= numbers.known_min && starts.len() - known >= numbers.later_min;
         let (known, later) = starts.split_at(known);
@@ -267,7 +267,7 @@ impl Responses {
     /// # Errors
     /// If `planner.toml` does not fit.
     pub fn effectiveness(&self) -> Result<Effectiveness> {
-        let numbers = self.data.read("planner.toml", Numbers::parse)?;
+        let numbers = self.data.parsed::<Numbers>("planner.toml")?;
         let mut sum = Effectiveness::default();
         self.log.events.iter().chain(&self.log.planned).for_each(|event| sum.add(event));
         sum.late_invoked_after_decline = late_invoked(&self.log, numbers.judge.declined_calls);

@@ -163,7 +163,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         tools: &mined.tools,
         follow_ups: &mined.follow_ups,
         projections: &mined.projections,
-        projecting: &input.data.read(PLANNER, Numbers::parse)?.projection,
+        projecting: &input.data.parsed::<Numbers>(PLANNER)?.projection,
         runnable: &mined.runnable,
         coverage: &mined.coverage,
         calibration: mined.calibration.as_ref().map_or(&[], |found| &found.families),

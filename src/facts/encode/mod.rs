@@ -20,6 +20,7 @@ pub mod pipeline_deep_mckp;
 
 use serde::Deserialize;
 
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::facts::subject::{Meaning, Subject};
 
@@ -139,7 +140,7 @@ impl FormatRules {
     /// # Errors
     /// If the text does not fit, or a number makes no sense.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        let rules: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{origin}: {cause}")))?;
+        let rules: Self = fitting(text, origin)?;
         if rules.numbered_every == 0 || rules.range_lines_min < 2 {
             return Err(Error::failed(format!("{origin}: numbered_every is at least 1, range_lines_min at least 2")));
         }

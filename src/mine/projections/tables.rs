@@ -2,28 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::frames::projection::MinedProjection;
-use crate::report::table::Table;
+use crate::frames::projection::{MinedProjection, Spelling};
+use crate::report::table::{Rows, Table};
 
 /// What people want to see of each link.
 pub fn overview(rows: &[MinedProjection]) -> Table {
-    let mut table =
-        Table::new(&["from", "list", "to", "argument", "#hits", "#top 1", "#top 3", "#by chance", "#sessions"]);
-    for row in rows.iter().filter(|row| row.held.is_none()) {
-        let share = |count: u64| format!("{:.0} %", 100.0 * count as f64 / row.opportunities.max(1) as f64);
-        table.row([
-            row.from.clone(),
-            row.extractor.clone(),
-            row.to.clone(),
-            row.argument.clone(),
-            format!("{} of {}", row.hits, row.opportunities),
-            share(row.top1),
-            share(row.top3),
-            format!("{:.1} %", 100.0 * row.chance / row.opportunities.max(1) as f64),
-            row.sessions.to_string(),
-        ]);
-    }
-    table
+    let share =
+        |row: &MinedProjection, count: u64| format!("{:.0} %", 100.0 * count as f64 / row.opportunities.max(1) as f64);
+    Rows::of(rows.iter().filter(|row| row.held.is_none()))
+        .text("from", |row| row.from.clone())
+        .text("list", |row| row.extractor.clone())
+        .text("to", |row| row.to.clone())
+        .text("argument", |row| row.argument.clone())
+        .number("hits", |row| format!("{} of {}", row.hits, row.opportunities))
+        .number("top 1", |row| share(row, row.top1))
+        .number("top 3", |row| share(row, row.top3))
+        .number("by chance", |row| format!("{:.1} %", 100.0 * row.chance / row.opportunities.max(1) as f64))
+        .number("sessions", |row| row.sessions.to_string())
+        .table()
 }
 
 /// The evidence of a link in one line.
@@ -58,53 +54,30 @@ pub fn held(row: &MinedProjection) -> Option<String> {
 
 /// All fields, one row per link or candidate.
 pub fn table(rows: &[MinedProjection]) -> Table {
-    let mut table = Table::new(&[
-        "from",
-        "to",
-        "argument",
-        "extractor",
-        "projection",
-        "projection_arg",
-        "#opportunities",
-        "#hits",
-        "#top1",
-        "#top3",
-        "#chance",
-        "#sessions_seen",
-        "#sessions",
-        "#values",
-        "#forward",
-        "#reversed",
-        "#sole",
-        "#p",
-        "held",
-    ]);
-    for row in rows {
-        let link = row.spelling.clone();
-        let (projection, argument) = link.map(|link| (link.projection, link.projection_arg)).unwrap_or_default();
-        table.row([
-            row.from.clone(),
-            row.to.clone(),
-            row.argument.clone(),
-            row.extractor.clone(),
-            projection,
-            argument,
-            row.opportunities.to_string(),
-            row.hits.to_string(),
-            row.top1.to_string(),
-            row.top3.to_string(),
-            format!("{:.3}", row.chance),
-            row.sessions_seen.to_string(),
-            row.sessions.to_string(),
-            row.values.to_string(),
-            row.forward.to_string(),
-            row.reversed.to_string(),
-            row.sole.to_string(),
-            format!("{:.2e}", row.p),
-            row.held.map(|held| held.key().to_owned()).unwrap_or_default(),
-        ]);
-    }
-    table
+    let spelled = |row: &MinedProjection, of: fn(&Spelling) -> &String| {
+        row.spelling.as_ref().map(|link| of(link).clone()).unwrap_or_default()
+    };
+    Rows::of(rows)
+        .text("from", |row| row.from.clone())
+        .text("to", |row| row.to.clone())
+        .text("argument", |row| row.argument.clone())
+        .text("extractor", |row| row.extractor.clone())
+        .text("projection", |row| spelled(row, |link| &link.projection))
+        .text("projection_arg", |row| spelled(row, |link| &link.projection_arg))
+        .number("opportunities", |row| row.opportunities.to_string())
+        .number("hits", |row| row.hits.to_string())
+        .number("top1", |row| row.top1.to_string())
+        .number("top3", |row| row.top3.to_string())
+        .number("chance", |row| format!("{:.3}", row.chance))
+        .number("sessions_seen", |row| row.sessions_seen.to_string())
+        .number("sessions", |row| row.sessions.to_string())
+        .number("values", |row| row.values.to_string())
+        .number("forward", |row| row.forward.to_string())
+        .number("reversed", |row| row.reversed.to_string())
+        .number("sole", |row| row.sole.to_string())
+        .number("p", |row| format!("{:.2e}", row.p))
+        .text("held", |row| row.held.map(|held| held.key().to_owned()).unwrap_or_default())
+        .table()
 }
 
 /// The same for JSON.
@@ -113,25 +86,9 @@ pub fn json(rows: &[MinedProjection]) -> Value {
 }
 
 fn row_json(row: &MinedProjection) -> Value {
-    json!({
-        "from": row.from,
-        "to": row.to,
-        "argument": row.argument,
-        "extractor": row.extractor,
-        "projection": row.spelling.as_ref().map(|link| &link.projection),
-        "projection_arg": row.spelling.as_ref().map(|link| &link.projection_arg),
-        "opportunities": row.opportunities,
-        "hits": row.hits,
-        "top1": row.top1,
-        "top3": row.top3,
-        "chance": row.chance,
-        "sessions_seen": row.sessions_seen,
-        "sessions": row.sessions,
-        "values": row.values,
-        "forward": row.forward,
-        "reversed": row.reversed,
-        "sole": row.sole,
-        "p": row.p,
-        "held": row.held.map(|held| held.key()),
-    })
+    let mut fields = json!(row);
+    fields.as_object_mut().map(|fields| fields.remove("spelling"));
+    fields["projection"] = json!(row.spelling.as_ref().map(|link| &link.projection));
+    fields["projection_arg"] = json!(row.spelling.as_ref().map(|link| &link.projection_arg));
+    fields
 }

@@ -9,7 +9,7 @@ use crate::planner::report::{
     Arm, EdgeRow, Metric, Net, PlannerReport, SweepRow, Target, by_tool, calls_added, calls_saved, effectiveness,
 };
 use crate::planner::selectivity::report as selectivity;
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 
 /// The fields of the report.
 pub fn json(report: &PlannerReport) -> Value {
@@ -143,91 +143,48 @@ pub fn sweep_json(keys: &[String], rows: &[SweepRow]) -> Value {
     rows.iter().map(row).collect()
 }
 
-/// The published columns in their order, then devboy's own.
-const COLUMNS: [&str; 32] = [
-    "session_hash",
-    "#total_events",
-    "#total_prefetches",
-    "#cited_prefetches",
-    "prefetch_hit_rate",
-    "#total_declines",
-    "#late_invoked_after_decline",
-    "decline_recall_loss",
-    "#cost_overrun_count",
-    "#total_predictions",
-    "cost_overrun_rate",
-    "#inference_calls_saved_prefetch",
-    "#inference_calls_saved_dedup",
-    "#inference_calls_saved_fail_fast",
-    "#inference_calls_saved_total",
-    "#inference_tokens_saved",
-    "arm",
-    "#exact_3_calls",
-    "#exact_10_calls",
-    "#exact_3_steps",
-    "#target_3_calls",
-    "#target_3_steps",
-    "#name_only_3_calls",
-    "#late_invoked_exact",
-    "#won",
-    "#late",
-    "#wasted",
-    "#calls_saved",
-    "#calls_added",
-    "#waited_ms",
-    "#unused_tokens",
-    "#refused_wrongly",
-];
-
-/// The sessions of one arm, by name, then the total.
+/// The sessions of one arm, by name, then the total: the published columns in their order, then devboy's own.
 pub fn sessions(arm: &Arm) -> Table {
-    let mut table = Table::new(&COLUMNS);
-    for (session, tally) in &arm.sessions {
-        table.row(row(session, arm, tally));
-    }
-    table.row(row("TOTAL", arm, &arm.total));
-    table
-}
-
-fn row(session: &str, arm: &Arm, tally: &Tally) -> Vec<String> {
-    let published = effectiveness(tally);
+    let sessions = arm.sessions.iter().map(|(session, tally)| (session.as_str(), tally));
+    let rows = sessions.chain([("TOTAL", &arm.total)]).map(|(session, tally)| {
+        let own = Arm { total: *tally, sessions: Vec::new(), edges: Vec::new(), ..arm.clone() };
+        (session, tally, effectiveness(tally), own)
+    });
     let rate = |part: u64, whole: u64| {
         if whole == 0 { "n/a".to_owned() } else { format!("{:.1}%", 100.0 * part as f64 / whole as f64) }
     };
-    let own = Arm { total: *tally, sessions: Vec::new(), edges: Vec::new(), ..arm.clone() };
-    let count = |count: u64| count.to_string();
-    vec![
-        session.to_owned(),
-        count(tally.calls),
-        count(published.total_prefetches),
-        count(published.cited_prefetches),
-        rate(published.cited_prefetches, published.total_prefetches),
-        count(published.total_declines),
-        count(published.late_invoked_after_decline),
-        rate(published.late_invoked_after_decline, published.total_declines),
-        count(published.cost_overrun_count),
-        count(published.total_predictions),
-        rate(published.cost_overrun_count, published.total_predictions),
-        count(published.saved_prefetch),
-        count(published.saved_dedup),
-        count(published.saved_fail_fast),
-        count(published.calls_saved()),
-        count(published.tokens_saved),
-        arm.name.clone(),
-        count(tally.near.exact),
-        count(tally.far.exact),
-        count(tally.steps.exact),
-        count(tally.near.target),
-        count(tally.steps.target),
-        count(tally.near.name_only),
-        count(tally.declined_needed()),
-        count(tally.ends[End::Won]),
-        count(tally.ends[End::Late]),
-        count(tally.wasted()),
-        count(own.calls_saved()),
-        count(own.calls_added()),
-        count(tally.waited_ms),
-        count(tally.unused_tokens),
-        count(tally.refused_wrongly),
-    ]
+    Rows::of(rows)
+        .text("session_hash", |(session, ..)| (*session).to_owned())
+        .count("total_events", |(_, tally, ..)| tally.calls)
+        .count("total_prefetches", |(_, _, seen, _)| seen.total_prefetches)
+        .count("cited_prefetches", |(_, _, seen, _)| seen.cited_prefetches)
+        .text("prefetch_hit_rate", |(_, _, seen, _)| rate(seen.cited_prefetches, seen.total_prefetches))
+        .count("total_declines", |(_, _, seen, _)| seen.total_declines)
+        .count("late_invoked_after_decline", |(_, _, seen, _)| seen.late_invoked_after_decline)
+        .text("decline_recall_loss", |(_, _, seen, _)| rate(seen.late_invoked_after_decline, seen.total_declines))
+        .count("cost_overrun_count", |(_, _, seen, _)| seen.cost_overrun_count)
+        .count("total_predictions", |(_, _, seen, _)| seen.total_predictions)
+        .text("cost_overrun_rate", |(_, _, seen, _)| rate(seen.cost_overrun_count, seen.total_predictions))
+        .count("inference_calls_saved_prefetch", |(_, _, seen, _)| seen.saved_prefetch)
+        .count("inference_calls_saved_dedup", |(_, _, seen, _)| seen.saved_dedup)
+        .count("inference_calls_saved_fail_fast", |(_, _, seen, _)| seen.saved_fail_fast)
+        .count("inference_calls_saved_total", |(_, _, seen, _)| seen.calls_saved())
+        .count("inference_tokens_saved", |(_, _, seen, _)| seen.tokens_saved)
+        .text("arm", |(.., own)| own.name.clone())
+        .count("exact_3_calls", |(_, tally, ..)| tally.near.exact)
+        .count("exact_10_calls", |(_, tally, ..)| tally.far.exact)
+        .count("exact_3_steps", |(_, tally, ..)| tally.steps.exact)
+        .count("target_3_calls", |(_, tally, ..)| tally.near.target)
+        .count("target_3_steps", |(_, tally, ..)| tally.steps.target)
+        .count("name_only_3_calls", |(_, tally, ..)| tally.near.name_only)
+        .count("late_invoked_exact", |(_, tally, ..)| tally.declined_needed())
+        .count("won", |(_, tally, ..)| tally.ends[End::Won])
+        .count("late", |(_, tally, ..)| tally.ends[End::Late])
+        .count("wasted", |(_, tally, ..)| tally.wasted())
+        .count("calls_saved", |(.., own)| own.calls_saved())
+        .count("calls_added", |(.., own)| own.calls_added())
+        .count("waited_ms", |(_, tally, ..)| tally.waited_ms)
+        .count("unused_tokens", |(_, tally, ..)| tally.unused_tokens)
+        .count("refused_wrongly", |(_, tally, ..)| tally.refused_wrongly)
+        .table()
 }

@@ -18,68 +18,51 @@ const ROWS_MAX: usize = 12;
 
 /// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width: Option<u16>) -> Result<()> {
-    let heading = |out: &mut dyn Write, text: &str| -> Result<()> {
-        let mark = if format == Format::Md { "### " } else { "" };
-        writeln!(out, "\n{mark}{text}")?;
-        if format == Format::Md {
-            writeln!(out)?;
-        }
-        Ok(())
-    };
     for line in answer(report) {
         writeln!(out, "{}", format.sentence(&line))?;
     }
-    heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions")?;
+    format
+        .heading(out, "the targets; a hit is the exact call within three calls, intervals of 95 % are over sessions")?;
     targets(report).write(out, format, width)?;
-    heading(out, "all figures; shares are of what was prefetched (the paper claims 58 % won and 12 % wasted)")?;
+    format
+        .heading(out, "all figures; shares are of what was prefetched (the paper claims 58 % won and 12 % wasted)")?;
     figures(report).write(out, format, width)?;
     let edges = edges(report);
     if !edges.is_empty() {
-        heading(out, "by edge: prefetched, and asked for within three calls")?;
+        format.heading(out, "by edge: prefetched, and asked for within three calls")?;
         edges.write(out, format, width)?;
-        heading(out, "by tool that is called ahead")?;
+        format.heading(out, "by tool that is called ahead")?;
         tools(report).write(out, format, width)?;
     }
-    heading(
+    format.heading(
         out,
         "why calls were not prefetched (how many were needed within five calls: exactly, by name of the tool)",
     )?;
     declines(report).write(out, format, width)?;
-    heading(out, "every planned call ends in one way")?;
-    for arm in &report.arms {
-        writeln!(
-            out,
-            "{}{}: {}",
-            bullet(format),
-            arm.name,
-            if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }
-        )?;
-    }
-    heading(out, "net: what a planner saves less what it adds, against no planner")?;
-    for arm in &report.arms {
-        writeln!(out, "{}{}: {}", bullet(format), arm.name, net(arm))?;
-    }
-    heading(out, "the published line, by its own definitions (cited = same tool by name within three events)")?;
-    for arm in &report.arms {
-        writeln!(out, "{}{}: {}", bullet(format), arm.name, effectiveness(&arm.total))?;
+    let by_arm: [(&str, fn(&Arm) -> String); 3] = [
+        ("every planned call ends in one way", |arm| if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }),
+        ("net: what a planner saves less what it adds, against no planner", net),
+        ("the published line, by its own definitions (cited = same tool by name within three events)", |arm| {
+            effectiveness(&arm.total).to_string()
+        }),
+    ];
+    for (title, says) in by_arm {
+        format.heading(out, title)?;
+        for arm in &report.arms {
+            writeln!(out, "{}{}: {}", format.bullet(), arm.name, says(arm))?;
+        }
     }
     if let Some((learned, numbers)) = &report.selectivity {
-        heading(out, "what the selective planner learned")?;
+        format.heading(out, "what the selective planner learned")?;
         selectivity::write(out, learned, numbers, format, width)?;
     }
-    heading(out, "what to do")?;
-    for line in &report.advice {
-        writeln!(out, "{}{}", bullet(format), format.sentence(line))?;
-    }
-    heading(out, "to be read beside these figures")?;
-    for line in &report.notes {
-        writeln!(out, "{}{}", bullet(format), format.sentence(line))?;
+    for (title, lines) in [("what to do", &report.advice), ("to be read beside these figures", &report.notes)] {
+        format.heading(out, title)?;
+        for line in lines {
+            writeln!(out, "{}{}", format.bullet(), format.sentence(line))?;
+        }
     }
     Ok(())
-}
-
-fn bullet(format: Format) -> &'static str {
-    if format == Format::Md { "- " } else { "" }
 }
 
 /// The metrics with their targets, planner by planner.

@@ -13,6 +13,7 @@ pub mod table;
 
 use serde::Deserialize;
 
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::planner::selectivity::odds::Feature;
 
@@ -41,16 +42,14 @@ impl Numbers {
     /// # Errors
     /// If a number is missing, misspelled, of the wrong kind or out of range.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let hint = "compare with the file of the same name that devboy comes with";
-        let numbers: Self =
-            toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")).hint(hint))?;
+        let numbers: Self = fitting(text, place)?;
         let wrong = [
             ("threshold_step", !(0.001..=1.0).contains(&numbers.threshold_step)),
             ("found_ends", !numbers.found_ends.is_sorted()),
             ("rank_ends", !numbers.rank_ends.is_sorted()),
         ];
         match wrong.iter().find(|(_, is_wrong)| *is_wrong) {
-            Some((key, _)) => Err(Error::failed(format!("{place}: `{key}` is out of range or order")).hint(hint)),
+            Some((key, _)) => Err(Error::failed(format!("{place}: `{key}` is out of range or order"))),
             None => Ok(numbers),
         }
     }

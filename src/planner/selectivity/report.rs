@@ -12,7 +12,7 @@ use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::learned::{Learned, Point};
 use crate::planner::selectivity::odds::{Cell, Window};
 use crate::planner::selectivity::table::{Counts, Link};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Format, Rows, Table};
 
 /// Rows of the table of cells that are shown; JSON and the file have all.
 const CELLS_MAX: usize = 12;
@@ -62,7 +62,7 @@ pub fn write(
     format: Format,
     width: Option<u16>,
 ) -> Result<()> {
-    let bullet = if format == Format::Md { "- " } else { "" };
+    let bullet = format.bullet();
     words(learned).iter().try_for_each(|line| writeln!(out, "{bullet}{}", format.sentence(line.trim_start())))?;
     writeln!(out)?;
     curve(learned).write(out, format, width)?;
@@ -73,8 +73,6 @@ pub fn write(
 /// The curve on training and judged sessions, intervals over sessions: the points around the one that was chosen, or
 /// around the target if none was. Thresholds that change nothing are left out.
 fn curve(learned: &Learned) -> Table {
-    let columns = ["#from", "#training", "#sessions", "#covers", "#judged", "#sessions", "#covers", ""];
-    let mut table = Table::new(&columns);
     let backtest = &learned.backtest;
     let pairs: Vec<(&Point, &Point)> = backtest.training.iter().zip(&backtest.held_out).collect();
     let is_chosen = |point: &Point| backtest.threshold() == Some(point.threshold);
@@ -88,24 +86,20 @@ fn curve(learned: &Learned) -> Table {
     let middle = backtest.threshold().unwrap_or(learned.target);
     let middle = told.partition_point(|(training, _)| training.threshold < middle);
     let start = middle.saturating_sub(POINTS_BESIDE);
-    for (training, judged) in told.into_iter().skip(start).take(middle + POINTS_BESIDE + 1 - start) {
-        table.row([
-            percent_of(training.threshold),
-            fraction(training.exact),
-            ends(training.exact_sessions),
-            percent(training.coverage),
-            fraction(judged.exact),
-            ends(judged.exact_sessions),
-            percent(judged.coverage),
-            if is_chosen(training) { "chosen" } else { "" }.to_owned(),
-        ]);
-    }
-    table
+    Rows::of(told.into_iter().skip(start).take(middle + POINTS_BESIDE + 1 - start))
+        .number("from", |(training, _)| percent_of(training.threshold))
+        .number("training", |(training, _)| fraction(training.exact))
+        .number("sessions", |(training, _)| ends(training.exact_sessions))
+        .number("covers", |(training, _)| percent(training.coverage))
+        .number("judged", |(_, judged)| fraction(judged.exact))
+        .number("sessions", |(_, judged)| ends(judged.exact_sessions))
+        .number("covers", |(_, judged)| percent(judged.coverage))
+        .text("", |(training, _)| if is_chosen(training) { "chosen" } else { "" }.to_owned())
+        .table()
 }
 
 /// The cells that were believed, best first; one that tells nothing apart in its coarser cell is left out.
 fn cells(learned: &Learned, numbers: &Numbers) -> Table {
-    let mut table = Table::new(&["after", "call", "where", "#candidates", "#came true", "#same value"]);
     let links = &learned.backtest.table.links;
     let tells = |link: &Link, cell: &Cell, counts: &Counts| {
         let coarser = cell.outwards().nth(1);
@@ -113,17 +107,14 @@ fn cells(learned: &Learned, numbers: &Numbers) -> Table {
     };
     let mut rows: Vec<_> = learned.backtest.table.believed(numbers).filter(|row| tells(row.0, row.1, row.2)).collect();
     rows.sort_by(|a, b| b.2.exact().lower.total_cmp(&a.2.exact().lower).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
-    for (link, cell, counts) in rows.into_iter().take(CELLS_MAX) {
-        table.row([
-            link.from.clone(),
-            format!("{} {}", link.to, link.argument),
-            cell.words(numbers),
-            counts.trials.to_string(),
-            interval(counts.exact()),
-            interval(counts.target()),
-        ]);
-    }
-    table
+    Rows::of(rows.into_iter().take(CELLS_MAX))
+        .text("after", |(link, _, _)| link.from.clone())
+        .text("call", |(link, _, _)| format!("{} {}", link.to, link.argument))
+        .text("where", |(_, cell, _)| cell.words(numbers))
+        .number("candidates", |(_, _, counts)| counts.trials.to_string())
+        .number("came true", |(_, _, counts)| interval(counts.exact()))
+        .number("same value", |(_, _, counts)| interval(counts.target()))
+        .table()
 }
 
 /// Everything as JSON.

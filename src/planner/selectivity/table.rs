@@ -4,12 +4,13 @@
 //! in use can be worked out by hand. Programs that do not know the key pass over it.
 
 use std::collections::BTreeMap;
-use std::ops::{AddAssign, SubAssign};
+use std::ops::SubAssign;
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
+use crate::base::sums::adds_up;
 use crate::planner::selectivity::Numbers;
 use crate::planner::selectivity::odds::{Cell, Feature, Features};
 
@@ -68,13 +69,7 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.trials += other.trials;
-        self.exact += other.exact;
-        self.target += other.target;
-    }
-}
+adds_up!(Counts: trials, exact, target);
 
 impl SubAssign for Counts {
     fn sub_assign(&mut self, other: Self) {

@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::replay::report::{Arm, Group, JsonBaselines, Reached, ReplayReport};
 use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Savings, share};
 use crate::report::numbers::{percent, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::table::{Format, Rows, Table};
 
 /// What the table of reaches does not say.
 const REACHES_NOTE: &str =
@@ -17,20 +17,12 @@ const ROWS_MAX: usize = 15;
 
 /// Writes the report for people (or as Markdown).
 pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: Option<u16>) -> Result<()> {
-    let heading = |out: &mut dyn Write, text: &str| -> Result<()> {
-        let mark = if format == Format::Md { "### " } else { "" };
-        writeln!(out, "\n{mark}{text}")?;
-        if format == Format::Md {
-            writeln!(out)?;
-        }
-        Ok(())
-    };
     write_summary(out, report, format)?;
     if format == Format::Md {
         writeln!(out)?;
     }
     layers(report).write(out, format, width)?;
-    heading(out, "who could do this")?;
+    format.heading(out, "who could do this")?;
     reaches(&report.reaches).write(out, format, width)?;
     if format == Format::Md {
         writeln!(out)?;
@@ -43,66 +35,48 @@ pub fn write(out: &mut dyn Write, report: &ReplayReport, format: Format, width: 
     ] {
         let table = grouped(report, what, groups);
         if !table.is_empty() {
-            heading(out, &format!("{what}, largest first"))?;
+            format.heading(out, &format!("{what}, largest first"))?;
             table.write(out, format, width)?;
         }
     }
-    heading(out, "by format, where it was sent")?;
+    format.heading(out, "by format, where it was sent")?;
     formats(report).write(out, format, width)?;
-    heading(out, "combined savings of single sessions")?;
+    format.heading(out, "combined savings of single sessions")?;
     sessions(report).write(out, format, width)?;
-    heading(out, "exact repeats, counted in four ways")?;
+    format.heading(out, "exact repeats, counted in four ways")?;
     repeats(report).write(out, format, width)?;
-    heading(out, "to be read beside these figures")?;
+    format.heading(out, "to be read beside these figures")?;
     beside(report).write(out, format, width)
 }
 
 /// The one-table form for CSV: every group of every arm.
 pub fn table(report: &ReplayReport) -> Table {
-    let mut table = Table::new(&[
-        "arm",
-        "group",
-        "name",
-        "#responses",
-        "#baseline",
-        "#sent",
-        "#saved_l0",
-        "#saved_l1_l2",
-        "#dedup_pct",
-        "#encoder_pct",
-        "#combined_pct",
-    ]);
-    for arm in &report.arms {
-        let total = [Group { name: "all".to_owned(), tally: arm.total }];
-        let groups: [(&str, &[Group]); 5] = [
-            ("total", &total),
+    let number = |share: Option<f64>| share.map(|share| format!("{:.4}", 100.0 * share)).unwrap_or_default();
+    let rows = report.arms.iter().flat_map(|arm| {
+        let total = std::iter::once(("total", "all".to_owned(), arm.total));
+        let groups = [
             ("endpoint", &arm.endpoints),
             ("shape", &arm.shapes),
             ("project", &arm.projects),
             ("format", &arm.formats),
         ];
-        for (group, rows) in groups {
-            for row in rows {
-                let Savings { dedup, encoder, combined } = row.tally.savings();
-                let number =
-                    |share: Option<f64>| share.map(|share| format!("{:.4}", 100.0 * share)).unwrap_or_default();
-                table.row([
-                    arm.name.clone(),
-                    group.to_owned(),
-                    row.name.clone(),
-                    row.tally.count().to_string(),
-                    row.tally.baseline().to_string(),
-                    row.tally.sent().to_string(),
-                    row.tally.saved_by(LayerId::L0).to_string(),
-                    row.tally.saved_by_encoders().to_string(),
-                    number(dedup),
-                    number(encoder),
-                    number(combined),
-                ]);
-            }
-        }
-    }
-    table
+        let named =
+            groups.into_iter().flat_map(|(what, rows)| rows.iter().map(move |row| (what, row.name.clone(), row.tally)));
+        total.chain(named).map(move |(what, name, tally)| (arm, what, name, tally))
+    });
+    Rows::of(rows)
+        .text("arm", |(arm, ..)| arm.name.clone())
+        .text("group", |(_, what, ..)| (*what).to_owned())
+        .text("name", |(_, _, name, _)| name.clone())
+        .number("responses", |(.., tally)| tally.count().to_string())
+        .number("baseline", |(.., tally)| tally.baseline().to_string())
+        .number("sent", |(.., tally)| tally.sent().to_string())
+        .number("saved_l0", |(.., tally)| tally.saved_by(LayerId::L0).to_string())
+        .number("saved_l1_l2", |(.., tally)| tally.saved_by_encoders().to_string())
+        .number("dedup_pct", |(.., tally)| number(tally.savings().dedup))
+        .number("encoder_pct", |(.., tally)| number(tally.savings().encoder))
+        .number("combined_pct", |(.., tally)| number(tally.savings().combined))
+        .table()
 }
 
 impl Arm {
@@ -120,7 +94,7 @@ impl Arm {
 }
 
 fn write_summary(out: &mut dyn Write, report: &ReplayReport, format: Format) -> Result<()> {
-    let bullet = if format == Format::Md { "- " } else { "" };
+    let bullet = format.bullet();
     for line in summary(report) {
         writeln!(out, "{bullet}{}", format.sentence(&line))?;
     }
@@ -242,21 +216,16 @@ pub(super) fn layers(report: &ReplayReport) -> Table {
 
 /// What everybody on the way from tools to the model could save.
 pub fn reaches(reaches: &[Reached]) -> Table {
-    let columns = ["who", "#tokens in reach", "#of all", "#published", "#of all", "#extended", "#of all"];
-    let mut table = Table::new(&columns);
-    for Reached { name, tokens, published, extended, .. } in reaches {
-        let of_all = |tokens: u64| figure(share(tokens, published.baseline()));
-        table.row([
-            name.clone(),
-            thousands(*tokens),
-            of_all(*tokens),
-            thousands(published.saved()),
-            of_all(published.saved()),
-            thousands(extended.saved()),
-            of_all(extended.saved()),
-        ]);
-    }
-    table
+    let of_all = |row: &Reached, tokens: u64| figure(share(tokens, row.published.baseline()));
+    Rows::of(reaches)
+        .text("who", |row| row.name.clone())
+        .count("tokens in reach", |row| row.tokens)
+        .number("of all", |row| of_all(row, row.tokens))
+        .count("published", |row| row.published.saved())
+        .number("of all", |row| of_all(row, row.published.saved()))
+        .count("extended", |row| row.extended.saved())
+        .number("of all", |row| of_all(row, row.extended.saved()))
+        .table()
 }
 
 pub(super) fn layer_word(layer: LayerId) -> &'static str {
@@ -302,23 +271,20 @@ fn grouped(report: &ReplayReport, what: &'static str, groups: fn(&Arm) -> &Vec<G
 }
 
 pub(super) fn formats(report: &ReplayReport) -> Table {
-    let mut table = Table::new(&["formats", "format", "#responses", "#baseline", "#sent", "#saved", "#of its own"]);
-    for arm in &report.arms {
+    let rows = report.arms.iter().flat_map(|arm| {
         let mut rows: Vec<&Group> = arm.formats.iter().collect();
         rows.sort_by_key(|group| (std::cmp::Reverse(group.tally.saved()), group.name.clone()));
-        for Group { name, tally } in rows {
-            table.row([
-                arm.name.clone(),
-                name.clone(),
-                thousands(tally.count()),
-                thousands(tally.baseline()),
-                thousands(tally.sent()),
-                thousands(tally.saved()),
-                figure(tally.savings().combined),
-            ]);
-        }
-    }
-    table
+        rows.into_iter().map(move |group| (arm, group))
+    });
+    Rows::of(rows)
+        .text("formats", |(arm, _)| arm.name.clone())
+        .text("format", |(_, group)| group.name.clone())
+        .count("responses", |(_, group)| group.tally.count())
+        .count("baseline", |(_, group)| group.tally.baseline())
+        .count("sent", |(_, group)| group.tally.sent())
+        .count("saved", |(_, group)| group.tally.saved())
+        .number("of its own", |(_, group)| figure(group.tally.savings().combined))
+        .table()
 }
 
 fn sessions(report: &ReplayReport) -> Table {
@@ -335,11 +301,10 @@ fn sessions(report: &ReplayReport) -> Table {
 
 /// From repeats in files to references that a reader can follow.
 fn repeats(report: &ReplayReport) -> Table {
-    let mut table = Table::new(&["repeats", "#count", "counted"]);
     let [eligible, seen, recent] = report.input.plain_repeats;
     let of = format!("of {} results with 200 code points and more", thousands(eligible));
     let references = report.arms.first().map_or(0, |arm| arm.hints[0]);
-    for (what, count, how) in [
+    Rows::of([
         ("seen before in the same file and partition", seen, of.as_str()),
         (
             "the same, among the last five",
@@ -352,10 +317,11 @@ fn repeats(report: &ReplayReport) -> Table {
             "each call once, per context, any size",
         ),
         ("answered by a reference", references, "in the cache, not dropped by an edit, and cheaper"),
-    ] {
-        table.row([what.to_owned(), thousands(count), how.to_owned()]);
-    }
-    table
+    ])
+    .text("repeats", |(what, _, _)| (*what).to_owned())
+    .count("count", |(_, count, _)| *count)
+    .text("counted", |(_, _, how)| (*how).to_owned())
+    .table()
 }
 
 /// Bounds, baselines and claims: what the figures are to be read against.

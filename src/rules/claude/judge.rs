@@ -52,11 +52,8 @@ pub fn judge(facts: &Facts<'_>, sheet: &Sheet, question: &Question<'_>) -> Resul
         .first()
         .map_or([0, 0], |(trial, _)| [true, false].map(|side| facts.study.concerned(trial, side).count() as u64));
     let [earlier, later] = sessions;
-    let mut evidence = Evidence {
-        counts: format!("chosen on {earlier} earlier sessions, judged on {later} later ones"),
-        n: earlier + later,
-        ..Evidence::default()
-    };
+    let mut evidence =
+        Evidence::of(format!("chosen on {earlier} earlier sessions, judged on {later} later ones"), earlier + later);
     let finding = |verdict, evidence| Finding::new(question.rule, question.subject, verdict, evidence);
     if earlier.min(later) < thresholds.sessions_min {
         let reason = format!("too few sessions that it concerns ({})", sheet.cite("sessions_min"));

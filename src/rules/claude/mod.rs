@@ -3,12 +3,9 @@
 
 pub mod effects;
 mod judge;
-mod s5_unused_servers;
-mod s6_skills;
-mod s7_subagent_model;
-mod s8_retention;
 pub mod search;
 mod simulated;
+mod told;
 
 use std::collections::BTreeMap;
 
@@ -38,16 +35,8 @@ pub struct ClaudeRule {
 }
 
 /// All rules about settings, in the order in which they speak.
-pub static REGISTER: [&ClaudeRule; 8] = [
-    &simulated::S1,
-    &simulated::S2,
-    &simulated::S3,
-    &simulated::S4,
-    &s5_unused_servers::RULE,
-    &s6_skills::RULE,
-    &s7_subagent_model::RULE,
-    &s8_retention::RULE,
-];
+pub static REGISTER: [&ClaudeRule; 8] =
+    [&simulated::S1, &simulated::S2, &simulated::S3, &simulated::S4, &told::S5, &told::S6, &told::S7, &told::S8];
 
 /// What rules about settings may read.
 pub struct Facts<'a> {

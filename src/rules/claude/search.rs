@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::report::numbers::{counted, thousands};
-use crate::report::table::Table;
+use crate::report::numbers::{counted, known, thousands};
+use crate::report::table::{Rows, Table};
 use crate::rules::claude::judge::forecast;
 use crate::settings::entries::Forecast;
 use crate::whatif::chosen::Sheets;
@@ -92,22 +92,17 @@ fn words(knob: Knob) -> (&'static str, String) {
 
 /// The rows as a table: changes of the cost as simulated.
 pub fn table(rows: &[Row]) -> Table {
-    let mut table =
-        Table::new(&["setting", "#best value", "#of", "#earlier sessions", "#later sessions", "#from", "#to"]);
-    let percent = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:+.1} %", 100.0 * share));
-    for Row { setting, value, tried, earlier, later } in rows {
-        let of = |pick: fn(&Forecast) -> f64| percent(later.as_ref().map(pick));
-        table.row([
-            setting.clone(),
-            value.clone(),
-            tried.to_string(),
-            percent(*earlier),
-            of(|later| later.change),
-            of(|later| later.lower),
-            of(|later| later.upper),
-        ]);
-    }
-    table
+    let percent = |share: Option<f64>| known(share, |share| format!("{:+.1} %", 100.0 * share));
+    let of = |row: &Row, pick: fn(&Forecast) -> f64| percent(row.later.as_ref().map(pick));
+    Rows::of(rows)
+        .text("setting", |row| row.setting.clone())
+        .number("best value", |row| row.value.clone())
+        .number("of", |row| row.tried.to_string())
+        .number("earlier sessions", |row| percent(row.earlier))
+        .number("later sessions", |row| of(row, |later| later.change))
+        .number("from", |row| of(row, |later| later.lower))
+        .number("to", |row| of(row, |later| later.upper))
+        .table()
 }
 
 /// The rows as data.

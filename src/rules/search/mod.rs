@@ -10,6 +10,7 @@ mod report;
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, sum_interval};
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::logs::trace::Millis;
@@ -44,7 +45,7 @@ impl Sheet {
     /// # Errors
     /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+        let sheet: Self = fitting(text, place)?;
         let odd = |what: &str| Err(Error::failed(format!("{place}: {what}")));
         if sheet.train_blocks == 0 || sheet.train_blocks >= sheet.blocks {
             return odd("train_blocks must be at least 1 and less than blocks");

@@ -121,7 +121,7 @@ fn finding(search: &Search, step: &Step, current: &dyn Current) -> Result<Findin
     } else {
         Verdict::Hold(format!("`{key}` = {to} does not save more than chance in the later sessions"))
     };
-    let evidence = Evidence { counts, n: search.later.sessions, ..Evidence::default() };
+    let evidence = Evidence::of(counts, search.later.sessions);
     Ok(Finding::new(RULE, step.key.clone(), verdict, evidence))
 }
 

@@ -176,7 +176,8 @@ impl Levers {
     /// Reads all files of levers.
     ///
     /// # Errors
-    /// If one does not fit, a name stands twice, a lever has no fate or several, or one gives way to an unknown one.
+    /// If one does not fit, a name stands twice, a lever has no fate or several, or one gives way to an unknown
+    /// one.
     pub fn load(data: &Data) -> Result<Self> {
         let mut levers = Self(Vec::new());
         for name in Data::lever_files() {

@@ -4,7 +4,6 @@
 //! another document is refused, and a loop of references ends where the library ends it. Errors name places and
 //! keywords, never values.
 
-pub mod checked;
 pub mod outcome;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,16 +25,6 @@ pub struct Params {
     pub no_schema_mode: NoSchemaMode,
     /// Whether numbers and booleans are read from texts.
     pub coerce: bool,
-}
-
-impl Params {
-    /// Nothing can be wrong with them.
-    ///
-    /// # Errors
-    /// Never.
-    pub fn check(&self) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// What a tool without a schema may do.

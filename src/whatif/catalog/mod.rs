@@ -3,18 +3,20 @@
 //! Logs hold no definitions, so they come from files that the user brings ([`read`]), from what a log quotes
 //! ([`read::quoted`]), or not at all. The shipped catalog has words and schemas of the built-in tools, but they are our own
 //! wording: its sizes say nothing about what a client sends, and nobody may add them up.
+//!
+//! Definitions as each provider wants them, and what that does to their size.
 
-pub mod provider;
 pub mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::whatif::catalog::read::{Shape, Spec};
+use crate::whatif::arg_check::outcome::{Provider, ProviderSizes, ShapedTool};
+use crate::whatif::catalog::read::{Shape, Spec, provider_walk};
 
 /// Where definitions come from (policies.md 5.2), best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -234,16 +236,6 @@ pub struct CatalogRules {
     pub logged: LoggedRules,
 }
 
-impl CatalogRules {
-    /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
-    pub fn parse(text: &str, place: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))
-    }
-}
-
 /// Tokens of a definition from its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -294,4 +286,51 @@ impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
     }
+}
+
+/// A definition as it is sent to a provider; for Anthropic without the keywords that the router takes out.
+pub fn shaped(definition: &Definition, provider: Provider, rules: &CatalogRules) -> Value {
+    match provider {
+        Provider::Anthropic => {
+            let schema = definition.schema.as_ref().map(|schema| without_keywords(schema, rules));
+            Definition { schema, ..definition.clone() }.canonical()
+        }
+        Provider::Openai => {
+            let mut function = declared(definition);
+            function.insert("type".into(), "function".into());
+            Value::Object(function)
+        }
+        Provider::Ollama => json!({ "type": "function", "function": declared(definition) }),
+        Provider::Gemini => Value::Object(declared(definition)),
+    }
+}
+
+fn declared(definition: &Definition) -> Map<String, Value> {
+    let mut object = Map::from_iter([("name".to_owned(), Value::from(definition.name.as_str()))]);
+    if !definition.description.is_empty() {
+        object.insert("description".into(), definition.description.as_str().into());
+    }
+    if let Some(schema) = &definition.schema {
+        object.insert("parameters".into(), schema.clone());
+    }
+    object
+}
+
+/// A schema without the keywords that are not sent to Anthropic, at any depth.
+pub fn without_keywords(schema: &Value, rules: &CatalogRules) -> Value {
+    let mut schema = schema.clone();
+    provider_walk(&mut schema, &mut |keywords| {
+        keywords.retain(|keyword, _| !rules.anthropic.removed_keywords.contains(keyword));
+    });
+    schema
+}
+
+/// Sizes of all definitions whose text is real, in a provider's shape and beside it as they were brought.
+pub fn sizes(catalog: &Catalog, provider: Provider, rules: &CatalogRules) -> ProviderSizes {
+    let tools = catalog.definitions.iter().filter(|definition| definition.is_real).map(|definition| ShapedTool {
+        tool: definition.name.clone(),
+        tokens_brought: rules.sizes.tokens(&definition.canonical()),
+        tokens_sent: rules.sizes.tokens(&shaped(definition, provider, rules)),
+    });
+    ProviderSizes { provider, tools: tools.collect() }
 }

@@ -14,6 +14,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::names::Sym;
+use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::client::capped::{Capped, Limit};
@@ -105,15 +106,12 @@ pub struct Sides {
     pub error_units: i128,
 }
 
+adds_up!(Sides: requests, before, after, hard, soft, error_units);
+
 impl Sides {
     /// Adds another session.
     pub fn join(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.before += other.before;
-        self.after += other.after;
-        self.hard += other.hard;
-        self.soft += other.soft;
-        self.error_units += other.error_units;
+        *self += other;
     }
 
     /// The change of cost, as a share; none without cost.

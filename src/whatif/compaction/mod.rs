@@ -1,20 +1,303 @@
 //! Compaction: the head of a context is replaced by a summary when the context grows past a trigger.
 //!
 //! [`params`] and [`sheet`] are what can be set and what is known, [`carry`] says where the kept part begins and
-//! takes the log's own compactions out of it, [`stage`] does it to a context, when an attempt is allowed.
-//! [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
+//! takes the log's own compactions out of it, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
 //! compactions again and their sizes, [`real`] what they and those of a virtual run cost and broke.
-
-pub mod outcome;
-pub mod tables;
+//!
+//! The stage decides before each request whether to compact, and from then on sends the summary for the head.
+//! The decision rests on what was really sent: the context of the request before, as all stages left it, and what has
+//! come since. So a trimmed context compacts later.
 
 pub mod carry;
+pub mod outcome;
 pub mod params;
 pub mod placement;
 pub mod real;
 pub mod sheet;
-pub mod stage;
 pub mod sweep;
+pub mod tables;
+
+use std::sync::Arc;
+
+use crate::base::model_id::normalise;
+use crate::base::names::Sym;
+use crate::logs::timeline::requests::{Marks, NONE, Timeline};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::compaction::carry::Splice;
+use crate::whatif::compaction::outcome::{Attempt, Outcome};
+use crate::whatif::compaction::params::{Gate, Params, Permission, Real};
+use crate::whatif::compaction::sheet::Warm;
+use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::breakage::rows as breakage;
+use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Journal, Key, Moment, Noticed, Stage, StageOutput};
 
 pub use sheet::Sheet;
-pub use stage::Compaction;
+
+/// Word under which the summariser's calls stand in the bill.
+pub const SUMMARY_CALL: &str = "summary";
+
+/// Made items of this policy count from here, so that they differ from those of other stages.
+const FIRST_MADE: u32 = 1 << 24;
+const MILLIS_PER_MINUTE: Millis = 60_000;
+const MILLIS_PER_SECOND: Millis = 1_000;
+
+/// At which size a context is compacted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trigger {
+    /// As the parameters say, by client version.
+    Params,
+    /// From so many tokens on.
+    Tokens(u64),
+    /// Never, not by age either.
+    Never,
+}
+
+/// The stage.
+pub struct Compaction {
+    params: Params,
+    sheet: Sheet,
+    trigger: Trigger,
+    tokens: Arc<[u32]>,
+    journal: Journal<Attempt>,
+    chain: ChainState,
+    /// The summariser, where the parameters name one whose price is known.
+    summarizer: Option<Sym>,
+}
+
+#[derive(Default)]
+struct ChainState {
+    gate: Gate,
+    cut: Option<Cut>,
+    made: u32,
+    splice: Splice,
+    is_over: bool,
+    last: Option<u32>,
+    begun: Option<Millis>,
+}
+
+/// What a compaction leaves: `made` stands for everything before the block `first`.
+struct Cut {
+    first: u32,
+    made: [Item; 3],
+}
+
+impl Compaction {
+    /// `tokens` are the sizes of [`Timeline::blocks`]; every attempt is written to `journal`.
+    pub fn new(params: Params, sheet: Sheet, tokens: Arc<[u32]>, journal: Journal<Attempt>) -> Self {
+        Self {
+            params,
+            sheet,
+            trigger: Trigger::Params,
+            tokens,
+            journal,
+            chain: ChainState::default(),
+            summarizer: None,
+        }
+    }
+
+    /// The same with another trigger.
+    #[must_use]
+    pub fn at(mut self, trigger: Trigger) -> Self {
+        self.trigger = trigger;
+        self
+    }
+
+    /// Tokens that this request would have in its context. Where a segment begins, that is not what was sent before and
+    /// what came since: the conversation went back, or something went.
+    fn context_tokens(&self, moment: &Moment<'_>, view: &ContextView) -> u64 {
+        let requests = &moment.timeline.requests;
+        let segment = |request: u32| requests[request as usize].segment;
+        let is_joined = self.params.real == Real::Ignore && !carry::goes_on(moment.timeline, segment(moment.request));
+        match (moment.sent_before, self.chain.last) {
+            (Some(before), Some(last)) if segment(last) == segment(moment.request) || is_joined => {
+                before + fresh_tokens(moment, last, view)
+            }
+            _ => view.tokens(),
+        }
+    }
+
+    fn wants(&self, moment: &Moment<'_>, context_tokens: u64) -> bool {
+        let request = &moment.timeline.requests[moment.request as usize];
+        let trigger = match self.trigger {
+            Trigger::Never => return false,
+            Trigger::Tokens(tokens) => tokens,
+            Trigger::Params => self.params.trigger_tokens(&self.sheet, moment.timeline.names.text(request.version)),
+        };
+        context_tokens >= trigger || self.is_aged(request.start)
+    }
+
+    fn is_aged(&self, now: Millis) -> bool {
+        let Some(begun) = self.chain.begun.filter(|_| self.params.max_age_minutes > 0 && now != NO_TIME) else {
+            return false;
+        };
+        u64::try_from(now.saturating_sub(begun) / MILLIS_PER_MINUTE).is_ok_and(|age| age >= self.params.max_age_minutes)
+    }
+
+    /// Tries to compact; what became of it stands in the journal.
+    fn attempt(&mut self, moment: &Moment<'_>, context_tokens: u64, view: &mut ContextView, aside: &mut StageOutput) {
+        let mut attempt = Attempt {
+            request: moment.request,
+            outcome: Outcome::Ok,
+            before_tokens: context_tokens,
+            head_tokens: 0,
+            made_tokens: 0,
+            tail_tokens: 0,
+        };
+        let turn = moment.timeline.requests[moment.request as usize].turn;
+        attempt.outcome = match self.chain.gate.ask(&self.params, turn) {
+            Permission::Held => Outcome::Held,
+            Permission::BreakerOpen => Outcome::BreakerOpen,
+            Permission::Granted => self.compact(moment, view, aside, &mut attempt),
+        };
+        self.journal.push(attempt);
+    }
+
+    fn compact(
+        &mut self,
+        moment: &Moment<'_>,
+        view: &mut ContextView,
+        aside: &mut StageOutput,
+        attempt: &mut Attempt,
+    ) -> Outcome {
+        let Some(at) = carry::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
+        else {
+            return Outcome::NoBoundary;
+        };
+        let Key::Block(first) = view.items[at].key else { return Outcome::NoBoundary };
+        let made = self.made_items();
+        let (head_tokens, made_tokens) = (sum(&view.items[..at]), sum(&made));
+        if head_tokens < made_tokens + self.params.min_gain_tokens.max(1) {
+            return Outcome::NoGain;
+        }
+        let turn = moment.timeline.requests[moment.request as usize].turn;
+        let is_ok = self.chain.gate.call(&self.params, turn);
+        aside.extra.push(self.summary_call(moment, attempt.before_tokens, is_ok));
+        if !is_ok {
+            return Outcome::Failed;
+        }
+        attempt.head_tokens = head_tokens;
+        attempt.made_tokens = made_tokens;
+        attempt.tail_tokens = sum(&view.items[at..]);
+        let cut = Cut { first, made };
+        cut.apply(view);
+        self.chain.cut = Some(cut);
+        self.chain.made += 3;
+        Outcome::Ok
+    }
+
+    fn made_items(&self) -> [Item; 3] {
+        let sizes = [self.params.summary_tokens, self.sheet.client.acknowledgement_tokens, self.params.reattach_tokens];
+        let mut number = FIRST_MADE + self.chain.made;
+        sizes.map(|tokens| {
+            number += 1;
+            Item { key: Key::Made(number - 1), tokens, kept_chars: 0 }
+        })
+    }
+
+    /// The summariser reads the whole context. A failed call is paid for what it read.
+    fn summary_call(&self, moment: &Moment<'_>, context_tokens: u64, is_ok: bool) -> ExtraCall {
+        let is_warm = self.is_same_model(moment)
+            && moment.cached_before > 0
+            && is_warm(moment.timeline, moment.request, &self.sheet.warm);
+        let (read, uncached) = if is_warm { (context_tokens, 0) } else { (0, context_tokens) };
+        let output = if is_ok { u64::from(self.params.summary_tokens) } else { 0 };
+        ExtraCall { cause: SUMMARY_CALL, model: self.summarizer, is_before: false, read, write: 0, uncached, output }
+    }
+
+    /// Whether the summariser finds the cache of the request.
+    fn is_same_model(&self, moment: &Moment<'_>) -> bool {
+        let named = &self.params.summarizer_model;
+        let model = moment.timeline.requests[moment.request as usize].model;
+        named.is_empty() || normalise(named) == normalise(moment.timeline.names.text(model))
+    }
+
+    /// Without the log's compactions a context may outgrow the window: that request would have been refused.
+    fn watch_window(&mut self, moment: &Moment<'_>, context_tokens: u64, aside: &mut StageOutput) {
+        let is_over = self.params.real == Real::Ignore && context_tokens > self.params.window;
+        if is_over && !self.chain.is_over {
+            aside.noticed.push(Noticed { class: breakage::Class::Overflow.word(), call: NONE });
+            self.journal.push(Attempt {
+                request: moment.request,
+                outcome: Outcome::Overflow,
+                before_tokens: context_tokens,
+                head_tokens: 0,
+                made_tokens: 0,
+                tail_tokens: 0,
+            });
+        }
+        self.chain.is_over = is_over;
+    }
+}
+
+impl Stage for Compaction {
+    fn begin(&mut self, timeline: &Timeline, chain: u32) {
+        let starts = timeline.requests_of(chain).iter().map(|request| request.start);
+        let begun = starts.filter(|&start| start != NO_TIME).min();
+        self.chain = ChainState { begun, ..ChainState::default() };
+        let named = Some(&self.params.summarizer_model).filter(|named| !named.is_empty());
+        self.summarizer = named.and_then(|named| timeline.names.find(&normalise(named)));
+    }
+
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+        if self.params.real == Real::Ignore {
+            self.chain.splice.apply(moment.timeline, moment.request, &self.tokens, view);
+        }
+        self.chain.cut = self.chain.cut.take().filter(|cut| cut.fits(moment, view));
+        if let Some(cut) = &self.chain.cut {
+            cut.apply(view);
+        }
+        let context_tokens = self.context_tokens(moment, view);
+        if self.wants(moment, context_tokens) {
+            self.attempt(moment, context_tokens, view, aside);
+        }
+        self.watch_window(moment, view.tokens(), aside);
+        self.chain.last = Some(moment.request);
+    }
+}
+
+impl Cut {
+    /// Whether the context still goes on from what was kept: after a compaction of the log, or back before the kept part,
+    /// it does not.
+    fn fits(&self, moment: &Moment<'_>, view: &ContextView) -> bool {
+        let own = moment.timeline.requests[moment.request as usize].inputs.start;
+        view.items.iter().any(|item| matches!(item.key, Key::Block(block) if (self.first..own).contains(&block)))
+    }
+
+    fn apply(&self, view: &mut ContextView) {
+        let is_kept = |item: &Item| matches!(item.key, Key::Block(block) if block >= self.first);
+        let at = view.items.iter().position(is_kept).unwrap_or(view.items.len());
+        view.items.splice(..at, self.made);
+    }
+}
+
+/// Tokens that came since the chain's request `last`: its answer, and what came in.
+fn fresh_tokens(moment: &Moment<'_>, last: u32, view: &ContextView) -> u64 {
+    let first = moment.timeline.requests[last as usize].outputs.start;
+    let is_fresh = |item: &&Item| match item.key {
+        Key::Block(block) => block >= first,
+        Key::Residual(request) => request > last,
+        Key::Made(_) => false,
+    };
+    view.items.iter().filter(is_fresh).map(|item| u64::from(item.tokens)).sum()
+}
+
+fn sum(items: &[Item]) -> u64 {
+    items.iter().map(|item| u64::from(item.tokens)).sum()
+}
+
+/// Whether the cache that the chain's last request left is still alive when this one is made.
+pub fn is_warm(timeline: &Timeline, request: u32, warm: &Warm) -> bool {
+    let this = &timeline.requests[request as usize];
+    let before = &timeline.requests[timeline.chains[this.chain as usize].requests.start as usize..request as usize];
+    let Some(last) = before.last() else { return false };
+    if this.marks.has(Marks::MODEL_CHANGE) || this.start == NO_TIME || last.end == NO_TIME {
+        return false;
+    }
+    let class = before.iter().rev().find_map(|request| match request.usage {
+        usage if usage.cache_creation_1h > 0 => Some(Class::Hour),
+        usage if usage.cache_creation > 0 => Some(Class::FiveMinutes),
+        _ => None,
+    });
+    let lifetime = class.unwrap_or(Class::FiveMinutes).millis();
+    this.start.saturating_sub(last.end) <= lifetime + warm.slack_seconds * MILLIS_PER_SECOND
+}

@@ -13,7 +13,7 @@ use crate::whatif::compaction::outcome::{
     Attempt, Compactions, Outcome, Percentiles, RealCompactions, SummariserTokens,
 };
 use crate::whatif::compaction::sheet::Sheet;
-use crate::whatif::compaction::stage::{SUMMARY_CALL, is_warm};
+use crate::whatif::compaction::{SUMMARY_CALL, is_warm};
 use crate::whatif::sim::breakage;
 use crate::whatif::sim::breakage::Detectors;
 use crate::whatif::sim::breakage::ages::{calls_of, rereads};

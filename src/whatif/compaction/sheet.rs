@@ -1,20 +1,11 @@
 //! The numbers of `rules/policies/compaction.toml` as types.
 
-#[cfg(test)]
-use std::sync::LazyLock;
-
 use serde::Deserialize;
 
-use crate::base::error::{Error, Result};
+use crate::base::data::fitting;
+use crate::base::error::Result;
 use crate::logs::trace::compare_versions;
-
 use crate::whatif::compaction::params::Params;
-
-#[cfg(test)]
-static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
-    let text = include_str!("../../../rules/policies/compaction.toml");
-    Sheet::parse(text, "rules/policies/compaction.toml").expect("the shipped sheet fits its type; a test reads it")
-});
 
 /// All numbers of the policy; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -165,18 +156,13 @@ pub struct Bars {
 }
 
 impl Sheet {
-    /// The compiled-in numbers.
-    #[cfg(test)]
-    pub fn shipped() -> &'static Self {
-        &SHIPPED
-    }
-
     /// Reads the file.
     ///
     /// # Errors
-    /// If a key is missing, unknown or of another type, or a parameter makes no sense; `place` is how the file is cited.
+    /// If a key is missing, unknown or of another type, or a parameter makes no sense; `place` is how the file
+    /// is cited.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))?;
+        let sheet: Self = fitting(text, place)?;
         sheet.params.check()?;
         Ok(sheet)
     }

@@ -2,7 +2,7 @@
 
 use crate::base::stats::Share;
 use crate::report::numbers::{percent, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 use crate::whatif::compaction::outcome::{
     AfterSizes, ClearingsReplayed, Compactions, Grown, Growth, Outcome, Percentiles, Placement, RealCompactions,
     SummariserTokens, SweepRow,
@@ -146,48 +146,36 @@ pub fn telemetry_tables(done: &Compactions, growth: &Growth) -> Vec<(String, Tab
 
 /// Clearings of the log beside what the rule would have cleared there.
 pub fn clearings(found: &ClearingsReplayed) -> Table {
-    let mut table = Table::new(&[
-        "record",
-        "#tokens",
-        "#tokens logged",
-        "#freed",
-        "#freed logged",
-        "#both",
-        "#only rule",
-        "#only log",
-        "#gone before",
-        "same set",
-    ]);
     let some = |tokens: Option<u64>| tokens.map_or_else(none, thousands);
-    for check in &found.checks {
-        table.row([
-            check.record.chars().take(12).collect(),
-            thousands(check.total_tokens),
-            some(check.logged_total_tokens),
-            thousands(check.saved_tokens),
-            some(check.logged_saved_tokens),
-            thousands(check.both),
-            thousands(check.only_predicted),
-            thousands(check.only_logged),
-            thousands(check.unlogged),
-            match (check.is_judged(), check.is_equal()) {
-                (false, _) => "not judged: no log holds the results".to_owned(),
-                (true, true) => "yes".to_owned(),
-                (true, false) => "no".to_owned(),
-            },
-        ]);
-    }
-    table
+    Rows::of(&found.checks)
+        .text("record", |check| check.record.chars().take(12).collect())
+        .count("tokens", |check| check.total_tokens)
+        .number("tokens logged", |check| some(check.logged_total_tokens))
+        .count("freed", |check| check.saved_tokens)
+        .number("freed logged", |check| some(check.logged_saved_tokens))
+        .count("both", |check| check.both)
+        .count("only rule", |check| check.only_predicted)
+        .count("only log", |check| check.only_logged)
+        .count("gone before", |check| check.unlogged)
+        .text("same set", |check| match (check.is_judged(), check.is_equal()) {
+            (false, _) => "not judged: no log holds the results".to_owned(),
+            (true, true) => "yes".to_owned(),
+            (true, false) => "no".to_owned(),
+        })
+        .table()
 }
 
 fn both(found: &Found<'_>) -> Table {
-    let mut table = Table::new(&["figure", "#replay", "#log"]);
     let (done, real) = (found.done, found.real);
     let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome.word(), *done.outcomes.get(outcome)?)));
-    for (word, count) in outcomes {
-        let logged = (word == "ok").then(|| real.triggers.values().sum::<u64>());
-        table.row([format!("attempts: {word}"), thousands(count), logged.map_or_else(none, thousands)]);
-    }
+    let mut table = Rows::of(outcomes)
+        .text("figure", |(word, _)| format!("attempts: {word}"))
+        .count("replay", |(_, count)| *count)
+        .number("log", |(word, _)| {
+            let logged = (*word == "ok").then(|| real.triggers.values().sum::<u64>());
+            logged.map_or_else(none, thousands)
+        })
+        .table();
     for (trigger, count) in &real.triggers {
         table.row([format!("asked for: {trigger}"), none(), thousands(*count)]);
     }
@@ -216,38 +204,26 @@ fn both(found: &Found<'_>) -> Table {
 }
 
 fn sweep(rows: &[SweepRow]) -> Table {
-    let mut table = Table::new(&[
-        "compact at",
-        "#keeps",
-        "#times",
-        "#cost",
-        "#summaries",
-        "#to read again",
-        "#edits lost",
-        "#refs lost",
-        "",
-    ]);
     let best = rows.iter().filter(|row| row.cost.units > 0).map(|row| row.cost.units).min();
-    for row in rows {
-        let remark = match (row.is_thrashing, Some(row.cost.units) == best) {
-            (true, true) => "cheapest, thrashing",
-            (true, false) => "thrashing",
-            (false, true) => "cheapest",
-            _ => "",
-        };
-        table.row([
-            row.trigger_tokens.map_or_else(|| "never".to_owned(), thousands),
-            thousands(row.carry_tokens),
-            thousands(row.firings),
-            thousands(row.cost.iet().round() as u64),
-            thousands(row.summariser.iet().round() as u64),
-            thousands(row.reread_tokens),
-            thousands(row.edit_source_lost),
-            thousands(row.ref_lost),
-            remark.to_owned(),
-        ]);
-    }
-    table
+    Rows::of(rows)
+        .text("compact at", |row| row.trigger_tokens.map_or_else(|| "never".to_owned(), thousands))
+        .count("keeps", |row| row.carry_tokens)
+        .count("times", |row| row.firings)
+        .count("cost", |row| row.cost.iet().round() as u64)
+        .count("summaries", |row| row.summariser.iet().round() as u64)
+        .count("to read again", |row| row.reread_tokens)
+        .count("edits lost", |row| row.edit_source_lost)
+        .count("refs lost", |row| row.ref_lost)
+        .text("", |row| {
+            let remark = match (row.is_thrashing, Some(row.cost.units) == best) {
+                (true, true) => "cheapest, thrashing",
+                (true, false) => "thrashing",
+                (false, true) => "cheapest",
+                _ => "",
+            };
+            remark.to_owned()
+        })
+        .table()
 }
 
 /// Whether a bar is met, if there is anything to judge.
@@ -311,43 +287,35 @@ fn checks(found: &Found<'_>) -> Table {
 }
 
 fn edges(placed: &Placement) -> Table {
-    let mut table = Table::new(&["version", "#compactions", "#smallest", "#largest", "#trigger by rule"]);
-    for edge in &placed.edges {
-        table.row([
-            edge.version.clone(),
-            thousands(edge.compactions),
-            thousands(edge.tokens_min),
-            thousands(edge.tokens_max),
-            thousands(edge.trigger_tokens),
-        ]);
-    }
-    table
+    Rows::of(&placed.edges)
+        .text("version", |edge| edge.version.clone())
+        .count("compactions", |edge| edge.compactions)
+        .count("smallest", |edge| edge.tokens_min)
+        .count("largest", |edge| edge.tokens_max)
+        .count("trigger by rule", |edge| edge.trigger_tokens)
+        .table()
 }
 
 fn risk(ages: &EditAges) -> Table {
-    let mut table = Table::new(&["turns kept", "#at risk", "#measured elsewhere", "within 1 point"]);
-    for row in &ages.risk {
-        table.row([
-            thousands(row.kept_turns.into()),
-            share(&row.at_risk),
-            format!("{} %", row.expected_percent),
-            met((row.at_risk.n > 0).then_some(row.is_met)),
-        ]);
-    }
-    table
+    Rows::of(&ages.risk)
+        .text("turns kept", |row| thousands(row.kept_turns.into()))
+        .number("at risk", |row| share(&row.at_risk))
+        .number("measured elsewhere", |row| format!("{} %", row.expected_percent))
+        .text("within 1 point", |row| met((row.at_risk.n > 0).then_some(row.is_met)))
+        .table()
 }
 
 fn ages(ages: &EditAges) -> Table {
-    let mut table = Table::new(&["age", "#edits", "#share"]);
     let part = |edits: u64| percent(edits as f64 / ages.edits.max(1) as f64);
-    for row in &ages.ages {
-        let age = match row.to {
+    let mut table = Rows::of(&ages.ages)
+        .text("age", |row| match row.to {
             Some(to) if to == row.from => to.to_string(),
             Some(to) => format!("{}–{to}", row.from),
             None => format!("≥ {}", row.from),
-        };
-        table.row([age, thousands(row.edits), part(row.edits)]);
-    }
+        })
+        .count("edits", |row| row.edits)
+        .number("share", |row| part(row.edits))
+        .table();
     table.row(["no source found".into(), thousands(ages.unsourced), part(ages.unsourced)]);
     table
 }

@@ -5,19 +5,231 @@
 //! and measured tokens, as if tokens were spread evenly over it. Where it falls on a blank, the router strips a few more
 //! characters, so what is kept here is never less. Text that is not in the log (reminders, instructions) is neither
 //! counted nor cut, so that the router would drop somewhat earlier.
-
-pub mod outcome;
-pub mod tables;
+//!
+//! The stage reads the view as a conversation, plans, and carries the plan out on the view.
 
 pub mod caps;
 pub mod conversation;
+pub mod outcome;
 pub mod params;
 pub mod plan;
-pub mod ready;
-mod stage;
-mod tally;
+pub mod tables;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
+use crate::whatif::history_trim::conversation::{Conversation, Message, Reading};
+use crate::whatif::history_trim::outcome::{Before, Role, TrimOutcome};
+use crate::whatif::history_trim::params::CutStyle;
+use crate::whatif::history_trim::plan::{Fate, Memory, Plan, Sticky};
+use crate::whatif::sim::sizes::SizeRules;
+use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
 
 pub use crate::whatif::history_trim::params::{Sheet, Variant};
 pub use params::Params;
 pub use plan::Rule;
-pub use stage::HistoryTrim;
+
+/// The policy.
+pub struct HistoryTrim {
+    rule: Rule,
+    sizes: SizeRules,
+    conversation: Conversation,
+    memory: Memory,
+    sticky: Sticky,
+    before: Option<Before>,
+    /// How the request before would have been sent without [`Sticky`].
+    plain: Vec<Item>,
+    /// Calls of the chain that are known to have lost their other half.
+    orphans: BTreeSet<u32>,
+    outcome: Rc<RefCell<TrimOutcome>>,
+}
+
+impl HistoryTrim {
+    /// The policy under a rule, and the books that it will keep. `sizes` are the numbers by which block sizes were
+    /// estimated.
+    pub fn new(rule: Rule, sizes: &SizeRules) -> (Self, Rc<RefCell<TrimOutcome>>) {
+        let outcome = Rc::new(RefCell::new(TrimOutcome::with_ages(&rule.sheet.report.ages)));
+        let stage = Self {
+            rule,
+            sizes: sizes.clone(),
+            conversation: Conversation::default(),
+            memory: Memory::default(),
+            sticky: Sticky::default(),
+            before: None,
+            plain: Vec::new(),
+            orphans: BTreeSet::new(),
+            outcome: Rc::clone(&outcome),
+        };
+        (stage, outcome)
+    }
+
+    fn reset(&mut self) {
+        self.conversation = Conversation::default();
+        self.memory = Memory::default();
+        self.sticky = Sticky::default();
+        self.before = None;
+        self.plain.clear();
+    }
+
+    fn plan(&mut self, timeline: &Timeline, view: &ContextView, goes_on: bool) -> Plan {
+        let messages = &self.conversation.messages;
+        let prefix_tokens = view.prefix.tokens;
+        if !self.rule.params.is_on() {
+            return Plan { fates: vec![Fate::default(); messages.len()], ..Plan::default() };
+        }
+        if !goes_on {
+            self.memory = Memory::default();
+        }
+        let plain = self.rule.plan_on(&mut self.memory, messages, prefix_tokens);
+        if !self.rule.params.sticky {
+            return plain;
+        }
+        let mut items = view.items.clone();
+        self.carry_out(timeline, &plain, &mut items);
+        let plain_breaks = goes_on && !items.starts_with(&self.plain);
+        self.plain = items;
+        self.sticky.plan(&self.rule, messages, prefix_tokens, &plain, plain_breaks)
+    }
+
+    /// Changes the items of one message, but for those of a dropped one.
+    fn change(&self, timeline: &Timeline, message: &Message, fate: Fate, items: &mut [Item]) {
+        if fate.forgets_thinking {
+            let is_thinking = |item: &&mut Item| kind(timeline, item) == Some(BlockKind::Thinking);
+            for item in items[message.items.clone()].iter_mut().filter(is_thinking) {
+                (item.tokens, item.kept_chars) = (0, 0);
+            }
+        }
+        if let Some(kept_chars) = fate.kept_chars {
+            self.cut(timeline, message, kept_chars, &mut items[message.items.clone()]);
+        }
+    }
+
+    /// Cuts a text that may lie in several items. What stands behind the head (the tail if one is kept, the mark) is
+    /// booked on the last one.
+    fn cut(&self, timeline: &Timeline, message: &Message, kept_chars: u32, items: &mut [Item]) {
+        let head = match self.rule.params.cut {
+            CutStyle::Head => kept_chars,
+            CutStyle::HeadTail => kept_chars - kept_chars / 2,
+        };
+        let (mut chars, mut tokens, mut last) = (0, 0, None);
+        for (place, item) in items.iter_mut().enumerate() {
+            let Key::Block(index) = item.key else { continue };
+            let block = &timeline.blocks[index as usize];
+            let Some(text) = self.sizes.text_tokens(block, item.kept_chars, item.tokens) else { continue };
+            item.kept_chars = item.kept_chars.min(head - chars);
+            chars += item.kept_chars;
+            let until_here = message.tokens_of(chars);
+            item.tokens = item.tokens - text + (until_here - tokens);
+            (tokens, last) = (until_here, Some(place));
+        }
+        if let Some(place) = last {
+            items[place].tokens += self.rule.cut_tokens(message, kept_chars) - tokens;
+        }
+    }
+
+    /// Carries out a plan; returns the tokens of each message as sent.
+    fn carry_out(&self, timeline: &Timeline, plan: &Plan, items: &mut Vec<Item>) -> Vec<u32> {
+        let mut gone = Vec::new();
+        let mut sent = Vec::with_capacity(plan.fates.len());
+        for (message, &fate) in self.conversation.messages.iter().zip(&plan.fates) {
+            if fate.is_dropped {
+                gone.resize(items.len(), false);
+                gone[message.items.clone()].fill(true);
+                sent.push(0);
+                continue;
+            }
+            if fate == Fate::default() {
+                sent.push(message.tokens);
+                continue;
+            }
+            self.change(timeline, message, fate, items);
+            sent.push(tokens(&items[message.items.clone()]));
+        }
+        if !gone.is_empty() {
+            let mut gone = gone.into_iter();
+            items.retain(|_| !gone.next().unwrap_or(false));
+        }
+        sent
+    }
+
+    /// What the rule itself breaks.
+    fn notice(&mut self, moment: &Moment<'_>, plan: &Plan, aside: &mut StageOutput) {
+        if plan.protected_dropped() > 0 {
+            aside.noticed.push(Noticed { class: "protected_dropped", call: NONE });
+        }
+        let timeline = moment.timeline;
+        let messages = &self.conversation.messages;
+        let dropped =
+            || messages.iter().zip(&plan.fates).filter(|(_, fate)| fate.is_dropped).map(|(message, _)| message);
+        let inputs = &timeline.requests[moment.request as usize].inputs;
+        for message in dropped().filter(|message| message.role == Role::Tool && inputs.contains(&message.id)) {
+            let call = timeline.blocks[message.id as usize].call;
+            aside.noticed.push(Noticed { class: "cleared_before_seen", call });
+        }
+        let lost: BTreeSet<u32> = dropped().flat_map(|message| self.conversation.blocks(message)).collect();
+        if lost.is_empty() {
+            return;
+        }
+        let here: BTreeSet<u32> = messages.iter().flat_map(|message| self.conversation.blocks(message)).collect();
+        for &block in &lost {
+            let index = timeline.blocks[block as usize].call;
+            let Some(call) = timeline.calls.get(index as usize) else { continue };
+            let other = if call.asked == block { call.answered } else { call.asked };
+            if here.contains(&other) && !lost.contains(&other) && self.orphans.insert(index) {
+                aside.noticed.push(Noticed { class: "orphan_pair", call: index });
+            }
+        }
+    }
+}
+
+impl Stage for HistoryTrim {
+    fn begin(&mut self, _: &Timeline, _: u32) {
+        self.reset();
+        self.orphans.clear();
+    }
+
+    fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
+        let timeline = moment.timeline;
+        let segment = &timeline.segments[timeline.requests[moment.request as usize].segment as usize];
+        if moment.opens_segment && segment.after == NONE {
+            self.reset();
+        }
+        let reading = Reading { timeline, sizes: &self.sizes, counts_user_role: self.rule.params.counts_user_role() };
+        let goes_on = self.conversation.follow(&reading, &view.items);
+        if !goes_on {
+            self.before = None;
+        }
+        let logged_context = view.tokens();
+        let plan = self.plan(timeline, view, goes_on);
+        let sent = self.carry_out(timeline, &plan, &mut view.items);
+        self.notice(moment, &plan, aside);
+
+        let mut outcome = self.outcome.borrow_mut();
+        let messages = &self.conversation.messages;
+        outcome.count(messages, &plan, &sent);
+        outcome.logged += logged_context;
+        outcome.sent += view.tokens();
+        let as_before = || match self.rule.params.sticky {
+            true => plan.clone(),
+            false => self.rule.plan_as(!plan.is_continuation, messages, view.prefix.tokens, |_| None),
+        };
+        let before = self.before.as_ref();
+        if let Some((cause, tokens)) = before.and_then(|before| before.break_to(&plan, &view.items, as_before)) {
+            outcome.count_break(cause, tokens);
+        }
+        self.before = Some(Before { plan, items: view.items.clone() });
+    }
+}
+
+fn kind(timeline: &Timeline, item: &Item) -> Option<BlockKind> {
+    match item.key {
+        Key::Block(index) => Some(timeline.blocks[index as usize].kind),
+        Key::Residual(_) | Key::Made(_) => None,
+    }
+}
+
+fn tokens(items: &[Item]) -> u32 {
+    items.iter().map(|item| item.tokens).sum()
+}

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::whatif::history_trim::caps::{Caps, CutNumbers, Overrides, base, cap_at, crowd_share};
 use crate::whatif::history_trim::outcome::{CapExample, CapNumbers, WorkedCaps};
@@ -262,7 +263,7 @@ impl Sheet {
     /// If it does not fit, with its `place`.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let fault = |cause: &dyn std::fmt::Display| Error::failed(format!("{place}: {cause}"));
-        let sheet: Self = toml_edit::de::from_str(text).map_err(|cause| fault(&cause))?;
+        let sheet: Self = fitting(text, place)?;
         sheet.params.check().map_err(|cause| fault(&cause.message))?;
         if !sheet.cutting.ends() {
             return Err(fault(&"cutting.shrink_to_pct must be below 100, or no text ever becomes short enough"));

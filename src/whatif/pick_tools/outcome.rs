@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::report::numbers::{counted, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pick_tools::{Params, PickPolicy, Rules};
 use crate::whatif::stacked::{Finished, Part, Ready, Scene};
@@ -177,12 +177,12 @@ pub fn recall(found: &PickTools) -> Table {
 
 /// Turns by score.
 pub fn scores(found: &PickTools) -> Table {
-    let mut table = Table::new(&["score", "#turns"]);
-    for (bin, turns) in found.scores.iter().enumerate() {
-        let name = if bin == 0 { "no pick".to_owned() } else { format!("up to {} %", 100 * bin / (SCORE_BINS - 1)) };
-        table.row([name, thousands(*turns)]);
-    }
-    table
+    Rows::of(found.scores.iter().enumerate())
+        .text("score", |(bin, _)| {
+            if *bin == 0 { "no pick".to_owned() } else { format!("up to {} %", 100 * bin / (SCORE_BINS - 1)) }
+        })
+        .count("turns", |(_, turns)| **turns)
+        .table()
 }
 
 /// The policy as it is set.

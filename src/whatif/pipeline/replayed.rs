@@ -24,7 +24,7 @@ use crate::replay::input::ReplayInput;
 use crate::replay::reach::Reach;
 use crate::replay::{Outcome, Scenario, What, replay_each};
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 use crate::settings::Settings;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::pipeline::{Formats, Params, Pipeline, Points, Sent, outcome};
@@ -178,15 +178,18 @@ pub fn summary(found: &PipelineOutcome) -> Vec<String> {
 
 /// The same by tool, those first that got shorter by most tokens; at most `rows` tools.
 pub fn tools(found: &PipelineOutcome, rows: usize) -> Table {
-    let mut table = Table::new(&["tool", "#results", "#shorter", "#hints", "#held", "#tokens", "#saved", "#share"]);
     let mut tools: Vec<(&String, &Shortened)> = found.tools.iter().collect();
     tools.sort_by_key(|(name, tool)| (Reverse(tool.tokens_saved), Reverse(tool.tokens), *name));
-    for (name, tool) in tools.into_iter().take(rows) {
-        let counts = [tool.results, tool.shortened, tool.hints, tool.hints_held, tool.tokens, tool.tokens_saved];
-        let cells = counts.map(thousands).into_iter().chain([percent(share(tool))]);
-        table.row(std::iter::once(name.clone()).chain(cells));
-    }
-    table
+    Rows::of(tools.into_iter().take(rows))
+        .text("tool", |(name, _)| (*name).clone())
+        .count("results", |(_, tool)| tool.results)
+        .count("shorter", |(_, tool)| tool.shortened)
+        .count("hints", |(_, tool)| tool.hints)
+        .count("held", |(_, tool)| tool.hints_held)
+        .count("tokens", |(_, tool)| tool.tokens)
+        .count("saved", |(_, tool)| tool.tokens_saved)
+        .number("share", |(_, tool)| percent(share(tool)))
+        .table()
 }
 
 fn share(of: &Shortened) -> f64 {

@@ -2,6 +2,7 @@
 //! keep-alive would have cost.
 
 pub mod causes;
+pub mod other_models;
 pub mod outcome;
 pub mod params;
 pub mod reference;
@@ -13,21 +14,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::base::error::{Error, Result};
+use crate::base::data::fitting;
+use crate::base::error::Result;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::logs::trace::{Millis, Place};
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache::causes::Tried;
+use crate::whatif::prompt_cache::other_models::{HotCacheRules, WorkspaceRules};
 use crate::whatif::prompt_cache::outcome::{Arm, Bars, BestPerSession, Cause, IdleReads, PromptCache, Verdict};
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Layout, Params, Ttl};
-use crate::whatif::prompt_cache::reference as hot_cache;
-use crate::whatif::prompt_cache::reference::{HotCacheRules, Study};
+use crate::whatif::prompt_cache::reference::Study;
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::cost::{Cost, Total};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulate::{Ground, Run};
-use crate::whatif::sim::workspace_report::WorkspaceRules;
-use crate::whatif::sim::{bill, money, threshold_model, workspace_report};
+use crate::whatif::sim::{bill, money};
 
 /// The sheet `rules/policies/prompt_cache.toml`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -82,10 +83,8 @@ impl Sheet {
     /// If it does not fit.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         // Of a part that is laid flat into the whole serde does not know the lines any more; read by itself it tells them.
-        CacheSim::parse(text, place)?;
-        toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
-        })
+        fitting::<CacheSim>(text, place)?;
+        fitting(text, place)
     }
 }
 
@@ -133,15 +132,15 @@ pub fn run(ground: &Ground<'_>, sheet: &Sheet, prices: &Prices) -> PromptCache {
         ),
         causes,
         stated: stated::stated(ground),
-        hot_cache: hot_cache::run(ground, &sheet.router),
-        threshold: threshold_model::run(ground),
+        hot_cache: other_models::hot_cache(ground, &sheet.router),
+        threshold: other_models::threshold(ground),
         workspace: ground
             .oracle
             .params
             .report
             .workspace
             .is_on()
-            .then(|| workspace_report::run(ground, &sheet.workspace)),
+            .then(|| other_models::workspace(ground, &sheet.workspace)),
         unpriced_models: money::unpriced_models(ground.timeline, prices).into_iter().map(str::to_owned).collect(),
         unlisted_minimum: unlisted(ground.timeline, ground.oracle),
         without_usage: baseline.without_usage,

@@ -376,16 +376,6 @@ pub struct MinCacheableTable {
 }
 
 impl CacheSim {
-    /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
-    pub fn parse(text: &str, place: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
-        })
-    }
-
     /// The same constants with other parameters.
     #[must_use]
     pub fn with(&self, params: Params) -> Self {

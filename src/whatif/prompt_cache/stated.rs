@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::id::Id;
 use crate::base::model_id;
-use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::Table;
+use crate::report::numbers::{counted, percent};
+use crate::report::table::{Rows, Table};
 use crate::whatif::calibration::calibrate;
 use crate::whatif::chosen::{Policy, Sheets};
 use crate::whatif::prompt_cache;
@@ -64,28 +64,18 @@ pub fn stated(ground: &Ground<'_>) -> Vec<Stated> {
 
 /// The same as a table.
 pub fn table(rows: &[Stated]) -> Table {
-    let mut table = Table::new(&[
-        "model",
-        "sessions",
-        "#stated",
-        "#by the log",
-        "#tokens stated",
-        "#tokens in the log",
-        "#of those",
-    ]);
-    for row in rows {
-        let share = (row.stated_tokens > 0).then(|| percent(row.logged_tokens as f64 / row.stated_tokens as f64));
-        table.row([
-            row.model.clone(),
-            counted(row.sessions, "session"),
-            format!("${:.2}", row.stated_nano_usd as f64 / 1e9),
-            row.logged.usd().map_or_else(|| "–".to_owned(), |usd| format!("${usd:.2}")),
-            thousands(row.stated_tokens),
-            thousands(row.logged_tokens),
-            share.unwrap_or_else(|| "–".to_owned()),
-        ]);
-    }
-    table
+    Rows::of(rows)
+        .text("model", |row| row.model.clone())
+        .text("sessions", |row| counted(row.sessions, "session"))
+        .number("stated", |row| format!("${:.2}", row.stated_nano_usd as f64 / 1e9))
+        .number("by the log", |row| row.logged.usd().map_or_else(|| "–".to_owned(), |usd| format!("${usd:.2}")))
+        .count("tokens stated", |row| row.stated_tokens)
+        .count("tokens in the log", |row| row.logged_tokens)
+        .number("of those", |row| {
+            let share = (row.stated_tokens > 0).then(|| percent(row.logged_tokens as f64 / row.stated_tokens as f64));
+            share.unwrap_or_else(|| "–".to_owned())
+        })
+        .table()
 }
 
 /// Makes the policy ready.

@@ -1,7 +1,7 @@
 //! The report of the cache: what it read, what other lifetimes and layouts would have cost, and why the cache was missed.
 
 use crate::report::numbers::{counted, percent, signed, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 use crate::whatif::calibration::outcome as calibration;
 use crate::whatif::calibration::outcome::Calibration;
 use crate::whatif::prompt_cache::outcome::{AgainstBill, Count, IdleReads, PromptCache, Verdict};
@@ -120,7 +120,6 @@ pub fn tables(found: &PromptCache, calibration: &Calibration, study: &Study) -> 
         ));
     }
     if let Some(workspace) = &found.workspace {
-        let mut table = Table::new(&["writes to workspace files", "#"]);
         let rows = [
             ("sessions with one", workspace.sessions),
             ("roots with one", workspace.roots),
@@ -130,9 +129,10 @@ pub fn tables(found: &PromptCache, calibration: &Calibration, study: &Study) -> 
             ("with a request after them", workspace.followed_by_break.n),
             ("of these, requests that lost the cache", workspace.followed_by_break.k),
         ];
-        for (name, value) in rows {
-            table.row([name.to_owned(), thousands(value)]);
-        }
+        let mut table = Rows::of(rows)
+            .text("writes to workspace files", |(name, _)| (*name).to_owned())
+            .count("", |(_, value)| *value)
+            .table();
         table.row(["at risk, had each one voided the prefix".into(), cost(&workspace.cost_at_risk)]);
         tables.push(("the workspace bundle of an agent runtime".to_owned(), table));
     }
@@ -254,20 +254,16 @@ fn row(name: &str, total: &Total, base: &Cost, counts: Option<(u64, u64, Verdict
 }
 
 fn causes(found: &PromptCache) -> Table {
-    let mut table = Table::new(&["cause", "#breaks", "#tokens lost", "#paid again", "#cost of that", "#dollars"]);
     let mut rows: Vec<_> = found.causes.iter().filter(|(_, sum)| sum.events > 0).collect();
     rows.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.tokens_lost), **cause));
-    for (cause, sum) in rows {
-        table.row([
-            cause.words().to_owned(),
-            thousands(sum.events),
-            thousands(sum.tokens_lost),
-            thousands(sum.tokens_again),
-            thousands(sum.cost_lost.iet().round() as u64),
-            sum.cost_lost.usd().map_or_else(none, |usd| format!("{usd:.2}")),
-        ]);
-    }
-    table
+    Rows::of(rows)
+        .text("cause", |(cause, _)| cause.words().to_owned())
+        .count("breaks", |(_, sum)| sum.events)
+        .count("tokens lost", |(_, sum)| sum.tokens_lost)
+        .count("paid again", |(_, sum)| sum.tokens_again)
+        .count("cost of that", |(_, sum)| sum.cost_lost.iet().round() as u64)
+        .number("dollars", |(_, sum)| sum.cost_lost.usd().map_or_else(none, |usd| format!("{usd:.2}")))
+        .table()
 }
 
 fn accuracy(found: &PromptCache) -> Table {
@@ -315,19 +311,19 @@ fn judged(is_met: bool, figure: String) -> String {
 
 /// How often the cache was missed for no reason in the log: what the simulation expects at these rates.
 pub fn losses(losses: &[Losses]) -> Table {
-    let mut table = Table::new(&["where", "what else stood before", "#lost", "#of", "#rate", "#95 %"]);
-    for row in losses {
-        let place = if row.place == "turn" { "where somebody wrote" } else { "within turns" };
-        table.row([
-            place.to_owned(),
-            row.occasion.map_or_else(|| "any".to_owned(), |occasion| occasion.word().to_owned()),
-            thousands(row.count.k),
-            thousands(row.count.n),
-            percent(row.count.value()),
-            format!("{:.1}–{:.1} %", 100.0 * row.lower, 100.0 * row.upper),
-        ]);
-    }
-    table
+    Rows::of(losses)
+        .text("where", |row| {
+            let place = if row.place == "turn" { "where somebody wrote" } else { "within turns" };
+            place.to_owned()
+        })
+        .text("what else stood before", |row| {
+            row.occasion.map_or_else(|| "any".to_owned(), |occasion| occasion.word().to_owned())
+        })
+        .count("lost", |row| row.count.k)
+        .count("of", |row| row.count.n)
+        .number("rate", |row| percent(row.count.value()))
+        .number("95 %", |row| format!("{:.1}–{:.1} %", 100.0 * row.lower, 100.0 * row.upper))
+        .table()
 }
 
 fn models(found: &PromptCache) -> Table {

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use crate::base::error::Result;
-use crate::report::numbers::{counted, percent, signed as figure, thousands};
-use crate::report::table::{Format, Table};
+use crate::report::numbers::{counted, known, percent, signed as figure, thousands};
+use crate::report::table::{Format, Rows, Table};
 use crate::whatif::prompt_cache::outcome::{Count, Verdict};
 use crate::whatif::report::{Detail, PolicyReport};
 use crate::whatif::sim::breakage::rows::{ClassCount, Strength};
@@ -131,7 +131,7 @@ fn parts_off(distance: &Distance) -> Table {
         if place < CAUSES_SHOWN {
             table.row(row([part.model.clone(), part.versions.clone(), part.cause.words().to_owned()], &part.apart));
         } else {
-            rest.join(&part.apart);
+            rest += part.apart;
         }
     }
     if rest.requests > 0 {
@@ -148,33 +148,18 @@ pub(crate) fn told_cells(report: &PolicyReport) -> &[Cell] {
 
 /// Parts of the logs in which one of these policies is clearly cheaper or more expensive.
 pub fn clear_parts(reports: &[&PolicyReport]) -> Table {
-    let mut table = Table::new(&[
-        "policy",
-        "by",
-        "part",
-        "#sessions",
-        "#requests",
-        "#cost",
-        "interval",
-        "#off the bill",
-        "verdict",
-    ]);
-    for report in reports {
-        for cell in told_cells(report).iter().filter(|cell| cell.verdict != Verdict::NoClearWinner) {
-            table.row([
-                report.policy.clone(),
-                cell.by.to_owned(),
-                cell.name.clone(),
-                thousands(cell.sessions),
-                thousands(cell.requests),
-                format!("{} %", figure(100.0 * cell.change, 1)),
-                interval(cell),
-                format!("{} %", figure(100.0 * cell.off_bill, 1)),
-                cell.verdict.words().to_owned(),
-            ]);
-        }
-    }
-    table
+    let cells = reports.iter().flat_map(|report| told_cells(report).iter().map(move |cell| (&report.policy, cell)));
+    Rows::of(cells.filter(|(_, cell)| cell.verdict != Verdict::NoClearWinner))
+        .text("policy", |(policy, _)| (*policy).clone())
+        .text("by", |(_, cell)| cell.by.to_owned())
+        .text("part", |(_, cell)| cell.name.clone())
+        .count("sessions", |(_, cell)| cell.sessions)
+        .count("requests", |(_, cell)| cell.requests)
+        .number("cost", |(_, cell)| format!("{} %", figure(100.0 * cell.change, 1)))
+        .text("interval", |(_, cell)| interval(cell))
+        .number("off the bill", |(_, cell)| format!("{} %", figure(100.0 * cell.off_bill, 1)))
+        .text("verdict", |(_, cell)| cell.verdict.words().to_owned())
+        .table()
 }
 
 fn interval(cell: &Cell) -> String {
@@ -555,20 +540,16 @@ pub fn sweep(keys: &[String], cells: &[(&[String], &PolicyReport)]) -> Table {
 
 /// One row per session.
 pub fn sessions(report: &PolicyReport) -> Table {
-    let mut table = Table::new(&["session", "#requests", "#baseline", "#policy", "#cost%", "#dollars"]);
     let by = report.outcome.as_ref().and_then(|outcome| outcome.by.get("session"));
     // What is not estimated is no zero.
-    let (told, none) = (report.not_estimated.is_none().then_some(()), || "–".to_owned());
-    for (session, sides) in by.into_iter().flatten() {
-        let tokens = |cost: &Cost| thousands(cost.iet().round() as u64);
-        table.row([
-            session.clone(),
-            thousands(sides.requests),
-            tokens(&sides.baseline.cost),
-            told.map_or_else(none, |()| tokens(&sides.policy.cost)),
-            told.and_then(|()| sides.change()).map_or_else(none, |change| figure(100.0 * change, 1)),
-            told.and_then(|()| dollars(sides)).unwrap_or_else(none),
-        ]);
-    }
-    table
+    let told = report.not_estimated.is_none();
+    let tokens = |cost: &Cost| cost.iet().round() as u64;
+    Rows::of(by.into_iter().flatten())
+        .text("session", |(session, _)| (*session).clone())
+        .count("requests", |(_, sides)| sides.requests)
+        .count("baseline", |(_, sides)| tokens(&sides.baseline.cost))
+        .number("policy", |(_, sides)| known(told.then(|| tokens(&sides.policy.cost)), thousands))
+        .number("cost%", |(_, sides)| known(sides.change().filter(|_| told), |change| figure(100.0 * change, 1)))
+        .number("dollars", |(_, sides)| known(dollars(sides).filter(|_| told), |dollars| dollars))
+        .table()
 }

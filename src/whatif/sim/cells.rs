@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, below};
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::names::Sym;
 use crate::base::significance::benjamini_hochberg;
@@ -40,9 +41,7 @@ impl CellRules {
     /// # Errors
     /// If it does not fit, or borders do not rise.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let rules: Self = toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
-        })?;
+        let rules: Self = fitting(text, place)?;
         if !rules.context_tokens.is_sorted_by(|a, b| a < b) {
             return Err(Error::failed(format!("{place}: context_tokens must rise")));
         }
@@ -83,7 +82,7 @@ pub fn cells(
         for name in places.names(session, model) {
             let slice = parts.entry(name).or_default().entry(session).or_default();
             slice.sides.join(sides);
-            slice.apart.join(&apart.get(&(session, model)).copied().unwrap_or_default());
+            slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
         }
     }
     let mut kinds: BTreeMap<&'static str, u32> = BTreeMap::new();
@@ -149,7 +148,7 @@ pub fn whole(
     for (&(session, model), sides) in sides {
         let slice = sessions.entry(session).or_default();
         slice.sides.join(sides);
-        slice.apart.join(&apart.get(&(session, model)).copied().unwrap_or_default());
+        slice.apart += apart.get(&(session, model)).copied().unwrap_or_default();
     }
     cell("all", String::new(), &sessions, rules, least)
 }
@@ -164,7 +163,7 @@ fn cell(
     let mut all = Slice::default();
     for slice in sessions.values() {
         all.sides.join(&slice.sides);
-        all.apart.join(&slice.apart);
+        all.apart += slice.apart;
     }
     let change = all.sides.change()?;
     let in_money = all.sides.baseline.cost.nano_usd > 0;

@@ -1,9 +1,8 @@
 //! Tokens by how they are billed, and what they cost.
 
-use std::iter::Sum;
-use std::ops::{Add, AddAssign};
-
 use serde::Serialize;
+
+use crate::base::sums::adds_up;
 
 /// Units of one uncached input token: every published rate is a whole number of them.
 pub const UNITS_PER_TOKEN: u64 = 200;
@@ -35,31 +34,7 @@ impl Spent {
     }
 }
 
-impl Add for Spent {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            read: self.read + other.read,
-            write_5m: self.write_5m + other.write_5m,
-            write_1h: self.write_1h + other.write_1h,
-            uncached: self.uncached + other.uncached,
-            output: self.output + other.output,
-        }
-    }
-}
-
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sum for Spent {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), Add::add)
-    }
-}
+adds_up!(Spent: read, write_5m, write_1h, uncached, output);
 
 /// What tokens cost. Integers throughout: no sum rounds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -123,29 +98,7 @@ fn share_of(before: u128, after: u128) -> Option<f64> {
     (before > 0).then(|| (after as f64 - before as f64) / before as f64)
 }
 
-impl Add for Cost {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            nano_usd: self.nano_usd + other.nano_usd,
-            units: self.units + other.units,
-            unpriced_tokens: self.unpriced_tokens + other.unpriced_tokens,
-        }
-    }
-}
-
-impl AddAssign for Cost {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sum for Cost {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), Add::add)
-    }
-}
+adds_up!(Cost: nano_usd, units, unpriced_tokens);
 
 /// Requests with their tokens and cost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -167,11 +120,4 @@ impl Total {
     }
 }
 
-impl Sum for Total {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |mut sum, one| {
-            sum.add(one.requests, one.spent, one.cost);
-            sum
-        })
-    }
-}
+adds_up!(Total: requests, spent, cost);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::base::bootstrap::{Resampling, interval};
 use crate::base::names::Sym;
 use crate::base::stats::Share;
+use crate::base::sums::adds_up;
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::{Cause, Count};
 use crate::whatif::sim::bill;
@@ -39,7 +40,7 @@ pub fn apart(ground: &Ground<'_>, priced: &Priced) -> Apart {
 pub fn by<K: Ord>(ground: &Ground<'_>, run: &Run, key: impl Fn(u32) -> K) -> BTreeMap<K, Apart> {
     let mut sums: BTreeMap<K, Apart> = BTreeMap::new();
     for priced in &run.requests {
-        sums.entry(key(priced.request)).or_default().join(&apart(ground, priced));
+        *sums.entry(key(priced.request)).or_default() += apart(ground, priced);
     }
     sums
 }
@@ -55,8 +56,8 @@ pub fn distance(ground: &Ground<'_>, blind: &Run, resampling: &Resampling) -> Di
     let mut ranges: BTreeMap<(Sym, String, Cause), Apart> = BTreeMap::new();
     let mut total = Apart::default();
     for ((model, version, cause), apart) in by(ground, blind, key) {
-        total.join(&apart);
-        ranges.entry((model, range_of(timeline.names.text(version)), cause)).or_default().join(&apart);
+        total += apart;
+        *ranges.entry((model, range_of(timeline.names.text(version)), cause)).or_default() += apart;
     }
     let part = |((model, versions, cause), apart): ((Sym, String, Cause), Apart)| Part {
         model: timeline.names.text(model).to_owned(),
@@ -125,17 +126,9 @@ pub struct Apart {
     pub cost_simulated: Cost,
 }
 
-impl Apart {
-    /// Adds other requests.
-    pub fn join(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.differing += other.differing;
-        self.read_billed += other.read_billed;
-        self.read_simulated += other.read_simulated;
-        self.cost_billed += other.cost_billed;
-        self.cost_simulated += other.cost_simulated;
-    }
+adds_up!(Apart: requests, differing, read_billed, read_simulated, cost_billed, cost_simulated);
 
+impl Apart {
     /// Simulated less billed cost, in units.
     pub fn units(&self) -> i128 {
         self.cost_simulated.units as i128 - self.cost_billed.units as i128

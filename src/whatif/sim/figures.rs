@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::base::names::Sym;
+use crate::base::sums::adds_up;
 use crate::logs::timeline::requests::{Request, Timeline};
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulate::Run;
@@ -20,13 +21,7 @@ pub struct Bill {
     pub cost: Cost,
 }
 
-impl Bill {
-    /// Adds another.
-    pub fn join(&mut self, other: &Self) {
-        self.spent += other.spent;
-        self.cost += other.cost;
-    }
-}
+adds_up!(Bill: spent, cost);
 
 /// Both sides of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
@@ -41,13 +36,12 @@ pub struct Sides {
     pub policy: Bill,
 }
 
+adds_up!(Sides: requests, unpriced_requests, baseline, policy);
+
 impl Sides {
     /// Adds other requests.
     pub fn join(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.unpriced_requests += other.unpriced_requests;
-        self.baseline.join(&other.baseline);
-        self.policy.join(&other.policy);
+        *self += other;
     }
 
     /// Cost of the policy over that of the log, less one ([`Cost::change_to`]); none without cost.
@@ -133,11 +127,11 @@ pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {
         let cell = cells.of(timeline, priced.request);
         cell.requests += 1;
         cell.unpriced_requests += u64::from(priced.cost.unpriced_tokens > 0);
-        cell.baseline.join(&Bill { spent: priced.spent, cost: priced.cost });
+        cell.baseline += Bill { spent: priced.spent, cost: priced.cost };
     }
     for priced in &policy.requests {
         let bill = Bill { spent: priced.spent, cost: priced.cost };
-        cells.of(timeline, priced.request).policy.join(&bill);
+        cells.of(timeline, priced.request).policy += bill;
     }
     let prompts = |run: &Run| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
     out.tokens_removed = prompts(&baseline) - prompts(&policy);
@@ -145,8 +139,8 @@ pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {
         let bill = Bill { spent: extra.spent, cost: extra.cost };
         let calls = out.extra.entry(extra.call.cause).or_insert_with(ExtraCalls::default);
         calls.calls += 1;
-        calls.bill.join(&bill);
-        cells.of(timeline, extra.request).policy.join(&bill);
+        calls.bill += bill;
+        cells.of(timeline, extra.request).policy += bill;
     }
     cells.fold(timeline, &mut out);
     out.spread = spread(out.by.get("session"));

@@ -23,7 +23,5 @@ pub mod params;
 pub mod predictors;
 pub mod priors;
 pub mod sizes;
-pub mod threshold_model;
 pub mod unforeseen;
 pub mod view;
-pub mod workspace_report;

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::model_id;
 use crate::base::names::{Names, Sym};
@@ -150,15 +151,14 @@ impl Prices {
     /// Reads a table; `place` is where it stands, for messages.
     ///
     /// # Errors
-    /// If it is no table of prices, two rows hold for one model, day and length of prompt, or a rate is no whole number
+    /// If it is no table of prices, two rows hold for one model, day and length of prompt, or a rate is no
+    /// whole number
     /// of nano-dollars or of 1/200 of the input rate.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let fault = |cause: toml_edit::TomlError| Error::failed(format!("{place}: {cause}"));
         let document = toml_edit::Document::parse(text).map_err(fault)?;
         let lines = lines_of(&document, text);
-        let table: Table = toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the table that devboy ships")
-        })?;
+        let table: Table = fitting(text, place)?;
         let mut by_model: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
         for (index, entry) in table.price.iter().enumerate() {
             let place = format!("{place}:{}", lines.get(index).copied().unwrap_or_default());

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 
 /// One `key=value` of the user.
@@ -151,8 +152,7 @@ impl Sheet {
     /// # Errors
     /// If they do not fit.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        toml_edit::de::from_str(&self.document.to_string())
-            .map_err(|cause| Error::failed(format!("{}: {cause}", self.place)))
+        fitting(&self.text(), &self.place)
     }
 
     /// All parameters, tables joined by dots.
@@ -238,16 +238,6 @@ pub struct Leaning {
 pub const ALL: &str = "all";
 
 impl Bias {
-    /// Reads the sheet; `place` is where it stands, for messages.
-    ///
-    /// # Errors
-    /// If it does not fit.
-    pub fn parse(text: &str, place: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
-        })
-    }
-
     /// Those of some policies, each once: the approximation, then where it leans. [`ALL`] counts where they send contexts.
     pub fn of(&self, policies: &[&str], sends_contexts: bool) -> Vec<String> {
         let holds = |name: &String| (sends_contexts && name == ALL) || policies.contains(&name.as_str());

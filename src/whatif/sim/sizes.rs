@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::tokenizer::Bpe;
 use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
@@ -94,9 +95,7 @@ impl SizeRules {
     /// # Errors
     /// If it does not fit, or a ratio is not positive.
     pub fn parse(text: &str, place: &str) -> Result<Self> {
-        let rules: Self = toml_edit::de::from_str(text).map_err(|cause| {
-            Error::failed(format!("{place}: {cause}")).hint("compare it with the sheet that devboy ships")
-        })?;
+        let rules: Self = fitting(text, place)?;
         let ratios = &rules.chars_per_token;
         let all = [ratios.text, ratios.thinking, ratios.tool_use, ratios.tool_result, rules.stretch_max];
         if all.iter().any(|ratio| !(ratio.is_finite() && *ratio > 0.0)) {

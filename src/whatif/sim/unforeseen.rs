@@ -14,8 +14,8 @@ use serde::Serialize;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Request, Timeline};
 use crate::logs::trace::Millis;
-use crate::report::numbers::thousands;
-use crate::report::table::Table;
+use crate::report::numbers::known;
+use crate::report::table::{Rows, Table};
 use crate::whatif::prompt_cache::outcome::Count;
 use crate::whatif::prompt_cache::params::{Class, UnforeseenWeight};
 use crate::whatif::sim::cache_sim::written;
@@ -220,17 +220,18 @@ pub const TITLE: &str = "not in the log, estimated, and in no figure above";
 
 /// Calls, tokens and cost by kind; nothing where there is nothing.
 pub fn table(found: &Unlogged) -> Table {
-    let mut table = Table::new(&["what", "#calls", "#read", "#written", "#answered", "#input-equivalent", "#dollars"]);
     let kinds = [
         ("forks that cached an answer", found.forks),
         ("summarisers", found.summaries),
         ("answers, beyond their usage", found.answers),
     ];
-    for (kind, sum) in kinds.into_iter().filter(|(_, sum)| sum.cost.units > 0) {
-        let spent = sum.spent;
-        let dollars = sum.cost.usd().map_or_else(|| "–".to_owned(), |usd| format!("{usd:.2}"));
-        let figures = [sum.calls, spent.read, spent.write(), spent.output, sum.cost.iet().round() as u64];
-        table.row(std::iter::once(kind.to_owned()).chain(figures.map(thousands)).chain([dollars]));
-    }
-    table
+    Rows::of(kinds.into_iter().filter(|(_, sum)| sum.cost.units > 0))
+        .text("what", |(kind, _)| (*kind).to_owned())
+        .count("calls", |(_, sum)| sum.calls)
+        .count("read", |(_, sum)| sum.spent.read)
+        .count("written", |(_, sum)| sum.spent.write())
+        .count("answered", |(_, sum)| sum.spent.output)
+        .count("input-equivalent", |(_, sum)| sum.cost.iet().round() as u64)
+        .number("dollars", |(_, sum)| known(sum.cost.usd(), |usd| format!("{usd:.2}")))
+        .table()
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::base::error::{Error, Result};
 use crate::report::numbers::{counted, percent, thousands};
-use crate::report::table::Table;
+use crate::report::table::{Rows, Table};
 use crate::whatif::arg_check::outcome as arg_check;
 use crate::whatif::arg_check::outcome::PROVIDER_TITLE;
 use crate::whatif::chosen::{Policy, Sheets};
@@ -109,27 +109,15 @@ pub fn break_even(found: &ToolFilter) -> Vec<String> {
 
 /// Tools by misses.
 pub fn regret(found: &ToolFilter, rows: usize) -> Table {
-    let mut table = Table::new(&[
-        "tool",
-        "#definition tokens",
-        "#calls",
-        "#turns",
-        "#turns missed",
-        "#requests without",
-        "#context tokens at misses",
-    ]);
-    for tool in found.regret.iter().filter(|tool| tool.calls > 0 || tool.tokens.is_some()).take(rows) {
-        table.row([
-            tool.tool.clone(),
-            tool.tokens.map_or("unknown".to_owned(), thousands),
-            thousands(tool.calls),
-            thousands(tool.turns),
-            thousands(tool.misses),
-            thousands(tool.requests_hidden),
-            thousands(tool.missed_context_tokens),
-        ]);
-    }
-    table
+    Rows::of(found.regret.iter().filter(|tool| tool.calls > 0 || tool.tokens.is_some()).take(rows))
+        .text("tool", |tool| tool.tool.clone())
+        .number("definition tokens", |tool| tool.tokens.map_or("unknown".to_owned(), thousands))
+        .count("calls", |tool| tool.calls)
+        .count("turns", |tool| tool.turns)
+        .count("turns missed", |tool| tool.misses)
+        .count("requests without", |tool| tool.requests_hidden)
+        .count("context tokens at misses", |tool| tool.missed_context_tokens)
+        .table()
 }
 
 /// What the list alone covers, beside what other logs came to.

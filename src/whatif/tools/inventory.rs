@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use crate::base::data::fitting;
 use crate::base::id::Id;
 use crate::base::words;
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
@@ -226,8 +227,7 @@ impl StopWords {
             version: u32,
             words: Vec<String>,
         }
-        let sheet: Sheet = toml_edit::de::from_str(text)
-            .map_err(|cause| crate::base::error::Error::failed(format!("{place}: {cause}")))?;
+        let sheet: Sheet = fitting(text, place)?;
         Ok(Self { version: sheet.version, hashes: sheet.words.iter().map(|word| words::hash(word)).collect() })
     }
 

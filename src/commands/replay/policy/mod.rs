@@ -24,7 +24,7 @@ use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::arg_check::checked as arg_check;
+use crate::whatif::arg_check::outcome as arg_check;
 use crate::whatif::chosen::{Policy, Row, Sheets, asked};
 use crate::whatif::pipeline::replayed::Replayed;
 use crate::whatif::report::PolicyReport;
@@ -33,7 +33,7 @@ use crate::whatif::sim::params::Setting;
 use crate::whatif::sim::sizes::Estimator;
 use crate::whatif::simulation::{NO_USAGE, Simulation};
 use crate::whatif::stacked::{Scene, counted, framed};
-use crate::whatif::tools::known::Tools;
+use crate::whatif::tools::Tools;
 use crate::whatif::{requests, stacked, sweep};
 
 pub use args::PolicyArgs;

@@ -10,7 +10,7 @@ use crate::whatif::chosen::{Policy, Row, Sheets, Stack};
 use crate::whatif::report::{Fidelity, PolicyReport, TELEMETRY};
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::stacked::Scene;
-use crate::whatif::tools::known::Tools;
+use crate::whatif::tools::Tools;
 use crate::whatif::{recorded, stacked};
 
 /// Reads what the live pipeline recorded and replays what can be replayed on it.

@@ -2,12 +2,8 @@
 //!
 //! The numbers of `rules/policies/breakage.toml` as types.
 
-#[cfg(test)]
-use std::sync::LazyLock;
-
 use serde::{Deserialize, Serialize};
 
-use crate::base::error::{Error, Result};
 use crate::base::stats::Share;
 
 /// How sure it is that something broke.
@@ -205,12 +201,6 @@ pub struct EditAges {
     pub risk: Vec<RiskRow>,
 }
 
-#[cfg(test)]
-static SHIPPED: LazyLock<Sheet> = LazyLock::new(|| {
-    let text = include_str!("../../../../rules/policies/breakage.toml");
-    Sheet::parse(text, "rules/policies/breakage.toml").expect("the shipped sheet fits its type; a test reads it")
-});
-
 /// All numbers of the detectors; the file says where each comes from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -271,20 +261,4 @@ pub struct RiskPoint {
 pub struct Bars {
     /// In percentage points.
     pub risk_tolerance_points: f64,
-}
-
-impl Sheet {
-    /// The compiled-in numbers.
-    #[cfg(test)]
-    pub fn shipped() -> &'static Self {
-        &SHIPPED
-    }
-
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// If a key is missing, unknown or of another type; `place` is how the file is cited.
-    pub fn parse(text: &str, place: &str) -> Result<Self> {
-        toml_edit::de::from_str(text).map_err(|cause| Error::failed(format!("{place}: {cause}")))
-    }
 }

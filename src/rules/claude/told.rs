@@ -1,0 +1,183 @@
+//! S5–S8: what can only be told of a lever, and is never written: no log says what it would bring.
+
+use serde::Deserialize;
+
+use crate::base::error::Result;
+use crate::report::numbers::date;
+use crate::rules::Sheet;
+use crate::rules::claude::judge::{hint, key_of};
+use crate::rules::claude::{ClaudeRule, Facts};
+use crate::settings::finding::{Evidence, Finding, Verdict};
+use crate::whatif::sim::cost::Cost;
+
+/// MCP servers that a project starts and never calls.
+pub static S5: ClaudeRule = ClaudeRule {
+    id: "S5",
+    file: "s5_unused_servers",
+    summary: "Tells of MCP servers of a project that no session called; never written, since no log says what their definitions cost.",
+    docs: include_str!("../../../rules/docs/s5_unused_servers.md"),
+    judge: unused_servers,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sessions {
+    sessions_min: u64,
+}
+
+fn unused_servers(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Sessions = sheet.thresholds()?;
+    let mut findings: Vec<Finding> = tool_search(facts)?.into_iter().collect();
+    let sessions = facts.study.sessions.len() as u64;
+    let finding = |subject: &str, verdict| Finding::new(S5.id, subject, verdict, Evidence::default());
+    let Some(servers) = &facts.uses.servers else {
+        let reason = "--scope project or local looks at the servers of .mcp.json".to_owned();
+        findings.push(finding("MCP servers", Verdict::Skip(reason)));
+        return Ok(findings);
+    };
+    for server in servers {
+        let calls = facts.uses.server_calls.get(server).copied().unwrap_or_default();
+        let evidence =
+            Evidence::of(format!("{calls} calls of {server} in {sessions} sessions of this project"), sessions)
+                .by(sheet.cite("sessions_min"));
+        findings.push(match calls {
+            0 if sessions >= thresholds.sessions_min => {
+                let words = format!("never called here; \"disabledMcpjsonServers\": [\"{server}\"] leaves it out");
+                hint(facts, S5.id, server, "disabledMcpjsonServers", words, evidence)
+            }
+            0 => {
+                let verdict = Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")));
+                Finding { evidence, ..finding(server, verdict) }
+            }
+            _ => Finding { evidence, ..finding(server, Verdict::Skip("it is called".to_owned())) },
+        });
+    }
+    Ok(findings)
+}
+
+/// Whether the definitions of all MCP tools are sent at once because somebody said so.
+fn tool_search(facts: &Facts<'_>) -> Result<Option<Finding>> {
+    let lever = "ENABLE_TOOL_SEARCH";
+    let Some(key) = key_of(facts, lever) else { return Ok(None) };
+    let is_off = facts.layers.value(&key)?.is_some_and(|value| value == "false");
+    let calls: u64 = facts.uses.server_calls.values().sum();
+    let evidence = Evidence::of(format!("{calls} calls of MCP tools"), calls);
+    let words = || {
+        format!(
+            "`{key}` is \"false\": all definitions of MCP tools are sent at once; without it they wait until one is looked for"
+        )
+    };
+    Ok(is_off.then(|| hint(facts, S5.id, "tool search", lever, words(), evidence)))
+}
+
+/// The list of skills where none is used.
+pub static S6: ClaudeRule = ClaudeRule {
+    id: "S6",
+    file: "s6_skills",
+    summary: "Tells of the list of skills where no session used one; never written, since no log says what the list costs.",
+    docs: include_str!("../../../rules/docs/s6_skills.md"),
+    judge: skills,
+};
+
+fn skills(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Sessions = sheet.thresholds()?;
+    let (sessions, uses) = (facts.study.sessions.len() as u64, facts.uses.skills);
+    let evidence =
+        Evidence::of(format!("{uses} uses of skills in {sessions} sessions"), sessions).by(sheet.cite("sessions_min"));
+    let lever = "disableBundledSkills";
+    let finding = |verdict| Finding::new(S6.id, "list of skills", verdict, evidence.clone());
+    let is_set = match key_of(facts, lever) {
+        Some(key) => facts.layers.value(&key)?.is_some(),
+        None => false,
+    };
+    Ok(vec![match uses {
+        _ if is_set => finding(Verdict::Skip(format!("`{lever}` is set already"))),
+        0 if sessions >= thresholds.sessions_min => {
+            let words = format!("none was used; \"{lever}\": true leaves out those that the client comes with");
+            hint(facts, S6.id, "list of skills", lever, words, evidence)
+        }
+        0 => finding(Verdict::Hold(format!("too few sessions ({})", sheet.cite("sessions_min")))),
+        _ => finding(Verdict::Skip("skills are used".to_owned())),
+    }])
+}
+
+/// What subagents take of the bill, and with which models.
+pub static S7: ClaudeRule = ClaudeRule {
+    id: "S7",
+    file: "s7_subagent_model",
+    summary: "Tells what subagents take of the bill and with which models; never written, since what another one would have answered is in no log.",
+    docs: include_str!("../../../rules/docs/s7_subagent_model.md"),
+    judge: subagent_model,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfBill {
+    of_bill_percent_min: f64,
+}
+
+fn subagent_model(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: OfBill = sheet.thresholds()?;
+    let mut all = Cost::default();
+    let mut subagents = Cost::default();
+    for seen in &facts.study.sessions {
+        all += seen.cost;
+        subagents += seen.subagents;
+    }
+    let (whole, part) = all.beside(&subagents);
+    let percent = if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
+    let models = facts.uses.subagent_models.iter().map(|(model, requests)| format!("{model} {requests}"));
+    let models = models.collect::<Vec<_>>().join(", ");
+    let evidence = Evidence::of(
+        format!("{percent:.1} % of the bill is of subagents; their requests by model: {models}"),
+        facts.uses.subagent_models.values().sum(),
+    )
+    .by(sheet.cite("of_bill_percent_min"));
+    let subject = "model of subagents";
+    if percent < thresholds.of_bill_percent_min || part == 0 {
+        let verdict = Verdict::Skip("subagents take little of the bill".to_owned());
+        return Ok(vec![Finding::new(S7.id, subject, verdict, evidence)]);
+    }
+    let words = "CLAUDE_CODE_SUBAGENT_MODEL in \"env\" names one for agents that name none; whether it answers as well is in no log";
+    Ok(vec![hint(facts, S7.id, subject, "CLAUDE_CODE_SUBAGENT_MODEL", words.to_owned(), evidence)])
+}
+
+/// How long the client keeps its logs.
+pub static S8: ClaudeRule = ClaudeRule {
+    id: "S8",
+    file: "s8_retention",
+    summary: "Tells where logs are deleted before a change could be held against what came after it; never written, since it saves nothing by itself.",
+    docs: include_str!("../../../rules/docs/s8_retention.md"),
+    judge: retention,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Days {
+    days_min: i64,
+}
+
+fn retention(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {
+    let thresholds: Days = sheet.thresholds()?;
+    let lever = "cleanupPeriodDays";
+    let Some(key) = key_of(facts, lever) else { return Ok(Vec::new()) };
+    let held = facts.layers.value(&key)?.and_then(|value| value.as_i64());
+    let default = facts.levers.named(lever).map(|lever| lever.default_words()).unwrap_or_default();
+    let days = held.map_or(default, |days| days.to_string());
+    let first = facts
+        .study
+        .sessions
+        .first()
+        .map_or_else(String::new, |seen| format!("; the first session here is of {}", date(seen.first)));
+    let evidence =
+        Evidence::of(format!("logs are deleted after {days} days{first}"), facts.study.sessions.len() as u64)
+            .by(sheet.cite("days_min"));
+    if held.is_some_and(|days| days >= thresholds.days_min) {
+        let verdict = Verdict::Skip(format!("`{key}` is {days}, which is enough"));
+        return Ok(vec![Finding::new(S8.id, "retention of logs", verdict, evidence)]);
+    }
+    let words = format!(
+        "\"{lever}\": 365 keeps logs for a year: what a change brought can only be told from logs of before and after"
+    );
+    Ok(vec![hint(facts, S8.id, "retention of logs", lever, words, evidence)])
+}

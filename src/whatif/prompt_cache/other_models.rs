@@ -1,0 +1,219 @@
+//! Other models of the same cache, coarser than the simulated one: they stand beside it so that their users can reconcile
+//! them with it.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use crate::logs::timeline::requests::{Request, ToolCall};
+use crate::logs::trace::{Millis, NO_TIME};
+use crate::whatif::prompt_cache::causes;
+use crate::whatif::prompt_cache::outcome::{HotCache, ThresholdModel, Workspace};
+use crate::whatif::prompt_cache::params::Class;
+use crate::whatif::sim::bill;
+use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::simulate::Ground;
+
+/// The threshold model over all chains: a published way to compare lifetimes that looks at nothing but the gap before each
+/// request.
+///
+/// Gaps up to five minutes are warm, up to an hour recoverable, longer ones cold. For five minutes every write has that
+/// price, and reads after a recoverable gap become writes. For an hour every write has that price, but one after a
+/// recoverable gap is read, and only as much as a warm turn usually writes is written.
+pub fn threshold(ground: &Ground<'_>) -> ThresholdModel {
+    let mut model = ThresholdModel::default();
+    for chain in &ground.timeline.chains {
+        let requests: Vec<u32> = chain.requests.clone().filter(|&index| request(ground, index).context() > 0).collect();
+        let warm = |(place, &index): (usize, &u32)| place > 0 && gap(ground, index) == Gap::Warm;
+        let warm: Vec<u32> = requests.iter().enumerate().filter(|&pair| warm(pair)).map(|(_, &index)| index).collect();
+        let usual = median(warm.iter().map(|&index| request(ground, index).usage.cache_creation).collect());
+        for (place, &index) in requests.iter().enumerate() {
+            let gap = if place == 0 { Gap::Cold } else { gap(ground, index) };
+            charge(ground, index, gap, usual, &mut model);
+        }
+    }
+    model
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    Warm,
+    Recoverable,
+    Cold,
+}
+
+fn request<'a>(ground: &Ground<'a>, index: u32) -> &'a Request {
+    &ground.timeline.requests[index as usize]
+}
+
+fn gap(ground: &Ground<'_>, index: u32) -> Gap {
+    match ground.priors[index as usize].idle {
+        idle if idle <= Class::FiveMinutes.millis() => Gap::Warm,
+        idle if idle <= Class::Hour.millis() => Gap::Recoverable,
+        _ => Gap::Cold,
+    }
+}
+
+/// The lower median; none of nothing.
+fn median(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len().saturating_sub(1) / 2).copied()
+}
+
+fn charge(ground: &Ground<'_>, index: u32, gap: Gap, usual: Option<u64>, model: &mut ThresholdModel) {
+    let request = request(ground, index);
+    let billed = Spent { uncached: 0, ..bill::spent(request, ground.oracle.cache.class_unknown) };
+    let (created, read) = (billed.write(), billed.read);
+    let recoverable = gap == Gap::Recoverable;
+    let five = match recoverable {
+        true => Spent { write_5m: created + read, ..Spent::default() },
+        false => Spent { write_5m: created, read, ..Spent::default() },
+    };
+    let hour = match recoverable {
+        true => Spent { write_1h: usual.unwrap_or(created).min(created), read: created + read, ..Spent::default() },
+        false => Spent { write_1h: created, read, ..Spent::default() },
+    };
+    let cost =
+        |spent: &Spent| -> Cost { ground.tariff.rates(request.model, request.start, request.context()).cost(spent) };
+    model.actual += cost(&billed);
+    model.five_minutes += cost(&five);
+    model.hour += cost(&hour);
+    model.written += created;
+    model.recoverable += if recoverable { created } else { 0 };
+}
+
+/// The router's settings.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HotCacheRules {
+    /// Lifetime in minutes.
+    pub ttl_minutes: u32,
+    /// Seconds before its end from which a cache counts as cold.
+    pub buffer_s: u32,
+    /// Assumed seconds between two messages.
+    pub seconds_per_message: u32,
+    /// Price of a write in percent of input.
+    pub write_percent: u32,
+    /// Price of a read in percent of input.
+    pub read_percent: u32,
+}
+
+impl HotCacheRules {
+    /// Milliseconds for which a cache is hot; none where the buffer eats them all.
+    fn window(&self) -> Millis {
+        (Millis::from(self.ttl_minutes) * 60 - Millis::from(self.buffer_s)) * 1_000
+    }
+
+    /// Whether a cache of that age is hot.
+    pub fn is_hot(&self, age: Millis) -> bool {
+        age < self.window() && self.window() > 0
+    }
+
+    /// Hits that one write is assumed to serve.
+    pub fn hits(&self) -> u64 {
+        let between = Millis::from(self.seconds_per_message.max(1)) * 1_000;
+        (self.window().max(0) / between).cast_unsigned()
+    }
+
+    /// Effective price of input in thousandths of a percent, rounded down: one write and its hits, over all of them.
+    pub fn multiplier(&self) -> u64 {
+        let hits = self.hits();
+        (u64::from(self.write_percent) + u64::from(self.read_percent) * hits) * 1_000 / (1 + hits)
+    }
+}
+
+/// What the router's rule of a hot cache would have said at every request. Its clock is set when a model is first asked and
+/// when the lifetime is over, not at hits: it calls a cache cold that steady traffic keeps warm.
+pub fn hot_cache(ground: &Ground<'_>, rules: &HotCacheRules) -> HotCache {
+    let mut found = HotCache { hits_assumed: rules.hits(), multiplier: rules.multiplier(), ..HotCache::default() };
+    let (mut paid, mut uncached) = (0_u128, 0_u128);
+    for chain in &ground.timeline.chains {
+        // Age of the stamp, by the clock of the chain.
+        let mut age: Option<Millis> = None;
+        let mut model = None;
+        for index in chain.requests.clone() {
+            let request = &ground.timeline.requests[index as usize];
+            if request.context() == 0 {
+                continue;
+            }
+            let took = request.end.saturating_sub(request.start).max(0);
+            let now = age.map(|age| age.saturating_add(ground.priors[index as usize].idle));
+            let hot = model == Some(request.model) && now.is_some_and(|age| rules.is_hot(age));
+            let warm = request.usage.cache_read > 0;
+            if hot {
+                found.hot.add(warm);
+            } else {
+                found.cold_but_warm.add(warm);
+            }
+            age = Some(if hot { now.unwrap_or(0) } else { 0 } + took);
+            model = Some(request.model);
+            let billed = bill::spent(request, ground.oracle.cache.class_unknown);
+            let rates = ground.tariff.rates(request.model, request.start, request.context());
+            paid += rates.cost(&billed).units;
+            uncached += u128::from(rates.units.input) * u128::from(request.context());
+        }
+    }
+    found.multiplier_measured = u64::try_from(paid * 100_000 / uncached.max(1)).unwrap_or(u64::MAX);
+    found
+}
+
+/// What counts as a write.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceRules {
+    /// Tools that write files.
+    pub tools: Vec<String>,
+    /// Milliseconds within which writes count as one invalidation.
+    pub debounce_ms: u32,
+}
+
+/// Writes to workspace files, session by session: how often a bundle of them would have been read anew, and what that would
+/// have cost if it stood in the cached prefix.
+pub fn workspace(ground: &Ground<'_>, rules: &WorkspaceRules) -> Workspace {
+    let timeline = ground.timeline;
+    let writes: BTreeSet<_> = rules.tools.iter().filter_map(|tool| timeline.names.find(tool)).collect();
+    let mut found = Workspace::default();
+    let (mut sessions, mut roots) = (BTreeSet::new(), BTreeSet::new());
+    for chain in &timeline.chains {
+        let mut last = NO_TIME;
+        for index in chain.requests.clone() {
+            let request = &timeline.requests[index as usize];
+            let is_write = |call: &&ToolCall| writes.contains(&call.tool) && call.file & ToolCall::MARKDOWN != 0;
+            let calls: Vec<&ToolCall> = calls_of(ground, request).filter(is_write).collect();
+            if calls.is_empty() {
+                continue;
+            }
+            let instructions = calls.iter().filter(|call| call.file & ToolCall::WORKSPACE != 0).count();
+            sessions.insert(chain.session);
+            roots.insert(timeline.sessions[chain.session as usize].project);
+            found.writes += calls.len() as u64;
+            found.instruction_writes += instructions as u64;
+            let quiet = last == NO_TIME || request.end.saturating_sub(last) > Millis::from(rules.debounce_ms);
+            last = request.end;
+            if quiet {
+                found.invalidations += 1;
+                followed(ground, index, &mut found);
+            }
+        }
+    }
+    (found.sessions, found.roots) = (sessions.len() as u64, roots.len() as u64);
+    found
+}
+
+fn calls_of<'a>(ground: &Ground<'a>, request: &Request) -> impl Iterator<Item = &'a ToolCall> {
+    let timeline = ground.timeline;
+    request.outputs.clone().filter_map(|block| timeline.calls.get(timeline.blocks[block as usize].call as usize))
+}
+
+/// What the next request of the chain shows, and what it would have paid for a voided prefix.
+fn followed(ground: &Ground<'_>, index: u32, found: &mut Workspace) {
+    let request = &ground.timeline.requests[index as usize];
+    let end = ground.timeline.chains[request.chain as usize].requests.end;
+    let next = (index + 1..end).find(|&next| ground.timeline.requests[next as usize].context() > 0);
+    let Some(next) = next.filter(|_| request.context() > 0) else { return };
+    found.followed_by_break.add(causes::of(ground, request, next).is_some());
+    let prior = &ground.priors[next as usize];
+    let at_risk = (request.usage.cache_read + request.usage.cache_creation).saturating_sub(prior.still);
+    let request = &ground.timeline.requests[next as usize];
+    found.cost_at_risk += causes::premium(ground, request, at_risk, 0, prior.class);
+}
