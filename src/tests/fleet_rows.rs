@@ -215,10 +215,10 @@ fn hostile_rows_are_refused_by_name_and_change_nothing() {
         ("twice-later", "after_1 holds what no tool", |call| call.after[0] = "Read Read".into()),
         ("long", "no names", |call| call.after[0] = "k".repeat(300)),
         ("other-tokens", "do not give the counts", |call| {
-            call.set(Number::Baseline, call.number(Number::Baseline) + 1)
+            call.set(Number::Baseline, call.number(Number::Baseline) + 1);
         }),
         ("other-counts", "do not give the counts", |call| {
-            call.set(Number::Shape, (call.number(Number::Shape) + 1) % 11)
+            call.set(Number::Shape, (call.number(Number::Shape) + 1) % 11);
         }),
     ];
     for (name, why, change) in first {
