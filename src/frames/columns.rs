@@ -177,6 +177,8 @@ value!(
     |column, row| column.is_valid(row).then(|| column.value(row))
 );
 
+/// What a column has of a row, and how the row gets it back.
+type Field<R, T> = (fn(&R) -> T, fn(&mut R, T));
 type Write<R> = Box<dyn Fn(&[&R], &Names) -> ArrayRef>;
 type Read<R> = Box<dyn Fn(&Columns<'_>, &mut Names, &mut [R]) -> Outcome<()>>;
 
@@ -189,11 +191,7 @@ impl<R: Clone + Default + 'static> Table<R> {
     }
 
     /// Adds a column.
-    pub(super) fn column<T: Value + 'static>(
-        mut self,
-        name: &'static str,
-        (get, set): (fn(&R) -> T, fn(&mut R, T)),
-    ) -> Self {
+    pub(super) fn column<T: Value + 'static>(mut self, name: &'static str, (get, set): Field<R, T>) -> Self {
         let write: Write<R> = Box::new(move |rows, names| T::column(rows.iter().map(|row| get(row)), names));
         let read: Read<R> =
             Box::new(move |from, names, rows| T::each(from, name, names, |row, value| set(&mut rows[row], value)));

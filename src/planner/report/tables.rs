@@ -39,7 +39,7 @@ pub fn write(out: &mut dyn Write, report: &PlannerReport, format: Format, width:
         "why calls were not prefetched (how many were needed within five calls: exactly, by name of the tool)",
     )?;
     declines(report).write(out, format, width)?;
-    let by_arm: [(&str, fn(&Arm) -> String); 3] = [
+    let by_arm: [Row; 3] = [
         ("every planned call ends in one way", |arm| if arm.total.planned() == 0 { "–".to_owned() } else { ends(arm) }),
         ("net: what a planner saves less what it adds, against no planner", net),
         ("the published line, by its own definitions (cited = same tool by name within three events)", |arm| {
@@ -96,7 +96,7 @@ fn target(arm: &Arm, metric: &Metric) -> Vec<String> {
     ]
 }
 
-/// A row of the table of figures: its name, and what it says of an arm.
+/// A figure or a sentence: its name, and what it says of an arm.
 type Row = (&'static str, fn(&Arm) -> String);
 
 fn of_sent(arm: &Arm, count: u64) -> String {
