@@ -250,6 +250,9 @@ pub struct EncodedTokens {
     pub tokens: u32,
 }
 
+/// The first response of a session, and the session.
+pub type Start = (Millis, u32);
+
 /// All responses of some sessions, in the order of [`Event::key`].
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
@@ -325,7 +328,7 @@ impl EventLog {
 
     /// The log of some sessions, as [`Self::starts`] lists them; the others stay as names without events.
     #[must_use]
-    pub fn part(&self, sessions: &[(Millis, u32)]) -> Self {
+    pub fn part(&self, sessions: &[Start]) -> Self {
         let mut is_kept = vec![false; self.sessions.len()];
         sessions.iter().for_each(|(_, session)| is_kept[*session as usize] = true);
         let of = |events: &[Event]| -> Vec<Event> {
@@ -347,23 +350,18 @@ impl EventLog {
     }
 
     /// Some sessions, as what is summed up, with all that the planner did.
-    pub fn within(&self, sessions: &[(Millis, u32)]) -> Part<'_> {
+    pub fn within(&self, sessions: &[Start]) -> Part<'_> {
         let mut is_kept = vec![false; self.sessions.len()];
         sessions.iter().for_each(|(_, session)| is_kept[*session as usize] = true);
         Part { log: self, is_kept }
     }
 
     /// The last of some sessions, in order, with no more than so many responses together, and so many sessions at least.
-    pub fn latest<'s>(
-        &self,
-        sessions: &'s [(Millis, u32)],
-        responses_max: usize,
-        sessions_min: usize,
-    ) -> &'s [(Millis, u32)] {
+    pub fn latest<'s>(&self, sessions: &'s [Start], responses_max: usize, sessions_min: usize) -> &'s [Start] {
         let mut counts = vec![0; self.sessions.len()];
         self.events.iter().for_each(|event| counts[event.session as usize] += 1);
         let mut responses = 0;
-        let fits = |&&(_, session): &&(Millis, u32)| {
+        let fits = |&&(_, session): &&Start| {
             responses += counts[session as usize];
             responses <= responses_max
         };
@@ -372,13 +370,13 @@ impl EventLog {
     }
 
     /// The sessions with responses, earliest first, each with its first response.
-    pub fn starts(&self) -> Vec<(Millis, u32)> {
+    pub fn starts(&self) -> Vec<Start> {
         let mut starts: BTreeMap<u32, Millis> = BTreeMap::new();
         for event in &self.events {
             let start = starts.entry(event.session).or_insert(event.ts);
             *start = event.ts.min(*start);
         }
-        let mut starts: Vec<(Millis, u32)> = starts.into_iter().map(|(session, start)| (start, session)).collect();
+        let mut starts: Vec<Start> = starts.into_iter().map(|(session, start)| (start, session)).collect();
         // Sessions are numbered as files are read; names order ties whatever files are called.
         starts.sort_by_key(|(start, session)| (*start, &self.sessions[*session as usize]));
         starts

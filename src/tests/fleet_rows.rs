@@ -197,7 +197,8 @@ fn hostile_rows_are_refused_by_name_and_change_nothing() {
         let name = what.to_lowercase().replace(['^', ' '], "-");
         add(&name, why, &|of, calls| hostile::odd(of, &calls, what));
     }
-    let first: [(&str, &str, fn(&mut LightCall)); 18] = [
+    type Change = fn(&mut LightCall);
+    let first: [(&str, &str, Change); 18] = [
         ("negative", "bytes -5 is not between", |call| call.set(Number::Bytes, -5)),
         ("huge", "is not between", |call| call.set(Number::Bytes, i64::MAX)),
         ("least", "is not between", |call| call.set(Number::Latency, i64::MIN)),

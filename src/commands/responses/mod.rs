@@ -47,7 +47,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
 use crate::telemetry::TelemetryRules;
-use crate::telemetry::log::{EventLog, Part};
+use crate::telemetry::log::{EventLog, Part, Start};
 use crate::telemetry::{Listing, Request, Surroundings, Telemetry};
 
 /// What a command wants to read.
@@ -224,7 +224,7 @@ impl Responses {
     ///
     /// # Errors
     /// If a data file does not fit.
-    pub fn split<'s>(&self, starts: &'s [(Millis, u32)]) -> Result<Option<[&'s [(Millis, u32)]; 2]>> {
+    pub fn split<'s>(&self, starts: &'s [Start]) -> Result<Option<[&'s [Start]; 2]>> {
         let numbers = statistics::numbers(&self.data)?.backtest;
         let share = self.data.parsed::<Numbers>("planner.toml")?.backtest.train_share;
         let known = (share * starts.len() as f64).floor() as usize;

@@ -21,10 +21,7 @@ use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::settings::{Effective, Settings, SettingsFile};
 use crate::shell::context::Context;
-use crate::telemetry::log::EventLog;
-
-/// The start of a session, and its number.
-type Start = (Millis, u32);
+use crate::telemetry::log::{EventLog, Start};
 
 /// The name of the row about everything together.
 const WHOLE: &str = "effects of R1 to R5 together";
