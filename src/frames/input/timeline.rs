@@ -55,6 +55,9 @@ impl Input {
         let named = keys.filter_map(|(index, key)| Some(source(key, known.get(&index)?)));
         let files = named.chain(piped).collect::<Vec<_>>();
         let mut timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
+        // They take as much room as what was made of them.
+        drop(files);
+        drop(known);
         timeline.name_fast();
         Ok(timeline.within(&self.window))
     }
