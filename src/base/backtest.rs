@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::bootstrap::{Resampling, TAIL, Tally, below, interval};
+use crate::base::numbers::{DAY_MS, WEEK_MS};
 use crate::base::stats::{Share, Target, Verdict, wilson};
 
 /// The part of `rules/backtest.toml` that says where to cut and when to believe.
@@ -38,16 +39,15 @@ pub struct Cut {
     pub known: usize,
 }
 
-const DAY_MS: i64 = 86_400_000;
 /// From a Monday to the day on which 1970 began.
 const FROM_MONDAY_MS: i64 = 3 * DAY_MS;
 
 /// The cuts between weeks. `starts` are the starts of all sessions, in order.
 pub fn cuts(starts: &[i64], numbers: &BacktestNumbers) -> Vec<Cut> {
-    let week = |start: i64| start.saturating_add(FROM_MONDAY_MS).div_euclid(7 * DAY_MS);
+    let week = |start: i64| start.saturating_add(FROM_MONDAY_MS).div_euclid(WEEK_MS);
     let between = (1..starts.len()).filter(|&known| week(starts[known]) != week(starts[known - 1]));
     let enough = between.filter(|&known| known >= numbers.known_min && starts.len() - known >= numbers.later_min);
-    let cut = |known: usize| Cut { week_ms: 7 * DAY_MS * week(starts[known]) - FROM_MONDAY_MS, known };
+    let cut = |known: usize| Cut { week_ms: WEEK_MS * week(starts[known]) - FROM_MONDAY_MS, known };
     let mut cuts: Vec<Cut> = enough.map(cut).collect();
     cuts.split_off(cuts.len().saturating_sub(numbers.weeks_max))
 }
@@ -253,9 +253,6 @@ pub fn coverage(name: &str, attempts: &[Attempt], promise: f64, numbers: &Backte
     };
     Coverage::of((name, "forecasts"), Promise::AtLeast(promise), &weeks, numbers, &judge)
 }
-
-/// Milliseconds of a week.
-pub const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 
 /// One prediction and what came.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

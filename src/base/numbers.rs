@@ -1,4 +1,10 @@
-//! Numbers as people read them.
+//! Numbers as people read them, and the units that they are counted in.
+
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 86_400_000;
+
+/// Milliseconds of a week.
+pub const WEEK_MS: i64 = 7 * DAY_MS;
 
 /// 1,234,567
 pub fn thousands(value: u64) -> String {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::base::error::Result;
+use crate::base::numbers::DAY_MS;
 use crate::base::unpack::Packing;
 use crate::base::visible::{Shown as _, visible};
 use crate::commands::input::FromArgs as _;
@@ -24,8 +25,6 @@ use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::{Place, places as places_of_telemetry, stored_files};
-
-const DAY_MS: i64 = 86_400_000;
 
 /// Say where devboy looks, what it finds, and what is damaged or missing.
 #[derive(clap::Args, Debug)]

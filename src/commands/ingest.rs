@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::base::numbers::DAY_MS;
 use crate::commands::config::config_path;
 use crate::commands::input::FromArgs as _;
 use crate::commands::responses::surroundings;
@@ -144,7 +145,6 @@ fn summary(input: &Input, said: &Said) -> Table {
     table
 }
 
-const DAY_MS: Millis = 86_400_000;
 const HOUR_MS: Millis = 3_600_000;
 
 /// What was dropped.

@@ -10,7 +10,7 @@ use crate::cost::outcomes::outcomes;
 use crate::cost::shares::Thing;
 use crate::logs::timeline::requests::{Block, BlockKind, Marks, NONE, Request, SegmentCause, Timeline, ToolCall};
 use crate::logs::trace::{NO_TIME, Place};
-use crate::whatif::sim::view;
+use crate::whatif::sim::laid_out;
 
 /// A key of a cost table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum)]
@@ -357,7 +357,7 @@ pub fn is_unlogged(name: &str) -> bool {
 /// With what something came that the log does not have.
 fn origin(timeline: &Timeline, index: usize, request: &Request) -> &'static str {
     let cause = timeline.segments[request.segment as usize].cause;
-    let opens = view::opens(timeline, index as u32);
+    let opens = laid_out::opens(timeline, index as u32);
     let before = index.checked_sub(1).map(|before| &timeline.requests[before]);
     let before = before.filter(|before| before.chain == request.chain);
     let hidden = |block: &Block| block.kind == BlockKind::Thinking && block.chars == 0;

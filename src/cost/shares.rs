@@ -9,8 +9,8 @@ use std::ops::Range;
 use crate::cost::bill::{Bill, Charge};
 use crate::logs::timeline::requests::{BlockKind, NONE, Request};
 use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::laid_out;
 use crate::whatif::sim::sizes::apportioned;
-use crate::whatif::sim::view;
 use crate::whatif::sim::view::{Item, Key};
 
 /// A thing that takes part in a bill.
@@ -92,7 +92,7 @@ impl<'b, 'a> Walk<'b, 'a> {
     fn all(mut self, each: &mut impl FnMut(&Share)) {
         let Bill { timeline, sizes, .. } = *self.bill;
         for index in timeline.chains[self.chain as usize].requests.clone() {
-            view::step(timeline, sizes, index, &mut self.items);
+            laid_out::step(timeline, sizes, index, &mut self.items);
             let request = &timeline.requests[index as usize];
             let charge = self.bill.charge(request);
             if charge.spent.prompt() > 0 {

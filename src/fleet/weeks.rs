@@ -4,11 +4,11 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
+use crate::base::numbers::{DAY_MS, WEEK_MS};
 use crate::fleet::limits::Limits;
 use crate::logs::trace::Millis;
 
 /// Milliseconds of a week.
-const WEEK_MS: Millis = 7 * 24 * 3_600_000;
 
 /// The Monday of the week in which a time lies; none for what is no time.
 pub fn monday_of(ms: Millis) -> Option<Date> {
@@ -41,7 +41,7 @@ pub fn is_past(monday: Date, now_ms: Millis, limits: &Limits) -> bool {
 
 /// The weight of a week now: 1 when it ends, 1/e after its life.
 pub fn weight(monday: Date, now_ms: Millis, limits: &Limits) -> f64 {
-    let days = |ms: Millis| ms as f64 / 86_400_000.0;
+    let days = |ms: Millis| ms as f64 / DAY_MS as f64;
     let age = end_ms(monday).map_or(f64::INFINITY, |end| days((now_ms - end).max(0)));
     (-age / limits.life_days).exp()
 }

@@ -1,6 +1,7 @@
 //! Edges, tools, patterns, sessions and changes: all columns for programs, some of them for people.
 
 use crate::base::listing::{Columns, Listing};
+use crate::base::numbers::DAY_MS;
 use crate::base::stats::Share;
 use crate::frames::edges::{Edge, EndSum};
 use crate::frames::tool_use::{SessionSummary, ToolUsage, Volume};
@@ -38,7 +39,7 @@ fn family(model: &str) -> String {
 
 /// 850 ms, 12 s, 5 min, 3 h, 2 d.
 fn duration(ms: i64) -> String {
-    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    let units = [(DAY_MS, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
     let unit = units.into_iter().find(|(length, _)| ms.abs() >= *length);
     unit.map_or_else(|| format!("{ms} ms"), |(length, name)| format!("{} {name}", ms / length))
 }

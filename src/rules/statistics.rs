@@ -9,6 +9,7 @@ use crate::base::backtest::{BacktestNumbers, Coverage, Promise};
 use crate::base::bootstrap::Resampling;
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::numbers::WEEK_MS;
 use crate::logs::trace::Millis;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::follow_ups::bounds::{BoundNumbers, Numbers};
@@ -52,7 +53,7 @@ pub struct Effects {
 impl Effects {
     /// The time that a forecast is about.
     pub fn horizon_ms(&self) -> Millis {
-        self.horizon_weeks * 7 * 24 * 3_600_000
+        self.horizon_weeks * WEEK_MS
     }
 }
 

@@ -15,9 +15,9 @@ use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::logs::trace::Usage;
 use crate::whatif::prompt_cache::params::Class;
 use crate::whatif::sim::cost::{Cost, Spent};
+use crate::whatif::sim::laid_out;
 use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::view;
 use crate::whatif::sim::view::Key;
 
 fn prices() -> Prices {
@@ -325,7 +325,7 @@ fn any_keys() -> impl Strategy<Value = Vec<By>> {
 /// Who owns each token of a prompt, in order, laid out anew for every request.
 fn owners(timeline: &Timeline, sizes: &Sizes, request: u32) -> Vec<Thing> {
     let mut items = Vec::new();
-    view::lay(timeline, sizes, request, &mut items);
+    laid_out::lay(timeline, sizes, request, &mut items);
     let chain = timeline.requests[request as usize].chain as usize;
     let mut owners = vec![Thing::Prefix; sizes.prefix[chain] as usize];
     for item in items {

@@ -77,29 +77,29 @@ fn subagents_on_the_cheaper_model_are_no_finding() {
     }
 }
 
-/// Twenty sessions, an hour apart; those of the old version lose the cache at every prompt, if so many tokens are lost.
-fn home_with_versions(old_lost: u64, new_lost: u64, days_between: u32) -> Home {
+/// Ten sessions of each version, an hour apart from a day on; one loses the cache once, if so many tokens are lost.
+fn home_with_versions(versions: &[(&str, u64, u32)]) -> Home {
     let home = Home::new();
-    for number in 0..20 {
-        let is_old = number < 10;
-        let start = if is_old { number * 3_600 } else { days_between * 86_400 + number * 3_600 };
-        let mut told = Told::new(&format!("v-{number}"), "/home/user/lantern", start);
-        told.ask(OPUS, 0, 60_000, 50).ask(OPUS, 60_000, 500, 50);
-        let lost = if is_old { old_lost } else { new_lost } + u64::from(number) * 10;
-        if lost >= 1_000 {
-            told.ask(OPUS, 60_500 - lost, lost + 500, 50).ask(OPUS, 61_000, 500, 50);
-        } else {
-            told.ask(OPUS, 60_500, 500, 50).ask(OPUS, 61_000, 500, 50);
+    for (place, (version, lost, from_day)) in (0..).zip(versions) {
+        for number in 10 * place..10 * place + 10 {
+            let mut told = Told::new(&format!("v-{number}"), "/home/user/lantern", from_day * 86_400 + number * 3_600);
+            told.ask(OPUS, 0, 60_000, 50).ask(OPUS, 60_000, 500, 50);
+            let lost = lost + u64::from(number % 10) * 10;
+            if lost >= 1_000 {
+                told.ask(OPUS, 60_500 - lost, lost + 500, 50).ask(OPUS, 61_000, 500, 50);
+            } else {
+                told.ask(OPUS, 60_500, 500, 50).ask(OPUS, 61_000, 500, 50);
+            }
+            let text = told.text.replace("2.1.40", version);
+            home.write(&format!(".claude/projects/-home-user-lantern/v-{number}.jsonl"), text);
         }
-        let text = told.text.replace("2.1.40", if is_old { "2.1.205" } else { "2.1.219" });
-        home.write(&format!(".claude/projects/-home-user-lantern/v-{number}.jsonl"), text);
     }
     home
 }
 
 #[test]
 fn a_version_in_use_that_loses_the_cache_more_often_than_newer_ones_is_told() {
-    let home = home_with_versions(58_000, 0, 0);
+    let home = home_with_versions(&[("2.1.205", 58_000, 0), ("2.1.219", 0, 0)]);
     let page = report(&home, &[]);
     let found = finding(&page, "old_version").unwrap_or_else(|| panic!("{page:#}"));
     // What newer clients lose, nothing, is what is left.
@@ -111,9 +111,22 @@ fn a_version_in_use_that_loses_the_cache_more_often_than_newer_ones_is_told() {
 }
 
 #[test]
+fn of_several_versions_the_largest_share_is_told() {
+    let home = home_with_versions(&[("2.1.203", 6_000, 0), ("2.1.205", 58_000, 0), ("2.1.219", 0, 0)]);
+    let page = report(&home, &[]);
+    let advice = finding(&page, "old_version").unwrap_or_else(|| panic!("{page:#}"))["advice"].as_str().unwrap();
+    // 58,000 of 61,500 written tokens are written twice, and 6,000.
+    let share =
+        |lost: f64| 100.0 * lost * (WRITE - READ) / (61_500.0 * WRITE + lost * WRITE + (181_500.0 - lost) * READ);
+    let told: f64 = advice.split(" %").next().unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(share(6_000.0) < 10.0 && share(58_000.0) > 10.0, "one digit against two");
+    assert!((told - share(58_000.0)).abs() < 0.5, "{told} for {}: {advice}", share(58_000.0));
+}
+
+#[test]
 fn versions_that_are_alike_or_out_of_use_or_better_than_newer_ones_are_no_finding() {
     for (old, new, days) in [(58_000, 58_000, 0), (58_000, 0, 12), (0, 58_000, 0)] {
-        let page = report(&home_with_versions(old, new, days), &[]);
+        let page = report(&home_with_versions(&[("2.1.205", old, 0), ("2.1.219", new, days)]), &[]);
         assert!(finding(&page, "old_version").is_none(), "{old} {new} {days}: {page:#}");
     }
 }

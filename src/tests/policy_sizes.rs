@@ -5,8 +5,8 @@ use crate::base::data::Data;
 use crate::base::tokenizer::VOCABULARIES;
 use crate::logs::timeline::requests::{Marks, SegmentCause, Timeline, Trigger};
 use crate::whatif::calibration;
+use crate::whatif::sim::laid_out;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes, apportioned};
-use crate::whatif::sim::view;
 
 fn rules() -> SizeRules {
     SizeRules::parse(&Data::default().text("policies/sizes.toml").unwrap(), "sizes.toml").unwrap()
@@ -19,7 +19,7 @@ fn anchored(timeline: &Timeline) -> Sizes {
 /// Tokens of the context that is laid out for a request.
 fn laid(timeline: &Timeline, sizes: &Sizes, request: u32) -> u64 {
     let mut items = Vec::new();
-    view::lay(timeline, sizes, request, &mut items);
+    laid_out::lay(timeline, sizes, request, &mut items);
     let chain = timeline.requests[request as usize].chain;
     sizes.prefix[chain as usize] + items.iter().map(|item| u64::from(item.tokens)).sum::<u64>()
 }

@@ -79,7 +79,7 @@ impl<'e> Carried<'e> {
                     Thing::Answer => 0,
                 };
                 for &(item, part) in &self.lists[list as usize] {
-                    *costs.entry((item, evidence.key(share.request))).or_default() += part_of(share.cost, part);
+                    *costs.entry((item, evidence.key(share.request))).or_default() += share.cost.part(part);
                 }
             });
             costs
@@ -103,14 +103,4 @@ fn add(lists: &mut Vec<Vec<(usize, f64)>>, list: &mut u32, item: usize, share: f
         lists.push(Vec::new());
     }
     lists[*list as usize].push((item, share));
-}
-
-/// A share of a cost. All of it is not rounded.
-fn part_of(cost: Cost, share: f64) -> Cost {
-    if share >= 1.0 {
-        return cost;
-    }
-    let of = |whole: u128| (whole as f64 * share) as u128;
-    let unpriced_tokens = (cost.unpriced_tokens as f64 * share) as u64;
-    Cost { nano_usd: of(cost.nano_usd), units: of(cost.units), unpriced_tokens }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
-use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::Miss;
 use crate::cost::findings::{Basis, Case, Evidence};
 use crate::whatif::prompt_cache::causes;
@@ -44,16 +43,11 @@ fn case(evidence: &Evidence<'_>, miss: &Miss, losses: &[Loss], billed: &BTreeMap
         id: format!("miss_{}", miss.id.as_deref().unwrap_or(miss.cause.word())),
         what: miss.what.clone(),
         advice: miss.advice.clone(),
-        advice_in: BTreeMap::new(),
-        source: ["what-if", "prompt-cache"].map(str::to_owned).to_vec(),
-        basis: Basis::Billed,
         counts,
-        breaks: None,
         unless: miss.unless.clone(),
         is_actionable: miss.is_habit,
         sides,
-        made_of: MadeOf::default(),
-        waits: None,
+        ..Case::of(Basis::Billed, &["what-if", "prompt-cache"])
     })
 }
 

@@ -126,6 +126,27 @@ pub struct Case {
     pub waits: Option<Waits>,
 }
 
+impl Case {
+    /// A case that says nothing yet: somebody can do something about it, and it happened nowhere.
+    pub fn of(basis: Basis, source: &[&str]) -> Self {
+        Self {
+            id: String::new(),
+            what: String::new(),
+            advice: String::new(),
+            advice_in: BTreeMap::new(),
+            source: source.iter().map(|&word| word.to_owned()).collect(),
+            basis,
+            counts: BTreeMap::new(),
+            breaks: None,
+            unless: None,
+            is_actionable: true,
+            sides: BTreeMap::new(),
+            made_of: MadeOf::default(),
+            waits: None,
+        }
+    }
+}
+
 /// Time that somebody waited.
 pub struct Waits {
     /// Milliseconds by session.

@@ -79,16 +79,11 @@ fn case(parts: Parts, costs: &[Costs], whole: &BTreeMap<(u32, Sym), Sides>) -> O
         id: parts.id,
         what: parts.what,
         advice: parts.advice,
-        advice_in: BTreeMap::new(),
-        source: ["cost", "--by", parts.by].map(str::to_owned).to_vec(),
-        basis: Basis::Shared,
         counts,
-        breaks: None,
-        unless: None,
-        is_actionable: true,
         sides,
         made_of,
         waits: parts.waits,
+        ..Case::of(Basis::Shared, &["cost", "--by", parts.by])
     })
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::sheet::{Counts, Replayed};
 use crate::cost::findings::{Basis, Case, Evidence, Replay};
 use crate::logs::timeline::requests::Request;
@@ -42,15 +41,10 @@ fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case
         what: setting.what.replace("{value}", &shown),
         advice,
         advice_in,
-        source: ["what-if", &setting.policy, "--set", &set].map(str::to_owned).to_vec(),
-        basis: Basis::Replayed,
         counts: counts(evidence, setting.counts, value),
         breaks: breaks(replay),
-        unless: None,
-        is_actionable: true,
         sides: outcome.by_session.clone(),
-        made_of: MadeOf::default(),
-        waits: None,
+        ..Case::of(Basis::Replayed, &["what-if", &setting.policy, "--set", &set])
     })
 }
 

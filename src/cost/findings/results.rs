@@ -2,7 +2,6 @@
 //! tries it.
 
 use crate::cost::findings::levers::Settable;
-use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::replayed::dropped;
 use crate::cost::findings::sheet::{LongResult, ResultOf};
 use crate::cost::findings::{Basis, Case, Evidence};
@@ -32,15 +31,10 @@ fn case(evidence: &Evidence<'_>, result: &LongResult) -> Option<Case> {
         what: result.what.replace("{value}", &thousands(most)),
         advice,
         advice_in,
-        source: ["tune", "claude-settings", "--dry-run", "--explain"].map(str::to_owned).to_vec(),
-        basis: Basis::Replayed,
         counts: evidence.counts(cut(evidence, trial.knob)?.into_iter()),
         breaks: breaks(trial),
-        unless: None,
-        is_actionable: true,
         sides: trial.by_model.iter().map(|(key, tried)| (*key, sides(tried))).collect(),
-        made_of: MadeOf::default(),
-        waits: None,
+        ..Case::of(Basis::Replayed, &["tune", "claude-settings", "--dry-run", "--explain"])
     })
 }
 

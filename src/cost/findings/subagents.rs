@@ -50,15 +50,10 @@ fn case(evidence: &Evidence<'_>, sheet: &Subagents) -> Option<Case> {
         what: sheet.what.clone(),
         advice,
         advice_in,
-        source: ["cost", "--by", "agent-type,model"].map(str::to_owned).to_vec(),
-        basis: Basis::Priced,
         counts,
-        breaks: None,
-        unless: None,
-        is_actionable: true,
         sides,
         made_of,
-        waits: None,
+        ..Case::of(Basis::Priced, &["cost", "--by", "agent-type,model"])
     })
 }
 

@@ -1,8 +1,9 @@
 //! Client versions that lose the cache more often than newer ones, where somebody still works with the old one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::base::names::Sym;
+use crate::base::numbers::DAY_MS;
 use crate::cost::findings::made::MadeOf;
 use crate::cost::findings::misses::less;
 use crate::cost::findings::sheet::OldVersions;
@@ -90,18 +91,18 @@ fn share<'s>(evidence: &Evidence<'_>, versions: impl Iterator<Item = &'s Seen>) 
 fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Version, Seen>) -> Option<Case> {
     let (_, newest) = versions.last_key_value()?;
     let last = versions.values().map(|seen| seen.last).max()?;
-    let is_in_use = |seen: &Seen| last.saturating_sub(seen.last) <= sheet.in_use_days * MILLIS_PER_DAY;
+    let is_in_use = |seen: &Seen| last.saturating_sub(seen.last) <= sheet.in_use_days * DAY_MS;
     let mut sides: BTreeMap<(u32, Sym), Sides> = BTreeMap::new();
     let mut counts: BTreeMap<(u32, Sym), u64> = BTreeMap::new();
     let mut made_of = MadeOf::by(&["version"]);
-    let mut shares: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut shares: Vec<(f64, f64)> = Vec::new();
     for (version, old) in versions.iter().filter(|(_, seen)| is_in_use(seen)) {
         let newer = || versions.iter().filter(|(other, _)| *other > version).map(|(_, seen)| seen);
         let Some(own) = share(evidence, std::iter::once(old)) else { continue };
         let Some(theirs) = share(evidence, newer()).filter(|theirs| own.0 > theirs.1) else { continue };
-        shares.insert((percent(own.0), percent(theirs.1)));
+        shares.push((own.0, theirs.1));
         for (&key, sum) in &old.sums {
-            let after = as_newer(sum, theirs.1);
+            let after = less(sum.input, sum.lost) + sum.input.part(theirs.1);
             let [baseline, policy] = [sum.input, after].map(|cost| Bill { cost, ..Bill::default() });
             let one = Sides { requests: sum.requests, unpriced_requests: 0, baseline, policy };
             sides.entry(key).or_default().join(&one);
@@ -109,29 +110,19 @@ fn case(evidence: &Evidence<'_>, sheet: &OldVersions, versions: &BTreeMap<Versio
             made_of.add(vec![old.name.clone()], key, sum.times, sum.input, after);
         }
     }
-    let (own, theirs) = shares.pop_last()?;
+    let (own, theirs) = shares.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     Some(Case {
         id: sheet.id.clone(),
         what: sheet.what.clone(),
-        advice: sheet.advice.replace("{newest}", &newest.name).replace("{own}", &own).replace("{theirs}", &theirs),
-        advice_in: BTreeMap::new(),
-        source: ["cost", "--by", "version"].map(str::to_owned).to_vec(),
-        basis: Basis::Billed,
+        advice: advice(&sheet.advice, &newest.name, own, theirs),
         counts,
-        breaks: None,
-        unless: None,
-        is_actionable: true,
         sides,
         made_of,
-        waits: None,
+        ..Case::of(Basis::Billed, &["cost", "--by", "version"])
     })
 }
 
-/// The input of a session as it would have been had it lost such a share.
-fn as_newer(sum: &Sum, share: f64) -> Cost {
-    let kept = less(sum.input, sum.lost);
-    let of = |whole: u128| (whole as f64 * share) as u128;
-    kept + Cost { nano_usd: of(sum.input.nano_usd), units: of(sum.input.units), unpriced_tokens: 0 }
+/// The advice, with the newest version and the largest share that one in use loses, beside that of newer ones.
+fn advice(text: &str, newest: &str, own: f64, theirs: f64) -> String {
+    text.replace("{newest}", newest).replace("{own}", &percent(own)).replace("{theirs}", &percent(theirs))
 }
-
-const MILLIS_PER_DAY: Millis = 86_400_000;

@@ -2,13 +2,14 @@
 
 use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr, Shape};
+use crate::base::numbers::DAY_MS;
 use crate::logs::message::{TOKENS_MAX, id_of, span};
 use crate::logs::time::parse_millis;
 use crate::logs::timeline::content::{Outcome, flag, text};
 use crate::logs::trace::{Millis, NO_TIME};
 
 /// No hook runs for longer than a day; a larger number of milliseconds is none.
-pub(super) const MILLIS_MAX: u64 = 86_400_000;
+pub(super) const MILLIS_MAX: u64 = DAY_MS as u64;
 
 /// What stands for the parent of a record.
 #[derive(Default, Clone, Copy)]

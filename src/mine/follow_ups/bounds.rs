@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
 use crate::base::bootstrap::{Clustered, Tally};
 use crate::base::names::Sym;
+use crate::base::numbers::DAY_MS;
 use crate::base::significance::{quantile_above, t_above};
 use crate::base::stats::FollowUpCount;
 use crate::mine::edges::Pair;
@@ -213,7 +214,7 @@ fn sum_between(counts: &[(u32, u32)], from: usize, until: usize) -> u64 {
 fn known(counted: &FollowUps, end: usize, numbers: &Numbers) -> Vec<Known> {
     let starts = &counted.starts[..end];
     let last = starts.last().copied().unwrap_or_default();
-    let half_life = numbers.bounds.half_life_days * 86_400_000.0;
+    let half_life = numbers.bounds.half_life_days * DAY_MS as f64;
     let weight = |start: &i64| 0.5_f64.powf(last.saturating_sub(*start) as f64 / half_life);
     let weights: Vec<f64> = starts.iter().map(weight).collect();
     let seen = |counts: &[(u32, u32)]| counts.partition_point(|(place, _)| (*place as usize) < end);

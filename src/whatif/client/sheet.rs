@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::base::numbers::DAY_MS;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::report::numbers::date;
@@ -128,11 +129,9 @@ pub fn versions(timeline: &Timeline, sessions: &[u32], days: i64) -> Versions {
         || timeline.requests.iter().filter(|request| request.end != NO_TIME && asked.contains(&of(request.chain)));
     let last = requests().map(|request| request.end).max().unwrap_or_default();
     let mut versions = Versions::new();
-    for request in requests().filter(|request| request.end > last - days * MILLIS_PER_DAY) {
+    for request in requests().filter(|request| request.end > last - days * DAY_MS) {
         let seen = versions.entry(timeline.names.text(request.version).to_owned()).or_default();
         *seen = request.end.max(*seen);
     }
     versions
 }
-
-const MILLIS_PER_DAY: Millis = 86_400_000;

@@ -15,7 +15,7 @@ use crate::whatif::prompt_cache::params::{Class, Params};
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cost::{Cost, Spent};
 use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::{bill, view};
+use crate::whatif::sim::{bill, laid_out};
 
 /// Percent by which a read dropped, floored, if that is a break: the read before was positive and this one is less than half
 /// of it (policies.md 2.1).
@@ -38,7 +38,7 @@ fn occasion(ground: &Ground<'_>, before: &Request, index: u32) -> Cause {
     let slack = i64::from(ground.oracle.params.slack_s) * 1_000;
     let expired = ground.priors[index as usize].idle > class.millis() + slack;
     let segment = &ground.timeline.segments[request.segment as usize];
-    let opens = view::opens(ground.timeline, index);
+    let opens = laid_out::opens(ground.timeline, index);
     let went_back = opens && matches!(segment.cause, SegmentCause::Rewind | SegmentCause::Shrink);
     let causes = [
         (has(Marks::COMPACTION) || (opens && segment.cause == SegmentCause::Compaction), Cause::Compaction),

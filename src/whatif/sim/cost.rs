@@ -62,6 +62,17 @@ impl Cost {
         if self.nano_usd > 0 { (self.nano_usd, other.nano_usd) } else { (self.units, other.units) }
     }
 
+    /// A share of it. All of it is not rounded.
+    #[must_use]
+    pub fn part(&self, share: f64) -> Self {
+        if share >= 1.0 {
+            return *self;
+        }
+        let of = |whole: u128| (whole as f64 * share) as u128;
+        let unpriced_tokens = (self.unpriced_tokens as f64 * share) as u64;
+        Self { nano_usd: of(self.nano_usd), units: of(self.units), unpriced_tokens }
+    }
+
     /// The cost of these tokens if no price were known for them.
     #[must_use]
     pub fn unpriced(&self, spent: &Spent) -> Self {

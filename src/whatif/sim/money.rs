@@ -13,6 +13,7 @@ use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::model_id;
 use crate::base::names::{Names, Sym};
+use crate::base::numbers::DAY_MS;
 use crate::logs::timeline::requests::{FAST, Request, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::sim::cost::{Cost, Spent, UNITS_PER_TOKEN};
@@ -259,7 +260,7 @@ fn midnight(day: &toml_edit::Datetime, days_later: i64, place: &str) -> Result<M
     let date = day.date.filter(|_| day.time.is_none()).ok_or_else(fault)?;
     let date = Date::new(date.year.cast_signed(), date.month.cast_signed(), date.day.cast_signed());
     let start = date.ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()).ok_or_else(fault)?;
-    Ok(start.timestamp().as_millisecond() + days_later * 86_400_000)
+    Ok(start.timestamp().as_millisecond() + days_later * DAY_MS)
 }
 
 /// Rows of one model with their units, once it is sure that no two of them hold together.

@@ -13,7 +13,7 @@ use crate::logs::trace::{Millis, NO_TIME, Place};
 use crate::whatif::prompt_cache::params::Class;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::unforeseen::{Losses, Occasion, Unforeseen, Where};
-use crate::whatif::sim::{sizes, view};
+use crate::whatif::sim::{idle, laid_out, sizes};
 
 /// A prefix that somebody else wrote or read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +107,7 @@ pub fn stills(timeline: &Timeline, rules: &SizeRules) -> Vec<u64> {
 /// Learns all priors; `unknown` is the lifetime of writes whose usage does not say it.
 pub fn learn(timeline: &Timeline, rules: &SizeRules, unknown: Class) -> Vec<Prior> {
     let classes = classes(timeline, unknown);
-    let idle = view::idle(timeline);
+    let idle = idle::idle(timeline);
     let mut learner = Learner {
         timeline,
         rules,
@@ -288,7 +288,7 @@ impl Learner<'_> {
             let cached = before.usage.cache_read + before.usage.cache_creation;
             if cold { read < cached } else { 2 * read < cached }
         });
-        let opens = view::opens(self.timeline, index) && before.is_some();
+        let opens = laid_out::opens(self.timeline, index) && before.is_some();
         let shown = before.and_then(|before| shows_fork(before, request, prior.idle));
         let first = self.seen[request.chain as usize].last.is_none();
         let seen = &mut self.seen[request.chain as usize];

@@ -19,7 +19,7 @@ use crate::whatif::sim::money::{Prices, Tariff};
 use crate::whatif::sim::priors::{Prior, Warm};
 use crate::whatif::sim::sizes::Sizes;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Key, Moment, Noticed, Prefix, Stage, StageOutput};
-use crate::whatif::sim::{priors, sizes, view};
+use crate::whatif::sim::{laid_out, priors, sizes};
 
 /// One request as it was sent and billed in this run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -297,8 +297,8 @@ impl Driver<'_, '_> {
     fn request(&mut self, index: u32) {
         let Ground { timeline, sizes, .. } = *self.ground;
         let request = &timeline.requests[index as usize];
-        let opens = view::opens(timeline, index);
-        self.kept = self.kept.min(view::step(timeline, sizes, index, &mut self.logged.items));
+        let opens = laid_out::opens(timeline, index);
+        self.kept = self.kept.min(laid_out::step(timeline, sizes, index, &mut self.logged.items));
         if request.context() == 0 {
             self.run.without_usage += 1;
             return;

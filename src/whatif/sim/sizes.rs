@@ -14,7 +14,7 @@ use crate::base::tokenizer::Bpe;
 use crate::logs::timeline::requests::{Block, BlockKind, Chain, Marks, NONE, Request, Segment, SegmentCause, Timeline};
 use crate::logs::trace::Millis;
 use crate::whatif::sim::view::{Item, Key};
-use crate::whatif::sim::{priors, view};
+use crate::whatif::sim::{laid_out, priors};
 
 /// Where sizes come from (`--estimator`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -311,7 +311,7 @@ impl Anchoring<'_> {
         let room = self.share(room, &inputs, 1.0);
         let mut items = std::mem::take(&mut self.items);
         items.clear();
-        view::before(self.timeline, self.sizes, index, &mut items);
+        laid_out::before(self.timeline, self.sizes, index, &mut items);
         let held = self.leave_out(index, &items, room);
         self.items = items;
         self.sizes.residual[index as usize] = narrow(room - held);

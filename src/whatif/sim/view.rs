@@ -4,29 +4,12 @@
 //! the segment so far with their sizes. Each stage changes that view in turn; the driver then compares it with the view
 //! that was sent before to see how much of a cached prefix is still good, prices it, and looks for what was lost. So
 //! stages compose, and without any stage the view is the log's.
-//!
-//! What stages write down while they run, for whoever made them: the driver owns the stages and gives nothing back.
-//!
-//! The contexts that the log says were sent, laid out as items.
-//!
-//! A segment begins with nothing but the static prefix, or with the context and answer of an earlier request (a rewind, a
-//! fork, a shrunk context without what went). Each request then adds: what the model answered before, the residual, what
-//! came in.
-//!
-//! How long a chain lay idle before each of its requests, from clocks that cannot always be trusted.
-//!
-//! Clocks are set back, and a session that is taken up again may be written anew with one time for all that was said
-//! before. So a time counts only if it is not that of several answers, and the time since the request before is counted
-//! from the newest earlier time that is not later than the request.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::names::Sym;
-use crate::logs::timeline::requests::{Chain, NONE, Timeline};
-use crate::logs::trace::{Millis, NO_TIME};
+use crate::logs::timeline::requests::Timeline;
 use crate::whatif::sim::breakage::detect::Hint;
-use crate::whatif::sim::sizes::Sizes;
 
 /// What an item of a context is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -150,7 +133,7 @@ pub trait Stage {
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput);
 }
 
-/// A list shared by a stage and its maker.
+/// What a stage writes down while it runs, for whoever made it: the driver owns the stages and gives nothing back.
 #[derive(Debug)]
 pub struct Journal<T>(Arc<Mutex<Vec<T>>>);
 
@@ -177,111 +160,5 @@ impl<T: Ord> Journal<T> {
         let mut entries = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         entries.sort_unstable();
         entries
-    }
-}
-
-/// Adds the messages of a request's context.
-pub fn lay(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
-    let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-    for index in segment.requests.start..=request {
-        step(timeline, sizes, index, items);
-    }
-}
-
-/// From the context of the request before in the chain to that of this one. Returns how many leading items stayed.
-pub fn step(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) -> usize {
-    let held = items.len();
-    let kept = if opens(timeline, request) {
-        let old = std::mem::take(items);
-        let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-        base(timeline, sizes, segment.after, items);
-        old.iter().zip(items.iter()).take_while(|(old, new)| old == new).count()
-    } else {
-        add_outputs(timeline, sizes, request - 1, items);
-        held
-    };
-    let kept = kept.min(leave_out(sizes, request, items));
-    add_inputs(timeline, sizes, request, items);
-    kept
-}
-
-/// What a context holds before it is known what went and what came with its request.
-pub fn before(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
-    let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];
-    if request == segment.requests.start {
-        base(timeline, sizes, segment.after, items);
-    } else {
-        lay(timeline, sizes, request - 1, items);
-        add_outputs(timeline, sizes, request - 1, items);
-    }
-}
-
-/// Whether a request opens a segment.
-pub fn opens(timeline: &Timeline, request: u32) -> bool {
-    timeline.segments[timeline.requests[request as usize].segment as usize].requests.start == request
-}
-
-fn base(timeline: &Timeline, sizes: &Sizes, after: u32, items: &mut Vec<Item>) {
-    if after != NONE {
-        lay(timeline, sizes, after, items);
-        add_outputs(timeline, sizes, after, items);
-    }
-}
-
-/// Takes out what went; returns how many items stand before the first of it.
-fn leave_out(sizes: &Sizes, request: u32, items: &mut Vec<Item>) -> usize {
-    let Some(gone) = sizes.gone.get(&request) else { return items.len() };
-    let first = items.iter().position(|item| gone.first() == Some(&item.key)).unwrap_or(items.len());
-    let mut gone = gone.iter().peekable();
-    items.retain(|item| gone.next_if(|&&key| key == item.key).is_none());
-    first
-}
-
-/// Adds what came with a request.
-fn add_inputs(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
-    let residual = sizes.residual[request as usize];
-    if residual > 0 {
-        items.push(Item { key: Key::Residual(request), tokens: residual, kept_chars: 0 });
-    }
-    items.extend(timeline.requests[request as usize].inputs.clone().map(|block| item(timeline, sizes, block)));
-}
-
-/// Adds what a request was answered.
-fn add_outputs(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
-    items.extend(timeline.requests[request as usize].outputs.clone().map(|block| item(timeline, sizes, block)));
-}
-
-fn item(timeline: &Timeline, sizes: &Sizes, block: u32) -> Item {
-    let kept_chars = timeline.blocks[block as usize].chars;
-    Item { key: Key::Block(block), tokens: sizes.tokens[block as usize], kept_chars }
-}
-
-/// By request: milliseconds between the end of the one before in its chain and its start; 0 where that is not known.
-pub fn idle(timeline: &Timeline) -> Vec<Millis> {
-    let mut idle = vec![0; timeline.requests.len()];
-    for chain in &timeline.chains {
-        measure(timeline, chain, &mut idle);
-    }
-    idle
-}
-
-fn measure(timeline: &Timeline, chain: &Chain, idle: &mut [Millis]) {
-    let mut ends: BTreeMap<Millis, u32> = BTreeMap::new();
-    for index in chain.requests.clone() {
-        *ends.entry(timeline.requests[index as usize].end).or_default() += 1;
-    }
-    let trusted = |time: Millis| time != NO_TIME && ends.get(&time).is_none_or(|&answers| answers == 1);
-    // In order, almost always by growing at the end.
-    let mut earlier: Vec<Millis> = Vec::new();
-    for index in chain.requests.clone() {
-        let request = &timeline.requests[index as usize];
-        let after = earlier.partition_point(|&time| time <= request.start);
-        if trusted(request.start) && after > 0 {
-            idle[index as usize] = request.start.saturating_sub(earlier[after - 1]);
-        }
-        for time in [request.start, request.end].into_iter().filter(|&time| trusted(time)) {
-            let place = earlier.partition_point(|&held| held <= time);
-            earlier.insert(place, time);
-        }
     }
 }
