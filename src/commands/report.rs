@@ -58,7 +58,8 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let is_cut = look::cut(args, &sheet, &mut input, context.now_ms)?;
     // Behind the cut: it is about the same requests as the page.
     input.report_holds(Holds::FirstChunks)?;
-    let page: Page = input.remember("the page", look::page)?;
+    let question = if html.is_some() { "the page with plots" } else { "the page" };
+    let page: Page = input.remember(question, |input| look::page(input, html.is_some()))?;
     if page.spent.requests == 0 && !args.input.allow_empty {
         return Err(input.nothing_in_window("requests with usage"));
     }
@@ -67,7 +68,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let tools = file::tools(&page, &follow_ups);
     let told = show::told(args, &page, (&tools, chosen), &input, is_cut);
     let telling = told.telling(args, &page, &sheet, is_cut);
-    let text = html.as_ref().map(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
+    let text = html.as_ref().and_then(|_| file::text(&telling, &follow_ups, &|tool| told.tool(tool)));
     let is_written = html.zip(text).map_or(Ok(false), |(html, text)| html.write(&text, context))?;
     input.tell(&args.output, context)?;
     match chosen {

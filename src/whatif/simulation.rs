@@ -13,6 +13,7 @@ use crate::whatif::sim::breakage::Sheet as BreakageSheet;
 use crate::whatif::sim::cells::CellRules;
 use crate::whatif::sim::money::{Prices, unpriced_models};
 use crate::whatif::sim::params::Bias;
+use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 
 /// Under which reason a timeline counts answers of the API that the log gives no usage for.
@@ -90,6 +91,11 @@ impl Simulation {
             with_output: false,
             is_billed,
         })
+    }
+
+    /// The requests under a cache, with their answers in the money.
+    pub fn with_answers<'a>(&'a self, cache: &'a CacheSim) -> Ground<'a> {
+        Ground::new(&self.timeline, &self.sizes, cache, &self.prices).counting_answers(true)
     }
 
     /// Notes about models that the data files do not know.

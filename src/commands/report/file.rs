@@ -69,21 +69,22 @@ impl<'p> Target<'p> {
     }
 }
 
-/// The page as a file. `shown` names a tool.
-pub fn text(telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> String {
-    let costs = telling.page.plots.tools.iter().map(|cost| ToolCost { tool: shown(&cost.tool), ..cost.clone() });
+/// The page as a file, if it was made to be drawn. `shown` names a tool.
+pub fn text(telling: &Telling<'_>, follow_ups: &[Edge], shown: &dyn Fn(&str) -> String) -> Option<String> {
+    let plots = telling.page.plots.as_ref()?;
+    let costs = plots.tools.iter().map(|cost| ToolCost { tool: shown(&cost.tool), ..cost.clone() });
     let follow_ups = follow_ups.iter().map(|edge| FollowUp {
         from: shown(&edge.from),
         to: shown(&edge.to),
         count: edge.sum.count,
         percent: 100.0 * edge.confidence.value(),
     });
-    html(telling, &costs.collect::<Vec<_>>(), &follow_ups.collect::<Vec<_>>())
+    Some(html(telling, plots, &costs.collect::<Vec<_>>(), &follow_ups.collect::<Vec<_>>()))
 }
 
 /// The tools that the file names, those that cost most first.
 pub fn tools(page: &Page, follow_ups: &[Edge]) -> Vec<Label> {
-    let costs = page.plots.tools.iter().map(|cost| &cost.tool);
+    let costs = page.plots.iter().flat_map(|plots| &plots.tools).map(|cost| &cost.tool);
     costs.chain(follow_ups.iter().flat_map(|edge| [&edge.from, &edge.to])).map(|tool| tool_label(tool)).collect()
 }
 

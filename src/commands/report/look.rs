@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use crate::base::error::Result;
 use crate::commands::input::FromArgs as _;
 use crate::commands::report::Args;
+use crate::cost::findings::replayed::is_told;
 use crate::cost::findings::sheet::Sheet;
 use crate::cost::findings::{Evidence, Replay};
 use crate::cost::page::Page;
@@ -52,11 +53,11 @@ pub fn cut(args: &Args, sheet: &Sheet, input: &mut Input, now_ms: Millis) -> Res
     Ok(true)
 }
 
-/// Replays what the page asks and makes it.
+/// Replays what the page asks and makes it, to be drawn or not.
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn page(input: &mut Input) -> Result<Page> {
+pub fn page(input: &mut Input, is_drawn: bool) -> Result<Page> {
     let sheet = Sheet::load(&input.data)?;
     let levers = Levers::load(&input.data)?;
     let timeline = input.timeline(false)?;
@@ -66,14 +67,16 @@ pub fn page(input: &mut Input) -> Result<Page> {
     let cache = oracle(&sheets)?;
     input.pool.install(|| {
         let scene = Scene::new(&world, &tools, &cache, None);
-        let wanted = sheet.replays();
+        let study = study(&scene.ground, &world, &input.data, None, Tried::Contexts)?;
+        let is_told = is_told(&study);
+        // A curve has every value.
+        let wanted = sheet.replays(|setting, value| is_drawn || is_told(setting, value));
         // Those that take longest stand first.
         let replays: Vec<Replay> = wanted
             .par_iter()
             .with_max_len(1)
             .map(|(policy, set)| replay(&scene, &sheets, policy, set))
             .collect::<Result<_>>()?;
-        let study = study(&world, &cache, &input.data, None, Tried::Contexts)?;
         let evidence = Evidence {
             world: &world,
             ground: &scene.ground,
@@ -84,7 +87,7 @@ pub fn page(input: &mut Input) -> Result<Page> {
             study: &study,
             sheet: &sheet,
         };
-        Ok(Page::of(&evidence, scene.accuracy.cost_error))
+        Ok(Page::of(&evidence, scene.accuracy.cost_error, is_drawn))
     })
 }
 

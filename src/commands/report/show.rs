@@ -38,7 +38,7 @@ pub fn told(
 ) -> Names {
     let is_shared = args.redact || (args.output.form() == Format::Md && !args.output.names);
     let projects = by_money(page).into_iter().map(|id| (id, Label::Project as fn(Id) -> Label));
-    let drawn = page.plots.sessions.iter().map(|trace| &trace.session);
+    let drawn = page.plots.iter().flat_map(|plots| &plots.sessions).map(|trace| &trace.session);
     let listed = chosen.into_iter().flat_map(|finding| finding.largest.iter().map(|one| &one.session));
     let sessions = drawn.chain(listed).map(|id| (id, Label::Session as fn(Id) -> Label));
     let label = |(id, label): (&String, fn(Id) -> Label)| Some((id.clone(), label(Id::from_hex(id)?)));

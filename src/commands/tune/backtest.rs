@@ -93,7 +93,7 @@ fn of_settings(input: &mut Input, numbers: &BacktestNumbers) -> Result<BTreeMap<
     }
     let world = Simulation::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&Sheets::load(&input.data)?)?;
-    let study = input.pool.install(|| study(&world, &cache, &input.data, None, Tried::All))?;
+    let study = input.pool.install(|| study(&world.with_answers(&cache), &world, &input.data, None, Tried::All))?;
     let earlier_percent = Sheet::load(&input.data)?.split.earlier_percent;
     Ok(claude::effects::attempts(&study, earlier_percent, numbers, &statistics::effects(&input.data)?))
 }

@@ -139,7 +139,8 @@ fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timelin
     let uses = uses(&timeline, project, servers(scope, places)?);
     let world = Simulation::new(timeline, None, &input.data, false, true)?;
     let cache = oracle(&Sheets::load(&input.data)?)?;
-    let study = input.pool.install(|| study(&world, &cache, &input.data, project, Tried::All))?;
+    let ground = input.pool.install(|| world.with_answers(&cache));
+    let study = input.pool.install(|| study(&ground, &world, &input.data, project, Tried::All))?;
     let levers = Levers::load(&input.data)?;
     let resampling = &world.cells.resampling;
     let facts = Facts { study: &study, levers: &levers, layers: &layers, resampling, uses: &uses };
@@ -153,7 +154,7 @@ fn judged(scope: Scope, layers: Layers, places: &ClaudePlaces, timeline: Timelin
     let together = match knobs.len() {
         0 | 1 => None,
         _ => {
-            let sides = input.pool.install(|| together(&world, &cache, &input.data, project, &knobs))?;
+            let sides = input.pool.install(|| together(&ground, &world, &input.data, project, &knobs))?;
             claude::together(&facts, sides)
         }
     };

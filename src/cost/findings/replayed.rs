@@ -8,20 +8,26 @@ use crate::cost::findings::sheet::{Counts, Replayed};
 use crate::cost::findings::{Basis, Case, Evidence, Replay};
 use crate::logs::timeline::requests::Request;
 use crate::report::numbers::{counted, thousands, usd};
-use crate::whatif::client::Knob;
+use crate::whatif::client::{Knob, Study};
 use crate::whatif::prompt_cache::causes;
 use crate::whatif::prompt_cache::outcome::Cause;
 use crate::whatif::sim::breakage::rows::Strength;
 
 /// A case for each value of each setting.
 pub fn cases(evidence: &Evidence<'_>) -> Vec<Case> {
-    let window = |knob| if let Knob::Window(tokens) = knob { Some(tokens) } else { None };
-    let chosen = evidence.study.paying(window).map(|(tokens, _)| tokens.to_string());
+    let is_told = is_told(evidence.study);
     let of = |setting: &Replayed| -> Vec<Case> {
-        let is_told = |value: &&String| !setting.is_chosen || chosen.as_ref() == Some(value);
-        setting.values.iter().filter(is_told).filter_map(|value| case(evidence, setting, value)).collect()
+        let told = setting.values.iter().filter(|value| is_told(setting, value));
+        told.filter_map(|value| case(evidence, setting, value)).collect()
     };
     evidence.sheet.replayed.iter().flat_map(of).collect()
+}
+
+/// Which values may be told: of those that `tune claude-settings` tries, the one that it would choose.
+pub fn is_told(study: &Study) -> impl Fn(&Replayed, &str) -> bool + use<> {
+    let window = |knob| if let Knob::Window(tokens) = knob { Some(tokens) } else { None };
+    let chosen = study.paying(window).map(|(tokens, _)| tokens.to_string());
+    move |setting, value| !setting.is_chosen || chosen.as_deref() == Some(value)
 }
 
 fn case(evidence: &Evidence<'_>, setting: &Replayed, value: &str) -> Option<Case> {

@@ -302,12 +302,12 @@ impl Sheet {
         Ok(sheet)
     }
 
-    /// Every replay that the page needs, each once: the policy and what is set.
-    pub fn replays(&self) -> Vec<(String, Vec<String>)> {
-        let settings = self
-            .replayed
-            .iter()
-            .flat_map(|one| one.values.iter().map(|value| (one.policy.clone(), vec![format!("{}={value}", one.key)])));
+    /// Every replay that is wanted, each once: the policy and what is set.
+    pub fn replays(&self, is_wanted: impl Fn(&Replayed, &str) -> bool) -> Vec<(String, Vec<String>)> {
+        let replay = |one: &Replayed, value: &str| (one.policy.clone(), vec![format!("{}={value}", one.key)]);
+        let settings = self.replayed.iter().flat_map(|one| {
+            one.values.iter().filter(|value| is_wanted(one, value)).map(|value| replay(one, value)).collect::<Vec<_>>()
+        });
         let mut all: Vec<(String, Vec<String>)> = Vec::new();
         for replay in settings.chain(self.tried.iter().map(|one| (one.policy.clone(), one.set.clone()))) {
             if !all.contains(&replay) {

@@ -1,6 +1,6 @@
 //! The page as one file of HTML: the same words, and under them the plots with their figures.
 
-use crate::cost::page::plots::{ToolCost, Trace};
+use crate::cost::page::plots::{Plots, ToolCost, Trace};
 use crate::cost::page::words::{NOT_WORTH, NOTHING_TO_SET, Telling};
 use crate::mine::edge_page::{self, FollowUp};
 use crate::report::html::Html;
@@ -12,8 +12,8 @@ const SERIES: usize = 7;
 const DAYS: usize = 62;
 const ROWS: usize = 15;
 
-/// The whole page. `about` tells how the figures come about.
-pub fn html(telling: &Telling<'_>, tools: &[ToolCost], follow_ups: &[FollowUp]) -> String {
+/// The whole page with its plots; `tools` are those of the plots, under the names that they are shown by.
+pub fn html(telling: &Telling<'_>, plots: &Plots, tools: &[ToolCost], follow_ups: &[FollowUp]) -> String {
     let mut html = Html::new();
     html.leaf("h1", &[], &telling.headline());
     html.element("dl", &[], |html| {
@@ -23,10 +23,10 @@ pub fn html(telling: &Telling<'_>, tools: &[ToolCost], follow_ups: &[FollowUp]) 
     });
     findings(&mut html, telling);
     days(&mut html, telling);
-    traces(&mut html, telling);
-    causes(&mut html, telling);
+    traces(&mut html, telling, &plots.sessions);
+    causes(&mut html, plots);
     tool_costs(&mut html, tools);
-    curves(&mut html, telling);
+    curves(&mut html, telling, plots);
     heat(&mut html, telling);
     graph(&mut html, follow_ups);
     html.leaf("h2", &[], "How the figures come about");
@@ -119,8 +119,7 @@ fn days(html: &mut Html, telling: &Telling<'_>) {
     html.table(&header, &most.iter().map(row).collect::<Vec<_>>());
 }
 
-fn traces(html: &mut Html, telling: &Telling<'_>) {
-    let sessions = &telling.page.plots.sessions;
+fn traces(html: &mut Html, telling: &Telling<'_>, sessions: &[Trace]) {
     if sessions.is_empty() {
         return;
     }
@@ -176,8 +175,8 @@ fn span(minutes: f64) -> String {
     }
 }
 
-fn causes(html: &mut Html, telling: &Telling<'_>) {
-    let causes: Vec<_> = telling.page.plots.causes.iter().filter(|(_, _, money)| *money > 0.0).collect();
+fn causes(html: &mut Html, plots: &Plots) {
+    let causes: Vec<_> = plots.causes.iter().filter(|(_, _, money)| *money > 0.0).collect();
     if causes.is_empty() {
         return;
     }
@@ -221,9 +220,9 @@ fn tool_costs(html: &mut Html, tools: &[ToolCost]) {
     html.table(&["tool", "#came in", "#sent again", "#paid again", "#all"], &told.iter().map(row).collect::<Vec<_>>());
 }
 
-fn curves(html: &mut Html, telling: &Telling<'_>) {
+fn curves(html: &mut Html, telling: &Telling<'_>, plots: &Plots) {
     let band = telling.page.off_bill.abs();
-    for setting in telling.page.plots.curves.iter().filter(|curve| !curve.points.is_empty()) {
+    for setting in plots.curves.iter().filter(|curve| !curve.points.is_empty()) {
         let places: Vec<f64> = (0..setting.points.len()).map(|place| place as f64).collect();
         let mark = |(place, (value, change)): (&f64, &(String, f64))| {
             (*place, 100.0 * change, "", format!("{value}: {}", signed(100.0 * change)))

@@ -26,19 +26,19 @@ pub struct Page {
     pub not_worth: Vec<Loser>,
     /// Simulated cost of the log over its bill, less one: what replays are off.
     pub off_bill: f64,
-    /// Figures of the plots.
-    pub plots: Plots,
+    /// Figures of the plots, where the page is drawn: they take more replays than the words.
+    pub plots: Option<Plots>,
 }
 
 impl Page {
-    /// Makes the page. `off_bill`: what the simulated log costs more than the bill, as a share.
-    pub fn of(evidence: &Evidence<'_>, off_bill: f64) -> Self {
+    /// Makes the page, to be drawn or not. `off_bill`: what the simulated log costs more than the bill, as a share.
+    pub fn of(evidence: &Evidence<'_>, off_bill: f64, is_drawn: bool) -> Self {
         Self {
             spent: Spent::of(evidence.ground),
             findings: findings(evidence),
             not_worth: losers(evidence),
             off_bill,
-            plots: Plots::of(evidence),
+            plots: is_drawn.then(|| Plots::of(evidence)),
         }
     }
 }

@@ -38,14 +38,15 @@ pub struct Row {
 /// If a data file does not fit.
 pub fn search(world: &Simulation, data: &Data) -> Result<Vec<Row>> {
     let cache = oracle(&Sheets::load(data)?)?;
-    let study = study(world, &cache, data, None, Tried::All)?;
+    let ground = world.with_answers(&cache);
+    let study = study(&ground, world, data, None, Tried::All)?;
     let resampling = &world.cells.resampling;
     let best = chosen(&study);
     let mut rows: Vec<Row> =
         best.iter().map(|(tried, change, trial)| row(&study, resampling, *tried, *change, trial)).collect();
     let saving: Vec<Knob> = best.iter().filter(|(_, change, _)| *change < 0.0).map(|(.., trial)| trial.knob).collect();
     if saving.len() > 1 {
-        let all = Trial::of_all(together(world, &cache, data, None, &saving)?);
+        let all = Trial::of_all(together(&ground, world, data, None, &saving)?);
         rows.push(Row {
             setting: "all that saved on the earlier sessions".to_owned(),
             value: counted(saving.len() as u64, "setting"),

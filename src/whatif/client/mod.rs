@@ -207,24 +207,24 @@ pub enum Tried {
     Contexts,
 }
 
-/// Tries levers on the sessions of a project, or on all.
+/// Tries levers on the sessions of a project, or on all, under the cache of the ground. Whether answers count is the
+/// ground's as well.
 ///
 /// # Errors
 /// If a data file does not fit.
-pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
+pub fn study(ground: &Ground<'_>, world: &Simulation, data: &Data, project: Option<Id>, tried: Tried) -> Result<Study> {
     let sheet = Sheet::load(data)?;
     let is_all = tried == Tried::All;
     let knob_stages = KnobStages::new(world, &sheet, data)?;
-    let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices).counting_answers(true);
-    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
+    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(ground));
     let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
     let timeline = &world.timeline;
-    let bench = Bench { ground: &ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
+    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
     let order = order(timeline, project);
     let mut tries: Vec<(Vec<Knob>, Run, Vec<Break>)> = Vec::new();
     let ttl: &[Class] = if is_all { &sheet.ttl.values } else { &[] };
     let of_ttl = ttl.par_iter().map(|&class| {
-        let run = ground.under(&living(oracle, Some(class))).baseline();
+        let run = ground.under(&living(ground.oracle, Some(class))).baseline();
         (vec![Knob::MainTtl(class), Knob::SubagentTtl(class)], run, Vec::new())
     });
     tries.par_extend(of_ttl);
@@ -234,7 +234,7 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
     let knobs = knobs.chain(results.mcp_tokens.iter().copied().map(Knob::McpTokens));
     let knobs: Vec<Knob> = knobs.chain(results.read_tokens.iter().copied().map(Knob::ReadTokens)).collect();
     let of_stages = knobs.par_iter().filter_map(|&knob| {
-        let (run, breaks) = bench.run(&ground, vec![knob_stages.stage(knob)?]);
+        let (run, breaks) = bench.run(ground, vec![knob_stages.stage(knob)?]);
         Some((vec![knob], run, breaks))
     });
     tries.par_extend(of_stages);
@@ -255,18 +255,17 @@ pub fn study(world: &Simulation, oracle: &CacheSim, data: &Data, project: Option
 /// # Errors
 /// If a data file does not fit.
 pub fn together(
+    ground: &Ground<'_>,
     world: &Simulation,
-    oracle: &CacheSim,
     data: &Data,
     project: Option<Id>,
     knobs: &[Knob],
 ) -> Result<Vec<Sides>> {
     let sheet = Sheet::load(data)?;
     let knob_stages = KnobStages::new(world, &sheet, data)?;
-    let ground = Ground::new(&world.timeline, &world.sizes, oracle, &world.prices).counting_answers(true);
-    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(&ground));
+    let (baseline, blind) = rayon::join(|| ground.baseline(), || Blind::new(ground));
     let detectors = Detectors::new(&world.timeline, &world.sizes.tokens, &world.breakage);
-    let bench = Bench { ground: &ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
+    let bench = Bench { ground, detectors: &detectors, baseline: &baseline, blind: &blind.cost };
     let order = order(&world.timeline, project);
     let lifetime = |part: Part| {
         knobs.iter().find_map(|knob| match knob {
@@ -280,7 +279,7 @@ pub fn together(
         let (windows, limits): (Vec<&Knob>, Vec<&Knob>) =
             knobs.iter().partition(|knob| matches!(knob, Knob::Window(_)));
         let stages = limits.into_iter().chain(windows).filter_map(|&knob| knob_stages.stage(knob)).collect();
-        let (run, breaks) = bench.run(&ground.under(&living(oracle, lifetime(part))), stages);
+        let (run, breaks) = bench.run(&ground.under(&living(ground.oracle, lifetime(part))), stages);
         in_order(&bench.sides(part, &run, &breaks), &order)
     };
     let (mut all, subagents) = rayon::join(|| of_part(Part::Main), || of_part(Part::Subagents));
