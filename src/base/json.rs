@@ -9,8 +9,8 @@ use memchr::{memchr, memchr2};
 /// Deepest nesting that is followed.
 pub const DEPTH_MAX: usize = 1024;
 
-/// Up to here the end of a string is looked for byte by byte.
-const SHORT_STRING: usize = 16;
+/// Up to here the end of a string is looked for a word at a time: most strings are short, and starting a search takes longer.
+const NEAR_WORDS: usize = 8;
 
 /// Why a value could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +52,14 @@ impl<'a> RawStr<'a> {
         memchr(b'\\', self.0).is_none().then_some(self.0)
     }
 
+    /// The first bytes of the text with escapes resolved: so many at least, if it has them, and none behind a malformed escape.
+    pub fn head(self, bytes: usize) -> Vec<u8> {
+        let mut out = Decoded::default();
+        // An escape that is cut in two ends the head: what stands before it is enough.
+        _ = decode_into(&self.0[..self.0.len().min(bytes * ESCAPE_BYTES_MAX)], &mut out);
+        out.0
+    }
+
     /// The text with escapes resolved. `None` if an escape is malformed.
     pub fn decode(self) -> Option<Vec<u8>> {
         if let Some(plain) = self.plain() {
@@ -62,6 +70,9 @@ impl<'a> RawStr<'a> {
         Some(out.0)
     }
 }
+
+/// Bytes of the longest escape: a pair of UTF-16 units.
+const ESCAPE_BYTES_MAX: usize = 12;
 
 /// Receives a decoded string piece by piece.
 pub trait TextSink {
@@ -225,13 +236,14 @@ impl<'a> Cursor<'a> {
     /// Moves behind the closing quote of a string whose opening quote was passed.
     fn finish_string(&mut self) -> Outcome<()> {
         let start = self.pos;
-        // Most strings are short: for them a search is slower than a look.
-        let near = self.rest().iter().take(SHORT_STRING).position(|&byte| byte == b'"' || byte == b'\\');
-        if let Some(length) = near.filter(|&length| self.bytes[start + length] == b'"') {
-            self.pos = start + length + 1;
-            return Ok(());
-        }
         let mut from = start;
+        if let Some(near) = near_end(self.rest()) {
+            from += near;
+            if self.bytes[from] == b'"' {
+                self.pos = from + 1;
+                return Ok(());
+            }
+        }
         loop {
             let quote = from + memchr(b'"', &self.bytes[from..]).ok_or(Fault::Torn)?;
             // An odd number of backslashes before it makes the quote part of the text.
@@ -380,6 +392,24 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// The first quote or backslash of a text, if it stands within [`NEAR_WORDS`] whole words.
+#[inline(always)]
+fn near_end(text: &[u8]) -> Option<usize> {
+    let (words, _) = text.as_chunks::<8>();
+    words.iter().take(NEAR_WORDS).enumerate().find_map(|(place, word)| {
+        let ends = ends(u64::from_le_bytes(*word));
+        (ends != 0).then(|| 8 * place + ends.trailing_zeros() as usize / 8)
+    })
+}
+
+/// A word in which the lowest bit that is set is that of the first byte that is a quote or a backslash; bits above it say
+/// nothing (a borrow runs upwards).
+fn ends(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64))
+}
+
 fn closing(bracket: u8) -> u8 {
     if bracket == b'{' { b'}' } else { b']' }
 }
@@ -434,7 +464,8 @@ pub fn decode_into(raw: &[u8], sink: &mut impl TextSink) -> Outcome<()> {
 fn decode_until_quote(bytes: &[u8], sink: &mut impl TextSink) -> Outcome<usize> {
     let mut pos = 0;
     loop {
-        let offset = memchr2(b'"', b'\\', &bytes[pos..]).ok_or(Fault::Torn)?;
+        let rest = &bytes[pos..];
+        let offset = near_end(rest).or_else(|| memchr2(b'"', b'\\', rest)).ok_or(Fault::Torn)?;
         sink.push(&bytes[pos..pos + offset]);
         pos += offset;
         if bytes[pos] == b'"' {

@@ -227,10 +227,13 @@ impl BodyAnalyzer {
         let mut last = None;
         for depth in 0..=if format.by_depth { DEPTH_MAX } else { 0 } {
             let params = Params { recursion_depth: depth.into(), ..self.params };
-            match encode::attempt(format, subject, params) {
+            let Some(text) = (format.encode)(subject, params) else { continue };
+            if last.as_ref() == Some(&text) {
+                continue;
+            }
+            match encode::read_back(format, subject, text) {
                 Attempt::Refused => {}
                 Attempt::Unproven => facts.unproven += 1,
-                Attempt::Proven(text) if last.as_ref() == Some(&text) => {}
                 Attempt::Proven(text) => {
                     let kept = quotable.kept(&text);
                     facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });

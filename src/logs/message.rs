@@ -3,8 +3,6 @@
 //! Prompts, answers and thinking are stepped over; inputs of tools are measured, results are decoded, measured and
 //! named.
 
-use std::borrow::Cow;
-
 use memchr::memmem;
 
 use crate::base::body_shape::{BodyShape, Showing};
@@ -208,8 +206,9 @@ impl<'v> Draft<'v> {
 
     /// Whether a text begins like something that no person types.
     fn is_wrapper(&self, text: RawStr<'_>) -> bool {
-        let text = text.plain().map_or_else(|| text.decode().unwrap_or_default().into(), Cow::Borrowed);
-        self.guide.vocabulary.wrapper_prefixes.iter().any(|prefix| text.starts_with(prefix.as_bytes()))
+        let prefixes = || self.guide.vocabulary.wrapper_prefixes.iter().map(String::as_bytes);
+        let head = text.head(prefixes().map(<[u8]>::len).max().unwrap_or_default());
+        prefixes().any(|prefix| head.starts_with(prefix))
     }
 
     /// A block; gives the text that it holds, if it is one of text.

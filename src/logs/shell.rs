@@ -27,6 +27,18 @@ pub struct Commands<'a> {
     pipes: bool,
 }
 
+/// Bytes that outside of quotes are part of a word and nothing else.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let special = b" \t\r\n'\"\\$`#<>&;|()";
+    let mut place = 0;
+    while place < special.len() {
+        plain[special[place] as usize] = false;
+        place += 1;
+    }
+    plain
+};
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     File,
@@ -76,6 +88,16 @@ impl<'a> Commands<'a> {
         self.word.get_or_insert_default().extend_from_slice(bytes);
     }
 
+    /// Takes a byte that was passed, and the run of such bytes that follows it, into the word.
+    fn push_run(&mut self, byte: u8, is_plain: impl Fn(u8) -> bool) {
+        let count = self.rest.iter().take_while(|&&byte| is_plain(byte)).count();
+        let (run, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        let word = self.word.get_or_insert_default();
+        word.push(byte);
+        word.extend_from_slice(run);
+    }
+
     /// Takes one byte outside of quotes; true if it ends a command.
     fn step(&mut self, byte: u8) -> bool {
         match byte {
@@ -101,7 +123,7 @@ impl<'a> Commands<'a> {
                 self.end_word();
                 return true;
             }
-            _ => self.push(&[byte]),
+            _ => self.push_run(byte, |byte| PLAIN[byte as usize]),
         }
         false
     }
@@ -113,7 +135,7 @@ impl<'a> Commands<'a> {
             Some(Target::File) => {}
             // Braces only group commands.
             None if self.words.is_empty() && matches!(&*word, b"{" | b"}") => {}
-            None if self.words.len() < WORDS_MAX => self.words.push(String::from_utf8_lossy(&word).into_owned()),
+            None if self.words.len() < WORDS_MAX => self.words.push(text(word)),
             None => {}
         }
     }
@@ -154,7 +176,7 @@ impl<'a> Commands<'a> {
                 b'"' => return,
                 b'\\' => self.escaped(),
                 b'$' | b'`' => self.substitution(byte),
-                _ => self.push(&[byte]),
+                _ => self.push_run(byte, |byte| !matches!(byte, b'"' | b'\\' | b'$' | b'`')),
             }
         }
     }
@@ -230,4 +252,9 @@ impl<'a> Commands<'a> {
         }
         self.target = Some(if opens_document { Target::EndMark } else { Target::File });
     }
+}
+
+/// A word. Words are cut at single bytes of ASCII, so that almost all are text as they stand.
+fn text(word: Vec<u8>) -> String {
+    String::from_utf8(word).unwrap_or_else(|word| String::from_utf8_lossy(word.as_bytes()).into_owned())
 }

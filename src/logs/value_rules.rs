@@ -223,7 +223,7 @@ fn without_sentence(mut url: &[u8]) -> &[u8] {
 /// A set of short words, made for words that are mostly not in it.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(try_from = "Vec<String>")]
-struct Words {
+pub(super) struct Words {
     /// Each word as a number, in order.
     packed: Vec<u128>,
     /// One bit per byte with which a word begins.
@@ -249,7 +249,7 @@ impl TryFrom<Vec<String>> for Words {
 }
 
 impl Words {
-    fn has(&self, word: &[u8]) -> bool {
+    pub(super) fn has(&self, word: &[u8]) -> bool {
         let begins = word.first().is_some_and(|byte| *byte < 128 && self.first >> byte & 1 == 1);
         begins && word.len() <= WORD_BYTES_MAX && self.packed.binary_search(&pack(word.iter().copied())).is_ok()
     }

@@ -11,6 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::id::Id;
 use crate::logs::endpoint::{Input, program_of};
 use crate::logs::shell::Commands;
+use crate::logs::value_rules::Words;
 
 /// The shipped vocabulary.
 #[cfg(test)]
@@ -104,7 +105,7 @@ pub struct FileText {
     /// Values of `output_mode` with which a search shows lines of files.
     content_modes: BTreeSet<String>,
     /// Programs that show lines of files.
-    programs: BTreeSet<String>,
+    programs: Words,
     /// Of these, the ones that show what comes through a pipe.
     filters: BTreeSet<String>,
     /// Options with which a program numbers the lines.
@@ -143,7 +144,7 @@ impl FileText {
                 }
                 let program = program_of(word.rsplit('/').next().unwrap_or_default());
                 let options = &words[place + 1..];
-                if !self.programs.contains(&*program) || self.is_given(&self.silencing, &program, options) {
+                if !self.programs.has(program.as_bytes()) || self.is_given(&self.silencing, &program, options) {
                     continue;
                 }
                 let numbers = self.is_given(&self.numbering, &program, options);

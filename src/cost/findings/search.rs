@@ -16,7 +16,7 @@ use crate::cost::findings::{Basis, Case, Evidence, cases};
 use crate::logs::trace::NO_TIME;
 use crate::report::numbers::{date, thousands};
 use crate::whatif::prompt_cache::outcome::Verdict;
-use crate::whatif::sim::cells::{Cell, cells, correct, whole, within};
+use crate::whatif::sim::cells::{Cell, Places, cells, correct, whole};
 use crate::whatif::sim::distance::Apart;
 
 /// A change that saves money, and where.
@@ -150,7 +150,8 @@ pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut looks: Vec<Option<Look>> = cases.par_iter().map(|case| look(evidence, case)).collect();
     let all = looks.iter_mut().flatten().flat_map(|look| std::iter::once(&mut look.whole).chain(&mut look.parts));
     correct(all, &evidence.world.cells);
-    let found = cases.iter().zip(&looks).filter_map(|(case, look)| finding(evidence, case, look.as_ref()?));
+    let places = Places::of(&evidence.world.timeline, &evidence.world.cells);
+    let found = cases.iter().zip(&looks).filter_map(|(case, look)| finding(evidence, &places, case, look.as_ref()?));
     let mut findings: Vec<Finding> = found.collect();
     let ids: BTreeSet<String> = findings.iter().map(|finding| finding.id.clone()).collect();
     let beside: BTreeMap<&str, &str> =
@@ -183,12 +184,12 @@ fn look(evidence: &Evidence<'_>, case: &Case) -> Option<Look> {
 /// Kinds of parts in the order in which they are told: a setting can be made for a project, a habit for the others.
 const KINDS: [&str; 3] = ["project", "model", "context"];
 
-fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding> {
+fn finding(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Look) -> Option<Finding> {
     let waited = waited(evidence, case);
     let everywhere = || (Scope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect());
     let (scope, cell, inside) = match &waited {
         Some(_) => everywhere(),
-        None => scope(evidence, case, look)?,
+        None => scope(evidence, places, case, look)?,
     };
     let count = inside.iter().filter_map(|key| case.counts.get(key)).sum();
     let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
@@ -229,7 +230,7 @@ fn finding(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<Finding>
         mostly: mostly.collect(),
         except: clear("project", Verdict::Dearer).map(|part| part.name.clone()).collect(),
         by_project: projects.map(|part| (part.name.clone(), saved_in(part))).collect(),
-        looks: looks(evidence, case, look, &scope, &cell),
+        looks: looks(places, case, look, &scope, &cell),
         largest: largest(evidence, case, &inside),
         waited,
         made_by: case.made_of.kinds.iter().map(|kind| (*kind).to_owned()).collect(),
@@ -259,11 +260,14 @@ fn waited(evidence: &Evidence<'_>, case: &Case) -> Option<Waited> {
 }
 
 /// What was looked at, in money. `cell` is what is told.
-fn looks(evidence: &Evidence<'_>, case: &Case, look: &Look, scope: &Scope, cell: &Cell) -> Vec<Looked> {
-    let timeline = &evidence.world.timeline;
+fn looks(places: &Places<'_>, case: &Case, look: &Look, scope: &Scope, cell: &Cell) -> Vec<Looked> {
+    let mut counts: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for (&(session, model), &count) in case.counts.iter().filter(|(key, _)| case.sides.contains_key(*key)) {
+        places.names(session, model).into_iter().for_each(|part| *counts.entry(part).or_default() += count);
+    }
     let looked = |cell: &Cell, by: &str, names: &[String]| {
-        let inside = within(timeline, &case.sides, &evidence.world.cells, (by, names)).into_keys();
-        let counted = inside.filter_map(|key| case.counts.get(&key)).sum();
+        let is_inside = |(kind, name): &(&str, String)| *kind == by && names.contains(name);
+        let counted = counts.iter().filter(|(part, _)| is_inside(part)).map(|(_, count)| count).sum();
         let dollars = |change: f64| -change * cell.before.nano_usd as f64 / 1e9;
         Looked {
             by: by.to_owned(),
@@ -316,7 +320,7 @@ fn largest(evidence: &Evidence<'_>, case: &Case, inside: &Inside) -> Vec<InSessi
 type Inside = Vec<(u32, Sym)>;
 
 /// Where a case holds: everywhere, else in the parts of the first kind of which some are clear. None where it holds nowhere.
-fn scope(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<(Scope, Cell, Inside)> {
+fn scope(evidence: &Evidence<'_>, places: &Places<'_>, case: &Case, look: &Look) -> Option<(Scope, Cell, Inside)> {
     if look.whole.verdict == Verdict::Cheaper {
         return Some((Scope::Everywhere, look.whole.clone(), case.sides.keys().copied().collect()));
     }
@@ -324,7 +328,7 @@ fn scope(evidence: &Evidence<'_>, case: &Case, look: &Look) -> Option<(Scope, Ce
         let clear = look.parts.iter().filter(|part| part.by == *by && part.verdict == Verdict::Cheaper);
         let names: Vec<String> = clear.map(|part| part.name.clone()).collect();
         let rules = &evidence.world.cells;
-        let sides = within(&evidence.world.timeline, &case.sides, rules, (by, &names));
+        let sides = places.within(&case.sides, (by, &names));
         let (apart, least) = margin(evidence, case);
         let cell = whole(&sides, &apart, rules, least).filter(|_| !names.is_empty())?;
         Some((Scope::Parts((*by).to_owned(), names), cell, sides.into_keys().collect()))

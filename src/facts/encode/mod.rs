@@ -88,7 +88,11 @@ pub enum Attempt {
 
 /// Writes a body and reads it back.
 pub fn attempt(format: &Format, subject: &Subject<'_>, params: Params) -> Attempt {
-    let Some(text) = (format.encode)(subject, params) else { return Attempt::Refused };
+    (format.encode)(subject, params).map_or(Attempt::Refused, |text| read_back(format, subject, text))
+}
+
+/// Reads back what [`Format::encode`] wrote.
+pub fn read_back(format: &Format, subject: &Subject<'_>, text: String) -> Attempt {
     let read = (format.decode)(&text);
     if read.is_some_and(|read| subject.says(&read)) { Attempt::Proven(text) } else { Attempt::Unproven }
 }

@@ -98,7 +98,7 @@ impl Stage for Capped {
         self.known.resize(timeline.blocks.len(), Known::Unknown);
     }
 
-    fn may_change(&self, timeline: &Timeline, chain: u32) -> bool {
+    fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
         let requests = timeline.requests_of(chain);
         let Some((first, last)) = requests.first().zip(requests.last()) else { return false };
         // A fork begins with the blocks of another chain.

@@ -118,12 +118,17 @@ impl Compaction {
 
     fn wants(&self, moment: &Moment<'_>, context_tokens: u64) -> bool {
         let request = &moment.timeline.requests[moment.request as usize];
-        let trigger = match self.trigger {
-            Trigger::Never => return false,
-            Trigger::Tokens(tokens) => tokens,
-            Trigger::Params => self.params.trigger_tokens(&self.sheet, moment.timeline.names.text(request.version)),
-        };
-        context_tokens >= trigger || self.is_aged(request.start)
+        let trigger = self.trigger_at(moment.timeline, request.version);
+        trigger.is_some_and(|trigger| context_tokens >= trigger || self.is_aged(request.start))
+    }
+
+    /// The tokens from which on a client of this version compacts; none if nothing makes it.
+    fn trigger_at(&self, timeline: &Timeline, version: Sym) -> Option<u64> {
+        match self.trigger {
+            Trigger::Never => None,
+            Trigger::Tokens(tokens) => Some(tokens),
+            Trigger::Params => Some(self.params.trigger_tokens(&self.sheet, timeline.names.text(version))),
+        }
     }
 
     fn is_aged(&self, now: Millis) -> bool {
@@ -236,6 +241,14 @@ impl Stage for Compaction {
         self.chain = ChainState { begun, ..ChainState::default() };
         let named = Some(&self.params.summarizer_model).filter(|named| !named.is_empty());
         self.summarizer = named.and_then(|named| timeline.names.find(&normalise(named)));
+    }
+
+    fn may_change(&self, timeline: &Timeline, chain: u32, largest: u64) -> bool {
+        let params = &self.params;
+        let mut versions: Vec<Sym> = timeline.requests_of(chain).iter().map(|request| request.version).collect();
+        versions.dedup();
+        let mut triggers = versions.into_iter().filter_map(|version| self.trigger_at(timeline, version));
+        params.real == Real::Ignore || params.max_age_minutes > 0 || triggers.any(|trigger| largest >= trigger)
     }
 
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {

@@ -92,49 +92,44 @@ pub fn cells(
 }
 
 /// Which parts requests belong to.
-struct Places<'t> {
+pub struct Places<'t> {
     timeline: &'t Timeline,
     rules: &'t CellRules,
     /// Tokens of the largest context of each session.
-    largest: BTreeMap<u32, u64>,
+    largest: Vec<u64>,
 }
 
 impl<'t> Places<'t> {
-    fn of(timeline: &'t Timeline, rules: &'t CellRules) -> Self {
-        let mut largest: BTreeMap<u32, u64> = BTreeMap::new();
+    /// Looks once at every request.
+    pub fn of(timeline: &'t Timeline, rules: &'t CellRules) -> Self {
+        let mut largest = vec![0; timeline.sessions.len()];
         for request in &timeline.requests {
-            let most = largest.entry(timeline.chains[request.chain as usize].session).or_default();
+            let most: &mut u64 = &mut largest[timeline.chains[request.chain as usize].session as usize];
             *most = request.context().max(*most);
         }
         Self { timeline, rules, largest }
     }
 
-    fn names(&self, session: u32, model: Sym) -> [(&'static str, String); 3] {
-        let range = self.rules.range_of(self.largest.get(&session).copied().unwrap_or_default());
+    /// The parts of a session and model: their kinds and names.
+    pub fn names(&self, session: u32, model: Sym) -> [(&'static str, String); 3] {
         [
             ("project", self.timeline.sessions[session as usize].project.to_string()),
             ("model", self.timeline.names.text(model).to_owned()),
-            ("context", range),
+            ("context", self.rules.range_of(self.largest[session as usize])),
         ]
     }
-}
 
-/// What belongs to parts of one kind.
-pub fn within(
-    timeline: &Timeline,
-    sides: &BTreeMap<(u32, Sym), Sides>,
-    rules: &CellRules,
-    (by, parts): (&str, &[String]),
-) -> BTreeMap<(u32, Sym), Sides> {
-    let places = Places::of(timeline, rules);
-    let is_inside = |session: u32, model: Sym| {
-        places.names(session, model).iter().any(|(kind, name)| *kind == by && parts.contains(name))
-    };
-    sides
-        .iter()
-        .filter(|((session, model), _)| is_inside(*session, *model))
-        .map(|(key, sides)| (*key, *sides))
-        .collect()
+    /// What belongs to parts of one kind.
+    pub fn within(
+        &self,
+        sides: &BTreeMap<(u32, Sym), Sides>,
+        (by, parts): (&str, &[String]),
+    ) -> BTreeMap<(u32, Sym), Sides> {
+        let is_inside = |&(session, model): &(u32, Sym)| {
+            self.names(session, model).iter().any(|(kind, name)| *kind == by && parts.contains(name))
+        };
+        sides.iter().filter(|(key, _)| is_inside(key)).map(|(key, sides)| (*key, *sides)).collect()
+    }
 }
 
 /// All of the logs as one part; none without cost.

@@ -33,6 +33,31 @@ pub fn step(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<It
     kept
 }
 
+/// By chain: tokens that no context of it exceeds, by whichever of two ways they are counted: all that stands in it, or what
+/// was sent before and what has come since.
+pub fn largest(timeline: &Timeline, sizes: &Sizes) -> Vec<u64> {
+    let sum = |items: &[Item]| items.iter().map(|item| u64::from(item.tokens)).sum::<u64>();
+    let mut items = Vec::new();
+    let mut of_chain = |chain: usize| {
+        items.clear();
+        let (mut most, mut before) = (0, 0);
+        for request in timeline.chains[chain].requests.clone() {
+            let held = items.len();
+            step(timeline, sizes, request, &mut items);
+            let now = match (opens(timeline, request), sizes.gone.contains_key(&request)) {
+                (true, _) => sum(&items),
+                (false, false) => before + sum(&items[held..]),
+                // What came cannot be told from what stayed.
+                (false, true) => before + sum(&items),
+            };
+            most = now.max(most);
+            before = if sizes.gone.contains_key(&request) { sum(&items) } else { now };
+        }
+        sizes.prefix[chain] + most
+    };
+    (0..timeline.chains.len()).map(&mut of_chain).collect()
+}
+
 /// What a context holds before it is known what went and what came with its request.
 pub fn before(timeline: &Timeline, sizes: &Sizes, request: u32, items: &mut Vec<Item>) {
     let segment = &timeline.segments[timeline.requests[request as usize].segment as usize];

@@ -149,6 +149,8 @@ pub struct Ground<'a> {
     /// Whether answers count.
     answers: bool,
     min_cacheable: Vec<u64>,
+    /// By chain: tokens that no context of the log exceeds.
+    largest: Arc<[u64]>,
 }
 
 impl<'a> Ground<'a> {
@@ -162,6 +164,7 @@ impl<'a> Ground<'a> {
             priors: priors::learn(timeline, &sizes.rules, oracle.cache.class_unknown).into(),
             answers: false,
             min_cacheable: minima(timeline, oracle),
+            largest: laid_out::largest(timeline, sizes).into(),
         }
     }
 
@@ -178,6 +181,7 @@ impl<'a> Ground<'a> {
             priors: Arc::clone(&self.priors),
             answers: self.answers,
             min_cacheable: minima(self.timeline, oracle),
+            largest: Arc::clone(&self.largest),
         }
     }
 
@@ -278,7 +282,8 @@ impl Driver<'_, '_> {
         (self.kept, self.had) = (0, 0);
         self.logged.prefix = Prefix { tokens: self.ground.sizes.prefix[chain as usize], edition: 0 };
         let is_watched = self.stages.is_empty() && self.observer.is_some();
-        self.is_plain = !is_watched && !self.stages.iter().any(|stage| stage.may_change(timeline, chain));
+        let largest = self.ground.largest[chain as usize];
+        self.is_plain = !is_watched && !self.stages.iter().any(|stage| stage.may_change(timeline, chain, largest));
         self.stages.iter_mut().for_each(|stage| stage.begin(timeline, chain));
         if let Some(observer) = self.observer.as_deref_mut() {
             observer.begin(timeline, chain);

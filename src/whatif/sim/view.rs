@@ -123,9 +123,9 @@ pub trait Stage {
     /// A chain begins.
     fn begin(&mut self, timeline: &Timeline, chain: u32);
 
-    /// Whether it may change a context of a chain. If no stage may, the chain's contexts go out as the log has them, and
-    /// nobody is asked.
-    fn may_change(&self, _timeline: &Timeline, _chain: u32) -> bool {
+    /// Whether it may change a context of a chain, of which none has more than `largest` tokens. If no stage may, the
+    /// chain's contexts go out as the log has them, and nobody is asked.
+    fn may_change(&self, _timeline: &Timeline, _chain: u32, _largest: u64) -> bool {
         true
     }
 
