@@ -4,8 +4,9 @@
 //!
 //! The facts about one body, all of them made while its text is there.
 
-use crate::base::body_shape::{BodyShape, Kept, Showing};
+use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
+use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::{Bpe, Size, Tokens, VOCABULARIES};
 use crate::facts::encode::{Attempt, Format, Params};
 use crate::facts::numbered::{TokenSegment, stretches};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use crate::base::names::Sym;
-use crate::base::significance::Chance;
+use crate::base::shuffled::Chance;
 use crate::frames::edges::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::mine::{edge_page as graph, edges};
 use crate::shell::arguments::Exit;

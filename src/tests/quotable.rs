@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::base::body_shape::{Kept, Showing};
+use crate::base::showing::{Kept, Showing};
 use crate::facts::encode::{Attempt, Params, attempt, find};
 use crate::facts::quotable::Quotable;
 use crate::facts::shape::classify;

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::{hint_texts, range_references};
-use crate::base::body_shape::{BodyShape, Kept, LayerId, Showing};
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::published_tool;
+use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::analysis_pool::AnalysisPool;
 use crate::facts::body_facts::{BodyAnalyzer, BodyFacts, Encoding, Line};

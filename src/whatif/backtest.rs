@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Forecast, Promise, Week, cuts, over_weeks};
+use crate::base::backtest::{BacktestNumbers, Coverage, Promise, Week, cuts, over_weeks};
 use crate::base::bootstrap::Tally;
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::forecast::Forecast;
 use crate::base::numbers::WEEK_MS;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::{Sheet as CompactionSheet, carry};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::backtest::Attempt;
 use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::Result;
+use crate::base::forecast::Attempt;
 use crate::commands::config::config_path;
 use crate::commands::input::FromArgs as _;
 use crate::commands::replay::planner;

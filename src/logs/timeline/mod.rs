@@ -18,6 +18,7 @@ mod envelope;
 mod fields;
 mod identifiers;
 mod layout;
+mod occurrences;
 mod record;
 mod references;
 pub mod rules;

@@ -11,7 +11,8 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
-use crate::base::bootstrap::{Clustered, Tally};
+use crate::base::bootstrap::Tally;
+use crate::base::clustered::Clustered;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::base::significance::{quantile_above, t_above};

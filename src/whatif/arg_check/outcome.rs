@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::base::id::{Id, IdSet};
 use crate::frames::input::{Input, missing};
-use crate::logs::{call_texts, time};
+use crate::logs::{call_texts, window};
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Rows, Table};
 use crate::whatif::arg_check::{Checker, Params, Rules, tally};
@@ -310,7 +310,7 @@ pub fn report(input: &Input, world: &Simulation, sheets: &Sheets, tools: &Tools)
     let mut found = ArgCheck::default();
     // A window is one of requests: calls count with the request that made them.
     let within: Option<IdSet<Id>> =
-        (input.window != time::ALL).then(|| world.timeline.calls.iter().map(|call| call.id).collect());
+        (input.window != window::ALL).then(|| world.timeline.calls.iter().map(|call| call.id).collect());
     for (id, (tool, verdict)) in calls.asked.iter().filter(|(id, _)| within.as_ref().is_none_or(|set| set.contains(id)))
     {
         let answer = calls.answered.get(id);

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{Forecast, at_share, next_within, week_of};
+use crate::base::forecast::{Forecast, at_share, next_within, week_of};
 use crate::base::id::Id;
 use crate::logs::timeline::requests::{Block, BlockKind, Boundary, NONE, SegmentCause, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::base::backtest::{Forecast, next_within, week_of};
+use crate::base::forecast::{Forecast, next_within, week_of};
 use crate::logs::timeline::requests::{Marks, NONE, Request, SegmentCause};
 use crate::logs::trace::{NO_TIME, Place};
 use crate::whatif::prompt_cache::Fit;
