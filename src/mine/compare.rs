@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::significance::{Table, benjamini_hochberg};
 use crate::base::stats::Share;
 use crate::base::visible::Shown as _;
-use crate::frames::edges::EdgeThresholds;
+use crate::frames::edge::EdgeThresholds;
 
 /// Every edge and size that either side has, the surest change first. Edges are tested by the share of their first tool's
 /// pairs, sizes by the share of answers over one side's median (Mood's median test); both with Fisher's exact test,

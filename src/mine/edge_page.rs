@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::stats::Share;
-use crate::frames::edges::Edge;
+use crate::frames::edge::Edge;
 use crate::mine::tables;
 use crate::report::html::chart::Link;
 use crate::report::html::{Html, chart};

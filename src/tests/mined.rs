@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, session};
 use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
-use crate::frames::edges::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::mine::{edge_page as graph, edges};
 use crate::shell::arguments::Exit;
 use crate::tests::log_builder::*;

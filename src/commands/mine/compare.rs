@@ -11,7 +11,7 @@ use crate::commands::input::FromArgs as _;
 use crate::commands::mine::edges::{ConcurrencyArg, sums};
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edges::{Concurrency, Turns};
+use crate::frames::edge::{Concurrency, Turns};
 use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
 use crate::mine::compare::{Change, Side, SizeSide};
@@ -89,7 +89,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
                 let mut input = logs::read(input, window, 0, export, context)?;
                 input.expect_calls(&args.input)?;
                 logs::tell(&input, export, 0, context)?;
-                thresholds = Some(input.data.parsed::<crate::frames::edges::EdgeThresholds>("edges.toml")?);
+                thresholds = Some(input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?);
                 of_logs(&mut input, concurrency, args, &context.pseudonyms)?
             }
         });

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edges::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
 use crate::mine::{edge_page, edges, tables as mined};

@@ -5,6 +5,7 @@
 //! whole.
 
 mod graph;
+mod labels;
 mod price;
 mod selection;
 

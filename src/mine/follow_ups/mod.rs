@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
 use crate::base::shuffled::Chance;
-use crate::frames::edges::Turns;
+use crate::frames::edge::Turns;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
 use crate::mine::edges;
