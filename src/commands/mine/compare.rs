@@ -15,7 +15,7 @@ use crate::frames::edge::{Concurrency, Turns};
 use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
 use crate::mine::compare::{Change, Side, SizeSide};
-use crate::mine::{compare, tables as mined, tools};
+use crate::mine::{compare, published, tables as mined, tools};
 use crate::report::sharing::without_paths;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -84,7 +84,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut read = Vec::new();
     for side in &sides {
         read.push(match side {
-            Named::Table(path) => compare::read(path, &args.lags)?,
+            Named::Table(path) => published::read(path, &args.lags)?,
             Named::Logs(input, window) => {
                 let mut input = logs::read(input, window, 0, export, context)?;
                 input.expect_calls(&args.input)?;

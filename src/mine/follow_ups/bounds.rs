@@ -17,8 +17,8 @@ use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::base::significance::{quantile_above, t_above};
 use crate::base::stats::FollowUpCount;
-use crate::mine::edges::Pair;
 use crate::mine::follow_ups::{Counts, FollowUps};
+use crate::mine::shuffled::Pair;
 
 /// How bounds are made: `[follow_ups]` of `rules/backtest.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

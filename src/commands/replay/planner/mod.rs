@@ -17,7 +17,7 @@ use crate::planner::intents::Intents;
 use crate::planner::report::{PlannerReport, SweepRow};
 use crate::planner::stage::{CONFIGURED, Planner, Stage};
 use crate::planner::value_models::{Severity, ValueModels};
-use crate::planner::{judged, report, trail};
+use crate::planner::{judged, report, sweep, trail};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::report::envelope;
@@ -54,7 +54,7 @@ pub struct PlannerArgs {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let grid = judged::Grid::parse(&args.sweep, &file)?;
+    let grid = sweep::Grid::parse(&args.sweep, &file)?;
     let window = window::of(&args.window, context.now_ms)?;
     // Events tell what answers cost, so that bodies have to be counted.
     let tier = if args.emit_telemetry.is_some() { scenarios(args, context)?.tier() } else { 0 };
