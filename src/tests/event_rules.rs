@@ -15,7 +15,7 @@ use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::{EventProfile, Fingerprint, LayerTokens, Observed, ToolCosts};
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::Numbers;
-use crate::rules::tool_keys::Annotations;
+use crate::rules::annotations::Annotations;
 use crate::rules::{Facts, REGISTER, Sheet, Speaks, judge_all};
 use crate::settings::effective::Current;
 use crate::settings::finding::{Basis, Delta, Finding, Verdict};

@@ -20,7 +20,7 @@ use crate::planner::plan::{Cost, Plan, Scoring, intent_boost, knapsack, plan};
 use crate::planner::published;
 use crate::planner::request::{Argument, Projected, Request, host_for, host_of};
 use crate::planner::value_models::{Layers, Level, Precedence, Severity, ValueModel, ValueModels};
-use crate::rules::tool_keys::Annotations;
+use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
 use crate::settings::tool_model::{CostModel, FieldGroup, FollowUp, SideEffectClass, ToolModel, ValueClass};
 

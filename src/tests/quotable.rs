@@ -10,7 +10,7 @@ use crate::facts::quotable::Quotable;
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
 use crate::logs::endpoint::{Endpoints, Input};
-use crate::replay::savings::Quotes;
+use crate::replay::quotes::Quotes;
 use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
 use crate::tests::log_builder::cases;

@@ -19,7 +19,7 @@ use crate::replay::reach::Reaches;
 use crate::report::envelope;
 use crate::report::table::Format;
 use crate::rules::claude::search as claude;
-use crate::rules::proposal::Precedence;
+use crate::rules::precedence::Precedence;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::search;
 use crate::rules::search::{Ground, Search, Sheet};

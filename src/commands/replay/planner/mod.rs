@@ -22,7 +22,7 @@ use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::rules::mined_planners;
+use crate::rules::{mined_planners, planner_advice};
 use crate::settings::check::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::Exit;
@@ -80,7 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if grid.is_empty() {
         let mut report = input.pool.install(|| judged::report(&stage, &planners));
-        report.advice = mined_planners::advice(&stage, &report.arms, &input.data)?;
+        report.advice = planner_advice::advice(&stage, &report.arms, &input.data)?;
         if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
             write_private(path, &learned.selectivity().to_toml(numbers))?;
         }
