@@ -9,7 +9,7 @@ use crate::commands::config::config_path;
 use crate::commands::responses::surroundings;
 use crate::logs::trace::Millis;
 use crate::report::numbers::{counted, thousands};
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::context::Context;
 use crate::telemetry::{Limits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};

@@ -7,7 +7,7 @@ pub mod history;
 pub mod trace;
 pub mod values;
 
-pub mod arguments;
+mod arguments;
 pub mod assemble;
 pub mod body;
 pub mod call_texts;

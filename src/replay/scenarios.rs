@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::replay::grid::{axes, grid};
 use crate::replay::reach::Reaches;
-use crate::settings::check::{is_format, unknown_format, vocabularies};
+use crate::settings::formats::{is_format, unknown_format, vocabularies};
 use crate::settings::{Settings, SettingsFile, what_if};
 
 /// One configuration with the values that make it a cell of a grid.

@@ -20,7 +20,7 @@ use super::schema::{Node, is_placeholder};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::settings::{Settings, SettingsFile, schema, spell};
+use crate::settings::{Settings, SettingsFile, schema, tree};
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
@@ -76,7 +76,7 @@ pub(super) fn built_in_tree() -> &'static Value {
 
 /// What an entry is worth that says nothing: `path` with "<id>" as its last segment.
 pub(super) fn fallback(path: &KeyPath) -> Option<&'static Value> {
-    spell::find(&FALLBACKS, path)
+    tree::find(&FALLBACKS, path)
 }
 
 /// What each layer says about one place.
@@ -89,7 +89,7 @@ struct Sources<'v> {
 
 impl<'v> Sources<'v> {
     fn child(self, segment: &str) -> Self {
-        let step = |value: Option<&'v Value>| value.and_then(|value| spell::child(value, segment));
+        let step = |value: Option<&'v Value>| value.and_then(|value| tree::child(value, segment));
         Self {
             built_in: step(self.built_in),
             file: step(self.file),
@@ -151,7 +151,7 @@ fn empty() -> Value {
 
 fn shipped(text: &str) -> Value {
     let document: DocumentMut = text.parse().expect("the shipped defaults are TOML; a test reads them");
-    spell::plain(&Value::InlineTable(document.into_table().into_inline_table()))
+    tree::plain(&Value::InlineTable(document.into_table().into_inline_table()))
 }
 
 /// The settings that would hold if these keys had these values.

@@ -24,7 +24,7 @@ use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::Format;
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;

@@ -19,7 +19,7 @@ use crate::report::table::Format;
 use crate::rules::precedence::Precedence;
 use crate::rules::proposal::{Proposal, View, proposed, settle};
 use crate::rules::{Speaks, judge_events, r7_speculation, report as findings, statistics};
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;

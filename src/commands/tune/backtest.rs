@@ -22,7 +22,7 @@ use crate::report::envelope;
 use crate::report::table::Format;
 use crate::rules::{backtest_report, claude, statistics, t1_tools};
 use crate::settings::Effective;
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

@@ -23,7 +23,7 @@ use crate::rules::precedence::Precedence;
 use crate::rules::proposal::{Proposal, View, settle};
 use crate::rules::search;
 use crate::rules::search::{Ground, Search, Sheet};
-use crate::settings::check::{load_config, vocabularies};
+use crate::settings::formats::{load_config, vocabularies};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;

@@ -5,11 +5,10 @@
 //! habit, by reading every chain backwards as well.
 
 pub mod chance;
-pub mod value_flows;
-
 pub mod tables;
 
 mod spelling;
+mod value_flows;
 mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -23,7 +23,7 @@ use crate::replay::input::ReplayInput;
 use crate::report::envelope;
 use crate::report::table::Format;
 use crate::rules::{mined_planners, planner_advice};
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;

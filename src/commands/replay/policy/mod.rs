@@ -19,7 +19,7 @@ use crate::logs::timeline::requests::Timeline;
 use crate::replay::input::ReplayInput;
 use crate::replay::reach::{Reach, Reaches};
 use crate::report::numbers::counted as counted_noun;
-use crate::settings::check::{load_config, vocabularies};
+use crate::settings::formats::{load_config, vocabularies};
 use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
