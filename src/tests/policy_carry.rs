@@ -5,8 +5,8 @@ use crate::base::data::Data;
 use crate::base::forecast::week_of;
 use crate::logs::timeline::requests::{Timeline, Trigger};
 use crate::tests::timeline_builder::Story;
+use crate::whatif::compaction::context_sizes::after_sizes;
 use crate::whatif::compaction::outcome::AfterSizes;
-use crate::whatif::compaction::placement::after_sizes;
 use crate::whatif::compaction::{Sheet, carry};
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 

@@ -12,7 +12,7 @@ use crate::base::numbers::WEEK_MS;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::{Sheet as CompactionSheet, carry};
 use crate::whatif::prompt_cache::Sheet as CacheSheet;
-use crate::whatif::prompt_cache::causes::Tried;
+use crate::whatif::prompt_cache::slack::Tried;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::simulation::Simulation;
 

@@ -30,7 +30,7 @@ use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::log::EventLog;
-use crate::whatif::pipeline::replayed::Worth;
+use crate::whatif::pipeline::worth::Worth;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.
 ///

@@ -15,7 +15,8 @@ use crate::whatif::tool_filter::result::{
 };
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
-use crate::whatif::tools::plan::{Plan, Step, turns};
+use crate::whatif::tools::plan::{Plan, Step};
+use crate::whatif::tools::queries::turns;
 use crate::whatif::tools::stage::{Chains, Definitions};
 
 pub use crate::whatif::tool_filter::result::ALL_TURNS;

@@ -24,7 +24,7 @@ use crate::settings::{Effective, Settings};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::whatif::arg_check::outcome as arg_check;
+use crate::whatif::arg_check::checked as arg_check;
 use crate::whatif::chosen::{Policy, Row, Sheets, asked};
 use crate::whatif::pipeline::replayed::Replayed;
 use crate::whatif::report::PolicyReport;
