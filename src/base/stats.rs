@@ -1,6 +1,5 @@
-//! Aggregates over a history: statistics of tools and follow-up edges, as typed rows.
-//!
-//! How a figure stands to its target: *pass* and *fail* only where its whole interval says so, else *open*.
+//! Aggregates over a history: statistics of tools and follow-up edges, as typed rows; and how a figure stands to its
+//! target: *pass* and *fail* only where its whole interval says so, else *open*.
 
 use std::collections::BTreeMap;
 

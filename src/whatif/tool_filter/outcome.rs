@@ -1,7 +1,5 @@
-//! Adds up what the plans of all chains show.
-//!
-//! What a fixed list covers, with and without the tools of the last turns: the figures by which a list is judged, from
-//! names alone.
+//! Adds up what the plans of all chains show, and what a fixed list covers, with and without the tools of the last
+//! turns: the figures by which a list is judged, from names alone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
