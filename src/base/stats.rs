@@ -1,13 +1,12 @@
-//! Aggregates over a history: statistics of tools and follow-up edges, as typed rows.
-//!
-//! How a figure stands to its target: *pass* and *fail* only where its whole interval says so, else *open*.
+//! Aggregates over a history: statistics of tools and follow-up edges, as typed rows; and how a figure stands to its
+//! target: *pass* and *fail* only where its whole interval says so, else *open*.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::names::Sym;
-use crate::base::significance::Chance;
+use crate::base::shuffled::Chance;
 
 /// What the calls of one tool looked like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

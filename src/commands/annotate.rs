@@ -15,7 +15,7 @@ use crate::logs::vocabulary::Vocabulary;
 use crate::report::envelope;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Format, Table};
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::settings::{Effective, write_private_bytes};
 use crate::shell::arguments::{Exit, OutputArgs};
 use crate::shell::context::Context;

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::base::body_shape::{Kept, Showing};
 use crate::base::data::Data;
 use crate::base::error::{Error, Result};
+use crate::base::showing::{Kept, Showing};
 use crate::facts::budget::{Request, Unfit};
 use crate::facts::encode::{Attempt, Family, FormatRules, Params};
 use crate::facts::inner_formats::InnerFormat;

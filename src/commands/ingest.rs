@@ -1,32 +1,23 @@
 //! `devboy ingest`: bring the lake up to date and say what was read.
-//!
-//! `devboy ingest --prune`: drops telemetry that is older than it is kept.
-
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::base::data::Data;
-use crate::base::error::{Error, Result};
-use crate::base::numbers::DAY_MS;
-use crate::commands::config::config_path;
+use crate::base::error::Result;
 use crate::commands::input::FromArgs as _;
-use crate::commands::responses::surroundings;
+use crate::commands::prune::prune;
 use crate::frames::input::Input;
 use crate::logs::overview::{Holds, Overview};
-use crate::logs::trace::{Millis, Status};
+use crate::logs::trace::Status;
 use crate::mine::quality;
 use crate::mine::totals::{Totals, totals};
 use crate::report::envelope;
 use crate::report::numbers::{bytes, counted, date, thousands};
 use crate::report::table::{Format, Table};
-use crate::settings::check::load_config;
-use crate::settings::{Effective, write_private_bytes};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
-use crate::telemetry::{Limits, Sifted, StoredFile, TelemetryRules, places, sift, stored_files};
 
 /// Bring the lake up to date with the logs and say what was read.
 ///
@@ -143,89 +134,4 @@ fn summary(input: &Input, said: &Said) -> Table {
     row("API messages, each once", overview.messages, bound);
     row("copies of messages merged", merged.duplicate_message, String::new());
     table
-}
-
-const HOUR_MS: Millis = 3_600_000;
-
-/// What was dropped.
-#[derive(Default)]
-struct Pruned {
-    events: u64,
-    summaries: u64,
-    removed: u64,
-    rewritten: u64,
-    in_use: u64,
-    packed: u64,
-}
-
-/// Drops what is too old in every place where telemetry is known to be recorded.
-///
-/// A file that was written to lately may belong to a running pipeline, which would go on writing into a file that nobody
-/// sees any more: it is left as it is until it is quiet.
-///
-/// # Errors
-/// Whatever the disk says; files done before stay done.
-pub fn prune(data: &Data, quiet: bool, context: &mut Context<'_>) -> Result<()> {
-    let rules = data.parsed::<TelemetryRules>("telemetry.toml")?;
-    let limits = limits(&rules, context.now_ms);
-    let settings = Effective::resolve(&load_config(&config_path(None, context)?, false)?)?.settings;
-    let mut pruned = Pruned::default();
-    for file in stored_files(places(&[], &surroundings(&settings, context))) {
-        let busy = file.modified_ms > context.now_ms - Millis::from(rules.quiet_hours) * HOUR_MS;
-        prune_file(&file, busy, limits, &mut pruned)?;
-    }
-    if !quiet {
-        tell(&pruned, &rules, context)?;
-    }
-    Ok(())
-}
-
-fn limits(rules: &TelemetryRules, now_ms: Millis) -> Limits {
-    Limits {
-        events: now_ms - Millis::from(rules.events_days) * DAY_MS,
-        summaries: now_ms - Millis::from(rules.summaries_days) * DAY_MS,
-    }
-}
-
-fn prune_file(file: &StoredFile, busy: bool, limits: Limits, pruned: &mut Pruned) -> Result<()> {
-    if file.packed {
-        pruned.packed += 1;
-        return Ok(());
-    }
-    if busy {
-        pruned.in_use += 1;
-        return Ok(());
-    }
-    let text = crate::base::files::read(&file.path).map_err(|cause| Error::io("reading", &file.path, &cause))?;
-    let Sifted { kept, events, summaries } = sift(&text, limits);
-    if events + summaries == 0 {
-        return Ok(());
-    }
-    pruned.events += events;
-    pruned.summaries += summaries;
-    if kept.iter().all(u8::is_ascii_whitespace) {
-        pruned.removed += 1;
-        return remove(&file.path);
-    }
-    pruned.rewritten += 1;
-    write_private_bytes(&file.path, &kept)
-}
-
-fn remove(path: &Path) -> Result<()> {
-    std::fs::remove_file(path).map_err(|cause| Error::io("removing", path, &cause))
-}
-
-fn tell(pruned: &Pruned, rules: &TelemetryRules, context: &mut Context<'_>) -> Result<()> {
-    let Pruned { events, summaries, removed, rewritten, in_use, packed } = *pruned;
-    let TelemetryRules { events_days, summaries_days, quiet_hours, .. } = rules;
-    let err = &mut context.err;
-    let summaries = if summaries == 1 { "1 summary".to_owned() } else { format!("{} summaries", thousands(summaries)) };
-    let events = counted(events, "event");
-    writeln!(err, "# pruned: {events} older than {events_days} days, {summaries} older than {summaries_days} days")?;
-    writeln!(err, "# pruned: {} removed, {} shortened", counted(removed, "file"), thousands(rewritten))?;
-    if in_use + packed > 0 {
-        let in_use = counted(in_use, "file");
-        writeln!(err, "# pruned: left {in_use} written to within {quiet_hours} hours, {packed} compressed")?;
-    }
-    Ok(())
 }

@@ -17,6 +17,7 @@ pub mod man;
 pub mod mine;
 pub mod planner;
 pub mod pool;
+mod prune;
 pub mod reconcile;
 pub mod replay;
 pub mod report;

@@ -14,7 +14,7 @@ use crate::shell::context::Context;
 use crate::shell::window;
 use crate::whatif::chosen::{Row, Sheets, Stack};
 use crate::whatif::sim::cost::UNITS_PER_TOKEN;
-use crate::whatif::sim::figures::outcome;
+use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::params::Setting;
 use crate::whatif::simulation::{Simulation, oracle};
 use crate::whatif::stacked;

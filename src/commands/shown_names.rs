@@ -9,8 +9,8 @@ use crate::base::visible::visible;
 use crate::cost::groups::Label;
 use crate::frames::input::Input;
 use crate::frames::sync::directory_of;
-use crate::logs::cited::look_up;
 use crate::logs::discover::LogFile;
+use crate::logs::named::look_up;
 
 /// Bytes at the start of a log that are searched for the directory and the session: they stand in its first records, behind
 /// at most one long prompt or a few pasted images.

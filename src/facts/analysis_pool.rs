@@ -4,7 +4,8 @@
 use std::sync::Mutex;
 
 use crate::base::id::{Id, IdSet};
-use crate::facts::body_facts::{BodyAnalyzer, BodyFacts};
+use crate::facts::body_analyzer::BodyAnalyzer;
+use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::Params;
 use crate::facts::{hints, quotable};
 use crate::logs::body::Study;

@@ -2,6 +2,7 @@
 //! knapsack that makes a body fit.
 
 pub mod analysis_pool;
+pub mod body_analyzer;
 pub mod body_facts;
 pub mod tokens;
 
@@ -14,6 +15,7 @@ pub mod json_tree;
 pub mod knapsack;
 pub mod legacy;
 pub mod markdown;
+pub mod near_ref;
 pub mod numbered;
 pub mod outline;
 pub mod quotable;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::base::body_shape::{Kept, Showing};
+use crate::base::showing::{Kept, Showing};
 use crate::facts::body_facts::Text;
 use crate::facts::encode::grouped_paths::END;
 use crate::facts::encode::grouped_paths::lines::{Hits, Item};

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 
-use crate::base::body_shape::{Kept, Showing};
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
+use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Text};
 use crate::frames::columns::{Column, Columns, Outcome, Table, blobs, field, ids, part, texts, u8s, u32s};

@@ -1,6 +1,5 @@
-//! Arrow columns from plain values and back, for the tables of the lake.
-//!
-//! The numbers of a collected Polars frame, so that queries can return typed rows.
+//! Arrow columns from plain values and back, for the tables of the lake; and the numbers of a collected Polars frame,
+//! so that queries can return typed rows.
 
 use std::sync::Arc;
 

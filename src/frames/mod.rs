@@ -6,10 +6,12 @@ pub mod fingerprint;
 pub mod light;
 pub mod projection;
 pub mod tool_use;
+pub mod tools;
 
 pub mod bodies;
 pub mod calls;
 mod columns;
+pub mod edge;
 pub mod edges;
 pub mod endpoints;
 pub mod events;

@@ -5,8 +5,8 @@
 
 use arrow_array::RecordBatch;
 
-use crate::base::body_shape::Showing;
 use crate::base::names::Names;
+use crate::base::showing::Showing;
 use crate::frames::columns::{Columns, Outcome, Table, field, part, u32s};
 use crate::logs::trace::{
     CallRow, ChainKey, MarkKind, MarkRow, MessageRow, Place, ResultKind, Rows, SessionRow, Status, ToolResult, ToolUse,

@@ -11,7 +11,8 @@ use rayon::prelude::*;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::{Names, Sym};
-use crate::logs::corpus::{At, Corpus, Facts, SourceRows, Standing, standings};
+use crate::logs::copies::{At, Facts, Standing, standings};
+use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::{Call, Chain, Eviction, History, Merged, Message, Session};
 use crate::logs::trace::{
     ChainKey, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place, ResultKind, SUMMARY_WITHIN_RECORDS, SessionRow,

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
+use crate::logs::file_text::FileText;
 use crate::logs::shell::Commands;
-use crate::logs::vocabulary::FileText;
 
 /// The shipped list of words.
 #[cfg(test)]

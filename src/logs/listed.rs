@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memmem, memrchr};
 
-use crate::logs::arguments::has_drive;
+use crate::logs::path::has_drive;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::values::{List, ValueKind};
 

@@ -5,11 +5,12 @@
 
 use memchr::memmem;
 
-use crate::base::body_shape::{BodyShape, Showing};
+use crate::base::body_shape::BodyShape;
 use crate::base::damage::Reason;
 use crate::base::id::{Id, IdSet};
 use crate::base::json;
 use crate::base::json::{Cursor, Fault, RawStr, Shape};
+use crate::base::showing::Showing;
 use crate::logs::arguments::quoted;
 use crate::logs::body::{Body, Measured, Study, WINDOW_BYTES};
 use crate::logs::endpoint::{Endpoints, Input};

@@ -1,23 +1,28 @@
 //! Claude Code logs to rows: find the files, read their lines once in bounded memory, survive damage and count it,
 //! pair calls with results, and tell sessions, chains and partitions apart.
 
+pub mod copies;
 pub mod corpus;
 pub mod history;
 pub mod trace;
 pub mod values;
 
-pub mod arguments;
+mod arguments;
 pub mod assemble;
 pub mod body;
 pub mod call_texts;
 pub mod cited;
 pub mod definitions;
+pub mod digest;
 pub mod discover;
 pub mod endpoint;
+mod file_text;
 pub mod leaves;
 pub mod listed;
 pub mod message;
+pub mod named;
 pub mod overview;
+pub mod path;
 pub mod read;
 pub mod record;
 pub mod shell;
@@ -27,3 +32,4 @@ pub mod timeline;
 pub mod value_draft;
 pub mod value_rules;
 pub mod vocabulary;
+pub mod window;

@@ -1,7 +1,5 @@
-//! A history in numbers: what ingest and doctor print of it.
-//!
-//! Subagents of which nothing was recorded but what the progress records of their parents repeat: what a report holds of
-//! them, in one sentence.
+//! A history in numbers: what ingest and doctor print of it; and of the subagents of which nothing was recorded but
+//! what the progress records of their parents repeat, what a report holds of them, in one sentence.
 
 use std::collections::BTreeMap;
 

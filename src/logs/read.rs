@@ -13,7 +13,7 @@ use crate::base::files;
 use crate::base::id::Id;
 use crate::base::lines::{Line, LineBuffer, Lines};
 use crate::base::unpack::{Packing, unpack};
-use crate::logs::discover::Naming;
+use crate::logs::digest::Naming;
 use crate::logs::message::Guide;
 use crate::logs::record::Extractor;
 use crate::logs::take::{Both, TakeLines};

@@ -10,8 +10,8 @@ use crate::base::damage::Reason;
 use crate::base::id::Id;
 use crate::base::json::{Cursor, RawStr, Shape};
 use crate::base::names::Sym;
-use crate::logs::arguments::normal_path;
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
+use crate::logs::path::normal_path;
 use crate::logs::take::{TakeRecords, may_hold_another};
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{

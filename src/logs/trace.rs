@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::base::body_shape::Showing;
 use crate::base::damage::Damage;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
+use crate::base::showing::Showing;
 use crate::base::tokenizer::{Size, VOCABULARIES};
 use crate::logs::values::Values;
 

@@ -7,8 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::id::IdMap;
 use crate::base::names::{Names, Sym};
-use crate::logs::arguments::{is_rooted, normal_path_into};
 use crate::logs::body::WINDOW_BYTES;
+use crate::logs::path::{is_rooted, normal_path_into};
 use crate::logs::value_rules::{ValueRules, is_url, normal_url};
 use crate::logs::values::{Given, List, ListedValue, ValueKind, Values, input_value};
 use crate::logs::{arguments, leaves, listed};

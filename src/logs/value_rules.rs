@@ -5,7 +5,7 @@ use memchr::{memchr, memmem, memrchr};
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
-use crate::logs::arguments::has_drive;
+use crate::logs::path::has_drive;
 
 /// The shipped rules.
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Facts to aggregates: totals that can be checked by hand, tool statistics, follow-up edges, patterns, mined projections,
 //! and what recorded responses add up to.
 
+pub mod edge_graph;
 pub mod edge_page;
 pub mod field_tables;
 pub mod fingerprint_tables;
@@ -15,10 +16,12 @@ pub mod follow_ups;
 pub mod observe;
 pub mod patterns;
 pub mod projections;
+pub mod published;
 pub mod reconcile;
 pub mod repeats;
 pub mod runnable;
 pub mod sessions;
+mod shuffled;
 pub mod sizes;
 pub mod tools;
 pub mod totals;

@@ -1,6 +1,4 @@
-//! The habits that Paper 3 names, looked for in a history.
-//!
-//! Habits that Paper 3 names, as data, and how often they were seen.
+//! The habits that Paper 3 names, as data: looked for in a history, and how often they were seen.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::base::id::{Id, IdMap, IdSet};
 use crate::frames::tool_use::{SessionSummary, ToolUsages};
-use crate::logs::corpus::{Corpus, SourceRows, Standing};
+use crate::logs::copies::Standing;
+use crate::logs::corpus::{Corpus, SourceRows};
 use crate::logs::history::History;
 use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::{Place, ResultKind, Status};

@@ -1,7 +1,5 @@
-//! Sessions in a row each.
-//!
-//! How many tokens entered the contexts of all readers, by the usage that the logs carry: the whole of which tool
-//! responses are a part.
+//! Sessions in a row each; and how many tokens entered the contexts of all readers, by the usage that the logs carry:
+//! the whole of which tool responses are a part.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
-//! Sizes of answers, session by session: how well quantiles of the past hold for what comes.
-//!
-//! Quantiles of weighted values: with sampling, one recorded value stands for several.
+//! Sizes of answers, session by session: how well quantiles of the past hold for what comes. The values are weighted:
+//! with sampling, one recorded value stands for several.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use crate::base::listing::{Columns, Listing};
 use crate::base::numbers::DAY_MS;
 use crate::base::stats::Share;
-use crate::frames::edges::{Edge, EndSum};
+use crate::frames::edge::{Edge, EndSum};
 use crate::frames::tool_use::{SessionSummary, ToolUsage, Volume};
 use crate::mine::compare::Change;
 use crate::mine::patterns::PatternCount;

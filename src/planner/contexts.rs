@@ -1,6 +1,5 @@
-//! The contexts of a history: what one reader had before it between two compactions, step by step.
-//!
-//! How long the calls of each tool took, as measured.
+//! The contexts of a history: what one reader had before it between two compactions, step by step; and how long the
+//! calls of each tool took, as measured.
 
 use std::collections::BTreeMap;
 

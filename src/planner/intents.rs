@@ -1,9 +1,8 @@
 //! What the person is after, as far as the prompt of a turn names it: the words of it that are words of a field's name.
+//! And the lines that the planner would show the agent (published wording).
 //!
 //! Prompts are kept as hashes of their words, so a keyword is found by equality of whole words: the field `full_dom` is
 //! named by "dom", not by "doms". As published any part of a name would do.
-//!
-//! The lines that the planner would show the agent (published wording).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 //!
 //! Everything is a pure function of rows that the caller brings. Read it in this order: [`value_models`] says what is
 //! known of a tool, [`candidates`] lists what may come next, [`plan`] chooses within the budget, [`race`] lets the chosen
-//! run against the agent in simulated time, [`request`] refuses what keeps coming back empty. [`published`] is the
+//! run against the agent in simulated time, [`fail_fast`] refuses what keeps coming back empty. [`published`] is the
 //! planner of Paper 3 as it was published, for comparison.
 
 pub mod opportunities;
@@ -14,6 +14,8 @@ pub mod report;
 pub mod bound;
 pub mod candidates;
 pub mod contexts;
+pub mod exact;
+pub mod fail_fast;
 pub mod intents;
 pub mod judged;
 pub mod knapsack;
@@ -25,6 +27,7 @@ pub mod race;
 pub mod request;
 pub mod selectivity;
 pub mod stage;
+pub mod sweep;
 pub mod trail;
 pub mod value_models;
 pub mod walk;

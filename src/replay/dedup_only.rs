@@ -8,7 +8,7 @@ use crate::facts::hints;
 use crate::facts::hints::Shown;
 use crate::replay::effects::Present;
 use crate::replay::layers::exact_dedup::wording;
-use crate::replay::ledger::What;
+use crate::replay::offer::What;
 use crate::replay::reach::Reached;
 use crate::replay::scenario::Scenario;
 use crate::replay::stack::fallbacks;

@@ -3,7 +3,7 @@
 
 use crate::base::id::IdMap;
 use crate::facts::body_facts::{BodyFacts, Line, NearField, NearSignature};
-use crate::replay::ledger::{Decision, What};
+use crate::replay::offer::{Decision, What};
 use crate::replay::runs::Run;
 use crate::replay::savings::Expanded;
 use crate::replay::tape::Tape;

@@ -1,12 +1,9 @@
 //! The books: baseline and sent tokens by layer, for everything and for every endpoint, shape and session.
-//!
-//! What passes between the stack and its layers: a response on offer, what is done with it, and what happens besides.
 
-use crate::base::body_shape::{BodyShape, LayerId};
-use crate::facts::body_facts::BodyFacts;
+use crate::base::body_shape::BodyShape;
 use crate::facts::encode;
+use crate::replay::offer::{Decision, What};
 use crate::replay::savings::Tally;
-use crate::replay::scenario::{EndpointPolicy, Scenario, SessionPolicy};
 use crate::replay::tape::{Outcome, Response, Tape};
 
 /// Everything that was decided in one replay.
@@ -83,70 +80,4 @@ impl Ledger {
         assert!(self.total.balances(), "the books of the replay balance");
         assert!(sums.iter().all(|sum| *sum == self.total), "every response is in one endpoint, shape and session");
     }
-}
-
-/// What was sent in place of a response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Decision {
-    /// The layer that decided.
-    pub layer: LayerId,
-    /// What exactly it did: a hint, or a format.
-    pub what: What,
-    /// Tokens sent.
-    pub tokens: u64,
-}
-
-/// What a layer sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
-    /// A reference to the response with this index.
-    Reference(u32),
-    /// A near-reference to the response with this index.
-    NearReference(u32),
-    /// References for lines that were shown, the others as they are.
-    RangeReference,
-    /// The body in the format with this number.
-    Encoded(u8),
-    /// The body.
-    AsIs,
-}
-
-/// One response on offer.
-pub struct Offer<'t> {
-    /// Its index.
-    pub index: u32,
-    /// The response.
-    pub response: &'t Response,
-    /// What holds for its endpoint.
-    pub endpoint: &'t EndpointPolicy,
-    /// What holds for its session.
-    pub session: &'t SessionPolicy,
-    /// The configuration.
-    pub scenario: &'t Scenario,
-    /// The whole tape, of which a layer looks at the past only.
-    pub tape: &'t Tape,
-    /// Tokens of the body as it is.
-    pub baseline: u64,
-    /// Tokens of the cheapest way in which a later layer would send it.
-    pub otherwise: u64,
-}
-
-impl<'t> Offer<'t> {
-    /// All facts about the body.
-    pub fn facts(&self) -> &'t BodyFacts {
-        self.tape.facts_of(self.response)
-    }
-}
-
-/// What changes the state of a context without being a response.
-pub enum Event<'t> {
-    /// Another context, or another partition of it, begins.
-    Boundary {
-        /// Whether it is also another session.
-        new_session: bool,
-    },
-    /// The result of this response is no longer in the context.
-    Evicted(u32),
-    /// A response was shown, in full or in part.
-    Sent(&'t Offer<'t>, &'t Decision),
 }

@@ -4,17 +4,23 @@
 pub mod dedup_only;
 
 pub mod compare;
+pub mod quotes;
 pub mod reach;
 pub mod report;
 pub mod savings;
 
+mod bounds;
+pub mod by_session;
+mod cache;
 mod effects;
 pub mod emit;
 mod expansion;
 pub mod gate;
+pub mod grid;
 pub mod input;
 mod layers;
 mod ledger;
+mod offer;
 pub mod published;
 mod recorded;
 pub mod runs;
@@ -24,12 +30,13 @@ mod stack;
 pub mod study;
 pub mod tape;
 
-pub use crate::replay::ledger::{Decision, What};
+pub use bounds::bounds;
 pub use effects::{Ground, Piece, Present};
 pub use ledger::Ledger;
-pub use published::{bounds, published_claim};
+pub use offer::{Decision, What};
+pub use published::published_claim;
+pub use quotes::quotes;
 pub use recorded::Recorded;
-pub use savings::quotes;
 pub use scenario::{Options, Scenario};
 pub use stack::{replay, replay_each, replay_expanded};
 pub use tape::{Outcome, SessionProfile, Tape, ToolKind};

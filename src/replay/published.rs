@@ -3,21 +3,14 @@
 //! The published pipeline keeps one cache per session, in which everybody's answers meet in the order of time; a
 //! compaction of any reader empties it. It counts text that its encoders delete as saved, and divides what encoders
 //! save by all tokens. Answers flagged as errors pass it by: they are no events, and not cached.
-//!
-//! What no cache could do better: exact references with hindsight.
-//!
-//! Both bounds keep the rules of a hint (same context and partition, only what was shown and not cleared since, real
-//! costs, only answers in reach); they lift what a live cache is limited by.
-
-use std::collections::BTreeSet;
 
 use crate::base::id::IdMap;
 use crate::facts::hints;
-use crate::facts::hints::{Shown, Wording};
+use crate::facts::hints::Shown;
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::replay::layers::exact_dedup::{Cache, Entry, wording};
-use crate::replay::reach::Reached;
-use crate::replay::savings::{Bounds, PublishedClaim, share};
+use crate::replay::cache::{Cache, Entry};
+use crate::replay::layers::exact_dedup::wording;
+use crate::replay::savings::{PublishedClaim, share};
 use crate::replay::scenario::Scenario;
 use crate::replay::tape::{Outcome, Tape};
 
@@ -116,86 +109,4 @@ impl Host<'_> {
             self.cache.drop_if(|entry| policy.invalidates.contains(&endpoint(entry)));
         }
     }
-}
-
-/// Computes the bounds over a tape; `scenario` gives the size of the cache and the way to count.
-pub fn bounds(tape: &Tape, scenario: &Scenario) -> Bounds {
-    let mut bounds = Bounds::default();
-    let context = |index: usize| {
-        let response = &tape.responses[index];
-        (response.session, response.chain, response.partition)
-    };
-    let cleared: IdMap<u32, u32> = tape.evictions.iter().map(|&(before, evicted)| (evicted, before)).collect();
-    let mut start = 0;
-    while start < tape.responses.len() {
-        let here = context(start);
-        let end = (start..tape.responses.len()).find(|&index| context(index) != here).unwrap_or(tape.responses.len());
-        one_context(tape, scenario, start..end, &cleared, &mut bounds);
-        start = end;
-    }
-    bounds
-}
-
-fn one_context(
-    tape: &Tape,
-    scenario: &Scenario,
-    range: std::ops::Range<usize>,
-    cleared: &IdMap<u32, u32>,
-    bounds: &mut Bounds,
-) {
-    let answers: Vec<(usize, u32)> = range
-        .filter(|&index| tape.responses[index].outcome != Outcome::Unstudied)
-        .filter_map(|index| {
-            let response = &tape.responses[index];
-            let text = response.outcome != Outcome::Silent;
-            if text {
-                let counting = scenario.sessions[response.session as usize].counting;
-                bounds.baseline += counting.tokens(&tape.facts_of(response).raw);
-            }
-            let known = scenario.endpoints[response.endpoint as usize].reached != Reached::Misses;
-            (response.outcome == Outcome::Answer && known).then_some((index, response.body))
-        })
-        .collect();
-    // The next use of each answer's body, by place in `answers`; behind the end if there is none.
-    let mut next = vec![usize::MAX; answers.len()];
-    let mut last: IdMap<u32, usize> = IdMap::default();
-    for (place, &(_, body)) in answers.iter().enumerate() {
-        if let Some(earlier) = last.insert(body, place) {
-            next[earlier] = place;
-        }
-    }
-    let mut first_shown: IdMap<u32, usize> = IdMap::default();
-    // Cached bodies by their next use.
-    let mut cached: BTreeSet<(usize, u32)> = BTreeSet::new();
-    for (place, &(index, body)) in answers.iter().enumerate() {
-        let known = first_shown.get(&body).copied();
-        let alive = known.filter(|&shown| cleared.get(&(shown as u32)).is_none_or(|&before| before > index as u32));
-        let saved = alive.map_or(0, |shown| saved(tape, scenario, index, shown));
-        bounds.repeats += u64::from(known.is_some());
-        bounds.unlimited += saved;
-        if cached.remove(&(place, body)) {
-            bounds.clairvoyant += saved;
-        }
-        if alive.is_none() {
-            first_shown.insert(body, index);
-        }
-        if next[place] != usize::MAX {
-            cached.insert((next[place], body));
-            if cached.len() > scenario.lru_size {
-                cached.pop_last();
-            }
-        }
-    }
-}
-
-/// What a reference from one answer to an earlier one saves.
-fn saved(tape: &Tape, scenario: &Scenario, index: usize, shown: usize) -> u64 {
-    let response = &tape.responses[index];
-    if !scenario.reaches(response) {
-        return 0;
-    }
-    let counting = scenario.sessions[response.session as usize].counting;
-    let frame = hints::reference_size(Shown::AsIs, Wording::Terse);
-    let hint = counting.tokens(&frame.plus(&tape.responses[shown].handle.size()));
-    counting.tokens(&tape.facts_of(response).raw).saturating_sub(hint)
 }

@@ -7,13 +7,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::base::body_shape::BodyShape;
-use crate::base::body_shape::LayerId;
-use crate::base::body_shape::{Kept, Showing};
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::id::{Id, IdHasher, IdMap};
 use crate::base::names::Sym;
-use crate::base::tokenizer::Size;
-use crate::base::tokenizer::VOCABULARIES;
+use crate::base::showing::{Kept, Showing};
+use crate::base::tokenizer::{Size, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode;
 use crate::logs::trace::Handle;

@@ -1,20 +1,12 @@
 //! Windows of consecutive numbered lines, each with a number of its own: equal numbers, equal lines. A run of lines
 //! that two bodies share is a row of equal numbers, so that a replay compares numbers only.
-//!
-//! What a configuration saves, session by session: what every interval over sessions is made of.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::base::id::IdHasher;
 use crate::facts::body_facts::{BodyFacts, Line};
-use crate::replay::effects::{Scope, TokenSegment, stretches};
-use crate::replay::scenario::Scenario;
-use crate::replay::stack::replay_sessions;
-use crate::replay::tape::Tape;
 
 /// Stands where no window begins.
 pub const NO_WINDOW: u32 = u32::MAX;
@@ -194,55 +186,4 @@ pub struct Run {
     pub lines: Range<usize>,
     /// Index of the response that showed them.
     pub shown_by: u32,
-}
-
-/// The sessions of a tape that have any response, in the order of the tape.
-pub struct BySession<'t> {
-    tape: &'t Tape,
-    sessions: Vec<TokenSegment>,
-}
-
-/// Tokens of one session.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Tokens {
-    /// As they are.
-    pub baseline: i64,
-    /// Saved of them.
-    pub saved: i64,
-}
-
-impl<'t> BySession<'t> {
-    /// Cuts a tape into its sessions.
-    pub fn new(tape: &'t Tape) -> Self {
-        Self { tape, sessions: stretches(tape, |response| (response.session, 0, 0)) }
-    }
-
-    /// Index into [`Tape::sessions`] of each, with the number of its responses.
-    pub fn sizes(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        self.sessions.iter().map(|segment| (segment.session, segment.responses.len()))
-    }
-
-    /// What a configuration saves in each session.
-    pub fn tokens(&self, scenario: &Scenario) -> Vec<Tokens> {
-        self.sessions.par_iter().map(|segment| self.of(segment, scenario)).collect()
-    }
-
-    /// How much more a change saves than what holds now (`present`), in the sessions at these places.
-    pub fn more(&self, places: &[usize], now: &Scenario, present: &[Tokens], change: &Scenario) -> Vec<i64> {
-        let scope = Scope::of(now, change);
-        let more = |&place: &usize| {
-            let segment = &self.sessions[place];
-            if scope.concerns(segment) { self.of(segment, change).saved - present[place].saved } else { 0 }
-        };
-        places.par_iter().map(more).collect()
-    }
-
-    fn of(&self, segment: &TokenSegment, scenario: &Scenario) -> Tokens {
-        let mut tokens = Tokens::default();
-        replay_sessions(self.tape, scenario, segment.responses.clone(), &mut |_, baseline, decision| {
-            tokens.baseline += baseline as i64;
-            tokens.saved += baseline as i64 - decision.tokens as i64;
-        });
-        tokens
-    }
 }

@@ -1,17 +1,9 @@
 //! What was saved, by whom: tallies by layer, the three figures made from them, and the figures to read them against.
+//! And the effects of changes that are made together, as shares of the whole that they have together.
 //!
-//! Later edits that quote what a result showed: is it still shown as it was?
-//!
-//! Compared are whole lines, by hash, without the white space around them; an edit quotes what was shown if all of its lines
-//! were, of which the first and the last may be parts of lines. It is at risk if such a line was sent only in an
-//! encoding that does not hold it byte for byte.
-//!
-//! Effects of changes that are made together, as shares of the whole that they have together.
-//!
-//! Alone, each of several changes may do what one of them suffices for, and added up they would promise it several times.
-//! A share is the mean of what a change does alone and what it does as the last one; for two changes that is the Shapley
-//! value. What is then left of the whole goes to each by how far the two are apart, so that a change that shares nothing
-//! with others keeps its effect, and all shares add up.
+//! Alone, each of several changes may do what one of them suffices for. A share is the mean of what a change does alone
+//! and what it does as the last one (for two, the Shapley value); what is left of the whole goes to each by how far the
+//! two are apart, so that what shares nothing with others keeps its effect, and all shares add up.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::base::body_shape::LayerId;
 use crate::base::data::Data;
 use crate::base::error::Result;
-use crate::base::id::IdMap;
-use crate::facts::body_facts::BodyFacts;
-use crate::replay::ledger::What;
-use crate::replay::scenario::Scenario;
-use crate::replay::stack::replay_each;
-use crate::replay::tape::{Response, Tape};
 
 /// Sums over some responses, by layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -140,25 +126,6 @@ pub fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Edits that quote what a result of their context showed before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Quotes {
-    /// Edits of which every line was shown, the first and the last perhaps in part.
-    pub edits: u64,
-    /// Of these, edits with a line that was sent only in an encoding that does not hold it as it stood.
-    pub at_risk: u64,
-}
-
-impl Quotes {
-    /// Adds an edit: for each of its lines whether it was shown, and then whether it was sent as it stood.
-    pub fn add(&mut self, lines: &[Option<bool>]) {
-        let inner = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
-        let quotes = inner.iter().all(Option::is_some) && lines.iter().any(Option::is_some);
-        self.edits += u64::from(quotes);
-        self.at_risk += u64::from(quotes && lines.contains(&Some(false)));
-    }
-}
-
 /// Tokens that exact references alone would save.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Bounds {
@@ -211,46 +178,6 @@ pub fn paper_claim(data: &Data) -> Result<PaperClaim> {
 #[serde(deny_unknown_fields)]
 struct Claims {
     paper_2: PaperClaim,
-}
-
-/// Counts the edits of a tape that quote earlier results of their context, under a configuration.
-pub fn quotes(tape: &Tape, scenario: &Scenario) -> Quotes {
-    let mut sent = vec![None; tape.responses.len()];
-    replay_each(tape, scenario, &mut |index, decision| sent[index as usize] = Some(decision.what));
-    let mut quotes = tape.quotes.iter().peekable();
-    let mut context = None;
-    // Lines that the context was shown, and whether they were sent as they stood.
-    let mut shown: IdMap<u32, bool> = IdMap::default();
-    let mut counted = Quotes::default();
-    for ((index, response), what) in (0..).zip(&tape.responses).zip(sent) {
-        if context.replace(context_of(response)) != Some(context_of(response)) {
-            shown.clear();
-        }
-        while let Some((_, lines)) = quotes.next_if(|(call, _)| *call <= index) {
-            counted.add(&lines.iter().map(|line| shown.get(line).copied()).collect::<Vec<_>>());
-        }
-        if let Some(what) = what {
-            show(tape.facts_of(response), what, &mut shown);
-        }
-    }
-    counted
-}
-
-fn context_of(response: &Response) -> (u32, u32, u32) {
-    (response.session, response.chain, response.partition)
-}
-
-/// Adds the lines of a result. What a reference stands for was sent before; around references to lines the others are
-/// sent as they are.
-fn show(facts: &BodyFacts, what: What, shown: &mut IdMap<u32, bool>) {
-    let is_whole = |lost_in: u32| match what {
-        What::AsIs | What::RangeReference => true,
-        What::Encoded(format) => lost_in >> format & 1 == 0,
-        What::Reference(_) | What::NearReference(_) => false,
-    };
-    for text in &facts.texts {
-        *shown.entry(text.hash).or_default() |= is_whole(text.lost_in);
-    }
 }
 
 /// Tokens saved more, by session; sessions without a difference may be left out.

@@ -4,13 +4,15 @@
 use std::ops::Range;
 
 use crate::facts::hints::Shown;
+use crate::replay::cache::{Cache, Entry};
 use crate::replay::expansion::Expansion;
 use crate::replay::layers::Layer;
-use crate::replay::layers::exact_dedup::{Cache, Entry, ExactDedup};
+use crate::replay::layers::exact_dedup::ExactDedup;
 use crate::replay::layers::memoryless::{Passthrough, Router, Template};
 use crate::replay::layers::near_ref::NearRef;
 use crate::replay::layers::range_ref::RangeRef;
-use crate::replay::ledger::{Decision, Event, Ledger, Offer, What};
+use crate::replay::ledger::Ledger;
+use crate::replay::offer::{Decision, Event, Offer, What};
 use crate::replay::reach::Reached;
 use crate::replay::runs::Run;
 use crate::replay::savings::Expanded;

@@ -10,9 +10,10 @@ use crate::frames::input::Input;
 use crate::logs::history::Call;
 use crate::logs::trace::Millis;
 use crate::replay::input::ReplayInput;
+use crate::replay::quotes::Quotes;
 use crate::replay::reach::{Reach, Reaches};
 use crate::replay::report::{Arm, Distribution, Group, JsonBaselines, ReplayReport};
-use crate::replay::savings::{Expanded, Quotes, Tally};
+use crate::replay::savings::{Expanded, Tally};
 use crate::replay::scenarios::Scenarios;
 use crate::replay::{
     Decision, Ledger, Options, Outcome, Scenario, Tape, bounds, published_claim, quotes, replay, replay_expanded,

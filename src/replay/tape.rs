@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::base::body_shape::Showing;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
+use crate::base::showing::Showing;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::logs::history::{Call, History};

@@ -1,8 +1,5 @@
-//! A table of texts in every form a report can have.
-//!
-//! A paragraph with a hanging indent: on a terminal it is wrapped to its width, elsewhere it is one line.
-//!
-//! A listing as text table and as JSON.
+//! A table of texts in every form a report can have, and a listing as such a table and as JSON. Beside tables stand
+//! paragraphs with a hanging indent: on a terminal they are wrapped to its width, elsewhere they are one line.
 
 use std::borrow::Cow;
 use std::io::Write;

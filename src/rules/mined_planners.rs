@@ -1,7 +1,5 @@
 //! The planners that are compared, each with its value models: as published, as configured, and as the earlier sessions
 //! teach.
-//!
-//! What the rules say of planners that were judged.
 
 use std::path::Path;
 
@@ -10,7 +8,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::visible::Shown as _;
 use crate::frames::calls::CallFrame;
-use crate::frames::fingerprint::{Observed, ToolCosts};
+use crate::frames::fingerprint::Observed;
 use crate::frames::input::Input;
 use crate::mine::follow_ups::FollowUps;
 use crate::mine::projections;
@@ -19,22 +17,21 @@ use crate::mine::sizes::Sizes;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::numbers::Numbers;
 use crate::planner::opportunities::moments;
-use crate::planner::prefetches::Tally;
-use crate::planner::report::{Arm, by_tool};
-use crate::planner::selectivity::learned::{Learned, backtest};
+use crate::planner::selectivity::backtest::backtest;
+use crate::planner::selectivity::file::Selectivity;
+use crate::planner::selectivity::learned::Learned;
 use crate::planner::selectivity::odds::{Named, Window, examples};
-use crate::planner::selectivity::table::Selectivity;
 use crate::planner::selectivity::{Numbers as SelectivityNumbers, SHEET};
 use crate::planner::stage::{CONFIGURED, Kind, MINED, PUBLISHED, Planner, SELECTIVE, Stage};
 use crate::planner::trail;
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
+use crate::rules::annotations::Annotations;
 use crate::rules::prefetching::only_links;
 use crate::rules::proposal::{Proposal, View, settle};
-use crate::rules::tool_keys::Annotations;
-use crate::rules::{Facts, Sheet, Speaks, judge_all, proposal, r6_cost_models, r7_speculation, statistics, t1_tools};
-use crate::settings::finding::{Finding, Verdict};
+use crate::rules::{Facts, Speaks, judge_all, precedence, statistics, t1_tools};
+use crate::settings::finding::Finding;
 use crate::settings::{Effective, SettingsFile};
 use crate::telemetry::log::EventLog;
 
@@ -196,7 +193,7 @@ pub fn mined(stage: &Stage, data: &Data, annotations: &Annotations) -> Result<Ve
         current: &view,
     };
     let found = judge_all(&facts, data, &[Speaks::LogsWithTools])?;
-    Ok(settle(&view, &proposal::Precedence::default(), found))
+    Ok(settle(&view, &precedence::Precedence::default(), found))
 }
 
 /// Probabilities by what an answer looks like, counted on the training sessions, and the threshold that they set.
@@ -236,78 +233,4 @@ pub fn selective_coverage(file: SettingsFile, input: &mut Input, numbers: &Backt
     let stage = Stage::new(file, input, None)?;
     let data = input.data.clone();
     input.pool.install(|| coverage_of(&stage, &data, numbers))
-}
-
-/// What R7 says of the planner as it is configured, with hits that know arguments.
-pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
-    let Some(arm) = arms.iter().find(|arm| arm.name == CONFIGURED) else { return Ok(Vec::new()) };
-    let tools = by_tool(&arm.edges).into_iter().filter(|(_, tally)| tally.sent() > 0);
-    let costs = |(tool, tally): (String, Tally)| ToolCosts {
-        key: Some(tool.clone()),
-        tool,
-        events: tally.sent(),
-        calls: tally.sent() as f64,
-        predictions: tally.answers_known,
-        overruns: tally.overruns,
-        prefetches: tally.sent(),
-        prefetches_judged: tally.sent(),
-        prefetches_cited: tally.near.exact,
-        ..ToolCosts::default()
-    };
-    let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };
-    let effective = Effective::resolve(&stage.file)?;
-    let view = View::new(&stage.file, &effective);
-    let facts = Facts {
-        names: &stage.tools,
-        models: &[],
-        sessions: &[],
-        tools: &[],
-        follow_ups: &[],
-        projections: &[],
-        projecting: &stage.numbers.projection,
-        runnable: &stage.runnable,
-        coverage: &[],
-        calibration: &[],
-        fields: &[],
-        annotations: &Annotations::load(data)?,
-        families: &[],
-        observed: &observed,
-        current: &view,
-    };
-    let found = settle(&view, &proposal::Precedence::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
-    let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
-    let mut lines = r7_speculation::lines(&found);
-    lines.extend(tighten(&facts, data)?);
-    if lines.is_empty() {
-        lines.push("R7: nothing was prefetched, so there is nothing to judge".to_owned());
-    }
-    if changes {
-        lines.push(
-            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner in the same way and \
-             writes this into the configuration"
-                .to_owned(),
-        );
-    }
-    let hit = |arm: &Arm| arm.hit().value();
-    let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
-    if let Some(best) = best.filter(|best| best.name != CONFIGURED && hit(best) > hit(arm)) {
-        let how = match best.name.as_str() {
-            MINED => "; `devboy tune from-claude-logs --tools` mines such links",
-            SELECTIVE => "; `--write-selectivity FILE` writes its table for your configuration",
-            _ => "",
-        };
-        lines.push(format!("planner \"{}\" has the best hit rate: {}{how}", best.name, best.about));
-    }
-    Ok(lines)
-}
-
-/// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
-fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
-    let rule = &r6_cost_models::RULE;
-    let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
-    let flagged = found.iter().filter_map(|finding| match &finding.verdict {
-        Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
-        Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
-    });
-    Ok(flagged.collect())
 }

@@ -4,11 +4,14 @@
 //! Each rule is one file here and one sheet of numbers in `rules/`. Adding one is those two files and a line in
 //! [`REGISTER`].
 
+pub mod precedence;
 pub mod prefetching;
 pub mod proposal;
 
 pub mod report;
 
+pub mod annotations;
+pub mod backtest_report;
 pub mod claude;
 pub mod mined_planners;
 pub mod p1_model;
@@ -16,6 +19,7 @@ mod p2_agent;
 pub(crate) mod p3_data;
 pub(crate) mod p4_tokenizer;
 pub mod paying;
+pub mod planner_advice;
 mod r1_dedup_enable;
 mod r2_template;
 mod r3_lru_size;
@@ -44,7 +48,7 @@ use crate::frames::projection::MinedProjection;
 use crate::mine::fields::FieldUse;
 use crate::mine::runnable::Runnable;
 use crate::planner::numbers::{Numbers as PlannerNumbers, ProjectionNumbers};
-use crate::rules::tool_keys::Annotations;
+use crate::rules::annotations::Annotations;
 use crate::settings::effective::Current;
 use crate::settings::finding::{Delta, Finding, Verdict};
 use crate::whatif::calibration::outcome::FamilyRatio;

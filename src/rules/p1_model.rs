@@ -1,6 +1,5 @@
-//! P1: pin the model that answers nearly everything, with its real context window.
-//!
-//! Model families as variants of the LLM profile axis (`rules/models.toml`).
+//! P1: pin the model that answers nearly everything, with its real context window. Model families are variants of the
+//! LLM profile axis (`rules/models.toml`).
 
 use std::collections::BTreeMap;
 

@@ -10,7 +10,7 @@ use crate::base::data::Data;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::{Share, ToolStats};
-use crate::rules::tool_keys::{is_plain_name, split_mcp};
+use crate::rules::annotations::{is_plain_name, split_mcp};
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};
 

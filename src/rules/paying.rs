@@ -10,9 +10,9 @@ use crate::planner::bound::bound;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::prefetches::{Edge, End, PlannerLedger, Tally};
 use crate::planner::stage::{Planner, Stage, Trained, walk};
+use crate::rules::annotations::Annotations;
 use crate::rules::prefetching::{Bars, Fetched, Prefetching, is_on};
 use crate::rules::proposal::View;
-use crate::rules::tool_keys::Annotations;
 use crate::rules::{mined_planners, statistics};
 use crate::settings::{Effective, SettingsFile};
 

@@ -9,10 +9,11 @@ use crate::base::key_path::KeyPath;
 use crate::base::names::Sym;
 use crate::base::stats::{FollowUpCount, Share};
 use crate::frames::fingerprint::ToolCosts;
+use crate::rules::annotations::Annotation;
 use crate::rules::recorded::Recorded;
 use crate::rules::statistics::{FOLLOW_UPS, LARGEST, TYPICAL};
 use crate::rules::tool_keys::{
-    Annotation, classes, kib, kib_at_least, line_each, link_list, link_words, rounded_down, strongest_lag,
+    classes, kib, kib_at_least, line_each, link_list, link_words, rounded_down, strongest_lag,
 };
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Basis, Delta, Evidence, Finding, Verdict};

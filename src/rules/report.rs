@@ -1,6 +1,5 @@
-//! Findings in words: one line per change with its evidence, and with `--explain` what was held or skipped and why.
-//!
-//! The page of the levers: everything that can be set in Claude Code, and what devboy does with it.
+//! Findings in words: one line per change with its evidence, and with `--explain` what was held or skipped and why; and
+//! the page of the levers: everything that can be set in Claude Code, and what devboy does with it.
 
 use std::io::Write;
 

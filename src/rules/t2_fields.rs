@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::stats::Share;
 use crate::mine::fields::{FieldUse, Group, GroupNumbers};
-use crate::rules::tool_keys::is_plain_name;
+use crate::rules::annotations::is_plain_name;
 use crate::rules::{Facts, Rule, Sheet, Speaks};
 use crate::settings::finding::{Delta, Evidence, Finding, Verdict};
 

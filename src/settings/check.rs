@@ -1,6 +1,4 @@
 //! Holds a parsed file against the schema: what cannot be meant is an error with its line, what is not known a warning.
-//!
-//! Formats that a configuration names must exist; which vocabularies it counts in.
 
 use std::path::Path;
 
@@ -12,10 +10,7 @@ use super::outline::Outline;
 use super::schema::Node;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
-use crate::base::tokenizer::Bpe;
-use crate::base::visible::Shown as _;
-use crate::facts::encode;
-use crate::settings::{AgentClass, Effective, Origin, Settings, SettingsFile, spell};
+use crate::settings::{spell, tree};
 
 /// Unknown keys for which a similar one is looked for; a bound of work, not a rule's threshold.
 const SUGGESTIONS_MAX: usize = 100;
@@ -77,12 +72,12 @@ impl Check<'_> {
         for (key, value) in table {
             let below = at.child(key);
             match node.child(key) {
-                Some(child) => self.value(child, value, built_in.and_then(|tree| spell::child(tree, key)), &below),
+                Some(child) => self.value(child, value, built_in.and_then(|tree| tree::child(tree, key)), &below),
                 None => self.unknown(node, key, &below),
             }
         }
         for name in required(node).into_iter().filter(|name| !table.contains_key(name)) {
-            self.missing(name, built_in.and_then(|tree| spell::child(tree, name)), at);
+            self.missing(name, built_in.and_then(|tree| tree::child(tree, name)), at);
         }
     }
 
@@ -136,69 +131,4 @@ fn suggest(node: &Node, key: &str) -> Option<String> {
         [only] => Some(only.to_string()),
         _ => None,
     }
-}
-
-/// Reads a configuration whose formats all exist.
-///
-/// # Errors
-/// If it is broken, names a format that does not exist, or is missing although it must exist.
-pub fn load_config(path: &Path, must_exist: bool) -> Result<SettingsFile> {
-    let file = SettingsFile::load(path)?;
-    if !file.existed && must_exist {
-        return Err(Error::failed(format!("{} does not exist", path.shown()))
-            .hint("without --config, the built-in values are replayed"));
-    }
-    check_formats(&file)?;
-    Ok(file)
-}
-
-/// Every format that a file names must exist: a template that nobody knows would silently do nothing.
-fn check_formats(file: &SettingsFile) -> Result<()> {
-    for (key, value, origin) in Effective::resolve(file)?.leaves() {
-        let Origin::File { line } = origin else { continue };
-        if !names_formats(&key) {
-            continue;
-        }
-        let listed = value.as_array().map(|list| list.iter().filter_map(Value::as_str).collect());
-        let named: Vec<&str> = listed.unwrap_or_else(|| value.as_str().into_iter().collect());
-        if let Some(unknown) = named.into_iter().find(|id| !is_format(id)) {
-            let place = format!("{}:{line}", file.path.shown());
-            return Err(unknown_format(unknown, &format!("{place}: `{key}`")));
-        }
-    }
-    Ok(())
-}
-
-fn names_formats(key: &KeyPath) -> bool {
-    let segments: Vec<&str> = key.0.iter().map(String::as_str).collect();
-    matches!(
-        segments.as_slice(),
-        ["templates", "active"]
-            | ["templates", "endpoint_overrides", _]
-            | ["mckp", "formats_enabled"]
-            | ["endpoint_overrides", _, "template_id"]
-            | ["profiles", "data", "variants", _, "preferred_format"]
-    )
-}
-
-/// Whether devboy knows a format.
-pub fn is_format(id: &str) -> bool {
-    encode::find(id).is_some()
-}
-
-/// The error about a format that devboy does not know.
-pub fn unknown_format(id: &str, place: &str) -> Error {
-    Error::failed(format!("{place} names the unknown format \"{id}\""))
-        .hint(format!("formats: {}", encode::ids().join(", ")))
-}
-
-/// The vocabularies that some session may be counted in, one bit each; at least one, since all facts are made together.
-/// With a model, as if that one had answered in every session.
-pub fn vocabularies(settings: &Settings, model: Option<&str>) -> u8 {
-    let of = |model: Option<&str>| settings.for_session(model, AgentClass::Default).tokenizer.profile.bpe;
-    let used: Vec<Bpe> = match model {
-        Some(model) => vec![of(Some(model))],
-        None => settings.profiles.llm.variants.keys().map(|name| of(Some(name))).chain([of(None)]).collect(),
-    };
-    used.into_iter().filter_map(Bpe::place).fold(0, |bits, place| bits | 1 << place).max(1)
 }

@@ -12,7 +12,7 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::settings::{outline, schema, spell};
+use crate::settings::{lines, outline, schema, tree};
 
 /// A read and checked `pipeline_config.toml`. Nothing in it is ever replaced by defaults: a file that cannot be
 /// understood is an error.
@@ -60,7 +60,7 @@ impl SettingsFile {
     /// Checks `text` as the content of an existing file at `path`.
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let (outline, tree) = read(path, text)?;
-        let schema_version = match spell::find(&tree, &schema::key()) {
+        let schema_version = match tree::find(&tree, &schema::key()) {
             Some(found) => schema::accept(found, path, outline.line_of(&schema::key()).unwrap_or(1))?,
             None => CURRENT_VERSION,
         };
@@ -78,7 +78,7 @@ impl SettingsFile {
 
     /// The value that the file gives to the key: a leaf, or a whole table or list as one value.
     pub fn get(&self, key: &KeyPath) -> Option<Value> {
-        spell::find(&self.tree, key).cloned()
+        tree::find(&self.tree, key).cloned()
     }
 
     /// The 1-based line where the key, or the first thing below it, is written.
@@ -96,7 +96,7 @@ impl SettingsFile {
 pub(super) fn read(path: &Path, text: &str) -> Result<(Outline, Value)> {
     let document = Document::parse(text.to_owned()).map_err(|cause| syntax_error(path, text, &cause))?;
     let outline = Outline::of(&document);
-    let tree = spell::plain(&Value::InlineTable(document.into_mut().into_table().into_inline_table()));
+    let tree = tree::plain(&Value::InlineTable(document.into_mut().into_table().into_inline_table()));
     Ok((outline, tree))
 }
 
@@ -106,7 +106,7 @@ pub(super) fn at_line(path: &Path, line: usize, message: &str) -> String {
 }
 
 fn syntax_error(path: &Path, text: &str, cause: &toml_edit::TomlError) -> Error {
-    let line = cause.span().map_or(1, |span| outline::number(text, span.start));
+    let line = cause.span().map_or(1, |span| lines::number(text, span.start));
     let what = cause.message().lines().collect::<Vec<_>>().join(", ");
     Error::failed(at_line(path, line, &format!("not valid TOML: {what}")))
         .hint("correct the line and run again; devboy never replaces a file that it cannot read")

@@ -1,12 +1,9 @@
-//! The configuration that really holds: the user's file laid over the built-in tree, with the origin of every value.
+//! The configuration that really holds: the user's file laid over the built-in tree, with the origin of every value;
+//! the same with some values replaced, in memory only, where pins do not hold since nothing is written; and as rules
+//! see it: what holds, what a person wrote, what is pinned.
 //!
 //! Maps are merged entry by entry and field by field, so that one overridden variant keeps its siblings. Older versions
 //! need no step of their own: a section that the file lacks is the built-in one.
-//!
-//! A configuration that nobody wrote: the file with some values replaced, in memory only. Pins do not hold here, since
-//! nothing is written.
-//!
-//! The configuration as rules see it: what holds, what a person wrote, what is pinned.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +17,7 @@ use super::schema::{Node, is_placeholder};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::base::visible::Shown as _;
-use crate::settings::{Settings, SettingsFile, schema, spell};
+use crate::settings::{Settings, SettingsFile, schema, tree};
 
 static BUILT_IN: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/defaults.toml")));
 static FALLBACKS: LazyLock<Value> = LazyLock::new(|| shipped(include_str!("../../rules/settings/fallbacks.toml")));
@@ -76,7 +73,7 @@ pub(super) fn built_in_tree() -> &'static Value {
 
 /// What an entry is worth that says nothing: `path` with "<id>" as its last segment.
 pub(super) fn fallback(path: &KeyPath) -> Option<&'static Value> {
-    spell::find(&FALLBACKS, path)
+    tree::find(&FALLBACKS, path)
 }
 
 /// What each layer says about one place.
@@ -89,7 +86,7 @@ struct Sources<'v> {
 
 impl<'v> Sources<'v> {
     fn child(self, segment: &str) -> Self {
-        let step = |value: Option<&'v Value>| value.and_then(|value| spell::child(value, segment));
+        let step = |value: Option<&'v Value>| value.and_then(|value| tree::child(value, segment));
         Self {
             built_in: step(self.built_in),
             file: step(self.file),
@@ -151,7 +148,7 @@ fn empty() -> Value {
 
 fn shipped(text: &str) -> Value {
     let document: DocumentMut = text.parse().expect("the shipped defaults are TOML; a test reads them");
-    spell::plain(&Value::InlineTable(document.into_table().into_inline_table()))
+    tree::plain(&Value::InlineTable(document.into_table().into_inline_table()))
 }
 
 /// The settings that would hold if these keys had these values.

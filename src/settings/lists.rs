@@ -1,9 +1,5 @@
 //! Changes to lists, element by element, so that one that stays keeps its place, its comments and the spelling of what
 //! did not change. The elements of a list of tables (`follow_up`) are known by their `tool`.
-//!
-//! Takes keys out of an inline table: the comma that goes with each, or the whole line where each has its own.
-
-use std::ops::Range;
 
 use toml_edit::{InlineTable, Value};
 
@@ -11,8 +7,8 @@ use super::draft::Draft;
 use super::spell;
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
-use crate::settings::outline;
 use crate::settings::outline::Site;
+use crate::settings::{lines, tree};
 
 /// The field that names an element.
 const NAME: &str = "tool";
@@ -54,10 +50,10 @@ pub(super) fn update_blocks(draft: &mut Draft<'_>, list: &KeyPath, new: &Value) 
 pub(super) fn update_lines(draft: &mut Draft<'_>, site: &Site, list: &KeyPath, new: &Value) -> Result<bool> {
     let (Some(old), Some(new)) = (draft.get(list), new.as_array()) else { return Ok(false) };
     let old: Vec<_> = old.as_array().into_iter().flatten().cloned().collect();
-    let is_kept = |value: &Value| new.iter().any(|wanted| spell::same(value, wanted));
+    let is_kept = |value: &Value| new.iter().any(|wanted| tree::same(value, wanted));
     let kept: Vec<_> = old.iter().filter(|value| is_kept(value)).collect();
     let keeps_order =
-        !kept.is_empty() && kept.len() <= new.len() && kept.iter().zip(new).all(|(a, b)| spell::same(a, b));
+        !kept.is_empty() && kept.len() <= new.len() && kept.iter().zip(new).all(|(a, b)| tree::same(a, b));
     if !keeps_order || !has_line_each(draft, site, list, old.len()) {
         return Ok(false);
     }
@@ -72,8 +68,8 @@ pub(super) fn update_lines(draft: &mut Draft<'_>, site: &Site, list: &KeyPath, n
 
 fn has_line_each(draft: &Draft<'_>, site: &Site, list: &KeyPath, length: usize) -> bool {
     let elements = || (0..length).filter_map(|position| draft.outline().at(&list.child(position.to_string())));
-    let starts = elements().all(|element| outline::starts_line(draft.text(), element.start));
-    let ends = elements().all(|element| outline::next(draft.text(), element.value.end) < site.value.end);
+    let starts = elements().all(|element| lines::starts_line(draft.text(), element.start));
+    let ends = elements().all(|element| lines::next(draft.text(), element.value.end) < site.value.end);
     starts && ends
 }
 
@@ -104,77 +100,4 @@ fn tables(list: &Value) -> Vec<&InlineTable> {
 
 fn name(table: &InlineTable) -> Option<&str> {
     table.get(NAME)?.as_str()
-}
-
-/// What to cut out of a table that stays; `own` are its keys in the order of the text, and whether they go.
-pub(super) fn cuts(text: &str, table: &Site, own: &[(&Site, bool)]) -> Vec<Range<usize>> {
-    let inside = table.value.start + 1..table.value.end - 1;
-    let pairs = Pairs { text, ranges: ranges(text, inside.start, own) };
-    let gone = || (0..own.len()).filter(|index| own[*index].1);
-    match own.iter().rposition(|(_, is_gone)| !is_gone) {
-        Some(last_kept) => gone().map(|index| pairs.cut(index, last_kept)).collect(),
-        None if own.is_empty() => Vec::new(),
-        None if may_hold_comment(&text[inside.clone()]) => gone().map(|index| pairs.alone(index)).collect(),
-        None => vec![inside],
-    }
-}
-
-/// Whether there may be a comment in an inline table: it would need a line to end on.
-pub(super) fn may_hold_comment(table: &str) -> bool {
-    table.contains('#') && table.contains('\n')
-}
-
-struct Pairs<'t> {
-    text: &'t str,
-    /// `key = value`, without the commas.
-    ranges: Vec<Range<usize>>,
-}
-
-impl Pairs<'_> {
-    /// One of the keys with one comma beside it.
-    fn cut(&self, index: usize, last_kept: usize) -> Range<usize> {
-        let pair = &self.ranges[index];
-        if self.has_own_lines(index) {
-            return outline::start(self.text, pair.start)..outline::next(self.text, pair.end);
-        }
-        let cut = match index < last_kept {
-            true => pair.start..self.ranges[index + 1].start,
-            false => self.ranges[index - 1].end..pair.end,
-        };
-        let has_comment = |range: Range<usize>| self.text[range].contains('#');
-        let strikes_comment = has_comment(cut.start..pair.start) || has_comment(pair.end..cut.end);
-        if strikes_comment { self.alone(index) } else { cut }
-    }
-
-    /// One of the keys and the comma behind it, nothing else.
-    fn alone(&self, index: usize) -> Range<usize> {
-        let pair = &self.ranges[index];
-        let rest = self.rest_of_line(pair);
-        pair.start..pair.end + rest.trim_start().strip_prefix(',').map_or(0, |behind| rest.len() - behind.len())
-    }
-
-    fn has_own_lines(&self, index: usize) -> bool {
-        let pair = &self.ranges[index];
-        let rest = self.rest_of_line(pair).trim();
-        let without_comma = if index + 1 == self.ranges.len() { Some(rest) } else { None };
-        let rest = rest.strip_prefix(',').map(str::trim_start).or(without_comma);
-        outline::starts_line(self.text, pair.start) && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
-    }
-
-    fn rest_of_line(&self, pair: &Range<usize>) -> &str {
-        &self.text[pair.end..outline::next(self.text, pair.end)]
-    }
-}
-
-/// Where each `key = value` stands. A site of a dotted key starts at the last of its names, so the start is found from
-/// what stands before it: the end of the pair before, or the start of the line.
-fn ranges(text: &str, inside_start: usize, own: &[(&Site, bool)]) -> Vec<Range<usize>> {
-    let mut floor = inside_start;
-    let range = |(site, _): &(&Site, bool)| {
-        let before = text[floor.max(outline::start(text, site.start))..site.start].trim_start();
-        let names = before.strip_prefix(',').unwrap_or(before).trim_start();
-        floor = site.value.end;
-        site.start - names.len()..site.value.end
-    };
-    own.iter().map(range).collect()
 }

@@ -9,11 +9,13 @@ pub mod entries;
 pub mod finding;
 pub mod tool_model;
 
-pub mod check;
+mod check;
 mod document;
 mod draft;
 pub mod effective;
+pub mod formats;
 pub mod journal;
+mod lines;
 mod lists;
 mod outline;
 pub mod resolve;
@@ -21,6 +23,7 @@ pub mod reversal;
 mod schema;
 pub mod sections;
 mod spell;
+mod tree;
 pub mod write;
 
 pub use crate::settings::schema::CURRENT_VERSION;

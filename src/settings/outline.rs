@@ -1,12 +1,9 @@
-//! Where every key of a document stands in its text, as one flat list in file order.
+//! Where every key of a document stands in its text, as one flat list in file order; and `# pin`, the mark by which a
+//! person keeps devboy's hands off a key.
 //!
 //! Headers, dotted keys, inline tables and lists of tables all become [`Site`]s, so that the rest of the module asks
-//! one question ("which sites lie under this path?") instead of walking five kinds of syntax. Sites and lines are looked up,
-//! never searched for, so that a file of many keys costs no more than its length.
-//!
-//! Places in a text: the line of an offset, its edges, the comments beside and above it.
-//!
-//! `# pin`: the mark by which a person keeps devboy's hands off a key.
+//! one question ("which sites lie under this path?") instead of walking five kinds of syntax. Sites and lines are
+//! looked up, never searched for, so that a file of many keys costs no more than its length.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,6 +11,7 @@ use std::ops::Range;
 use toml_edit::{Document, InlineTable, Item, Key, Table, Value};
 
 use crate::base::key_path::KeyPath;
+use crate::settings::lines::{comment_after, comments_above};
 
 /// How a site is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,83 +184,6 @@ impl Outline {
             }
         }
     }
-}
-
-/// The 1-based line of an offset.
-pub(super) fn number(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
-}
-
-/// Where the line of `offset` starts.
-pub(super) fn start(text: &str, offset: usize) -> usize {
-    text[..offset].rfind('\n').map_or_else(|| after_mark(text).min(offset), |position| position + 1)
-}
-
-/// Where the line after `offset` starts, or the end of the text.
-pub(super) fn next(text: &str, offset: usize) -> usize {
-    text[offset..].find('\n').map_or(text.len(), |position| offset + position + 1)
-}
-
-/// The first offset after a byte order mark.
-pub(super) fn after_mark(text: &str) -> usize {
-    if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
-}
-
-/// The line ending that the text uses.
-pub(super) fn ending(text: &str) -> &'static str {
-    match text.find('\n') {
-        Some(position) if text[..position].ends_with('\r') => "\r\n",
-        _ => "\n",
-    }
-}
-
-/// The blanks in front of the line of `offset`.
-pub(super) fn indent(text: &str, offset: usize) -> &str {
-    let line = &text[start(text, offset)..offset];
-    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
-}
-
-/// Whether only blanks stand before `offset` on its line.
-pub(super) fn starts_line(text: &str, offset: usize) -> bool {
-    is_blank(&text[start(text, offset)..offset])
-}
-
-/// The comment that follows on the same line, a comma may stand between.
-pub(super) fn comment_after(text: &str, offset: usize) -> Option<&str> {
-    let rest = text[offset..next(text, offset)].trim();
-    let rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
-    rest.starts_with('#').then_some(rest)
-}
-
-/// The lines of comment that stand directly above the line of `offset`, nearest first.
-pub(super) fn comments_above(text: &str, offset: usize) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut below = start(text, offset);
-    std::iter::from_fn(move || {
-        let above = if below > after_mark(text) { start(text, below - 1) } else { return None };
-        let range = above..below;
-        below = above;
-        is_comment(&text[range.clone()]).then_some(range)
-    })
-}
-
-/// The start of the line after `offset`, moved past lines of comment that belong to what stands above: those that a
-/// blank line or the end of the text follows.
-pub(super) fn after_attached_comments(text: &str, line_start: usize) -> usize {
-    let mut position = line_start;
-    while position < text.len() && is_comment(&text[position..next(text, position)]) {
-        position = next(text, position);
-    }
-    let free = position == text.len() || is_blank(&text[position..next(text, position)]);
-    if free { position } else { line_start }
-}
-
-/// Whether a line holds nothing.
-pub(super) fn is_blank(line: &str) -> bool {
-    line.trim().is_empty()
-}
-
-fn is_comment(line: &str) -> bool {
-    line.trim_start().starts_with('#')
 }
 
 /// Whether the key, or a table that contains it, is marked; a list is also pinned by a mark inside it.

@@ -11,7 +11,7 @@ use super::{Change, NewValue, SettingsFile, apply, spell};
 use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::settings::entries::{Entry, JournalChange};
-use crate::settings::schema;
+use crate::settings::{schema, tree};
 
 /// What taking an entry back comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,7 +169,7 @@ fn changed(file: &SettingsFile, changes: &[Change]) -> Result<SettingsFile> {
 
 fn same(left: Option<&Value>, right: Option<&Value>) -> bool {
     match (left, right) {
-        (Some(left), Some(right)) => spell::same(left, right),
+        (Some(left), Some(right)) => tree::same(left, right),
         (left, right) => left.is_none() && right.is_none(),
     }
 }

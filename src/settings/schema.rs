@@ -1,6 +1,5 @@
-//! What may stand in the configuration: the rules of `rules/settings/schema.toml` as a tree that can be walked.
-//!
-//! Which versions of the schema exist and which sections each of them brought.
+//! What may stand in the configuration: the rules of `rules/settings/schema.toml` as a tree that can be walked, which
+//! versions of the schema exist, and which sections each of them brought.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -10,7 +9,7 @@ use toml_edit::{DocumentMut, Item, TableLike, Value};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::settings::document::at_line;
-use crate::settings::spell;
+use crate::settings::{spell, tree};
 
 static ROOT: LazyLock<Node> = LazyLock::new(|| {
     let text = include_str!("../../rules/settings/schema.toml");
@@ -82,17 +81,17 @@ impl Node {
     pub(super) fn normal(&self, value: &Value) -> Value {
         match (self, value) {
             (Self::Leaf { kind: Kind::Float { .. } | Kind::PositiveFloat, .. }, _) => {
-                spell::number(value).map_or_else(|| spell::plain(value), |number| Value::from(spell::single(number)))
+                tree::number(value).map_or_else(|| tree::plain(value), |number| Value::from(tree::single(number)))
             }
             (Self::List(element), Value::Array(list)) => {
                 Value::Array(list.iter().map(|value| element.normal(value)).collect())
             }
             (Self::Table { .. }, Value::InlineTable(table)) => {
                 let normal =
-                    |(key, value)| (key, self.child(key).map_or_else(|| spell::plain(value), |n| n.normal(value)));
+                    |(key, value)| (key, self.child(key).map_or_else(|| tree::plain(value), |n| n.normal(value)));
                 Value::InlineTable(table.iter().map(normal).collect())
             }
-            _ => spell::plain(value),
+            _ => tree::plain(value),
         }
     }
 
@@ -154,7 +153,7 @@ pub(super) fn is_placeholder(name: &str) -> bool {
 }
 
 fn finite(value: &Value) -> Option<f64> {
-    spell::number(value).filter(|number| number.is_finite())
+    tree::number(value).filter(|number| number.is_finite())
 }
 
 fn table_node(table: &dyn TableLike) -> Node {

@@ -1,10 +1,7 @@
-//! Stores a file so that at every moment either the old or the new content is on the disk, whole, and two writers never
-//! overwrite each other's work. The previous content stays beside it as `<file>.bak`.
-//!
-//! Shows what would change in the file, in the form that `patch` and people read.
-//!
-//! Changes single keys of a configuration and leaves every other byte where it is: the changes, and the one function that
-//! makes them.
+//! Changes single keys of a configuration and leaves every other byte where it is, shows what would change in the form
+//! that `patch` and people read, and stores a file so that at every moment either the old or the new content is on the
+//! disk, whole, and two writers never overwrite each other's work. The previous content stays beside it as
+//! `<file>.bak`.
 
 use std::ffi::OsString;
 use std::fs;

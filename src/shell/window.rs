@@ -6,12 +6,12 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
 use crate::base::error::{Error, Result};
-use crate::logs::time::parse;
 use crate::logs::trace::Millis;
+use crate::logs::window::parse;
 use crate::settings::entries::Inputs;
 use crate::shell::arguments::WindowArgs;
 
-pub use crate::logs::time::{ALL, WIDEN, days_before, end_of, json, there, words};
+pub use crate::logs::window::{ALL, WIDEN, days_before, end_of, json, there, words};
 
 /// The window asked for, as half-open milliseconds; both days named are inside.
 pub fn of(args: &WindowArgs, now_ms: Millis) -> Result<Range<Millis>> {

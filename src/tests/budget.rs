@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use crate::base::body_shape::Showing;
+use crate::base::showing::Showing;
 use crate::facts::budget::{Fitted, Request, Unfit, fit, overflow};
 use crate::facts::encode::{Family, Format, Params, REGISTER};
 use crate::facts::outline::{Cut, Outline, Part};

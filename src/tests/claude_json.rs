@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::base::key_path::KeyPath;
-use crate::settings::claude::layers::ClaudeFile;
-use crate::settings::claude::reversal::{claude_entry, remove, reverse_claude, set};
+use crate::settings::claude::edit::{remove, set};
+use crate::settings::claude::file::ClaudeFile;
+use crate::settings::claude::reversal::{claude_entry, reverse_claude};
 use crate::settings::entries::JournalChange;
 use crate::settings::write_noted;
 

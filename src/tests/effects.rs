@@ -3,8 +3,9 @@
 use super::fleet_tune::days;
 use super::harness::Home;
 use super::planted::Random;
-use crate::base::backtest::{Attempt, BacktestNumbers, Part, ahead, coverage, forecasts, ratio};
+use crate::base::backtest::BacktestNumbers;
 use crate::base::bootstrap::Resampling;
+use crate::base::forecast::{Attempt, Part, ahead, coverage, forecasts, ratio};
 use crate::base::stats::Verdict;
 
 const WEEK_MS: i64 = 7 * 24 * 3_600_000;

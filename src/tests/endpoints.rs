@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use crate::logs::arguments::normal_path;
 use crate::logs::endpoint::{Endpoints, Input, SHIPPED};
+use crate::logs::path::normal_path;
 use crate::logs::shell::Commands;
 use crate::tests::log_builder::cases;
 

@@ -1,8 +1,9 @@
 //! Forecasts of the policies in the backtest: which weeks are judged, and what few weeks can say.
 
 use super::policy_carry::sessions;
-use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Forecast, Promise};
+use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise};
 use crate::base::data::Data;
+use crate::base::forecast::Forecast;
 use crate::base::numbers::WEEK_MS;
 use crate::base::stats::Verdict;
 use crate::rules::statistics;

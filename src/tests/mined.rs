@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::harness::{Home, session};
 use crate::base::names::Sym;
-use crate::base::significance::Chance;
-use crate::frames::edges::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
-use crate::mine::{edge_page as graph, edges};
+use crate::base::shuffled::Chance;
+use crate::frames::edge::{Edge, EdgeSum, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::mine::{edge_graph, edges};
 use crate::shell::arguments::Exit;
 use crate::tests::log_builder::*;
 
@@ -266,12 +266,12 @@ fn names_cannot_break_out_of_a_graph() {
     let odd = "a\"]; x -> y [label=\"\\\n|`<b>#";
     let rows: Vec<Edge> = rows.into_iter().map(|row| Edge { from: odd.to_owned(), ..row }).collect();
     let drawn: Vec<&Edge> = rows.iter().collect();
-    let dot = graph::dot(&drawn);
+    let dot = edge_graph::dot(&drawn);
     assert!(dot.contains(r#"[label="a\"]; x -> y [label=\"\\ |`<b>#"];"#), "{dot}");
     // Outside of quoted strings nothing is left of the name.
     let bare: String = dot.replace("\\\\", "").replace("\\\"", "").split('"').step_by(2).collect();
     assert!(!bare.contains("x ->") && bare.matches("->").count() == 2, "{bare}");
-    let mermaid = graph::mermaid(&drawn);
+    let mermaid = edge_graph::mermaid(&drawn);
     assert_eq!(mermaid.lines().count(), 1 + 3 + 2 + 2, "{mermaid}");
     assert!(
         mermaid.contains("[\"a#34;#93;#59; x -#62; y #91;label#61;#34;#92; #124;#96;#60;b#62;#35;\"]"),

@@ -7,8 +7,9 @@ use super::timeline_builder::Story;
 use crate::base::data::fitting;
 use crate::logs::timeline::requests::{Marks, NONE, ReferenceKind, Timeline, Trigger};
 use crate::whatif::sim::breakage::ages::{edit_ages, rereads, turn_of};
-use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans, penalty, tally};
+use crate::whatif::sim::breakage::detect::{Hint, dangling, orphans};
 use crate::whatif::sim::breakage::rows::{Break, Class, Strength};
+use crate::whatif::sim::breakage::tally::{penalty, tally};
 use crate::whatif::sim::breakage::{Detectors, Sheet};
 use crate::whatif::sim::view::{ContextView, Key, Noticed};
 

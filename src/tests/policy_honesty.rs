@@ -10,8 +10,8 @@ use crate::base::data::fitting;
 use crate::logs::timeline::requests::Timeline;
 use crate::whatif::prompt_cache::params::{CacheSim, Class, Params, Ttl};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::figures::outcome;
 use crate::whatif::sim::money::Prices;
+use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
 

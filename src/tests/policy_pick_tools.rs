@@ -16,7 +16,7 @@ use crate::whatif::pick_tools::{Empty, Overlap, Params, PickPolicy, Rules, Scope
 use crate::whatif::tool_filter::Inputs;
 use crate::whatif::tool_filter::result::Portion;
 use crate::whatif::tools::inventory::StopWords;
-use crate::whatif::tools::plan::Bag;
+use crate::whatif::tools::queries::Bag;
 use crate::whatif::tools::stage::Chains;
 
 const SHEET: &str = include_str!("../../rules/policies/pick_tools.toml");

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::plain_driver::{Sent as Seen, blocks, send};
 use super::timeline_builder::Story;
 use crate::logs::timeline::requests::Timeline;
-use crate::whatif::pipeline::replayed::Shortened;
+use crate::whatif::pipeline::results::Shortened;
 use crate::whatif::pipeline::{Formats, Layers, Params, Partition, Pipeline, Points, Sent, outcome};
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};

@@ -17,7 +17,7 @@ use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
 use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::sim::sizes::{Estimator, SizeRules, Sizes};
-use crate::whatif::sim::unforeseen::unlogged;
+use crate::whatif::sim::unlogged::unlogged;
 
 fn sheet() -> Sheet {
     Sheet::parse(&Data::default().text("policies/prompt_cache.toml").unwrap(), "prompt_cache.toml").unwrap()

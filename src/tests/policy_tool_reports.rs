@@ -1,10 +1,10 @@
 //! What people read about tool lists and arguments.
 
 use crate::report::table::Format;
-use crate::whatif::arg_check::outcome as arg_check;
 use crate::whatif::arg_check::outcome::{ArgCheck, Class, Truth};
-use crate::whatif::pick_tools::outcome as pick_tools;
+use crate::whatif::arg_check::tables as arg_check;
 use crate::whatif::pick_tools::outcome::PickTools;
+use crate::whatif::pick_tools::tables as pick_tools;
 use crate::whatif::tool_filter::result::{BreakEven, Portion, ToolFilter};
 use crate::whatif::tool_filter::tables as tool_filter;
 

@@ -19,7 +19,7 @@ use crate::logs::record::Extractor;
 use crate::logs::take::TakeLines;
 use crate::logs::trace::FileTrace;
 use crate::logs::values::{Given, List, Values, gather};
-use crate::mine::projections::value_flows::Binomial;
+use crate::mine::projections::chance::Binomial;
 use crate::mine::projections::{Thresholds, mine};
 use crate::shell::arguments::Exit;
 

@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::base::body_shape::{Kept, Showing};
+use crate::base::showing::{Kept, Showing};
 use crate::facts::encode::{Attempt, Params, attempt, find};
 use crate::facts::quotable::Quotable;
 use crate::facts::shape::classify;
 use crate::facts::subject::Subject;
 use crate::logs::endpoint::{Endpoints, Input};
-use crate::replay::savings::Quotes;
+use crate::replay::quotes::Quotes;
 use crate::shell::arguments::Exit;
 use crate::tests::harness::Home;
 use crate::tests::log_builder::cases;

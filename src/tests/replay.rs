@@ -6,18 +6,20 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::{hint_texts, range_references};
-use crate::base::body_shape::{BodyShape, Kept, LayerId, Showing};
+use crate::base::body_shape::{BodyShape, LayerId};
 use crate::base::id::Id;
 use crate::base::key_path::KeyPath;
 use crate::base::pseudonyms::published_tool;
+use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::analysis_pool::AnalysisPool;
-use crate::facts::body_facts::{BodyAnalyzer, BodyFacts, Encoding, Line};
+use crate::facts::body_analyzer::BodyAnalyzer;
+use crate::facts::body_facts::{BodyFacts, Encoding, Line};
 use crate::facts::encode::Params;
 use crate::facts::hints::{Shown, Wording};
 use crate::facts::numbered::stretches;
 use crate::facts::tokens::{Counter, Vocabulary};
-use crate::facts::{encode, hints};
+use crate::facts::{encode, hints, near_ref};
 use crate::logs::trace::Handle;
 use crate::replay::reach::Reach;
 use crate::replay::runs::Windows;
@@ -213,7 +215,7 @@ fn near_bodies() -> Vec<BodyFacts> {
             };
             let mut facts = prose(name, 800);
             facts.shape = BodyShape::NestedObject as u8;
-            facts.near = hints::signature(&text, &mut measure);
+            facts.near = near_ref::signature(&text, &mut measure);
             facts
         })
         .collect()
@@ -257,8 +259,8 @@ fn near_bodies_differ_in_scalars_of_the_same_type_and_in_nothing_else() {
     let body = |first: &str, rest: &str| format!(r#"{{"status":{first},"rest":"{}"{rest}}}"#, "x".repeat(600));
     let mut measure = |piece: &str| Size { bytes: piece.len() as u32, tokens: [1, 1] };
     let mut near = |a: &str, b: &str| {
-        let [a, b] = [a, b].map(|text| hints::signature(text, &mut measure));
-        a.zip(b).and_then(|(a, b)| hints::delta(&a, &b)).is_some()
+        let [a, b] = [a, b].map(|text| near_ref::signature(text, &mut measure));
+        a.zip(b).and_then(|(a, b)| near_ref::delta(&a, &b)).is_some()
     };
     assert!(near(&body("\"a\"", ""), &body("\"b\"", "")));
     assert!(near(&body("12", ""), &body("34", "")));

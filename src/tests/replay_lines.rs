@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::range_references;
-use crate::base::body_shape::Showing;
 use crate::base::id::Id;
-use crate::facts::body_facts::{BodyAnalyzer, BodyFacts};
+use crate::base::showing::Showing;
+use crate::facts::body_analyzer::BodyAnalyzer;
+use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::Params;
 use crate::facts::numbered::stretches;
 use crate::logs::trace::Handle;

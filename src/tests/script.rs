@@ -14,7 +14,7 @@ use crate::logs::history::History;
 use crate::logs::values::{CallValues, Values, gather};
 use crate::planner::contexts::Told;
 use crate::planner::value_models::{Layers, Precedence, ValueModels};
-use crate::rules::tool_keys::Annotations;
+use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
 
 /// A session in the making: steps that come one after the other.

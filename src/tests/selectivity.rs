@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use crate::base::bootstrap::{Resampling, interval, next};
 use crate::base::data::Data;
-use crate::planner::selectivity::learned::{
-    Backtest, Point, Scored, backtest, curve, operating_point, point, thresholds,
-};
-use crate::planner::selectivity::odds::{Cell, Feature, Features, ListKind};
-use crate::planner::selectivity::table::{Counts, Example, Link, Selectivity, Table};
+use crate::planner::selectivity::backtest::{Backtest, backtest};
+use crate::planner::selectivity::curve::{Point, Scored, curve, operating_point, point, thresholds};
+use crate::planner::selectivity::features::{Cell, Feature, Features, ListKind};
+use crate::planner::selectivity::file::Selectivity;
+use crate::planner::selectivity::table::{Counts, Example, Link, Table};
 use crate::planner::selectivity::{Numbers, SHEET};
 use crate::tests::log_builder::cases;
 

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::planted::Random;
 use crate::base::names::{Names, Sym};
-use crate::base::significance::{Chance, Places, Sums, chance};
-use crate::frames::edges::{Activity, Edge, EdgeThresholds, Turns};
+use crate::base::shuffled::{Chance, Places, Sums, chance};
+use crate::frames::edge::{Activity, Edge, EdgeThresholds, Turns};
 use crate::mine::edges;
 
 /// All orders of `0..n`.

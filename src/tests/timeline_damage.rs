@@ -9,7 +9,7 @@ use super::timeline::{check, linked, rows, says, timeline_guide, timeline_of, to
 use crate::base::damage::Reason::*;
 use crate::base::id::Id;
 use crate::frames::packed::{pack, unpack};
-use crate::logs::corpus::Standing;
+use crate::logs::copies::Standing;
 use crate::logs::timeline;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
 

@@ -10,8 +10,9 @@ use tiktoken_rs::{CoreBPE, O200K_BASE_PAT_STR};
 
 use crate::base::tokenizer::{Bpe, Counting, Size};
 use crate::facts::tokens::automaton::Automaton;
-use crate::facts::tokens::piece::Splitter;
-use crate::facts::tokens::{Counter, Key, Vocabulary, automaton, merges, piece};
+use crate::facts::tokens::cache::Key;
+use crate::facts::tokens::splitter::Splitter;
+use crate::facts::tokens::{Counter, Vocabulary, automaton, merges, piece};
 use crate::tests::log_builder::cases;
 
 static O200K_BASE: LazyLock<CoreBPE> = LazyLock::new(|| tiktoken_rs::o200k_base().unwrap());

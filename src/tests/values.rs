@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::log_builder::*;
-use crate::logs::arguments::{normal_path, normal_path_into};
+use crate::logs::path::{normal_path, normal_path_into};
 use crate::logs::trace::FileTrace;
 use crate::logs::value_draft::ValueDraft;
 use crate::logs::value_rules::normal_url;

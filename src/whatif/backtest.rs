@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{BacktestNumbers, Coverage, Forecast, Promise, Week, cuts, over_weeks};
+use crate::base::backtest::{BacktestNumbers, Coverage, Promise, Week, cuts, over_weeks};
 use crate::base::bootstrap::Tally;
 use crate::base::data::Data;
 use crate::base::error::Result;
+use crate::base::forecast::Forecast;
 use crate::base::numbers::WEEK_MS;
 use crate::logs::trace::{Millis, NO_TIME};
 use crate::whatif::compaction::{Sheet as CompactionSheet, carry};
 use crate::whatif::prompt_cache::Sheet as CacheSheet;
-use crate::whatif::prompt_cache::causes::Tried;
+use crate::whatif::prompt_cache::slack::Tried;
 use crate::whatif::sim::simulate::Ground;
 use crate::whatif::simulation::Simulation;
 

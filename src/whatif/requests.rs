@@ -1,6 +1,5 @@
-//! `--per-request FILE`: every request under every policy as one JSON line.
-//!
-//! `--show-content`: what the examples of breaks are about, read from the logs again because somebody asked to see it.
+//! `--per-request FILE`: every request under every policy as one JSON line. And `--show-content`: what the examples of
+//! breaks are about, read from the logs again because somebody asked to see it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

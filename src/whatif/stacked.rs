@@ -16,14 +16,15 @@ use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params};
 use crate::whatif::report::{Accuracy, Counted, Fidelity, PolicyReport, TELEMETRY, formulas};
 use crate::whatif::sim::bill::Blind;
 use crate::whatif::sim::breakage::Detectors;
-use crate::whatif::sim::breakage::detect::{penalties, tally};
 use crate::whatif::sim::breakage::rows::Break;
-use crate::whatif::sim::breakage::shown::Watch;
+use crate::whatif::sim::breakage::tally::{penalties, tally};
+use crate::whatif::sim::breakage::watch::Watch;
 use crate::whatif::sim::cache_sim::written;
 use crate::whatif::sim::cells::{cells, whole};
 use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::{Apart, Distance};
-use crate::whatif::sim::figures::{Bill, outcome};
+use crate::whatif::sim::figures::Bill;
+use crate::whatif::sim::outcome::outcome;
 use crate::whatif::sim::simulate::{Ground, Run};
 use crate::whatif::sim::view::Stage;
 use crate::whatif::sim::{bill, distance};
@@ -241,12 +242,12 @@ fn uncached(scene: &Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<(Run, R
 fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets, stack: &Stack) -> Result<Vec<(Policy, Ready<'s>)>> {
     let one = |&policy: &Policy| {
         let ready = match policy {
-            Policy::ToolFilter => tool_filter::tables::ready(scene, sheets)?,
+            Policy::ToolFilter => tool_filter::ready::ready(scene, sheets)?,
             Policy::PickTools => pick_tools::outcome::ready(scene, sheets)?,
             Policy::Pipeline => replayed::ready(scene, sheets)?,
-            Policy::Compaction => compaction::sweep::ready(scene, sheets)?,
-            Policy::HistoryTrim => history_trim::tables::ready(scene, sheets)?,
-            Policy::PromptCache => prompt_cache::stated::ready(sheets)?,
+            Policy::Compaction => compaction::ready::ready(scene, sheets)?,
+            Policy::HistoryTrim => history_trim::ready::ready(scene, sheets)?,
+            Policy::PromptCache => prompt_cache::ready::ready(sheets)?,
             // It has a report of its own.
             Policy::ArgCheck => Ready { stage: None, conclude: Box::new(|_| Part::default()) },
         };

@@ -11,11 +11,11 @@ use crate::commands::input::FromArgs as _;
 use crate::commands::mine::edges::{ConcurrencyArg, sums};
 use crate::commands::mine::export::{ExportArgs, Form, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edges::{Concurrency, Turns};
+use crate::frames::edge::{Concurrency, Turns};
 use crate::frames::input::Input;
 use crate::logs::trace::ResultKind;
 use crate::mine::compare::{Change, Side, SizeSide};
-use crate::mine::{compare, tables as mined, tools};
+use crate::mine::{compare, published, tables as mined, tools};
 use crate::report::sharing::without_paths;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
@@ -84,12 +84,12 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let mut read = Vec::new();
     for side in &sides {
         read.push(match side {
-            Named::Table(path) => compare::read(path, &args.lags)?,
+            Named::Table(path) => published::read(path, &args.lags)?,
             Named::Logs(input, window) => {
                 let mut input = logs::read(input, window, 0, export, context)?;
                 input.expect_calls(&args.input)?;
                 logs::tell(&input, export, 0, context)?;
-                thresholds = Some(input.data.parsed::<crate::frames::edges::EdgeThresholds>("edges.toml")?);
+                thresholds = Some(input.data.parsed::<crate::frames::edge::EdgeThresholds>("edges.toml")?);
                 of_logs(&mut input, concurrency, args, &context.pseudonyms)?
             }
         });

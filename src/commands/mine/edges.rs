@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::base::error::Result;
 use crate::commands::mine::export::{ExportArgs, Form, Layout, Mined};
 use crate::commands::mine::logs;
-use crate::frames::edges::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
+use crate::frames::edge::{Concurrency, Edge, EdgeSums, EdgeThresholds, EndSum, Turns};
 use crate::frames::input::Input;
 use crate::logs::overview::Holds;
-use crate::mine::{edge_page, edges, tables as mined};
+use crate::mine::{edge_graph, edge_page, edges, tables as mined};
 use crate::report::numbers::counted;
 use crate::report::table;
 use crate::report::table::Table;
@@ -174,7 +174,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
         write_private(path, &edge_page::page(&rows, &words_about(args, &sums, &thresholds)))?;
     }
     let all: Vec<&Edge> = rows.iter().collect();
-    let draw = |form: Form| if form == Form::Dot { edge_page::dot(&all) } else { edge_page::mermaid(&all) };
+    let draw = |form: Form| if form == Form::Dot { edge_graph::dot(&all) } else { edge_graph::mermaid(&all) };
     let about =
         vec![("concurrency", args.concurrency().key().to_owned()), ("turns", Turns::from(args.turns).key().to_owned())];
     let of_edges = if args.layout == Layout::Published { mined::edges_published(&rows) } else { mined::edges(&rows) };

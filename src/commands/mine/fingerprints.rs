@@ -12,7 +12,7 @@ use crate::mine::fingerprint_tables as fingerprints;
 use crate::report::envelope;
 use crate::report::table::Format;
 use crate::settings::Effective;
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::shell::arguments::{Exit, InputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;

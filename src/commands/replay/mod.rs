@@ -24,13 +24,13 @@ use crate::replay::{Scenario, emit, gate, report, study};
 use crate::report::envelope;
 use crate::report::numbers::counted;
 use crate::report::table::Format;
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry::log::EventLog;
-use crate::whatif::pipeline::replayed::Worth;
+use crate::whatif::pipeline::worth::Worth;
 
 /// Replay the layered pipeline over your logs and say what it would have saved.
 ///

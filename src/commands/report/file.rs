@@ -13,7 +13,7 @@ use crate::cost::page::Page;
 use crate::cost::page::html::html;
 use crate::cost::page::plots::ToolCost;
 use crate::cost::page::words::Telling;
-use crate::frames::edges::{Concurrency, Edge, EdgeThresholds, Turns};
+use crate::frames::edge::{Concurrency, Edge, EdgeThresholds, Turns};
 use crate::frames::input::Input;
 use crate::mine::edge_page::FollowUp;
 use crate::mine::edges as mined;

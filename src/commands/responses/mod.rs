@@ -26,8 +26,7 @@ use crate::logs::overview::Holds;
 use crate::logs::trace::Millis;
 use crate::logs::vocabulary::Vocabulary;
 use crate::mine::declines::late_invoked;
-use crate::mine::follow_ups::FollowUps;
-use crate::mine::follow_ups::bounds;
+use crate::mine::follow_ups::{FollowUps, bounds};
 use crate::mine::observe::{Guide, observe};
 use crate::mine::sizes::Sizes;
 use crate::mine::uses::sessions_of_events;
@@ -39,16 +38,15 @@ use crate::replay::tape::Tape;
 use crate::replay::{Ground, Options, Piece, Recorded, Scenario, SessionProfile};
 use crate::rules::prefetching::Fetched;
 use crate::rules::{statistics, t1_tools};
-use crate::settings::check::vocabularies;
 use crate::settings::entries::Inputs;
+use crate::settings::formats::vocabularies;
 use crate::settings::{AgentClass, Settings, SettingsFile, classify_agent, write_private_bytes};
 use crate::shell::arguments::{InputArgs, OutputArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
 use crate::telemetry;
-use crate::telemetry::TelemetryRules;
 use crate::telemetry::log::{EventLog, Part, Start};
-use crate::telemetry::{Listing, Request, Surroundings, Telemetry};
+use crate::telemetry::{Listing, Request, Surroundings, Telemetry, TelemetryRules};
 
 /// What a command wants to read.
 pub struct Wanted<'a> {

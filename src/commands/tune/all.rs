@@ -8,7 +8,7 @@ use crate::commands::tune::writing::WriteArgs;
 use crate::commands::tune::{analyze, claude_settings, from_claude_logs};
 use crate::logs::trace::Millis;
 use crate::report::table::Format;
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::settings::{Effective, SettingsFile};
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;

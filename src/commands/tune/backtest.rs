@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::base::backtest::Attempt;
 use crate::base::backtest::{BacktestNumbers, Coverage};
 use crate::base::error::Result;
+use crate::base::forecast::Attempt;
 use crate::commands::config::config_path;
 use crate::commands::input::FromArgs as _;
 use crate::commands::replay::planner;
@@ -20,9 +20,9 @@ use crate::mine::quality;
 use crate::mine::sizes::Sizes;
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::rules::{claude, statistics, t1_tools};
+use crate::rules::{backtest_report, claude, statistics, t1_tools};
 use crate::settings::Effective;
-use crate::settings::check::load_config;
+use crate::settings::formats::load_config;
 use crate::shell::arguments::{Exit, InputArgs, OutputArgs, WindowArgs};
 use crate::shell::context::Context;
 use crate::shell::window;
@@ -105,14 +105,14 @@ fn show(args: &Args, rows: &[Coverage], tolerance: f64, input: &Input, context: 
             "window": input.window_json(),
             "inputs": input.json(),
             "data_quality": quality::json(&quality::of(&input.sources)),
-            "statistics": statistics::json(rows),
+            "statistics": backtest_report::json(rows),
         });
         let document = envelope::envelope("tune backtest", args.output.stamp(context), fields);
         return envelope::write(context.out, &document);
     }
-    statistics::table(rows).write(context.out, form, context.width)?;
+    backtest_report::table(rows).write(context.out, form, context.width)?;
     if !args.output.quiet {
-        statistics::notes(tolerance).iter().try_for_each(|note| writeln!(context.err, "# {note}"))?;
+        backtest_report::notes(tolerance).iter().try_for_each(|note| writeln!(context.err, "# {note}"))?;
     }
     Ok(())
 }

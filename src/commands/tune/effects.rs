@@ -1,12 +1,12 @@
 //! The backtest of effects: at every week the rules speak of what was known, the gate judges it, and what it predicts is held
 //! against the next weeks.
 
-use crate::settings::what_if;
+use crate::settings::{Effective, Settings, SettingsFile, what_if};
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{Attempt, Part, coverage};
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, cuts};
 use crate::base::error::Result;
+use crate::base::forecast::{Attempt, Part, coverage};
 use crate::base::key_path::KeyPath;
 use crate::commands::responses::Responses;
 use crate::commands::tune::gate::Gate;
@@ -19,7 +19,6 @@ use crate::rules::proposal::{View, proposed, settle};
 use crate::rules::statistics::{Effects, effects as effect_numbers};
 use crate::rules::{Speaks, judge_events, r6_cost_models, statistics};
 use crate::settings::finding::{Delta, Finding, Verdict};
-use crate::settings::{Effective, Settings, SettingsFile};
 use crate::shell::context::Context;
 use crate::telemetry::log::{EventLog, Start};
 

@@ -12,7 +12,7 @@ use crate::report::envelope;
 use crate::report::numbers::{counted, date};
 use crate::report::table::{Format, Table};
 use crate::rules::report as findings;
-use crate::settings::claude::layers::{ClaudeFile, name_of};
+use crate::settings::claude::file::{ClaudeFile, name_of};
 use crate::settings::claude::reversal::{claude_entry, journal_of_all, reverse_claude};
 use crate::settings::entries::{Entry, Journal, JournalChange};
 use crate::settings::{

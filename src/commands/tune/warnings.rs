@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::key_path::KeyPath;
 use crate::base::visible::visible;
 use crate::planner::value_models::{Layers, Precedence, Severity};
-use crate::rules::tool_keys::Annotations;
+use crate::rules::annotations::Annotations;
 use crate::settings::SettingsFile;
 use crate::shell::context::Context;
 

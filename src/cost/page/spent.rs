@@ -10,7 +10,7 @@ use crate::report::numbers::date;
 use crate::whatif::sim::bill;
 use crate::whatif::sim::cost::{Cost, Spent as Tokens};
 use crate::whatif::sim::simulate::Ground;
-use crate::whatif::sim::unforeseen::{UnloggedCalls, unlogged};
+use crate::whatif::sim::unlogged::{UnloggedCalls, unlogged};
 
 /// Nano-dollars of a dollar.
 const NANO: f64 = 1e9;

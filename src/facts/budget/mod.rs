@@ -5,10 +5,12 @@
 //! whole.
 
 mod graph;
+mod labels;
 mod price;
 mod selection;
 
-use crate::base::body_shape::{BodyShape, Showing};
+use crate::base::body_shape::BodyShape;
+use crate::base::showing::Showing;
 use crate::facts::budget::graph::Graph;
 use crate::facts::budget::price::{Price, longest_path};
 use crate::facts::budget::selection::{Selection, select};

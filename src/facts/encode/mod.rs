@@ -1,10 +1,9 @@
-//! The formats in which a body can be written: each a pair of an encoder and a decoder in a file of its own, and the
-//! register that lists them.
+//! The formats in which a body can be written: each a pair of an encoder and a decoder in a file of its own, the
+//! register that lists them, and the numbers of `rules/formats.toml`.
 //!
-//! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the real
-//! text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused here.
-//!
-//! The numbers of `rules/formats.toml`.
+//! An encoding counts only if decoding it gives back what the body says; [`prove`] is where that is decided, on the
+//! real text, for every format alike. An encoder may therefore be written optimistically: what it loses is refused
+//! here.
 
 pub mod csv;
 pub mod csv_from_md;

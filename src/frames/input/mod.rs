@@ -39,7 +39,7 @@ use crate::logs::trace::{FileTrace, Millis};
 use crate::logs::value_rules::ValueRules;
 use crate::logs::values::Values;
 use crate::logs::vocabulary::Vocabulary;
-use crate::logs::{discover, read, time};
+use crate::logs::{discover, read, window};
 
 pub use told::missing;
 
@@ -356,7 +356,7 @@ impl Input {
             if window == self.window {
                 return history;
             }
-            if window == time::ALL {
+            if window == window::ALL {
                 return history.within(&self.window);
             }
         }

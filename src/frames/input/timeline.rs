@@ -13,7 +13,7 @@ use crate::base::id::{Id, IdSet};
 use crate::base::numbers;
 use crate::base::progress::Progress;
 use crate::base::tokenizer::VOCABULARIES;
-use crate::facts::body_facts::BodyAnalyzer;
+use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::frames::input::{Input, tell_waiting};
 use crate::frames::lake::Trouble;
 use crate::frames::packed::{pack, unpack};

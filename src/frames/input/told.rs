@@ -11,7 +11,7 @@ use crate::frames::input::Input;
 use crate::frames::sync::directory_of;
 use crate::logs::overview::{Holds, InProgress, Overview};
 use crate::logs::read::Failure;
-use crate::logs::time;
+use crate::logs::window;
 
 /// Files that an error names; a note is written for each of them where a report is.
 const HINTS_MAX: usize = 10;
@@ -73,7 +73,7 @@ impl Input {
 
     /// The window as text for JSON.
     pub fn window_json(&self) -> Value {
-        time::json(&self.window)
+        window::json(&self.window)
     }
 
     /// Whether there is a session log among the files.
@@ -109,19 +109,19 @@ impl Input {
 
     /// The error of a window without what is wanted: which one was asked for, and which one is there.
     pub fn nothing_in_window(&mut self, wanted: &str) -> Error {
-        if self.window == time::ALL {
+        if self.window == window::ALL {
             return Error::failed(format!("no {wanted} in these logs"))
                 .hint("`devboy ingest` says what they hold; --allow-empty makes this no error");
         }
-        let asked = std::mem::replace(&mut self.window, time::ALL);
+        let asked = std::mem::replace(&mut self.window, window::ALL);
         let span = self.overview().ok().and_then(|whole| whole.span_ms);
         self.window = asked;
-        let mut hints = vec![time::there("the logs", span)];
+        let mut hints = vec![window::there("the logs", span)];
         if self.tally.pruned > 0 {
             hints.push(format!("{} older than the window", numbers::counted(self.tally.pruned, "file")));
         }
-        hints.push(time::WIDEN.to_owned());
-        Error::failed(format!("no {wanted} in the window {}", time::words(&self.window))).hint(hints.join("\n"))
+        hints.push(window::WIDEN.to_owned());
+        Error::failed(format!("no {wanted} in the window {}", window::words(&self.window))).hint(hints.join("\n"))
     }
 
     /// Nothing to work on: say where was looked.
@@ -146,8 +146,8 @@ impl Input {
             let older = numbers::counted(self.tally.pruned, "file");
             let newest = self.listing.files.iter().map(|file| file.modified_ns / 1_000_000).max();
             let newest = newest.map(|ms| format!(", last written to on {}", numbers::date(ms))).unwrap_or_default();
-            hints = vec![format!("{older} older than the window{newest}"), time::WIDEN.to_owned()];
-            return Error::failed(format!("nothing in the window {}", time::words(&self.window)))
+            hints = vec![format!("{older} older than the window{newest}"), window::WIDEN.to_owned()];
+            return Error::failed(format!("nothing in the window {}", window::words(&self.window)))
                 .hint(hints.join("\n"));
         } else if self.roots.is_empty() {
             hints.push("neither HOME nor CLAUDE_CONFIG_DIR is set: name the folder with --input-dir".to_owned());

@@ -1,7 +1,6 @@
-//! Identifiers in text, by their form alone: addresses, paths, UUIDs, tickets, hexadecimal, and names that no prose
-//! contains.
-//!
-//! The words of what people and the model wrote, as hashes without order.
+//! What stands in a text, without the text: identifiers by their form alone (addresses, paths, UUIDs, tickets,
+//! hexadecimal, and names that no prose contains), and the words of what people and the model wrote, as hashes without
+//! order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

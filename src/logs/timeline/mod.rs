@@ -1,10 +1,8 @@
 //! Logs to a timeline: every request with the blocks that it added to its context.
 //!
-//! This is a reading of its own, made only for policies and calibrations: it looks at all text, while the light reading steps
-//! over prompts and answers. One worker reads one file from its start, so that what the model writes can be followed to
-//! where it stood before; a file that has grown is read again as a whole.
-//!
-//! Reads files for a timeline: one worker a file, from its first line to its last, the largest first.
+//! This is a reading of its own, made only for policies and calibrations: it looks at all text, while the light reading
+//! steps over prompts and answers. One worker reads one file from its first line to its last, the largest first, so
+//! that what the model writes can be followed to where it stood before; a file that has grown is read again as a whole.
 
 pub mod requests;
 pub mod rows;
@@ -18,6 +16,7 @@ mod envelope;
 mod fields;
 mod identifiers;
 mod layout;
+mod occurrences;
 mod record;
 mod references;
 pub mod rules;

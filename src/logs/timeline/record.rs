@@ -4,9 +4,9 @@ use crate::base::id::{Id, IdMap};
 use crate::base::json::{Cursor, RawStr};
 use crate::base::names::Sym;
 use crate::base::tokenizer::Tokens;
-use crate::logs::arguments::normal_path;
 use crate::logs::body::code_points;
 use crate::logs::message::{InputFields, id_of};
+use crate::logs::path::normal_path;
 use crate::logs::take::TakeRecords;
 use crate::logs::time::Memo;
 use crate::logs::timeline::content::{Draft, DraftBlock, Outcome, Part};
@@ -18,8 +18,7 @@ use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall,
 use crate::logs::timeline::rows::{
     AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
 };
-use crate::logs::timeline::{TimelineGuide, TokenCounter};
-use crate::logs::timeline::{added, beside};
+use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
 use crate::logs::trace::{
     ChainIndex, ChainKey, Counters, Place, SUMMARY_WITHIN_RECORDS, SessionPlaces, chain_place, earlier,
 };

@@ -11,13 +11,14 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::base::backtest::{BacktestNumbers, Coverage, Cut, Promise, cuts};
-use crate::base::bootstrap::{Clustered, Tally};
+use crate::base::bootstrap::Tally;
+use crate::base::clustered::Clustered;
 use crate::base::names::Sym;
 use crate::base::numbers::DAY_MS;
 use crate::base::significance::{quantile_above, t_above};
 use crate::base::stats::FollowUpCount;
-use crate::mine::edges::Pair;
 use crate::mine::follow_ups::{Counts, FollowUps};
+use crate::mine::shuffled::Pair;
 
 /// How bounds are made: `[follow_ups]` of `rules/backtest.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -10,12 +10,12 @@ use rayon::prelude::*;
 
 use crate::base::id::IdMap;
 use crate::base::names::Sym;
-use crate::base::significance::Chance;
-use crate::frames::edges::Turns;
+use crate::base::shuffled::Chance;
+use crate::frames::edge::Turns;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::Millis;
-use crate::mine::edges;
-use crate::mine::edges::{Message, Pair};
+use crate::mine::shuffled;
+use crate::mine::shuffled::{Message, Pair};
 use crate::telemetry::log::{Event, NO_STEP, Part};
 
 /// Sessions that are counted at once: enough for all threads, few enough that their tables do not add up.
@@ -171,7 +171,7 @@ fn add_chances(mut uses: Vec<Use>, lags: &[u32], chances: &mut BTreeMap<Pair, Ch
             tools: step.iter().map(|used| (used.tool, 1)).collect(),
         };
         let messages: Vec<Message> = context.chunk_by(|a, b| a.step == b.step).map(message).collect();
-        edges::add(&messages, lags, Turns::All, chances);
+        shuffled::add(&messages, lags, Turns::All, chances);
     }
 }
 

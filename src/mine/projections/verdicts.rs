@@ -7,9 +7,9 @@ use crate::base::names::{Names, Sym};
 use crate::base::stats::{Share, wilson};
 use crate::frames::projection::{Hold, MinedProjection};
 use crate::logs::values::CallValues;
-use crate::mine::projections;
-use crate::mine::projections::value_flows::{Binomial, Chain, Passage, Use};
-use crate::mine::projections::{ByValue, Key, Thresholds, Told};
+use crate::mine::projections::chance::Binomial;
+use crate::mine::projections::value_flows::{Chain, Passage, Use};
+use crate::mine::projections::{ByValue, Key, Thresholds, Told, spelling};
 
 /// What was counted about one combination.
 #[derive(Default)]
@@ -110,7 +110,7 @@ pub(super) fn judge(
     hold_insignificant(&mut candidates, thresholds);
     explain_away(&mut candidates, thresholds);
     for candidate in candidates.iter_mut().filter(|candidate| candidate.row.held.is_none()) {
-        candidate.row.spelling = projections::of(told, thresholds, &candidate.row, candidate.names.0, &candidate.cell);
+        candidate.row.spelling = spelling::of(told, thresholds, &candidate.row, candidate.names.0, &candidate.cell);
     }
     let mut rows: Vec<MinedProjection> = candidates.into_iter().map(|candidate| candidate.row).collect();
     rows.sort_by_key(|row| row.held.is_some());

@@ -1,6 +1,4 @@
-//! The report as JSON.
-//!
-//! A row per session in the published columns, further ones behind them.
+//! The report as JSON, and a row per session in the published columns, further ones behind them.
 
 use serde_json::{Map, Value, json};
 

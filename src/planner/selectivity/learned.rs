@@ -1,20 +1,14 @@
 //! Selectivity learned from the moments of a history: the table, the threshold, and how they do on other sessions.
-//!
-//! The precision–coverage curve: what is fetched from which threshold on, how often it is exactly what was asked for, and
-//! how many answers get anything fetched behind them at all.
-//!
-//! Learned on earlier sessions, judged on later ones: the only figures that say anything about tomorrow.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::base::bootstrap::{Resampling, Tally, interval};
-use crate::base::stats::Share;
+use crate::base::bootstrap::Resampling;
 use crate::planner::contexts::Told;
 use crate::planner::known_tools::KnownTools;
 use crate::planner::opportunities::Opportunity;
 use crate::planner::selectivity::Numbers;
+use crate::planner::selectivity::backtest::{Backtest, backtest, judged_by};
+use crate::planner::selectivity::curve::{Point, point};
+use crate::planner::selectivity::file::Selectivity;
 use crate::planner::selectivity::odds::{Named, Window, examples};
-use crate::planner::selectivity::table::{Example, Selectivity, Table};
 
 /// What was learned and how it does.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,162 +49,5 @@ impl Learned {
     /// What a planner needs of it.
     pub fn selectivity(&self) -> Selectivity {
         Selectivity { threshold: self.backtest.threshold(), table: self.backtest.table.clone() }
-    }
-}
-
-/// A candidate with its score and what became of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scored {
-    /// Its session.
-    pub session: u32,
-    /// The answer that it came from.
-    pub trigger: u64,
-    /// What is held against the threshold; none where nothing is known of its link.
-    pub score: Option<f64>,
-    /// Whether exactly this call was made soon after.
-    pub exact: bool,
-    /// Whether a call with this argument was made.
-    pub target: bool,
-}
-
-/// What comes of one threshold.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Point {
-    /// Candidates with at least this score are fetched.
-    pub threshold: f64,
-    /// Answers with a fetched candidate, of all with a candidate.
-    pub coverage: Share,
-    /// Fetched candidates that were exactly called; its interval takes them as independent.
-    pub exact: Share,
-    /// Fetched candidates that were called with the argument.
-    pub target: Share,
-    /// The interval of `exact` over sessions.
-    pub exact_sessions: Option<(f64, f64)>,
-    /// The interval of `target` over sessions.
-    pub target_sessions: Option<(f64, f64)>,
-    /// Sessions with a fetched candidate.
-    pub sessions: u64,
-}
-
-/// Thresholds from 0 to 1.
-pub fn thresholds(step: f64) -> Vec<f64> {
-    let steps = (1.0 / step).round().max(1.0);
-    (0..=steps as u32).map(|number| f64::from(number) / steps).collect()
-}
-
-/// The points of these thresholds.
-pub fn curve(scored: &[Scored], thresholds: &[f64], resampling: &Resampling) -> Vec<Point> {
-    thresholds.iter().map(|threshold| point(scored, *threshold, resampling)).collect()
-}
-
-/// What comes of a threshold. The order of the candidates does not matter.
-pub fn point(scored: &[Scored], threshold: f64, resampling: &Resampling) -> Point {
-    let all: BTreeSet<u64> = scored.iter().map(|candidate| candidate.trigger).collect();
-    let mut reached = BTreeSet::new();
-    let mut sessions: BTreeMap<u32, (Tally, Tally)> = BTreeMap::new();
-    for candidate in scored.iter().filter(|candidate| candidate.score.is_some_and(|score| score >= threshold)) {
-        reached.insert(candidate.trigger);
-        let (exact, target) = sessions.entry(candidate.session).or_default();
-        *exact = (exact.0 + u64::from(candidate.exact), exact.1 + 1);
-        *target = (target.0 + u64::from(candidate.exact || candidate.target), target.1 + 1);
-    }
-    let exact: Vec<Tally> = sessions.values().map(|(exact, _)| *exact).collect();
-    let target: Vec<Tally> = sessions.values().map(|(_, target)| *target).collect();
-    let sum = |tallies: &[Tally]| {
-        let (k, n) = tallies.iter().fold((0, 0), |sum, tally| (sum.0 + tally.0, sum.1 + tally.1));
-        Share::new(k, n)
-    };
-    Point {
-        threshold,
-        coverage: Share::new(reached.len() as u64, all.len() as u64),
-        exact: sum(&exact),
-        target: sum(&target),
-        exact_sessions: interval(&exact, resampling),
-        target_sessions: interval(&target, resampling),
-        sessions: sessions.len() as u64,
-    }
-}
-
-/// The point to work at: the smallest threshold at which the exact share reaches the target even at the lower end of both
-/// its intervals, over prefetches and over sessions; none if there is none. Either alone can be too sure: one over
-/// prefetches where a single session has most of them, the other where only few sessions have any. Below the target
-/// itself no threshold is tried: there the good cells would pay for bad ones.
-pub fn operating_point(curve: &[Point], target: f64) -> Option<&Point> {
-    let low = |point: &Point| point.exact_sessions.map_or(0.0, |(low, _)| low).min(point.exact.lower);
-    let reaching = curve.iter().filter(|point| point.threshold >= target && low(point) >= target);
-    reaching.min_by(|a, b| a.threshold.total_cmp(&b.threshold))
-}
-
-/// What was learned and how it did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Backtest {
-    /// Counted on the training sessions.
-    pub table: Table,
-    /// The training sessions, each judged by all others.
-    pub training: Vec<Point>,
-    /// The other sessions, judged by all training sessions.
-    pub held_out: Vec<Point>,
-    /// The point to work at, chosen on the training sessions alone; none if the target is out of reach.
-    pub chosen: Option<Point>,
-    /// The same threshold on the other sessions.
-    pub judged: Option<Point>,
-}
-
-impl Backtest {
-    /// From which score on a candidate is fetched; none if none is.
-    pub fn threshold(&self) -> Option<f64> {
-        self.chosen.as_ref().map(|point| point.threshold)
-    }
-}
-
-/// Learns on the sessions that `is_training` names, and judges on the rest. `target` is the share of exact calls that the
-/// point to work at must reach.
-pub fn backtest(
-    examples: &[Example],
-    is_training: &dyn Fn(u32) -> bool,
-    target: f64,
-    numbers: &Numbers,
-    resampling: &Resampling,
-) -> Backtest {
-    let (training, held_out): (Vec<&Example>, Vec<&Example>) =
-        examples.iter().partition(|example| is_training(example.session));
-    let table = Table::learn(training.iter().copied(), numbers);
-    let tried = thresholds(numbers.threshold_step);
-    let training = curve(&left_out(&training, &table, numbers), &tried, resampling);
-    let held_out = judged_by(&table, held_out, numbers);
-    let chosen = operating_point(&training, target).cloned();
-    Backtest {
-        judged: chosen.as_ref().map(|chosen| point(&held_out, chosen.threshold, resampling)),
-        held_out: curve(&held_out, &tried, resampling),
-        table,
-        training,
-        chosen,
-    }
-}
-
-/// Candidates with the scores that a table gives them, which must not have counted them.
-pub fn judged_by<'e>(table: &Table, examples: impl IntoIterator<Item = &'e Example>, numbers: &Numbers) -> Vec<Scored> {
-    examples.into_iter().map(|example| scored(example, table, &Table::default(), numbers)).collect()
-}
-
-/// Every session judged by what the others counted: judged by its own counts, each would look better than it is.
-fn left_out(examples: &[&Example], table: &Table, numbers: &Numbers) -> Vec<Scored> {
-    let mut sessions: BTreeMap<u32, Vec<&Example>> = BTreeMap::new();
-    examples.iter().for_each(|example| sessions.entry(example.session).or_default().push(example));
-    let of_session = |examples: &Vec<&Example>| {
-        let own = Table::learn(examples.iter().copied(), numbers);
-        examples.iter().map(|example| scored(example, table, &own, numbers)).collect::<Vec<_>>()
-    };
-    sessions.values().flat_map(of_session).collect()
-}
-
-fn scored(example: &Example, table: &Table, own: &Table, numbers: &Numbers) -> Scored {
-    let estimate = table.estimate_beside(own, &example.link, &example.features, numbers);
-    Scored {
-        session: example.session,
-        trigger: example.trigger,
-        score: estimate.map(|estimate| estimate.score()),
-        exact: example.exact,
-        target: example.target,
     }
 }

@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 use crate::base::error::Result;
 use crate::base::stats::Share;
 use crate::planner::selectivity::Numbers;
-use crate::planner::selectivity::learned::{Learned, Point};
-use crate::planner::selectivity::odds::{Cell, Window};
+use crate::planner::selectivity::curve::Point;
+use crate::planner::selectivity::features::Cell;
+use crate::planner::selectivity::learned::Learned;
+use crate::planner::selectivity::odds::Window;
 use crate::planner::selectivity::table::{Counts, Link};
 use crate::report::table::{Format, Rows, Table};
 

@@ -2,9 +2,9 @@
 //! suits the shape of the body, L3 the body as it is.
 
 use crate::base::body_shape::LayerId;
+use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::layers::exact_dedup::Cache;
-use crate::replay::ledger::{Decision, Offer, What};
+use crate::replay::offer::{Decision, Offer, What};
 
 /// L1.
 pub struct Template;

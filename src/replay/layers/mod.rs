@@ -5,8 +5,8 @@ pub mod memoryless;
 pub mod near_ref;
 pub mod range_ref;
 
-use crate::replay::layers::exact_dedup::Cache;
-use crate::replay::ledger::{Decision, Event, Offer};
+use crate::replay::cache::Cache;
+use crate::replay::offer::{Decision, Event, Offer};
 
 /// One way to send a response in fewer tokens.
 pub trait Layer {

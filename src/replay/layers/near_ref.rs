@@ -2,10 +2,11 @@
 
 use crate::base::body_shape::LayerId;
 use crate::facts::hints;
-use crate::facts::hints::{Shown, delta};
+use crate::facts::hints::Shown;
+use crate::facts::near_ref::delta;
+use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::layers::exact_dedup::Cache;
-use crate::replay::ledger::{Decision, Event, Offer, What};
+use crate::replay::offer::{Decision, Event, Offer, What};
 
 /// Counts what it shows: there is a limit per session.
 #[derive(Default)]

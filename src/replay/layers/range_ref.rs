@@ -8,9 +8,9 @@ use crate::base::body_shape::LayerId;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::Line;
 use crate::facts::hints;
+use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
-use crate::replay::layers::exact_dedup::Cache;
-use crate::replay::ledger::{Decision, Event, Offer, What};
+use crate::replay::offer::{Decision, Event, Offer, What};
 use crate::replay::runs::{NO_WINDOW, Run, Windows};
 
 /// Places that are looked at for the longest run: work per line stays bounded whatever the logs hold.

@@ -1,5 +1,6 @@
 //! The report of a replay: plain data that the lake can remember.
 
+mod json;
 mod page;
 mod tables;
 
@@ -7,10 +8,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Quotes, Tally};
+use crate::replay::quotes::Quotes;
+use crate::replay::savings::{Bounds, Expanded, PaperClaim, PublishedClaim, Tally};
 use crate::report::numbers::thousands;
 
-pub use crate::replay::report::page::{json, reaches_json, tally_json};
+pub use crate::replay::report::json::{json, reaches_json, tally_json};
 pub use page::html;
 pub use tables::{figure, reaches, table, write};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::backtest::{Attempt, BacktestNumbers, Cut, Part, cuts};
+use crate::base::backtest::{BacktestNumbers, Cut, cuts};
+use crate::base::forecast::{Attempt, Part};
 use crate::logs::trace::Millis;
 use crate::rules::statistics::Effects;
 use crate::whatif::client::{Knob, Sides, Study, Trial};

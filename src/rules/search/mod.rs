@@ -6,6 +6,7 @@
 
 mod path;
 mod report;
+mod space;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +15,11 @@ use crate::base::data::fitting;
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::logs::trace::Millis;
+use crate::replay::by_session::{BySession, Tokens};
 use crate::replay::reach::Reach;
-use crate::replay::runs::{BySession, Tokens};
 use crate::replay::{Options, Scenario, Tape};
-use crate::rules::search::path::{Chosen, Knob, Walk};
+use crate::rules::search::path::{Chosen, Walk};
+use crate::rules::search::space::Knob;
 use crate::settings::{Settings, SettingsFile, what_if};
 
 pub use report::{findings, json, sentence, tables};
@@ -180,7 +182,7 @@ impl Ground<'_> {
         let now = self.scenario(&what_if(self.file, &[])?);
         let present = sessions.tokens(&now);
         let blocks = self.blocks(&sessions);
-        let candidates = path::candidates(self.sheet, self.tape, &now)?;
+        let candidates = space::candidates(self.sheet, self.tape, &now)?;
         let walk = Walk { ground: self, sessions: &sessions, now: &now, present: &present, candidates: &candidates };
         let (earlier, later) = (blocks[..self.sheet.train_blocks].concat(), blocks[self.sheet.train_blocks..].concat());
         let found = walk.path(&earlier, Some(&later))?;

@@ -3,6 +3,7 @@
 //! The text is never printed from a tree. Each change is one splice at a place that the [`Outline`] names, so comments,
 //! order, number spelling, line endings and a byte order mark survive because nobody touches them.
 
+mod pairs;
 mod removal;
 
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ use super::{CURRENT_VERSION, SettingsFile, lists, spell};
 use crate::base::error::{Error, Result};
 use crate::base::key_path::KeyPath;
 use crate::settings::write::{Change, NewValue};
-use crate::settings::{outline, schema};
+use crate::settings::{lines, outline, schema, tree};
 
 /// A text in the making, read anew after every splice.
 pub(super) struct Draft<'f> {
@@ -33,7 +34,7 @@ impl<'f> Draft<'f> {
     pub(super) fn of(file: &'f SettingsFile) -> Result<Self> {
         let text = if file.existed { file.text.clone() } else { format!("schema_version = {CURRENT_VERSION}\n") };
         let (outline, tree) = read(&file.path, &text)?;
-        let ends_open = text.len() > outline::after_mark(&text) && !text.ends_with('\n');
+        let ends_open = text.len() > lines::after_mark(&text) && !text.ends_with('\n');
         Ok(Self { path: &file.path, text, outline, tree, ends_open })
     }
 
@@ -65,7 +66,7 @@ impl<'f> Draft<'f> {
     }
 
     fn insert_blocks(&mut self, changes: &[Change]) -> Result<()> {
-        let eol = outline::ending(&self.text);
+        let eol = lines::ending(&self.text);
         let mut blocks: Vec<String> = Vec::new();
         for change in changes {
             self.refuse_pinned(&change.key)?;
@@ -120,8 +121,8 @@ impl<'f> Draft<'f> {
     }
 
     fn holds(&self, key: &KeyPath, value: &Value) -> bool {
-        match spell::find(&self.tree, key) {
-            Some(found) => spell::same(found, value),
+        match tree::find(&self.tree, key) {
+            Some(found) => tree::same(found, value),
             None => is_empty_list(value) && matches!(Node::root().find(key), Some(Node::List(_))),
         }
     }
@@ -134,7 +135,7 @@ impl<'f> Draft<'f> {
         self.refuse_pinned(key)?;
         match self.place(key)? {
             Place::Block | Place::Section(_) | Place::Root => {
-                let blocks = spell::table(key, table, outline::ending(&self.text));
+                let blocks = spell::table(key, table, lines::ending(&self.text));
                 self.insert_block(key, &blocks)
             }
             Place::Beside(_) if !table.is_empty() => by_key().try_for_each(|(key, value)| self.set(&key, value)),
@@ -143,7 +144,7 @@ impl<'f> Draft<'f> {
     }
 
     fn replace(&mut self, site: &Site, key: &KeyPath, value: &Value) -> Result<()> {
-        let old = spell::find(&self.tree, key).cloned();
+        let old = tree::find(&self.tree, key).cloned();
         if site.is_inline_table {
             return self.refuse(key, "is a table in this file");
         }
@@ -158,8 +159,8 @@ impl<'f> Draft<'f> {
         let own_line = first.filter(|start| self.text[site.value.start..*start].contains('\n'));
         let spelled = match own_line.filter(|_| !is_empty_list(&value)) {
             Some(start) => {
-                let indents = [start, site.start].map(|offset| outline::indent(&self.text, offset));
-                spell::tall_list(&value, indents[0], indents[1], outline::ending(&self.text))
+                let indents = [start, site.start].map(|offset| lines::indent(&self.text, offset));
+                spell::tall_list(&value, indents[0], indents[1], lines::ending(&self.text))
             }
             None => spell::value(&value),
         };
@@ -175,7 +176,7 @@ impl<'f> Draft<'f> {
                 self.insert_line(site.value.end, site.start, &line)
             }
             Place::Root => self.insert_at_root(&spell::assignment(key, value)),
-            Place::Section(_) | Place::Block if spell::is_table_list(value) => self.append_blocks(key, value),
+            Place::Section(_) | Place::Block if tree::is_table_list(value) => self.append_blocks(key, value),
             Place::Section(header) => {
                 let last = self.last_entry_of(&header.path).unwrap_or(header);
                 let name = KeyPath::from([key.leaf().unwrap_or_default()]);
@@ -184,7 +185,7 @@ impl<'f> Draft<'f> {
             Place::Block => {
                 let parent = key.parent().unwrap_or_default();
                 let table = InlineTable::from_iter(key.leaf().map(|name| (name, value.clone())));
-                let blocks = spell::table(&parent, &table, outline::ending(&self.text));
+                let blocks = spell::table(&parent, &table, lines::ending(&self.text));
                 self.insert_block(&parent, &blocks)
             }
         }
@@ -221,10 +222,10 @@ impl<'f> Draft<'f> {
         let is_own = |site: &&Site| site.form == Form::Inline && site.host == table.path;
         let Some(last) = self.outline.under(&table.path).rfind(is_own).cloned() else {
             let inside = table.value.start + 1..table.value.end - 1;
-            let is_bare = outline::is_blank(&self.text[inside.clone()]);
+            let is_bare = lines::is_blank(&self.text[inside.clone()]);
             return self.splice(if is_bare { inside } else { inside.start..inside.start }, &format!(" {new} "));
         };
-        let (end, line_end) = (last.value.end, outline::next(&self.text, last.value.end));
+        let (end, line_end) = (last.value.end, lines::next(&self.text, last.value.end));
         let rest = self.text[end..line_end].trim_start();
         let has_own_line =
             rest.strip_prefix(',').map(str::trim_start).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'));
@@ -239,14 +240,14 @@ impl<'f> Draft<'f> {
         if let Some(last) = self.outline.sites().iter().rfind(is_root).cloned() {
             return self.insert_line(last.value.end, last.start, line);
         }
-        let top = outline::after_attached_comments(&self.text, outline::after_mark(&self.text));
-        self.insert_paragraph(top, &format!("{line}{}", outline::ending(&self.text)))
+        let top = lines::after_attached_comments(&self.text, lines::after_mark(&self.text));
+        self.insert_paragraph(top, &format!("{line}{}", lines::ending(&self.text)))
     }
 
     /// Adds a line behind the one that holds `offset`, indented like the line of `like`.
     pub(super) fn insert_line(&mut self, offset: usize, like: usize, line: &str) -> Result<()> {
-        let (at, eol) = (outline::next(&self.text, offset), outline::ending(&self.text));
-        let line = format!("{}{line}", outline::indent(&self.text, like));
+        let (at, eol) = (lines::next(&self.text, offset), lines::ending(&self.text));
+        let line = format!("{}{line}", lines::indent(&self.text, like));
         let closed = self.text[..at].ends_with('\n');
         self.splice(at..at, &if closed { line + eol } else { format!("{eol}{line}") })
     }
@@ -258,7 +259,7 @@ impl<'f> Draft<'f> {
         }
         let relative = path.upwards().find_map(|path| self.outline.under(&path).map(|site| site.value.end).max());
         let at = match relative {
-            Some(end) => outline::after_attached_comments(&self.text, outline::next(&self.text, end)),
+            Some(end) => lines::after_attached_comments(&self.text, lines::next(&self.text, end)),
             None => self.text.len(),
         };
         self.insert_paragraph(at, blocks)
@@ -266,15 +267,15 @@ impl<'f> Draft<'f> {
 
     /// Adds whole lines at the start of a line, with a blank line on either side unless the text begins or ends there.
     fn insert_paragraph(&mut self, at: usize, paragraph: &str) -> Result<()> {
-        let eol = outline::ending(&self.text);
-        let (before, after) = (&self.text[outline::after_mark(&self.text)..at], &self.text[at..]);
+        let eol = lines::ending(&self.text);
+        let (before, after) = (&self.text[lines::after_mark(&self.text)..at], &self.text[at..]);
         let lead = match before {
             "" => String::new(),
             open if !open.ends_with('\n') => eol.repeat(2),
-            spaced if outline::is_blank(spaced.lines().next_back().unwrap_or_default()) => String::new(),
+            spaced if lines::is_blank(spaced.lines().next_back().unwrap_or_default()) => String::new(),
             _ => eol.to_owned(),
         };
-        let tail = if outline::is_blank(after.lines().next().unwrap_or_default()) { "" } else { eol };
+        let tail = if lines::is_blank(after.lines().next().unwrap_or_default()) { "" } else { eol };
         let paragraph = match self.ends_open && after.is_empty() {
             true => paragraph.trim_end_matches(['\r', '\n']),
             false => paragraph,
@@ -287,7 +288,7 @@ impl<'f> Draft<'f> {
         if is_empty_list(elements) {
             return Ok(());
         }
-        let blocks = spell::table_list(list, elements, outline::ending(&self.text));
+        let blocks = spell::table_list(list, elements, lines::ending(&self.text));
         self.insert_block(list, &blocks)
     }
 
@@ -324,18 +325,18 @@ impl<'f> Draft<'f> {
         let Some(site) = self.outline.at(key).filter(|site| matches!(site.form, Form::Entry | Form::Element)) else {
             return Ok(());
         };
-        let range = outline::start(&self.text, site.start)..outline::next(&self.text, site.value.end);
+        let range = lines::start(&self.text, site.start)..lines::next(&self.text, site.value.end);
         self.splice(range, "")
     }
 
     /// The value of a key in the draft.
     pub(super) fn get(&self, key: &KeyPath) -> Option<Value> {
-        spell::find(&self.tree, key).cloned()
+        tree::find(&self.tree, key).cloned()
     }
 
     /// A file that states an older version than a section needs is raised to the current one.
     fn raise_version(&mut self, key: &KeyPath) -> Result<()> {
-        let stated = spell::find(&self.tree, &schema::key()).and_then(Value::as_integer);
+        let stated = tree::find(&self.tree, &schema::key()).and_then(Value::as_integer);
         let is_old = stated.is_some_and(|stated| stated < i64::from(schema::needed_for(key)));
         if is_old { self.set(&schema::key(), &Value::from(i64::from(CURRENT_VERSION))) } else { Ok(()) }
     }

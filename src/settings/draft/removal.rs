@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::base::key_path::KeyPath;
+use crate::settings::draft::pairs;
+use crate::settings::lines;
 use crate::settings::outline::{Form, Outline, Site};
-use crate::settings::{lists, outline};
 
 /// What to cut so that the keys and everything below them are gone: ranges in the order of the text that do not touch.
 ///
@@ -17,7 +18,7 @@ use crate::settings::{lists, outline};
 pub(super) fn cuts(text: &str, outline: &Outline, keys: &[&KeyPath]) -> Vec<Range<usize>> {
     let mut removal = Removal::new(text, outline.sites(), keys);
     removal.mark_emptied();
-    let blocks = joined(removal.blocks(), |between| outline::is_blank(&text[between]));
+    let blocks = joined(removal.blocks(), |between| lines::is_blank(&text[between]));
     let blocks = blocks.into_iter().map(|block| with_blank_line(text, block));
     let cuts = blocks.chain(removal.single_lines()).chain(removal.inline_pairs());
     let mut cuts = joined(cuts.collect(), |between| between.is_empty());
@@ -47,7 +48,7 @@ impl<'t> Removal<'t> {
             self.gone[index] |= match table.form {
                 Form::Header => self.is_emptied(table, Form::Entry) && !self.has_comment(table),
                 Form::Inline => {
-                    self.is_emptied(table, Form::Inline) && !lists::may_hold_comment(&self.text[table.value.clone()])
+                    self.is_emptied(table, Form::Inline) && !pairs::may_hold_comment(&self.text[table.value.clone()])
                 }
                 Form::ListHeader | Form::Entry | Form::Element => false,
             };
@@ -73,14 +74,14 @@ impl<'t> Removal<'t> {
 
     /// Whether a comment stands above, beside, in or directly below a block; those beside its keys do not count.
     fn has_comment(&self, header: &Site) -> bool {
-        let mut end = outline::next(self.text, header.value.end);
+        let mut end = lines::next(self.text, header.value.end);
         let mut around = self.text[header.value.end..end].to_owned();
         for (entry, _) in self.own(&header.path, Form::Entry) {
-            around += &self.text[end..outline::start(self.text, entry.start)];
-            end = outline::next(self.text, entry.value.end);
+            around += &self.text[end..lines::start(self.text, entry.start)];
+            end = lines::next(self.text, entry.value.end);
         }
-        around += outline::comment_after(self.text, end).unwrap_or_default();
-        around.contains('#') || outline::comments_above(self.text, header.start).next().is_some()
+        around += lines::comment_after(self.text, end).unwrap_or_default();
+        around.contains('#') || lines::comments_above(self.text, header.start).next().is_some()
     }
 
     /// Whether nothing stays before the first header.
@@ -91,10 +92,10 @@ impl<'t> Removal<'t> {
     /// What blank lines set off: blocks under a header, and the lines before the first header if none of them stays.
     fn blocks(&self) -> Vec<Range<usize>> {
         let block = |header: &Site| {
-            let line = outline::start(self.text, header.start);
-            let start = outline::comments_above(self.text, header.start).last().map_or(line, |above| above.start);
+            let line = lines::start(self.text, header.start);
+            let start = lines::comments_above(self.text, header.start).last().map_or(line, |above| above.start);
             let end = self.own(&header.path, Form::Entry).last().map_or(header.value.end, |(last, _)| last.value.end);
-            start..outline::next(self.text, end)
+            start..lines::next(self.text, end)
         };
         let blocks = self.gone(&[Form::Header, Form::ListHeader]).map(block);
         let top = self.entries().filter(|entry| self.is_top_gone() && entry.host.0.is_empty());
@@ -116,14 +117,14 @@ impl<'t> Removal<'t> {
     }
 
     fn lines_of(&self, entry: &Site) -> Range<usize> {
-        outline::start(self.text, entry.start)..outline::next(self.text, entry.value.end)
+        lines::start(self.text, entry.start)..lines::next(self.text, entry.value.end)
     }
 
     /// What goes from inside inline tables that stay.
     fn inline_pairs(&self) -> Vec<Range<usize>> {
         let tables = self.sites.iter().zip(&self.gone).filter(|(site, is_gone)| site.is_inline_table && !**is_gone);
         let own = |table: &Site| self.own(&table.path, Form::Inline).collect::<Vec<_>>();
-        tables.flat_map(|(table, _)| lists::cuts(self.text, table, &own(table))).collect()
+        tables.flat_map(|(table, _)| pairs::cuts(self.text, table, &own(table))).collect()
     }
 }
 
@@ -143,14 +144,14 @@ fn joined(mut ranges: Vec<Range<usize>>, may_join: impl Fn(Range<usize>) -> bool
 /// A block with the blank line that set it off: the one above it if there is just one, else the one below. Where there
 /// are more, a person wanted them.
 fn with_blank_line(text: &str, block: Range<usize>) -> Range<usize> {
-    let (before, after) = (&text[outline::after_mark(text)..block.start], &text[block.end..]);
-    let above = before.lines().rev().take_while(|line| outline::is_blank(line)).count();
-    let below = after.lines().take_while(|line| outline::is_blank(line)).count();
+    let (before, after) = (&text[lines::after_mark(text)..block.start], &text[block.end..]);
+    let above = before.lines().rev().take_while(|line| lines::is_blank(line)).count();
+    let below = after.lines().take_while(|line| lines::is_blank(line)).count();
     let was_set_off = before.is_empty() || above > 0;
-    if above == 1 && !outline::is_blank(before) {
-        outline::start(text, block.start - 1)..block.end
-    } else if below == 1 && !outline::is_blank(after) && was_set_off {
-        block.start..outline::next(text, block.end)
+    if above == 1 && !lines::is_blank(before) {
+        lines::start(text, block.start - 1)..block.end
+    } else if below == 1 && !lines::is_blank(after) && was_set_off {
+        block.start..lines::next(text, block.end)
     } else {
         block
     }
@@ -162,6 +163,6 @@ fn line_end_to_drop(text: &str, cut: &Range<usize>) -> usize {
     if cut.end < text.len() || text.ends_with('\n') {
         return 0;
     }
-    let before = &text[outline::after_mark(text)..cut.start];
+    let before = &text[lines::after_mark(text)..cut.start];
     before.strip_suffix('\n').map_or(0, |line| before.len() - line.strip_suffix('\r').unwrap_or(line).len())
 }

@@ -4,7 +4,9 @@
 //! another document is refused, and a loop of references ends where the library ends it. Errors name places and
 //! keywords, never values.
 
+pub mod checked;
 pub mod outcome;
+pub mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 

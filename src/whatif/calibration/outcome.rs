@@ -1,6 +1,5 @@
-//! How many characters a token has on the user's own logs, and how far each estimator is from the bill.
-//!
-//! What the bill says about tokenizers, as tables and JSON.
+//! How many characters a token has on the user's own logs, and how far each estimator is from the bill: as rows, tables
+//! and JSON.
 
 use serde::Serialize;
 use serde_json::{Value, json};

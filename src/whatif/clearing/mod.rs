@@ -1,29 +1,18 @@
-//! Clearing of tool results: the oldest results of a context are replaced by a marker once all results together grow too
-//! large (`--tier micro`).
+//! Clearing of tool results: the oldest results of a context are replaced by a marker once all results together grow
+//! too large (`--tier micro`).
 //!
-//! [`Micro`] is the rule and applies it to contexts, [`replayed`] finds the clearings of the log again.
-//!
-//! Clearing as a stage: what was once cleared stays cleared, and before each request the rule may clear more: oldest first
-//! until what remains is small enough, and only if that frees enough at once.
-//!
-//! The clearings of the log beside what the rule would have cleared at the same place.
-//!
-//! The client looks at the results that stand in the context at that moment: those that the last request was sent or answered
-//! with, and what came in since. Older results may have gone in a clearing that no record shows; the rule is taken to have
-//! acted where the bill shows a context that shrank by as much as it would have freed.
+//! [`Micro`] is the rule and applies it to contexts as a stage: what was once cleared stays cleared, and before each
+//! request the rule may clear more, oldest first until what remains is small enough, and only if that frees enough at
+//! once. [`replayed`] finds the clearings of the log again.
+
+pub mod replayed;
 
 use std::collections::BTreeSet;
 
-use crate::base::id::{Id, IdMap};
-use crate::base::stats::Share;
-use crate::logs::timeline::requests::{Block, BlockKind, Clearing, Marks, NONE, Segment, SegmentCause, Timeline};
+use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 use crate::whatif::compaction::Sheet;
-use crate::whatif::compaction::outcome::{ClearingCheck, Clearings, ClearingsReplayed};
 use crate::whatif::compaction::params::{MicroKnobs, Style};
-use crate::whatif::compaction::real::contexts;
 use crate::whatif::sim::breakage::rows::Class;
-use crate::whatif::sim::breakage::shown::Shown;
-use crate::whatif::sim::simulate::Run;
 use crate::whatif::sim::view::{ContextView, Item, Journal, Key, Moment, Noticed, Stage, StageOutput};
 
 /// One result that was cleared.
@@ -128,6 +117,17 @@ impl Stage for Micro {
         self.cleared.clear();
     }
 
+    fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
+        let requests = timeline.requests_of(chain);
+        let Some((first, last)) = requests.first().zip(requests.last()) else { return false };
+        // A fork begins with the blocks of another chain.
+        let is_fork = timeline.segments[first.segment as usize].after != NONE;
+        let blocks = &timeline.blocks[first.inputs.start as usize..last.outputs.end as usize];
+        let results = blocks.iter().filter(|block| block.kind == BlockKind::ToolResult && self.clears(timeline, block));
+        let all: u64 = results.map(|block| self.sheet.client.estimate(block.chars)).sum();
+        is_fork || all > self.params.target_tokens
+    }
+
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {
         for item in &mut view.items {
             if matches!(item.key, Key::Block(block) if self.cleared.contains(&block)) {
@@ -172,158 +172,4 @@ pub fn plan(results: &[ResultSize], target_tokens: u64, min_saving_tokens: u64) 
         chosen.push(index);
     }
     if saved < min_saving_tokens { Vec::new() } else { chosen }
-}
-
-/// Checks every clearing of the log. The client's own limits are used (any size, none protected); the rest is `params`.
-pub fn replayed(timeline: &Timeline, params: &MicroKnobs, sheet: &Sheet) -> ClearingsReplayed {
-    let rule = Rule::new(timeline, params, sheet);
-    let mut done: BTreeSet<Id> = BTreeSet::new();
-    let mut checks = Vec::new();
-    for clearing in &timeline.clearings {
-        let unlogged = rule.unlogged(clearing, &done);
-        checks.push(rule.check(clearing, &done, &unlogged));
-        done.extend(unlogged);
-        done.extend(clearing.calls.iter().copied());
-    }
-    let judged: Vec<&ClearingCheck> = checks.iter().filter(|check| check.is_judged()).collect();
-    let equal = Share::new(judged.iter().filter(|check| check.is_equal()).count() as u64, judged.len() as u64);
-    let is_met = (equal.n > 0).then_some(equal.value() * 100.0 >= sheet.bars.clearings_percent);
-    ClearingsReplayed { not_judged: (checks.len() - judged.len()) as u64, checks, equal, is_met }
-}
-
-/// The client's rule over one timeline.
-struct Rule<'a> {
-    timeline: &'a Timeline,
-    params: &'a MicroKnobs,
-    sheet: &'a Sheet,
-    /// Calls by their ids.
-    calls: IdMap<Id, u32>,
-}
-
-/// A result with the client's estimate of its tokens.
-type Sized = (Id, u64);
-
-impl<'a> Rule<'a> {
-    fn new(timeline: &'a Timeline, params: &'a MicroKnobs, sheet: &'a Sheet) -> Self {
-        let calls = timeline.calls.iter().enumerate().map(|(index, call)| (call.id, index as u32)).collect();
-        Self { timeline, params, sheet, calls }
-    }
-
-    /// Whether results of the call's tool are ever cleared.
-    fn is_clearable(&self, call: Id) -> bool {
-        let tool = self.calls.get(&call).map(|&call| self.timeline.calls[call as usize].tool);
-        tool.is_some_and(|tool| self.sheet.client.clears(self.timeline.names.text(tool)))
-    }
-
-    /// Results among blocks, and others behind them, that still stand there.
-    fn results(&self, blocks: impl Iterator<Item = u32>, arrived: &[(Id, u32)], done: &BTreeSet<Id>) -> Vec<Sized> {
-        let blocks = blocks.map(|block| &self.timeline.blocks[block as usize]);
-        let results = blocks.filter(|block| block.kind == BlockKind::ToolResult && block.call != NONE);
-        let shown = results.map(|block| (self.timeline.calls[block.call as usize].id, block.chars));
-        let all = shown.chain(arrived.iter().copied());
-        let standing = all.filter(|(call, _)| !done.contains(call) && self.is_clearable(*call));
-        standing.map(|(call, chars)| (call, self.sheet.client.estimate(chars))).collect()
-    }
-
-    /// What the rule clears of these: calls, and the tokens that are freed.
-    fn cleared(&self, results: &[Sized]) -> (BTreeSet<Id>, u64) {
-        let client = &self.sheet.client;
-        let protected = results.len().saturating_sub(client.micro_protect_last);
-        let least = client.micro_min_bytes.div_ceil(u64::from(client.chars_per_token.max(1)));
-        let size = |(place, &(_, tokens)): (usize, &Sized)| ResultSize {
-            tokens,
-            cleared_tokens: 0,
-            is_free: place < protected && tokens >= least,
-        };
-        let sizes: Vec<ResultSize> = results.iter().enumerate().map(size).collect();
-        let chosen = plan(&sizes, self.params.target_tokens, self.params.min_saving_tokens);
-        let freed = chosen.iter().map(|&place| sizes[place].tokens).sum();
-        // Results without any text go along with those around them.
-        let until = chosen.last().copied().unwrap_or(0);
-        let nothing = (0..until).filter(|&place| sizes[place].is_free && sizes[place].tokens == 0);
-        (chosen.iter().copied().chain(nothing).map(|place| results[place].0).collect(), freed)
-    }
-
-    /// Calls whose results went before a clearing without a record of it.
-    fn unlogged(&self, clearing: &Clearing, done: &BTreeSet<Id>) -> BTreeSet<Id> {
-        let mut gone = BTreeSet::new();
-        let segments = self.timeline.segments.iter();
-        let own = |segment: &&Segment| segment.chain == clearing.chain && segment.requests.start < clearing.request;
-        let segments: Vec<&Segment> = segments.filter(own).collect();
-        let compacted = segments.iter().rposition(|segment| segment.cause == SegmentCause::Compaction);
-        let since = segments[compacted.unwrap_or(0)..].iter();
-        for request in since.filter_map(|segment| self.shrinks(segment)) {
-            let known: BTreeSet<Id> = done.union(&gone).copied().collect();
-            let results = self.results(Shown::to(self.timeline, request).blocks(), &[], &known);
-            let (calls, freed) = self.cleared(&results);
-            if freed <= self.lost(request) {
-                gone.extend(calls);
-            }
-        }
-        gone
-    }
-
-    /// Tokens that a request lacks of the context before it, what came in since not counted.
-    fn lost(&self, request: u32) -> u64 {
-        let [before, now] = [request as usize - 1, request as usize].map(|at| &self.timeline.requests[at]);
-        let blocks = before.outputs.start..now.inputs.end;
-        let came: u64 =
-            blocks.map(|block| self.sheet.client.estimate(self.timeline.blocks[block as usize].chars)).sum();
-        (before.context() + came).saturating_sub(now.context())
-    }
-
-    /// The request with which a segment begins, if its context shrank there for a reason that the log does not name.
-    fn shrinks(&self, segment: &Segment) -> Option<u32> {
-        let request = segment.requests.start;
-        let is_named = self.timeline.requests[request as usize].marks.has(Marks::MICROCOMPACTION);
-        (segment.cause == SegmentCause::Shrink && !is_named && request > 0).then_some(request)
-    }
-
-    fn check(&self, clearing: &Clearing, done: &BTreeSet<Id>, unlogged: &BTreeSet<Id>) -> ClearingCheck {
-        let done: BTreeSet<Id> = done.union(unlogged).copied().collect();
-        let results = self.in_context(clearing, &done);
-        let (predicted, saved_tokens) = self.cleared(&results);
-        let logged: BTreeSet<Id> = clearing.calls.iter().copied().collect();
-        let is_there = |call: &&Id| self.calls.contains_key(*call);
-        ClearingCheck {
-            record: clearing.id.to_string(),
-            total_tokens: results.iter().map(|(_, tokens)| tokens).sum(),
-            logged_total_tokens: clearing.pre_tokens,
-            saved_tokens,
-            logged_saved_tokens: clearing.tokens_saved,
-            both: predicted.intersection(&logged).count() as u64,
-            only_predicted: predicted.difference(&logged).count() as u64,
-            only_logged: logged.difference(&predicted).count() as u64,
-            unlogged: unlogged.len() as u64,
-            not_in_logs: (logged.len() - logged.iter().filter(is_there).count()) as u64,
-        }
-    }
-
-    /// What stood in the context when it was cleared.
-    fn in_context(&self, clearing: &Clearing, done: &BTreeSet<Id>) -> Vec<Sized> {
-        let requests = &self.timeline.chains[clearing.chain as usize].requests;
-        let opens_empty = |request: u32| {
-            let segment = &self.timeline.segments[self.timeline.requests[request as usize].segment as usize];
-            segment.cause == SegmentCause::Compaction && segment.requests.start == request
-        };
-        if requests.contains(&clearing.request) && !opens_empty(clearing.request) {
-            return self.results(Shown::to(self.timeline, clearing.request).blocks(), &[], done);
-        }
-        // Compacted at once, or the log ends: no request shows what had come in.
-        let before = clearing.request.checked_sub(1).filter(|before| requests.contains(before));
-        let shown = before.map(|before| Shown::after(self.timeline, before));
-        self.results(shown.iter().flat_map(Shown::blocks), &clearing.arrived, done)
-    }
-}
-
-/// A virtual run of clearing in figures; `cleared` is the stage's journal.
-pub fn clearings(timeline: &Timeline, cleared: &[Cleared], run: &Run) -> Clearings {
-    let session = |request: u32| timeline.chains[timeline.requests[request as usize].chain as usize].session;
-    Clearings {
-        clearings: cleared.iter().map(|entry| entry.request).collect::<BTreeSet<_>>().len() as u64,
-        results: cleared.len() as u64,
-        removed_tokens: cleared.iter().map(|entry| u64::from(entry.removed_tokens)).sum(),
-        sessions: cleared.iter().map(|entry| session(entry.request)).collect::<BTreeSet<_>>().len() as u64,
-        context: contexts(run),
-    }
 }

@@ -1,6 +1,5 @@
-//! What is tried (`rules/policies/claude_settings.toml`).
-//!
-//! Which of several levers every client of the last weeks knows: what an older one does not know has no effect there.
+//! What is tried (`rules/policies/claude_settings.toml`), and which of several levers every client of the last weeks
+//! knows: what an older one does not know has no effect there.
 
 use std::collections::{BTreeMap, BTreeSet};
 

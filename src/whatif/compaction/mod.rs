@@ -1,21 +1,27 @@
 //! Compaction: the head of a context is replaced by a summary when the context grows past a trigger.
 //!
-//! [`params`] and [`sheet`] are what can be set and what is known, [`carry`] says where the kept part begins and
-//! takes the log's own compactions out of it, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
-//! compactions again and their sizes, [`real`] what they and those of a virtual run cost and broke.
+//! [`params`] and [`sheet`] are what can be set and what is known, [`tail`] says where the kept part begins, [`splice`]
+//! takes the log's own compactions out, [`sweep`] tries thresholds. Of the log itself, [`placement`] finds the real
+//! compactions again, [`context_sizes`] how large contexts were around them, [`carry`] how large they would be,
+//! [`real`] what they cost and broke; [`figures`] are those of a virtual run.
 //!
-//! The stage decides before each request whether to compact, and from then on sends the summary for the head.
-//! The decision rests on what was really sent: the context of the request before, as all stages left it, and what has
-//! come since. So a trimmed context compacts later.
+//! The stage decides before each request whether to compact, and from then on sends the summary for the head. The
+//! decision rests on what was really sent: the context of the request before, as all stages left it, and what has come
+//! since. So a trimmed context compacts later.
 
 pub mod carry;
+pub mod context_sizes;
+pub mod figures;
 pub mod outcome;
 pub mod params;
 pub mod placement;
+pub mod ready;
 pub mod real;
 pub mod sheet;
+mod splice;
 pub mod sweep;
 pub mod tables;
+pub mod tail;
 
 use std::sync::Arc;
 
@@ -23,10 +29,10 @@ use crate::base::model_id::normalise;
 use crate::base::names::Sym;
 use crate::logs::timeline::requests::{Marks, NONE, Timeline};
 use crate::logs::trace::{Millis, NO_TIME};
-use crate::whatif::compaction::carry::Splice;
 use crate::whatif::compaction::outcome::{Attempt, Outcome};
 use crate::whatif::compaction::params::{Gate, Params, Permission, Real};
 use crate::whatif::compaction::sheet::Warm;
+use crate::whatif::compaction::splice::Splice;
 use crate::whatif::prompt_cache::params::Class;
 use crate::whatif::sim::breakage::rows as breakage;
 use crate::whatif::sim::view::{ContextView, ExtraCall, Item, Journal, Key, Moment, Noticed, Stage, StageOutput};
@@ -107,7 +113,7 @@ impl Compaction {
     fn context_tokens(&self, moment: &Moment<'_>, view: &ContextView) -> u64 {
         let requests = &moment.timeline.requests;
         let segment = |request: u32| requests[request as usize].segment;
-        let is_joined = self.params.real == Real::Ignore && !carry::goes_on(moment.timeline, segment(moment.request));
+        let is_joined = self.params.real == Real::Ignore && !splice::goes_on(moment.timeline, segment(moment.request));
         match (moment.sent_before, self.chain.last) {
             (Some(before), Some(last)) if segment(last) == segment(moment.request) || is_joined => {
                 before + fresh_tokens(moment, last, view)
@@ -164,7 +170,7 @@ impl Compaction {
         aside: &mut StageOutput,
         attempt: &mut Attempt,
     ) -> Outcome {
-        let Some(at) = carry::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
+        let Some(at) = tail::start(moment.timeline, &view.items, self.params.tail_keep_tokens, self.params.align)
         else {
             return Outcome::NoBoundary;
         };

@@ -1,6 +1,5 @@
-//! What can be set about compaction (policies.md 3.2).
-//!
-//! Whether an attempt to compact is allowed: the distance to the last one, and the breaker.
+//! What can be set about compaction (policies.md 3.2), and whether an attempt to compact is allowed: the distance to
+//! the last one, and the breaker.
 
 use std::fmt;
 

@@ -1,27 +1,20 @@
 //! Whether the client's rule finds the automatic compactions of the log again.
 //!
 //! In every stretch of requests the rule fires at the first context that reaches the trigger. The context that the
-//! client saw right before a compaction was never sent: it is what the boundary says of it, else the context before with
-//! an estimate of what came since. Results that arrived right before a compaction were sent to nobody and may be missing
-//! from that estimate, so placing by it alone is a lower bound; it stands beside. A firing is false where no automatic
-//! compaction is next to it.
-//!
-//! How large contexts are after real compactions, and whether that is predicted: by the parameters, and by what is known before.
-//!
-//! How far contexts grew before they were compacted: all that telemetry can say about thresholds, since its sizes are those of
-//! tool answers alone.
+//! client saw right before a compaction was never sent: it is what the boundary says of it, else the context before
+//! with an estimate of what came since. Results that arrived right before a compaction were sent to nobody and may be
+//! missing from that estimate, so placing by it alone is a lower bound; it stands beside. A firing is false where no
+//! automatic compaction is next to it.
 
 use std::collections::BTreeMap;
 
 use crate::base::stats::Share;
-use crate::logs::timeline::requests::{Boundary, NONE, Segment, SegmentCause, Timeline, Trigger};
+use crate::logs::timeline::requests::{Boundary, NONE, Segment, Timeline, Trigger};
 use crate::logs::trace::compare_versions;
-use crate::whatif::compaction::outcome::{AfterSizes, Grown, Growth, Placement, VersionEdge};
+use crate::whatif::compaction::outcome::{Placement, VersionEdge};
 use crate::whatif::compaction::params::Params;
-use crate::whatif::compaction::real::percentiles;
+use crate::whatif::compaction::sheet;
 use crate::whatif::compaction::sheet::Sheet;
-use crate::whatif::compaction::{carry, sheet};
-use crate::whatif::sim::sizes::Sizes;
 
 /// Replays the trigger of `params` against the log.
 pub fn placement(timeline: &Timeline, params: &Params, sheet: &Sheet) -> Placement {
@@ -133,64 +126,4 @@ fn edges(timeline: &Timeline, params: &Params, sheet: &Sheet) -> Vec<VersionEdge
     let mut edges: Vec<VersionEdge> = sizes.into_iter().map(edge).collect();
     edges.sort_by(|a, b| compare_versions(&a.version, &b.version));
     edges
-}
-
-/// Compares the first contexts after real compactions with what the parameters leave (without a tail: the client keeps none),
-/// and with what was known of each before the week in which it came.
-pub fn after_sizes(timeline: &Timeline, sizes: &Sizes, params: &Params, sheet: &Sheet) -> AfterSizes {
-    let tolerance = sheet.bars.after_size_tolerance_percent;
-    let within = |predicted: u64, came: u64| predicted.abs_diff(came) * 100 <= came * tolerance;
-    let carry = made_tokens(params, sheet) + sheet.client.tail_keep_tokens;
-    let after: Vec<(u64, u64)> = contexts(timeline, sizes);
-    let by_params = after.iter().filter(|(prefix, came)| within(prefix + carry, *came)).count() as u64;
-    let forecasts = carry::forecasts(&carry::compactions(timeline, sizes, sheet), sheet);
-    let close = forecasts.iter().filter(|one| within(one.predicted.round() as u64, one.came as u64)).count() as u64;
-    let learned = Share::new(close, forecasts.len() as u64);
-    AfterSizes {
-        compactions: after.len() as u64,
-        context: percentiles(after.iter().map(|(_, came)| *came).collect()),
-        by_params: Share::new(by_params, after.len() as u64),
-        is_met: (learned.n > 0).then_some(learned.value() * 100.0 >= sheet.bars.after_size_percent),
-        learned,
-        in_interval: Share::new(forecasts.iter().filter(|one| one.holds()).count() as u64, forecasts.len() as u64),
-        interval_percent: sheet.client.reattach.interval_percent,
-        forecasts,
-    }
-}
-
-/// Summary, acknowledgement and what is reattached.
-fn made_tokens(params: &Params, sheet: &Sheet) -> u64 {
-    let sizes = [params.summary_tokens, sheet.client.acknowledgement_tokens, params.reattach_tokens];
-    sizes.map(u64::from).iter().sum()
-}
-
-/// The static prefix and the first context after every compaction with a request after it.
-fn contexts(timeline: &Timeline, sizes: &Sizes) -> Vec<(u64, u64)> {
-    let first = |boundary: &Boundary| {
-        let request = timeline.requests.get(boundary.request as usize)?;
-        let prefix = sizes.prefix.get(boundary.chain as usize).copied().unwrap_or_default();
-        (request.chain == boundary.chain && request.context() > 0).then(|| (prefix, request.context()))
-    };
-    timeline.boundaries.iter().filter_map(first).collect()
-}
-
-/// Partitions that a compaction ended, and the last ones of their contexts.
-pub fn growth(timeline: &Timeline) -> Growth {
-    let is_compacted = |index: usize, segment: &Segment| {
-        let next = timeline.segments.get(index + 1).filter(|next| next.chain == segment.chain);
-        next.is_some_and(|next| next.cause == SegmentCause::Compaction)
-    };
-    let (compacted, open): (Vec<_>, Vec<_>) =
-        timeline.segments.iter().enumerate().partition(|(index, segment)| is_compacted(*index, segment));
-    let grown = |segments: Vec<(usize, &Segment)>| {
-        let requests = |segment: &Segment| segment.requests.end - segment.requests.start;
-        let last = |segment: &Segment| timeline.requests[segment.requests.end as usize - 1].context();
-        let some = || segments.iter().map(|(_, segment)| *segment).filter(|segment| requests(segment) > 0);
-        Grown {
-            partitions: some().count() as u64,
-            tokens: percentiles(some().map(last).collect()),
-            requests: percentiles(some().map(|segment| requests(segment).into()).collect()),
-        }
-    };
-    Growth { compacted: grown(compacted), open: grown(open) }
 }

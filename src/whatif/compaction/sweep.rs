@@ -1,32 +1,18 @@
 //! The thresholds and carries that are tried beside each other.
-//!
-//! `compaction`: the stage, what the compactions of the log cost, and the sweep of thresholds.
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-use serde_json::json;
-
-use crate::base::error::{Error, Result};
-use crate::logs::trace::NO_TIME;
-use crate::whatif::chosen::{Policy, Sheets};
-use crate::whatif::clearing::{Micro, clearings, replayed};
+use crate::whatif::compaction::figures::compactions;
 use crate::whatif::compaction::outcome::{Outcome, SweepRow};
-use crate::whatif::compaction::params::{Params, Tier};
-use crate::whatif::compaction::placement::{after_sizes, growth, placement};
-use crate::whatif::compaction::real::{compactions, real_compactions};
-use crate::whatif::compaction::{Compaction, Sheet, tables as report};
-use crate::whatif::compaction::{SUMMARY_CALL, Trigger};
-use crate::whatif::sim::breakage::ages::edit_ages;
-use crate::whatif::sim::breakage::detect::tally;
+use crate::whatif::compaction::params::Params;
+use crate::whatif::compaction::{Compaction, SUMMARY_CALL, Sheet, Trigger};
 use crate::whatif::sim::breakage::rows::Class;
+use crate::whatif::sim::breakage::tally::tally;
 use crate::whatif::sim::breakage::{Detectors, Watch};
 use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::money::Prices;
 use crate::whatif::sim::simulate::Extra;
 use crate::whatif::sim::view::{Journal, Stage};
 use crate::whatif::sim::{breakage, simulate as drive};
-use crate::whatif::stacked::{Finished, Part, Ready, Scene};
 
 /// One setting of the sweep.
 #[derive(Clone, PartialEq, Debug)]
@@ -104,115 +90,4 @@ pub fn row(ground: &Ground<'_>, point: &Point, sheet: &Sheet) -> SweepRow {
         edit_source_lost: broken.events(Class::EditSourceLost),
         ref_lost: broken.events(Class::RefLost),
     }
-}
-
-/// A version later than any.
-const NEWEST: &str = "999999";
-
-/// Whether the price of the summariser is known, if one is named.
-fn check_summarizer(params: &Params, prices: &Prices) -> Result<()> {
-    let model = &params.summarizer_model;
-    if model.is_empty() || prices.rates(model, NO_TIME, 1).is_some() {
-        return Ok(());
-    }
-    Err(Error::usage(format!("summarizer_model: no price is known for `{model}`"))
-        .hint(format!("name a model of {}, or add a row to it (--rules-dir)", prices.place)))
-}
-
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let world = scene.world;
-    let sheet = sheets.sheet(Policy::Compaction);
-    let params: Params = sheet.params()?;
-    check_summarizer(&params, &world.prices)?;
-    let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
-    let tokens: Arc<[u32]> = world.sizes.tokens.as_slice().into();
-    if params.tier == Tier::Micro {
-        let journal = Journal::default();
-        let stage = Micro::new(params.micro.clone(), sheet.clone(), journal.clone());
-        let conclude = move |finished: &Finished<'_>| {
-            let found = replayed(&finished.scene.world.timeline, &params.micro, &sheet);
-            let done = clearings(&finished.scene.world.timeline, &journal.take(), finished.run);
-            Part {
-                tables: vec![("clearings of tool results in the log".to_owned(), report::clearings(&found))],
-                details: json!({ "cleared": done, "logged": found }),
-                ..Part::default()
-            }
-        };
-        return Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) });
-    }
-    let journal = Journal::default();
-    let stage = Compaction::new(params.clone(), sheet.clone(), tokens, journal.clone());
-    let conclude = move |finished: &Finished<'_>| {
-        let Finished { scene, run, breaks, is_named, .. } = *finished;
-        let (world, detectors) = (scene.world, &scene.detectors);
-        let timeline = &world.timeline;
-        let broken = Some((detectors, breaks, &world.breakage));
-        let done = compactions(timeline, &journal.take(), run, broken, &sheet);
-        if !world.is_billed {
-            let growth = growth(timeline);
-            return Part {
-                tables: report::telemetry_tables(&done, &growth),
-                details: json!({ "compactions": done, "growth": growth }),
-                notes: vec![report::TELEMETRY_NOTE.to_owned()],
-                ..Part::default()
-            };
-        }
-        let real = real_compactions(timeline, &world.sizes.tokens, detectors, &sheet, &world.breakage);
-        let placed = placement(timeline, &params, &sheet);
-        let after = after_sizes(timeline, &world.sizes, &params, &sheet);
-        let ages = edit_ages(timeline, &world.breakage);
-        let cleared = replayed(timeline, &params.micro, &sheet);
-        let requests = scene.ground.under(finished.oracle);
-        let ground = Ground { requests: &requests, detectors, breakage: &world.breakage };
-        let points = if is_named { points(&params, &sheet) } else { Vec::new() };
-        let swept: Vec<_> = points.par_iter().map(|point| row(&ground, point, &sheet)).collect();
-        let found = report::Found {
-            done: &done,
-            real: &real,
-            placed: &placed,
-            after: &after,
-            ages: &ages,
-            cleared: &cleared,
-            swept: &swept,
-            bars: report::Bars {
-                placed: sheet.bars.placed_percent,
-                false_firings: sheet.bars.false_firings_percent,
-                tolerance: sheet.bars.after_size_tolerance_percent,
-                after_size: sheet.bars.after_size_percent,
-                clearings: sheet.bars.clearings_percent,
-                rereads_elsewhere: sheet.bars.rereads_elsewhere_percent,
-                with_reread_elsewhere: sheet.bars.with_reread_elsewhere_percent,
-            },
-        };
-        let setting = report::Setting {
-            trigger_tokens: params.trigger_tokens(&sheet, NEWEST),
-            tail_keep_tokens: params.tail_keep_tokens,
-            summary_tokens: params.summary_tokens.into(),
-            acknowledgement_tokens: sheet.client.acknowledgement_tokens.into(),
-            reattach_tokens: params.reattach_tokens.into(),
-        };
-        Part {
-            formulas: report::formulas(&setting),
-            tables: report::tables(&found),
-            details: json!({
-                "compactions": done,
-                "real": real,
-                "placement": placed,
-                "after_size": after,
-                "edit_ages": ages,
-                "clearings": cleared,
-                "sweep": swept,
-            }),
-            notes: report::notes(&placed, params.window)
-                .into_iter()
-                .chain(report::NOTES.iter().map(|note| (*note).to_owned()))
-                .collect(),
-            ..Part::default()
-        }
-    };
-    Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
 }

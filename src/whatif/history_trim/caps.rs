@@ -1,7 +1,6 @@
-//! How many tokens an old message may have: four caps that follow from the budget and from how many messages are old, its
-//! own between them by its place, and how much of its text stays when it exceeds that.
-//!
-//! The hard cap: where the caps do not suffice, whole units are dropped, so that no call loses its result.
+//! How many tokens an old message may have: four caps that follow from the budget and from how many messages are old,
+//! its own between them by its place, and how much of its text stays when it exceeds that. Where the caps do not
+//! suffice, the hard cap drops whole units, so that no call loses its result.
 
 use std::ops::Range;
 

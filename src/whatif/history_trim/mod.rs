@@ -13,7 +13,11 @@ pub mod conversation;
 pub mod outcome;
 pub mod params;
 pub mod plan;
+pub mod ready;
+mod sheet;
+mod sticky;
 pub mod tables;
+mod tally;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,13 +25,15 @@ use std::rc::Rc;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
 use crate::whatif::history_trim::conversation::{Conversation, Message, Reading};
-use crate::whatif::history_trim::outcome::{Before, Role, TrimOutcome};
+use crate::whatif::history_trim::outcome::{Role, TrimOutcome};
 use crate::whatif::history_trim::params::CutStyle;
-use crate::whatif::history_trim::plan::{Fate, Memory, Plan, Sticky};
+use crate::whatif::history_trim::plan::{Fate, Memory, Plan};
+use crate::whatif::history_trim::sticky::Sticky;
+use crate::whatif::history_trim::tally::Before;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Noticed, Stage, StageOutput};
 
-pub use crate::whatif::history_trim::params::{Sheet, Variant};
+pub use crate::whatif::history_trim::sheet::{Sheet, Variant};
 pub use params::Params;
 pub use plan::Rule;
 

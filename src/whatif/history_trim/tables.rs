@@ -1,26 +1,8 @@
 //! The report of trimming: what was removed, what that did to the provider's cache, and what it cost.
-//!
-//! `history-trim`: the stage, its books, and known settings of the router side by side.
 
-use std::rc::Rc;
-
-use rayon::prelude::*;
-use serde_json::json;
-
-use crate::base::error::Result;
-use crate::logs::timeline::requests::ReferenceKind;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::table::{Rows, Table};
-use crate::whatif::chosen::{Policy, Sheets};
-use crate::whatif::history_trim::outcome::{
-    AgeRow, CapExample, Edits, Role, Sides, TrimOutcome, TrimReport, WorkedCaps,
-};
-use crate::whatif::history_trim::{HistoryTrim, Params, Rule, Sheet, Variant};
-use crate::whatif::prompt_cache::params::{CacheSim, Layout, Params as CacheKnobs};
-use crate::whatif::sim::breakage::rows::{Break, Class};
-use crate::whatif::sim::cost::Cost;
-use crate::whatif::sim::simulate::Run;
-use crate::whatif::stacked::{Finished, Part, Ready, Scene};
+use crate::whatif::history_trim::outcome::{AgeRow, CapExample, Role, Sides, TrimOutcome, TrimReport, WorkedCaps};
 
 /// What the figures rest on, and in which direction they err.
 pub const NOTES: [&str; 4] = [
@@ -220,98 +202,5 @@ fn age(from: u32, next: Option<u32>) -> String {
         None => format!("{from}+"),
         Some(next) if next == from + 1 => from.to_string(),
         Some(next) => format!("{from}–{}", next - 1),
-    }
-}
-
-/// Makes the policy ready.
-///
-/// # Errors
-/// If a parameter makes no sense.
-pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
-    let sheet = sheets.sheet(Policy::HistoryTrim);
-    let params: Params = sheet.params()?;
-    params.check()?;
-    let sheet = Sheet::parse(&sheet.text(), sheet.place())?;
-    let rule = Rule { params, sheet: sheet.clone() };
-    let formulas = if rule.params.is_on() { formulas(&rule.worked()) } else { Vec::new() };
-    let (stage, books) = HistoryTrim::new(rule, &scene.world.sizes.rules);
-    let conclude = move |finished: &Finished<'_>| {
-        let outcome = Rc::clone(&books).borrow().clone();
-        let uncached = &finished.uncached;
-        let costs = [Run::costs(finished.baseline, finished.run), Run::costs(&uncached.0, &uncached.1)];
-        let edits = edits(finished.scene, finished.breaks);
-        let found = trimmed("as set", outcome, &sheet, costs, finished, finished.run, edits);
-        let mut tables = vec![
-            ("tokens of messages by role and age".to_owned(), ages(&found.outcome)),
-            ("prefix breaks that the log does not have".to_owned(), breaks(&found.outcome)),
-        ];
-        let mut others = Vec::new();
-        if finished.is_named {
-            others = tried(finished, &sheet);
-            tables
-                .push(("settings of the router side by side (exchanges / budget / exchanges in chains of calls); the log is 100 %".to_owned(), variants(&others)));
-        }
-        let is_billed = finished.scene.world.is_billed;
-        let notes = if is_billed { &NOTES[..] } else { &[TELEMETRY_NOTE] };
-        Part {
-            summary: summary(&found, is_billed && finished.is_alone),
-            tables,
-            formulas,
-            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
-            details: json!({ "as_set": found, "variants": others }),
-            ..Part::default()
-        }
-    };
-    Ok(Ready { stage: Some(Box::new(stage)), conclude: Box::new(conclude) })
-}
-
-/// The known settings, each with and without a cache.
-fn tried(finished: &Finished<'_>, sheet: &Sheet) -> Vec<TrimReport> {
-    let scene = finished.scene;
-    let none = finished.oracle.with(CacheKnobs { layout: Layout::None, ..finished.oracle.params });
-    let one = |variant: &Variant| {
-        let rule = Rule { params: variant.params(&sheet.params), sheet: sheet.clone() };
-        let under = |oracle: &CacheSim| {
-            let (stage, books) = HistoryTrim::new(rule.clone(), &scene.world.sizes.rules);
-            let (run, breaks) = scene.run(oracle, vec![Box::new(stage)]);
-            (run, breaks, books.borrow().clone())
-        };
-        let (run, breaks, outcome) = under(finished.oracle);
-        let plain = under(&none).0;
-        let costs = [Run::costs(finished.baseline, &run), Run::costs(&finished.uncached.0, &plain)];
-        let report = trimmed(&variant.name, outcome, sheet, costs, finished, &run, edits(scene, &breaks));
-        TrimReport { elsewhere: variant.elsewhere.clone(), ..report }
-    };
-    sheet.variant.par_iter().map(one).collect()
-}
-
-/// Makes a report of a run; `costs` are those of log and policy, with a cache and without. Only the one with a cache is held
-/// against a bill.
-fn trimmed(
-    name: &str,
-    outcome: TrimOutcome,
-    sheet: &Sheet,
-    [cached, uncached]: [(Cost, Cost); 2],
-    finished: &Finished<'_>,
-    run: &Run,
-    edits: Edits,
-) -> TrimReport {
-    TrimReport {
-        name: name.to_owned(),
-        elsewhere: None,
-        outcome,
-        cached: sheet.report.sides(cached, finished.scene.accuracy.cost_error),
-        spent: run.spent(),
-        edits: Some(edits),
-        uncached: sheet.report.sides(uncached, 0.0),
-    }
-}
-
-fn edits(scene: &Scene<'_>, breaks: &[Break]) -> Edits {
-    let sourced = scene.world.timeline.references.iter();
-    let sourced = sourced.filter(|one| one.kind == ReferenceKind::EditSource && !one.sources.is_empty());
-    Edits {
-        lost: breaks.iter().filter(|one| one.class == Class::EditSourceLost).count() as u64,
-        all: sourced.count() as u64,
     }
 }

@@ -4,6 +4,7 @@
 //! `tool-filter`.
 
 pub mod outcome;
+pub mod tables;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -25,7 +26,8 @@ use crate::whatif::tool_filter::result::Portion;
 use crate::whatif::tool_filter::{Inputs, facts};
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords, Tool};
-use crate::whatif::tools::plan::{Bag, Expand, Handling, Kind, OnEmpty, Plan, Queries, Selection, Selector, turns};
+use crate::whatif::tools::plan::{Expand, Handling, OnEmpty, Plan, Selection, Selector};
+use crate::whatif::tools::queries::{Bag, Kind, Queries, turns};
 use crate::whatif::tools::stage::{Chains, Definitions, ToolStage};
 
 /// What the user may set.

@@ -6,13 +6,15 @@
 //! policy has removed that one, the hint dangles ([`crate::whatif::sim::breakage::detect`]).
 
 pub mod replayed;
+pub mod results;
+pub mod worth;
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
-use crate::whatif::pipeline::replayed::PipelineOutcome;
+use crate::whatif::pipeline::results::PipelineOutcome;
 use crate::whatif::sim::breakage::detect::Hint;
 use crate::whatif::sim::breakage::shown::Kept;
 use crate::whatif::sim::sizes::SizeRules;

@@ -1,6 +1,7 @@
 //! The report of a policy, in one shape for all of them: what it saves, what it costs, what it breaks, always together.
 
 pub mod csv;
+mod json;
 mod text;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use crate::whatif::sim::cost::Cost;
 use crate::whatif::sim::distance::Distance;
 use crate::whatif::sim::figures::{Bill, Outcome};
 
-pub use crate::whatif::report::csv::json;
+pub use crate::whatif::report::json::json;
 pub use text::{
     CLEAR_PARTS, basis, by_cost, clear_parts, comparison, examples, explained, first_line, formulas, headline,
     off_the_bar, sessions, sweep, write,

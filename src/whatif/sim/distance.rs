@@ -1,6 +1,4 @@
 //! Where the simulated log is off its bill: every request by model, client version and what stood in the log before it.
-//!
-//! Where a simulated log is off its bill.
 
 use std::collections::BTreeMap;
 

@@ -1,18 +1,21 @@
 //! What another context policy would have saved, cost and broken: the requests of the log are sent again as the policy
 //! would have sent them, and every variant is priced by one simulator of the provider's prompt cache.
 //!
-//! [`laid_out`] is a context as the log says it was sent, [`view`] the same as it is about to be sent and what a policy may
-//! change in it. [`sizes`] says how large its blocks are, [`simulate`] sends every request again, [`cache_sim`] is the cache,
-//! [`priors`] what it can know, [`idle`] how long nobody asked, [`unforeseen`] how often it is missed for no reason in the log and what is in no log, [`money`]
-//! what tokens cost, [`bill`] what they did cost, [`distance`] where the simulation is off that, [`figures`] what the
-//! difference comes to, [`cells`] in which parts of the logs it is clear, [`breakage`] what a changed context lost. [`params`]
-//! reads the settings of a policy and says where approximations lean; [`predictors`] tell which tools a request would need.
+//! [`laid_out`] is a context as the log says it was sent, [`view`] the same as it is about to be sent and what a policy
+//! may change in it. [`sizes`] says how large its blocks are, [`simulate`] sends every request again, [`cache_sim`] is
+//! the cache, [`priors`] what it can know, [`idle`] how long nobody asked, [`unforeseen`] how often it is missed for no
+//! reason in the log, [`unlogged`] what is in no log, [`money`] what tokens cost, [`bill`] what they did cost,
+//! [`distance`] where the simulation is off that, [`outcome`] holds a run against that of the log, [`figures`] is what
+//! the difference comes to, [`cells`] in which parts of the logs it is clear, [`breakage`] what a changed context lost.
+//! [`params`] reads the settings of a policy and says where approximations lean; [`predictors`] tell which tools a
+//! request would need.
 
 pub mod cache_sim;
 pub mod simulate;
 
 pub mod cost;
 pub mod figures;
+pub mod outcome;
 
 pub mod bill;
 pub mod breakage;
@@ -26,4 +29,5 @@ pub mod predictors;
 pub mod priors;
 pub mod sizes;
 pub mod unforeseen;
+pub mod unlogged;
 pub mod view;

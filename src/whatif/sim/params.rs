@@ -1,6 +1,5 @@
-//! The parameters of a policy: the defaults of its sheet with what the user sets laid over them.
-//!
-//! Where the approximations of each policy lean, as data: whoever reads a figure should know in which direction it errs.
+//! The parameters of a policy: the defaults of its sheet with what the user sets laid over them. And where the
+//! approximations of each policy lean, as data: whoever reads a figure should know in which direction it errs.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

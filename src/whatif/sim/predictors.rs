@@ -11,7 +11,8 @@ use crate::logs::timeline::requests::Timeline;
 use crate::logs::trace::Millis;
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::{Inventory, StopWords};
-use crate::whatif::tools::plan::{Bag, Kind, Queries, Selection, Selector};
+use crate::whatif::tools::plan::{Selection, Selector};
+use crate::whatif::tools::queries::{Bag, Kind, Queries};
 
 /// Proposes nothing.
 pub struct Nobody;

@@ -4,6 +4,7 @@
 //! called; a model with fewer tools might have called others. Savings need sizes: without a catalog of the definitions
 //! that were really sent they are not estimated, and misses alone are told.
 
+pub mod ready;
 pub mod result;
 pub mod tables;
 

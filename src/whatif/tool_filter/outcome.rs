@@ -1,7 +1,5 @@
-//! Adds up what the plans of all chains show.
-//!
-//! What a fixed list covers, with and without the tools of the last turns: the figures by which a list is judged, from
-//! names alone.
+//! Adds up what the plans of all chains show, and what a fixed list covers, with and without the tools of the last
+//! turns: the figures by which a list is judged, from names alone.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +13,8 @@ use crate::whatif::tool_filter::result::{
 };
 use crate::whatif::tools::ToolSet;
 use crate::whatif::tools::inventory::Inventory;
-use crate::whatif::tools::plan::{Plan, Step, turns};
+use crate::whatif::tools::plan::{Plan, Step};
+use crate::whatif::tools::queries::turns;
 use crate::whatif::tools::stage::{Chains, Definitions};
 
 pub use crate::whatif::tool_filter::result::ALL_TURNS;

@@ -1,8 +1,10 @@
-//! What policies about tool lists share: which tools there are ([`inventory`]), what is known of
-//! them ([`Tools`]), what was asked for, which of them each request would have been shown and missed ([`plan`]), and what that does to contexts ([`stage`]).
+//! What policies about tool lists share: which tools there are ([`inventory`]), what is known of them ([`Tools`]), what
+//! was asked for ([`queries`]), which of them each request would have been shown and missed ([`plan`]), and what that
+//! does to contexts ([`stage`]).
 
 pub mod inventory;
 pub mod plan;
+pub mod queries;
 pub mod stage;
 
 use std::collections::BTreeSet;

@@ -1,16 +1,14 @@
 //! Which tools each request of a chain would have been shown, which it missed, and what became of the misses.
 //!
 //! Truth is what was really called; with fewer tools in sight a model might have called others.
-//!
-//! What was asked for when a turn began: the words of the person and of the messages before, as hashes with counts.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::logs::timeline::requests::{BlockKind, Timeline, Utterance, Word};
+use crate::logs::timeline::requests::Timeline;
 use crate::whatif::tools::ToolSet;
-use crate::whatif::tools::inventory::{Inventory, StopWords, Use};
+use crate::whatif::tools::inventory::{Inventory, Use};
+use crate::whatif::tools::queries::turns;
 
 /// Tools that somebody proposes for a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -208,92 +206,4 @@ impl Walk<'_> {
 
 fn joined(one: &Arc<ToolSet>, other: &ToolSet) -> Arc<ToolSet> {
     if other.is_subset(one) { Arc::clone(one) } else { Arc::new(one.union(other).copied().collect()) }
-}
-
-/// Steps in which the place of a word is kept, in code points (see [`Word::position`]).
-const POSITION_CHARS: u32 = 500;
-
-/// Words with their counts, by hash.
-pub type Bag = BTreeMap<u64, u32>;
-
-/// Which of the two kinds of words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// Of the relevance filter.
-    Terms,
-    /// Of the keyword scorer.
-    Words,
-}
-
-/// Turns of a chain: from one message of a person to the next, tool chains included.
-pub fn turns(timeline: &Timeline, chain: u32) -> Vec<Range<u32>> {
-    let requests = timeline.chains[chain as usize].requests.clone();
-    let mut turns: Vec<Range<u32>> = Vec::new();
-    for request in requests {
-        let number = timeline.requests[request as usize].turn;
-        match turns.last_mut() {
-            Some(turn) if timeline.requests[turn.start as usize].turn == number => turn.end = request + 1,
-            _ => turns.push(request..request + 1),
-        }
-    }
-    turns
-}
-
-/// Reads queries off a timeline.
-#[derive(Clone, Copy)]
-pub struct Queries<'a> {
-    timeline: &'a Timeline,
-    stop: &'a StopWords,
-    kind: Kind,
-}
-
-impl<'a> Queries<'a> {
-    /// Words of one kind, without those of the stop list.
-    pub fn new(timeline: &'a Timeline, stop: &'a StopWords, kind: Kind) -> Self {
-        Self { timeline, stop, kind }
-    }
-
-    /// Words that people wrote right before a request, up to `chars` code points of each text.
-    pub fn asked(&self, request: u32, chars: Option<u32>) -> Bag {
-        let inputs = self.timeline.requests[request as usize].inputs.clone();
-        let mut bag = Bag::new();
-        for utterance in self.between(inputs) {
-            if self.timeline.blocks[utterance.block as usize].kind == BlockKind::Human {
-                self.add(&mut bag, utterance, chars);
-            }
-        }
-        bag
-    }
-
-    /// Words of the last `count` texts of a chain before what came in with a request.
-    pub fn before(&self, request: u32, count: usize) -> Bag {
-        let request = &self.timeline.requests[request as usize];
-        let first = self.timeline.chains[request.chain as usize].requests.start;
-        let first = self.timeline.requests[first as usize].inputs.start;
-        let earlier = self.between(first..request.inputs.start);
-        let mut bag = Bag::new();
-        for utterance in &earlier[earlier.len().saturating_sub(count)..] {
-            self.add(&mut bag, utterance, None);
-        }
-        bag
-    }
-
-    fn between(&self, blocks: Range<u32>) -> &'a [Utterance] {
-        let all = &self.timeline.utterances;
-        let from = all.partition_point(|utterance| utterance.block < blocks.start);
-        let to = all.partition_point(|utterance| utterance.block < blocks.end);
-        &all[from..to.max(from)]
-    }
-
-    fn add(&self, bag: &mut Bag, utterance: &Utterance, chars: Option<u32>) {
-        let range = match self.kind {
-            Kind::Terms => utterance.terms.clone(),
-            Kind::Words => utterance.words.clone(),
-        };
-        let near = |word: &&Word| chars.is_none_or(|chars| u32::from(word.position) * POSITION_CHARS < chars);
-        let words = &self.timeline.words[range.start as usize..range.end as usize];
-        for word in words.iter().filter(near).filter(|word| !self.stop.contains(word.hash)) {
-            *bag.entry(word.hash).or_default() += u32::from(word.count);
-        }
-    }
 }

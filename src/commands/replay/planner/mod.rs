@@ -17,13 +17,13 @@ use crate::planner::intents::Intents;
 use crate::planner::report::{PlannerReport, SweepRow};
 use crate::planner::stage::{CONFIGURED, Planner, Stage};
 use crate::planner::value_models::{Severity, ValueModels};
-use crate::planner::{judged, report, trail};
+use crate::planner::{judged, report, sweep, trail};
 use crate::replay::Scenario;
 use crate::replay::input::ReplayInput;
 use crate::report::envelope;
 use crate::report::table::Format;
-use crate::rules::mined_planners;
-use crate::settings::check::load_config;
+use crate::rules::{mined_planners, planner_advice};
+use crate::settings::formats::load_config;
 use crate::settings::write_private;
 use crate::shell::arguments::Exit;
 use crate::shell::context::Context;
@@ -54,7 +54,7 @@ pub struct PlannerArgs {
 pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     let path = config_path(args.config.as_ref(), context)?;
     let file = load_config(&path, args.config.is_some())?;
-    let grid = judged::Grid::parse(&args.sweep, &file)?;
+    let grid = sweep::Grid::parse(&args.sweep, &file)?;
     let window = window::of(&args.window, context.now_ms)?;
     // Events tell what answers cost, so that bodies have to be counted.
     let tier = if args.emit_telemetry.is_some() { scenarios(args, context)?.tier() } else { 0 };
@@ -80,7 +80,7 @@ pub fn run(args: &Args, context: &mut Context<'_>) -> Result<Exit> {
     }
     if grid.is_empty() {
         let mut report = input.pool.install(|| judged::report(&stage, &planners));
-        report.advice = mined_planners::advice(&stage, &report.arms, &input.data)?;
+        report.advice = planner_advice::advice(&stage, &report.arms, &input.data)?;
         if let (Some(path), Some((learned, numbers))) = (&args.planning.write_selectivity, &report.selectivity) {
             write_private(path, &learned.selectivity().to_toml(numbers))?;
         }

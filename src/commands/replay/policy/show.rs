@@ -1,6 +1,5 @@
-//! Shows the reports of policies in the form that was asked for.
-//!
-//! Projects and sessions in a report under the names that people know; in what is shared by letters.
+//! Shows the reports of policies in the form that was asked for: projects and sessions under the names that people
+//! know, in what is shared by letters.
 
 use std::collections::BTreeMap;
 

@@ -18,11 +18,13 @@
 //! directory only where a colon follows, so that context lines without one have a directory more; the first line then
 //! names it.
 
+mod directories;
 pub mod lines;
 
 use std::borrow::Cow;
 
-use crate::facts::encode::grouped_paths::lines::{Hits, Item, Row, directories, has_candidates, row_number};
+use crate::facts::encode::grouped_paths::directories::directories;
+use crate::facts::encode::grouped_paths::lines::{Hits, Item, Row, has_candidates, row_number};
 use crate::facts::encode::{Family, Format, Params};
 use crate::facts::numbered::split_lines;
 use crate::facts::subject::{Meaning, Subject};

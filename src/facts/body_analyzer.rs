@@ -1,0 +1,156 @@
+//! The facts about one body, all of them made while its text is there.
+
+use crate::base::body_shape::BodyShape;
+use crate::base::id::Id;
+use crate::base::showing::Kept;
+use crate::base::tokenizer::{Bpe, Size, Tokens, VOCABULARIES};
+use crate::facts::body_facts::{BodyFacts, Encoding, Line};
+use crate::facts::encode::{Attempt, Format, Params};
+use crate::facts::numbered::{TokenSegment, stretches};
+use crate::facts::quotable::Quotable;
+use crate::facts::subject::Subject;
+use crate::facts::tokens::{Counter, Vocabulary};
+use crate::facts::{encode, inner_formats, legacy, near_ref, shape};
+use crate::logs::timeline::TokenCounter;
+
+/// Bodies over this many bytes are counted, not written in other ways: no reader is shown one, and every way of writing
+/// it would hold it in memory once more.
+const ENCODED_BYTES_MAX: usize = 8 << 20;
+/// Recursion depths for which costs are kept; deeper ones cost what the last does.
+const DEPTH_MAX: u8 = 8;
+
+/// How the client begins the preview of a result that is over its inline limit.
+const PREVIEW_START: &str = "<persisted-output>";
+
+/// A worker's counters and parameters.
+pub struct BodyAnalyzer {
+    counters: [Option<Counter>; VOCABULARIES.len()],
+    vocabularies: u8,
+    params: Params,
+}
+
+impl BodyAnalyzer {
+    /// A desk that counts in the given vocabularies, one bit each.
+    pub fn new(vocabularies: u8, params: Params) -> Self {
+        let counter = |place: usize| (vocabularies >> place & 1 == 1).then(|| Counter::new(vocabulary(place)));
+        Self { counters: std::array::from_fn(counter), vocabularies, params }
+    }
+
+    /// The size of a text.
+    pub fn measure(&mut self, text: &str) -> Size {
+        let mut tokens = Tokens::default();
+        for (tokens, counter) in tokens.iter_mut().zip(&mut self.counters) {
+            *tokens = counter.as_mut().map_or(0, |counter| saturate(counter.count(text)));
+        }
+        Size { bytes: saturate(text.len() as u64), tokens }
+    }
+
+    /// The facts about a body.
+    pub fn facts(&mut self, body: Id, bytes: &[u8]) -> BodyFacts {
+        let text = String::from_utf8_lossy(bytes);
+        let whole = text.len() == bytes.len() && bytes.len() <= ENCODED_BYTES_MAX;
+        let shape = shape::classify(bytes);
+        let described = shape::describe(&text, shape);
+        let lines = if whole { self.lines(&text) } else { Vec::new() };
+        // Tokens are counted once: those of the lines add up to those of the body.
+        let raw = match lines.as_slice() {
+            [] => self.measure(&text),
+            lines => lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size)),
+        };
+        let mut facts = BodyFacts {
+            body,
+            sha: Id::pseudonym(bytes),
+            counted: self.vocabularies,
+            chars: saturate(text.chars().count() as u64),
+            raw,
+            lines,
+            shape: shape as u8,
+            inner_formats: inner_formats::find(&text, shape).0,
+            depth: described.depth,
+            items: described.items,
+            fields: described.fields,
+            columns: described.columns,
+            rows: described.rows,
+            key_stability: described.key_stability,
+            preview: text.trim_start().starts_with(PREVIEW_START),
+            oversize: bytes.len() > ENCODED_BYTES_MAX,
+            ..BodyFacts::default()
+        };
+        // Half a UTF-16 pair cannot be written again as it was: such a body stays as it is.
+        if whole {
+            facts.raw.bytes = saturate(bytes.len() as u64);
+            self.add_encodings(&text, shape, &mut facts);
+        }
+        facts
+    }
+
+    fn add_encodings(&mut self, text: &str, shape: BodyShape, facts: &mut BodyFacts) {
+        let subject = Subject::new(text, shape);
+        let quotable = Quotable::of(text);
+        let mut lossy = Vec::new();
+        for (number, format) in encode::REGISTER.iter().enumerate() {
+            self.add_format(number as u8, format, (&subject, &quotable), facts, &mut lossy);
+        }
+        facts.look = quotable.look();
+        facts.texts = quotable.texts(&lossy);
+        facts.published = legacy::published_output(text, shape).map(|(_, text)| self.measure(&text));
+        facts.near = near_ref::signature(text, &mut |piece| self.measure(piece));
+    }
+
+    /// Adds what a format makes of the body; texts from which not all of it can be quoted are added to `lossy`.
+    fn add_format(
+        &mut self,
+        number: u8,
+        format: &Format,
+        (subject, quotable): (&Subject<'_>, &Quotable<'_>),
+        facts: &mut BodyFacts,
+        lossy: &mut Vec<(u8, String)>,
+    ) {
+        let mut last = None;
+        for depth in 0..=if format.by_depth { DEPTH_MAX } else { 0 } {
+            let params = Params { recursion_depth: depth.into(), ..self.params };
+            let Some(text) = (format.encode)(subject, params) else { continue };
+            if last.as_ref() == Some(&text) {
+                continue;
+            }
+            match encode::read_back(format, subject, text) {
+                Attempt::Refused => {}
+                Attempt::Unproven => facts.unproven += 1,
+                Attempt::Proven(text) => {
+                    let kept = quotable.kept(&text);
+                    facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });
+                    if kept == Kept::Nothing {
+                        lossy.push((number, text.clone()));
+                    }
+                    last = Some(text);
+                }
+            }
+        }
+    }
+
+    fn lines(&mut self, text: &str) -> Vec<Line> {
+        let stretch = |stretch: TokenSegment<'_>| Line {
+            number: stretch.number,
+            text: Id::witness(stretch.text.as_bytes()),
+            size: self.measure(stretch.text),
+        };
+        stretches(text).into_iter().map(stretch).collect()
+    }
+}
+
+impl TokenCounter for BodyAnalyzer {
+    fn tokens(&mut self, text: &str) -> Tokens {
+        self.measure(text).tokens
+    }
+}
+
+fn vocabulary(place: usize) -> Vocabulary {
+    match VOCABULARIES[place] {
+        Bpe::Cl100kBase => Vocabulary::Cl100kBase,
+        _ => Vocabulary::O200kBase,
+    }
+}
+
+fn saturate(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,157 @@
+//! Follow-up edges between tools: what they are counted from, and what is said about each.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::names::Sym;
+use crate::base::shuffled::Chance;
+use crate::base::stats::Share;
+use crate::logs::trace::Millis;
+
+/// What follows what: how calls of one message are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Concurrency {
+    /// Calls of one message are concurrent; every call of a message is followed by every call of the next one.
+    #[default]
+    Message,
+    /// The published definition: a file is a session, its calls stand in line order, nothing breaks the row.
+    Flat,
+}
+
+impl Concurrency {
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Which pairs count with regard to what a person wrote between the two calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Turns {
+    /// All.
+    #[default]
+    All,
+    /// Only pairs within one turn.
+    Within,
+    /// Only pairs with a prompt between them.
+    Across,
+}
+
+impl Turns {
+    /// The name in reports.
+    pub fn key(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// One call as an event of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Activity {
+    /// Number of its context: chain and partition, or file.
+    pub case: u32,
+    /// Number of its session.
+    pub session: u32,
+    /// Position; calls one lag apart differ by one. Positions of different chains are never close.
+    pub place: u64,
+    /// Number of the turn within the chain.
+    pub turn: u32,
+    /// Tool.
+    pub tool: Sym,
+    /// When it was asked.
+    pub asked: Option<Millis>,
+    /// When its result came.
+    pub answered: Option<Millis>,
+}
+
+/// The pairs of one tool and another at one lag.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EdgeSum {
+    /// The earlier tool.
+    pub from: Sym,
+    /// The later tool.
+    pub to: Sym,
+    /// How much later; none for "at any time".
+    pub lag: Option<u32>,
+    /// Pairs of calls; at any lag, calls of the earlier tool that the later one follows.
+    pub count: u64,
+    /// Of these, with a prompt of a person between them.
+    pub across_turns: u64,
+    /// Contexts in which that happened.
+    pub cases: u64,
+    /// Sessions in which that happened.
+    pub sessions: u64,
+    /// Median time in milliseconds from the result of the earlier call to the later call (lower element).
+    pub gap_ms_p50: Option<i64>,
+    /// 90th percentile of the same.
+    pub gap_ms_p90: Option<i64>,
+    /// Its count if the messages of each context came in another order; none for "at any time".
+    pub chance: Option<Chance>,
+}
+
+/// How often a tool opens and closes contexts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EndSum {
+    /// Tool.
+    pub tool: Sym,
+    /// Its calls.
+    pub calls: u64,
+    /// Contexts that begin with it (with a call of their first message).
+    pub starts: u64,
+    /// Contexts that end with it.
+    pub ends: u64,
+    /// Sessions in which it was called.
+    pub sessions: u64,
+}
+
+/// All that edges are made from.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct EdgeSums {
+    /// Names of the tools, by symbol.
+    pub names: Vec<String>,
+    /// Contexts with a call.
+    pub cases: u64,
+    /// Sessions with a call.
+    pub sessions: u64,
+    /// Edges, by tools and lag.
+    pub edges: Vec<EdgeSum>,
+    /// Tools, by symbol.
+    pub ends: Vec<EndSum>,
+}
+
+/// What an edge amounts to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Edge {
+    /// The counts.
+    pub sum: EdgeSum,
+    /// Name of the earlier tool.
+    pub from: String,
+    /// Name of the later tool.
+    pub to: String,
+    /// Its share of all pairs at the lag.
+    pub support: f64,
+    /// Its share of the pairs that begin with the earlier tool; at any lag, of its calls.
+    pub confidence: Share,
+    /// Confidence against the share of the later tool in all pairs; above 1 it comes more often than by chance.
+    pub lift: Option<f64>,
+    /// How one-sided the order is, -1 … 1 (Heuristics Miner; Weijters et al. 2006).
+    pub dependency: f64,
+    /// Probability that another order of the same messages has so many pairs.
+    pub p: Option<f64>,
+    /// The same after Benjamini–Hochberg over all edges tested.
+    pub q: Option<f64>,
+    /// Whether the edge is more than chance: `q` small enough, seen often and in several sessions.
+    pub significant: bool,
+}
+
+/// What makes an edge significant.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeThresholds {
+    /// False discovery rate.
+    pub q_max: f64,
+    /// Pairs.
+    pub count_min: u64,
+    /// Sessions.
+    pub sessions_min: u64,
+}

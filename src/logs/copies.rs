@@ -1,0 +1,166 @@
+//! Which files say nothing that another file does not say as well: whole copies of a log, and parts of copies.
+//!
+//! They must not take part in deciding which copy counts. A part may lack the compaction between two calls, or look
+//! older than the whole because it ends earlier. What is decided here serves the history and the timeline alike.
+
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::logs::trace::{Millis, NO_TIME, earlier};
+
+/// Where a fact stands in its file. Records and messages are numbered each by themselves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum At {
+    /// In the message of this number.
+    Message(u32),
+    /// In the record of this number.
+    Record(u32),
+}
+
+/// What a file says, as names of facts.
+#[derive(Default)]
+pub struct Facts {
+    /// Each fact with its place; a fact that is said twice is there twice.
+    said: Vec<(Id, At)>,
+    /// The sessions that the file speaks of. A fork says the same in the name of another session.
+    sessions: Vec<Id>,
+    /// When the model was asked for something; none if it was not.
+    asked: Option<(Millis, Millis)>,
+}
+
+impl Facts {
+    /// Adds a fact in these words.
+    pub fn add(&mut self, at: At, words: &[&[u8]]) {
+        self.said.push((Id::of(&words.concat()), at));
+    }
+
+    /// Says that the model was asked for something, or answered, at a time.
+    pub fn asked(&mut self, ts: Millis) {
+        let (first, last) = self.asked.unwrap_or((ts, ts));
+        self.asked = Some((earlier(first, ts), last.max(ts)));
+    }
+
+    /// Adds a session.
+    pub fn session(&mut self, session: Id) {
+        self.sessions.push(session);
+    }
+
+    /// Brings the facts into order and tells the second saying of a fact from the first.
+    fn settle(&mut self) {
+        self.sessions.sort_unstable();
+        self.sessions.dedup();
+        self.said.sort_unstable_by_key(|&(id, at)| (at, id));
+        let mut times: IdMap<Id, u32> = IdMap::default();
+        for (id, _) in &mut self.said {
+            let times = times.entry(*id).or_default();
+            *times += 1;
+            if *times > 1 {
+                *id = Id::of(&[&id.0[..], &times.to_le_bytes()].concat());
+            }
+        }
+    }
+
+    /// Names all that the file says; equal for files that say the same in the same order, whatever they are called.
+    fn digest(&self) -> Id {
+        let said = self.said.iter().map(|(id, _)| id);
+        Id::of(&said.chain(&self.sessions).flat_map(|id| id.0).collect::<Vec<u8>>())
+    }
+}
+
+/// What is known of a file once all files were looked at. The smallest one owns what several files say: the file that
+/// says something of its own, that asks the model for something, that began first, that ended first; where times do not
+/// tell, what the files say decides, never their names.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Standing {
+    /// Whether another file says all of it.
+    pub is_repeated: bool,
+    /// Whether the model was asked for nothing in it.
+    pub asks_nothing: bool,
+    /// When the model was first asked for something.
+    pub first: Millis,
+    /// When it was last asked for something.
+    pub last: Millis,
+    /// Names what the file says.
+    pub digest: Id,
+}
+
+impl Standing {
+    fn of(facts: &Facts) -> Self {
+        let (first, last) = facts.asked.unwrap_or((NO_TIME, NO_TIME));
+        Self { is_repeated: false, asks_nothing: facts.asked.is_none(), first, last, digest: facts.digest() }
+    }
+}
+
+/// Looks for the files that say nothing of their own. Of files that say the same the first one stays.
+pub fn standings(mut files: Vec<Facts>) -> Vec<Standing> {
+    files.iter_mut().for_each(Facts::settle);
+    let mut out: Vec<Standing> = files.iter().map(Standing::of).collect();
+    // Whoever says all that a file says, says its last fact: most files have nobody to be compared with.
+    let last = |facts: &Facts| facts.said.last().map(|&(id, _)| id);
+    let probes: IdSet<Id> = files.iter().filter_map(last).collect();
+    let mut witnesses: IdMap<Id, Vec<usize>> = IdMap::default();
+    for (index, facts) in files.iter().enumerate() {
+        for (id, _) in facts.said.iter().filter(|(id, _)| probes.contains(id)) {
+            witnesses.entry(*id).or_default().push(index);
+        }
+    }
+    // The largest first, since it says the most; whoever comes before a file itself says at least as much.
+    witnesses.values_mut().for_each(|files_of| files_of.sort_by_key(|&file| std::cmp::Reverse(files[file].said.len())));
+    let speaking = speaking_of(&files);
+    let mut known: IdMap<usize, Places> = IdMap::default();
+    for (index, facts) in files.iter().enumerate() {
+        let Some(last) = last(facts) else {
+            let others = facts.sessions.first().and_then(|session| speaking.get(session));
+            out[index].is_repeated = others.into_iter().flatten().any(|&other| is_of(facts, &files[other]));
+            continue;
+        };
+        let mut others = witnesses[&last].iter().take_while(|&&other| other != index);
+        out[index].is_repeated = others.any(|&other| {
+            let places = known.entry(other).or_insert_with(|| files[other].said.iter().copied().collect());
+            says_all(facts, &files[other], places)
+        });
+    }
+    out
+}
+
+/// The files with facts, by the first session of those without any: these say no more than that their sessions took place.
+fn speaking_of(files: &[Facts]) -> IdMap<Id, Vec<usize>> {
+    let silent = files.iter().filter(|facts| facts.said.is_empty()).filter_map(|facts| facts.sessions.first());
+    let mut speaking: IdMap<Id, Vec<usize>> = silent.map(|session| (*session, Vec::new())).collect();
+    for (index, facts) in files.iter().enumerate().filter(|(_, facts)| !facts.said.is_empty()) {
+        for session in &facts.sessions {
+            speaking.get_mut(session).into_iter().for_each(|files| files.push(index));
+        }
+    }
+    speaking
+}
+
+/// Whether a file speaks of no session that the other does not speak of.
+fn is_of(part: &Facts, whole: &Facts) -> bool {
+    part.sessions.iter().all(|session| whole.sessions.binary_search(session).is_ok())
+}
+
+/// The place of each fact.
+type Places = IdMap<Id, At>;
+
+/// Whether a file says nothing that the other does not. What begins like another session and ends early may be what that
+/// one was forked off, so between sessions only a part with something left out is a copy, or one that asks for nothing.
+fn says_all(part: &Facts, whole: &Facts, places: &Places) -> bool {
+    // The last message and the last record of the whole that the part has.
+    let (mut message, mut record) = (None, None);
+    for (id, _) in &part.said {
+        match places.get(id) {
+            Some(&at @ At::Message(_)) => message = message.max(Some(at)),
+            Some(&at @ At::Record(_)) => record = record.max(Some(at)),
+            None => return false,
+        }
+    }
+    let up_to = |facts: &Facts, end: At| facts.said.partition_point(|&(_, at)| at <= end);
+    let messages = |facts: &Facts| up_to(facts, At::Message(u32::MAX));
+    let records = |facts: &Facts| facts.said.len() - messages(facts);
+    let lacks_messages = message.is_some_and(|end| messages(part) < up_to(whole, end));
+    // A conversation begins with what somebody says, so that answers alone are no beginning.
+    let lacks_records = match record {
+        Some(end) => records(part) < up_to(whole, end) - messages(whole),
+        None => records(whole) > 0,
+    };
+    is_of(part, whole) || part.asked.is_none() || lacks_messages || lacks_records
+}

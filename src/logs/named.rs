@@ -1,0 +1,80 @@
+//! The texts behind pseudonyms of directories, branches and sessions. Rows hold none of them, so whoever shows them to
+//! their owner looks them up in the owner's own logs, where they stand.
+
+use std::path::Path;
+
+use memchr::memmem::Finder;
+
+use crate::base::files;
+use crate::base::id::{Id, IdMap, IdSet};
+use crate::base::json::RawStr;
+use crate::base::lines::{Line, LineBuffer, Lines};
+use crate::base::unpack::{Packing, unpack};
+
+/// Fields of records that hold such a text.
+const FIELDS: [&[u8]; 3] = [b"\"cwd\"", b"\"gitBranch\"", b"\"sessionId\""];
+
+/// Looks for texts in the first so many bytes of a log; what is found is taken off `wanted`. A log that cannot be read tells
+/// nothing.
+pub fn look_up(path: &Path, packing: Packing, bytes: u64, wanted: &mut IdSet<Id>, found: &mut IdMap<Id, String>) {
+    if wanted.is_empty() {
+        return;
+    }
+    let Ok(source) = files::open(path) else { return };
+    let Ok(source) = unpack(packing, source) else { return };
+    let finders = FIELDS.map(|field| (Finder::new(field), None));
+    let mut fields: [(Finder<'_>, Option<Vec<u8>>); 3] = finders;
+    let mut buffer = LineBuffer::default();
+    let mut lines = Lines::new(source, &mut buffer);
+    while !wanted.is_empty() && lines.offset() < bytes {
+        match lines.next_line() {
+            Ok(Some(Line::Text { bytes, .. })) => fields.iter_mut().for_each(|field| take(bytes, field, wanted, found)),
+            Ok(Some(Line::Oversize { .. })) => {}
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// Takes the text of one field of a record, unless it is that of the record before.
+fn take(
+    line: &[u8],
+    (finder, last): &mut (Finder<'_>, Option<Vec<u8>>),
+    wanted: &mut IdSet<Id>,
+    found: &mut IdMap<Id, String>,
+) {
+    let value = |at: usize| start_of(line, at + finder.needle().len());
+    let Some(start) = finder.find_iter(line).find_map(value) else { return };
+    let raw = &line[start..];
+    let Some(end) = end_of(raw) else { return };
+    let raw = &raw[..end];
+    if last.as_deref() == Some(raw) {
+        return;
+    }
+    if let Some(text) = RawStr(raw).decode() {
+        let id = Id::pseudonym(&text);
+        if wanted.remove(&id) {
+            found.insert(id, String::from_utf8_lossy(&text).into_owned());
+        }
+    }
+    *last = Some(raw.to_owned());
+}
+
+/// Where the string behind a key begins, whatever white space stands around the colon.
+fn start_of(line: &[u8], key_end: usize) -> Option<usize> {
+    let skip = |at: usize| at + line[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let colon = skip(key_end);
+    let quote = skip((line.get(colon) == Some(&b':')).then_some(colon + 1)?);
+    (line.get(quote) == Some(&b'"')).then_some(quote + 1)
+}
+
+/// Where a JSON string ends.
+fn end_of(raw: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match raw.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What the rules say of planners that were judged.
+
+use crate::base::data::Data;
+use crate::base::error::Result;
+use crate::frames::fingerprint::{Observed, ToolCosts};
+use crate::planner::prefetches::Tally;
+use crate::planner::report::{Arm, by_tool};
+use crate::planner::stage::{CONFIGURED, MINED, SELECTIVE, Stage};
+use crate::rules::annotations::Annotations;
+use crate::rules::proposal::{View, settle};
+use crate::rules::{Facts, Sheet, Speaks, judge_all, precedence, r6_cost_models, r7_speculation};
+use crate::settings::Effective;
+use crate::settings::finding::Verdict;
+
+/// What R7 says of the planner as it is configured, with hits that know arguments.
+pub fn advice(stage: &Stage, arms: &[Arm], data: &Data) -> Result<Vec<String>> {
+    let Some(arm) = arms.iter().find(|arm| arm.name == CONFIGURED) else { return Ok(Vec::new()) };
+    let tools = by_tool(&arm.edges).into_iter().filter(|(_, tally)| tally.sent() > 0);
+    let costs = |(tool, tally): (String, Tally)| ToolCosts {
+        key: Some(tool.clone()),
+        tool,
+        events: tally.sent(),
+        calls: tally.sent() as f64,
+        predictions: tally.answers_known,
+        overruns: tally.overruns,
+        prefetches: tally.sent(),
+        prefetches_judged: tally.sent(),
+        prefetches_cited: tally.near.exact,
+        ..ToolCosts::default()
+    };
+    let observed = Observed { tools: tools.map(costs).collect(), ..Observed::default() };
+    let effective = Effective::resolve(&stage.file)?;
+    let view = View::new(&stage.file, &effective);
+    let facts = Facts {
+        names: &stage.tools,
+        models: &[],
+        sessions: &[],
+        tools: &[],
+        follow_ups: &[],
+        projections: &[],
+        projecting: &stage.numbers.projection,
+        runnable: &stage.runnable,
+        coverage: &[],
+        calibration: &[],
+        fields: &[],
+        annotations: &Annotations::load(data)?,
+        families: &[],
+        observed: &observed,
+        current: &view,
+    };
+    let found = settle(&view, &precedence::Precedence::default(), judge_all(&facts, data, &[Speaks::AutoEnrichment])?);
+    let changes = found.iter().any(|finding| matches!(finding.verdict, Verdict::Propose(_)));
+    let mut lines = r7_speculation::lines(&found);
+    lines.extend(tighten(&facts, data)?);
+    if lines.is_empty() {
+        lines.push("R7: nothing was prefetched, so there is nothing to judge".to_owned());
+    }
+    if changes {
+        lines.push(
+            "`devboy tune analyze --from-claude-logs --auto-enrichment` judges the configured planner in the same way and \
+             writes this into the configuration"
+                .to_owned(),
+        );
+    }
+    let hit = |arm: &Arm| arm.hit().value();
+    let best = arms.iter().filter(|other| other.total.sent() > 0).max_by(|a, b| hit(a).total_cmp(&hit(b)));
+    if let Some(best) = best.filter(|best| best.name != CONFIGURED && hit(best) > hit(arm)) {
+        let how = match best.name.as_str() {
+            MINED => "; `devboy tune from-claude-logs --tools` mines such links",
+            SELECTIVE => "; `--write-selectivity FILE` writes its table for your configuration",
+            _ => "",
+        };
+        lines.push(format!("planner \"{}\" has the best hit rate: {}{how}", best.name, best.about));
+    }
+    Ok(lines)
+}
+
+/// What R6 flags: tools whose links promise more than they keep. Its other judgements need recorded responses.
+fn tighten(facts: &Facts<'_>, data: &Data) -> Result<Vec<String>> {
+    let rule = &r6_cost_models::RULE;
+    let found = (rule.judge)(facts, &Sheet::of(rule, data)?)?;
+    let flagged = found.iter().filter_map(|finding| match &finding.verdict {
+        Verdict::Hold(reason) => Some(format!("R6 hold: {}: {reason} ({})", finding.subject, finding.evidence.counts)),
+        Verdict::Propose(_) | Verdict::Skip(_) | Verdict::Hint(_) => None,
+    });
+    Ok(flagged.collect())
+}

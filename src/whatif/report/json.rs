@@ -1,0 +1,159 @@
+//! The report of a policy as JSON (policies.md 1.6).
+
+use serde_json::{Map, Value, json};
+
+use crate::whatif::report::{Accuracy, PolicyReport, TELEMETRY};
+use crate::whatif::sim::breakage::rows::Breakage;
+use crate::whatif::sim::cost::{Cost, UNITS_PER_TOKEN};
+use crate::whatif::sim::distance::{Distance, Part};
+use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
+
+/// The fields of the report; sessions one by one if asked for.
+pub fn json(report: &PolicyReport, by_session: bool) -> Value {
+    let outcome = report.outcome.as_ref();
+    // Without usage nothing was billed; what is not estimated is not known, and that is no zero.
+    let is_billed = report.fidelity.estimator != TELEMETRY;
+    let billed = outcome.filter(|_| is_billed);
+    let told = billed.filter(|_| report.not_estimated.is_none());
+    json!({
+        "policy": report.policy,
+        "params": report.params,
+        "input": report.input,
+        "fidelity": report.fidelity,
+        "billed": is_billed.then(|| bill(&report.billed)),
+        "baseline": billed.map(|outcome| bill(&outcome.total.baseline)),
+        "baseline_vs_bill": report.accuracy.map(|accuracy| off_bill(&accuracy, report.distance.as_ref())),
+        "simulated": told.map(|outcome| bill(&outcome.total.policy)),
+        "delta": outcome.map(|outcome| delta(outcome, told.is_some())),
+        "extra_costs": told.map(extra_costs),
+        "breakage": report.breakage.as_ref().map(breakage),
+        "reread_tokens": report.breakage.as_ref().map(|breakage| breakage.reread_tokens),
+        "reread_iet": report.breakage.as_ref().filter(|_| is_billed).map(|_| report.reread.iet()),
+        "distribution": told.map(|outcome| json!({ "per_session": spread(&outcome.spread) })),
+        "by": told.map(|outcome| groups(outcome, by_session)),
+        "cells": told.map(|_| &report.cells),
+        "unpriced": told.map(unpriced),
+        "uncached_iet_pct": report.uncached_change.filter(|_| told.is_some()).map(|change| 100.0 * change),
+        "is_clear": told.map(|_| !report.is_unsure()),
+        "interaction_iet": report.interaction_units.map(|units| units as f64 / UNITS_PER_TOKEN as f64),
+        "details": report.details,
+        "formulas": report.formulas,
+        "bias": report.bias,
+        "notes": report.notes,
+        "shown": report.shown,
+        "not_estimated": report.not_estimated,
+    })
+}
+
+/// How far the simulated log is from the bill, and where: the parts add up to the whole.
+fn off_bill(accuracy: &Accuracy, distance: Option<&Distance>) -> Value {
+    let mut fields = json!(accuracy);
+    fields["misses_bar"] = json!(accuracy.misses_bar());
+    fields["parts"] = json!(distance.map(|distance| {
+        let part = |part: &Part| {
+            json!({
+                "model": part.model,
+                "versions": part.versions,
+                "cause": part.cause,
+                "requests": part.apart.requests,
+                "differing": part.apart.differing,
+                "read_billed": part.apart.read_billed,
+                "read_simulated": part.apart.read_simulated,
+                "iet": part.apart.units() as f64 / UNITS_PER_TOKEN as f64,
+                "share_of_bill": part.apart.share_of(&distance.total.cost_billed),
+            })
+        };
+        distance.parts.iter().map(part).collect::<Vec<Value>>()
+    }));
+    fields["losses"] = json!(distance.map(|distance| &distance.losses));
+    fields
+}
+
+/// What has no price, by model.
+fn unpriced(outcome: &Outcome) -> Value {
+    let one = |(model, sides): (&str, &Sides)| {
+        (model.to_owned(), json!({ "requests": sides.unpriced_requests, "tokens": sides.unpriced_tokens() }))
+    };
+    json!({
+        "requests": outcome.total.unpriced_requests,
+        "tokens": outcome.total.unpriced_tokens(),
+        "by_model": outcome.unpriced().map(one).collect::<Map<String, Value>>(),
+    })
+}
+
+fn bill(bill: &Bill) -> Value {
+    json!({
+        "read": bill.spent.read,
+        "write_5m": bill.spent.write_5m,
+        "write_1h": bill.spent.write_1h,
+        "uncached": bill.spent.uncached,
+        "output": bill.spent.output,
+        "iet": bill.cost.iet(),
+        "usd": bill.cost.usd(),
+        "unpriced_tokens": bill.cost.unpriced_tokens,
+    })
+}
+
+/// Sizes can be known where money is not.
+fn delta(outcome: &Outcome, is_told: bool) -> Value {
+    let mut delta = difference(&outcome.total);
+    if !is_told {
+        ["iet", "iet_pct", "usd", "usd_pct"].iter().for_each(|field| delta[field] = Value::Null);
+    }
+    let removed =
+        i64::try_from(outcome.tokens_removed).unwrap_or(if outcome.tokens_removed < 0 { i64::MIN } else { i64::MAX });
+    delta["tokens_removed"] = json!(Some(removed).filter(|&removed| is_told || removed != 0));
+    delta
+}
+
+/// In percent of the session's own cost.
+fn spread(spread: &Spread) -> Value {
+    let Spread { sessions, worse, p5, p25, p50, p75, p95, best, worst } = *spread;
+    let mut fields = json!({ "sessions": sessions, "worse": worse });
+    let shares = [("p5", p5), ("p25", p25), ("p50", p50), ("p75", p75), ("p95", p95), ("best", best), ("worst", worst)];
+    shares.iter().for_each(|(name, share)| fields[name] = json!(100.0 * share));
+    fields
+}
+
+/// Policy less log: negative is saved.
+fn difference(sides: &Sides) -> Value {
+    let usd = |cost: &Cost| cost.usd();
+    let dollars = usd(&sides.policy.cost).zip(usd(&sides.baseline.cost)).map(|(after, before)| after - before);
+    json!({
+        "iet": sides.policy.cost.iet() - sides.baseline.cost.iet(),
+        "iet_pct": sides.iet_change().map(|change| 100.0 * change),
+        "usd": dollars,
+        "usd_pct": dollars.and(sides.change()).map(|change| 100.0 * change),
+    })
+}
+
+fn extra_costs(outcome: &Outcome) -> Value {
+    let one = |extra: &ExtraCalls| json!({ "calls": extra.calls, "iet": extra.bill.cost.iet() });
+    let by_cause: Map<String, Value> =
+        outcome.extra.iter().map(|(cause, extra)| ((*cause).into(), one(extra))).collect();
+    json!({
+        "calls": outcome.extra.values().map(|extra| extra.calls).sum::<u64>(),
+        "iet": outcome.extra.values().map(|extra| extra.bill.cost).sum::<Cost>().iet(),
+        "by_cause": by_cause,
+    })
+}
+
+fn breakage(breakage: &Breakage) -> Value {
+    let classes = breakage.classes.iter().map(|class| (class.class.word().to_owned(), json!(class)));
+    Value::Object(classes.collect())
+}
+
+fn groups(outcome: &Outcome, by_session: bool) -> Value {
+    let dimensions = outcome.by.iter().filter(|(dimension, _)| by_session || **dimension != "session");
+    let of = |groups: &std::collections::BTreeMap<String, Sides>| -> Map<String, Value> {
+        let row = |sides: &Sides| {
+            let mut row = difference(sides);
+            row["requests"] = json!(sides.requests);
+            row["baseline"] = bill(&sides.baseline);
+            row["simulated"] = bill(&sides.policy);
+            row
+        };
+        groups.iter().map(|(group, sides)| (group.clone(), row(sides))).collect()
+    };
+    Value::Object(dimensions.map(|(dimension, groups)| ((*dimension).to_owned(), Value::Object(of(groups)))).collect())
+}

@@ -1,0 +1,65 @@
+//! The numbers of `rules/policies/breakage.toml` as types.
+
+use serde::Deserialize;
+
+/// All numbers of the detectors; the file says where each comes from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sheet {
+    /// Which tools are about files.
+    pub tools: FileTools,
+    /// What is shown.
+    pub report: ReportNumbers,
+    /// Rows of the table of ages.
+    pub ages: AgeNumbers,
+    /// Points of the curve.
+    pub risk: Vec<RiskPoint>,
+    /// What real logs are held against.
+    pub bars: Bars,
+}
+
+/// `[tools]`: names of tools.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileTools {
+    /// Give the text of a file.
+    pub read: Vec<String>,
+    /// Need the text of a file.
+    pub edit: Vec<String>,
+}
+
+/// `[report]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportNumbers {
+    /// Examples per class.
+    pub examples_max: usize,
+    /// Tool calls after a compaction within which a break is put down to it.
+    pub calls_after: usize,
+}
+
+/// `[ages]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgeNumbers {
+    /// Lower ends of the rows, ascending, in human turns.
+    pub from: Vec<u32>,
+}
+
+/// `[[risk]]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RiskPoint {
+    /// Human turns that are kept.
+    pub kept_turns: u32,
+    /// Share of edits at risk on the reference corpus, in percent.
+    pub expected_percent: f64,
+}
+
+/// `[bars]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bars {
+    /// In percentage points.
+    pub risk_tolerance_points: f64,
+}

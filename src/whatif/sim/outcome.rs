@@ -1,0 +1,96 @@
+//! Holds a policy's run against the run of the log itself, request by request and summed up every way.
+
+use std::collections::BTreeMap;
+
+use crate::base::names::Sym;
+use crate::logs::timeline::requests::{Request, Timeline};
+use crate::whatif::sim::figures::{Bill, ExtraCalls, Outcome, Sides, Spread};
+use crate::whatif::sim::simulate::Run;
+
+/// What a policy comes to.
+pub fn outcome(timeline: &Timeline, baseline: &Run, policy: &Run) -> Outcome {
+    let [baseline, policy] = Run::priced_alike([baseline, policy]);
+    let mut cells = Cells::default();
+    let mut out = Outcome::default();
+    for priced in &baseline.requests {
+        let cell = cells.of(timeline, priced.request);
+        cell.requests += 1;
+        cell.unpriced_requests += u64::from(priced.cost.unpriced_tokens > 0);
+        cell.baseline += Bill { spent: priced.spent, cost: priced.cost };
+    }
+    for priced in &policy.requests {
+        let bill = Bill { spent: priced.spent, cost: priced.cost };
+        cells.of(timeline, priced.request).policy += bill;
+    }
+    let prompts = |run: &Run| run.requests.iter().map(|priced| i128::from(priced.spent.prompt())).sum::<i128>();
+    out.tokens_removed = prompts(&baseline) - prompts(&policy);
+    for extra in &policy.extra {
+        let bill = Bill { spent: extra.spent, cost: extra.cost };
+        let calls = out.extra.entry(extra.call.cause).or_insert_with(ExtraCalls::default);
+        calls.calls += 1;
+        calls.bill += bill;
+        cells.of(timeline, extra.request).policy += bill;
+    }
+    cells.fold(timeline, &mut out);
+    out.spread = spread(out.by.get("session"));
+    out
+}
+
+/// Sums by session, model, version and lifetime: few, so that names are only looked up once for each.
+#[derive(Default)]
+struct Cells(BTreeMap<(u32, Sym, Sym, &'static str), Sides>);
+
+impl Cells {
+    fn of(&mut self, timeline: &Timeline, request: u32) -> &mut Sides {
+        let request = &timeline.requests[request as usize];
+        let session = timeline.chains[request.chain as usize].session;
+        self.0.entry((session, request.model, request.version, class_of(request))).or_default()
+    }
+
+    fn fold(self, timeline: &Timeline, out: &mut Outcome) {
+        for ((session, model, version, class), cell) in self.0 {
+            out.by_session.entry((session, model)).or_default().join(&cell);
+            let session = &timeline.sessions[session as usize];
+            let groups = [
+                ("model", timeline.names.text(model).to_owned()),
+                ("project", session.project.to_string()),
+                ("session", session.id.to_string()),
+                ("ttl_class", class.to_owned()),
+                ("version", timeline.names.text(version).to_owned()),
+            ];
+            out.total.join(&cell);
+            for (dimension, group) in groups {
+                out.by.entry(dimension).or_default().entry(group).or_default().join(&cell);
+            }
+        }
+    }
+}
+
+/// The lifetime that the usage of a request names; old clients name none.
+fn class_of(request: &Request) -> &'static str {
+    match (request.usage.cache_creation_5m, request.usage.cache_creation_1h) {
+        (0, 0) if request.usage.cache_creation > 0 => "not said",
+        (0, 0) => "no write",
+        (_, 0) => "5m",
+        (0, _) => "1h",
+        _ => "mixed",
+    }
+}
+
+fn spread(sessions: Option<&BTreeMap<String, Sides>>) -> Spread {
+    let mut changes: Vec<f64> = sessions.into_iter().flat_map(|by| by.values()).filter_map(Sides::change).collect();
+    changes.sort_by(f64::total_cmp);
+    let (Some(&best), Some(&worst)) = (changes.first(), changes.last()) else { return Spread::default() };
+    let at = |share: f64| changes[((share * changes.len() as f64).ceil() as usize).clamp(1, changes.len()) - 1];
+    Spread {
+        sessions: changes.len() as u64,
+        worse: changes.iter().filter(|&&change| change > 0.0).count() as u64,
+        p5: at(0.05),
+        p25: at(0.25),
+        p50: at(0.5),
+        p75: at(0.75),
+        p95: at(0.95),
+        best,
+        worst,
+    }
+}

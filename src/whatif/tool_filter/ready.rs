@@ -1,0 +1,72 @@
+//! `tool-filter`: definitions from wherever they are to be had, the stage, and what a fixed list would cover.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::base::error::{Error, Result};
+use crate::whatif::arg_check::tables as arg_check;
+use crate::whatif::arg_check::tables::PROVIDER_TITLE;
+use crate::whatif::chosen::{Policy, Sheets};
+use crate::whatif::sim::predictors::Predictions;
+use crate::whatif::stacked::{Finished, Part, Ready, Scene};
+use crate::whatif::tool_filter::params::{Params, Predictor, Rules};
+use crate::whatif::tool_filter::tables::{break_even, coverage, regret, summary};
+use crate::whatif::tool_filter::{Filter, tables as report};
+
+/// Tools that a table shows.
+const TOOLS_SHOWN: usize = 20;
+
+/// Makes the policy ready.
+///
+/// # Errors
+/// If a parameter makes no sense, or the file of predictions cannot be read.
+pub fn ready<'s>(scene: &'s Scene<'_>, sheets: &Sheets) -> Result<Ready<'s>> {
+    let world = scene.world;
+    let sheet = sheets.sheet(Policy::ToolFilter);
+    let params: Params = sheet.params()?;
+    params.check()?;
+    let rules: Rules = sheet.read()?;
+    let predictions = predictions(&params)?;
+    let filter =
+        Arc::new(Filter::new(&world.timeline, &params, &rules, scene.tools.inputs(world, predictions.as_ref())));
+    let stage = filter.stage();
+    let conclude = move |finished: &Finished<'_>| {
+        let world = finished.scene.world;
+        let found = filter.outcome(&world.timeline);
+        let mut summary = summary(&found);
+        let mut tables = vec![("tools that were missed".to_owned(), regret(&found, TOOLS_SHOWN))];
+        let mut details = json!(found);
+        if let Some(sizes) = finished.scene.tools.provider_sizes() {
+            tables.push((PROVIDER_TITLE.to_owned(), arg_check::provider(&sizes)));
+            details["provider"] = json!(sizes);
+        }
+        // Telemetry has no prompts, so it has no turns to look back on.
+        if finished.is_named && world.is_billed {
+            let (covered, elsewhere) = (filter.coverage(&world.timeline), &rules.coverage.elsewhere);
+            summary.push(report::covered(&covered, elsewhere));
+            let title = "the always list and tools that were used of late: what turns would have missed";
+            tables.push((title.to_owned(), coverage(&covered, elsewhere)));
+            details["coverage"] = json!(covered);
+            details["coverage"]["elsewhere"] = json!(elsewhere);
+        }
+        Part {
+            summary,
+            tables,
+            formulas: break_even(&found),
+            notes: found.notes.iter().cloned().chain(finished.scene.tools.provider_note()).collect(),
+            not_estimated: found.not_estimated.clone(),
+            catalog: Some(found.catalog.source.clone()),
+            details,
+            ..Part::default()
+        }
+    };
+    Ok(Ready { stage: Some(stage), conclude: Box::new(conclude) })
+}
+
+fn predictions(params: &Params) -> Result<Option<Predictions>> {
+    let Predictor::Replay(file) = &params.predictor else { return Ok(None) };
+    let path = std::path::Path::new(file);
+    let text = crate::base::files::read_to_string(path).map_err(|cause| Error::io("reading", path, &cause))?;
+    Predictions::parse(&text, file).map(Some)
+}
