@@ -12,7 +12,8 @@ use crate::base::json::{Cursor, RawStr, Shape};
 use crate::base::names::Sym;
 use crate::logs::message::{Ask, Draft, Guide, Outcome, id_of, span};
 use crate::logs::path::normal_path;
-use crate::logs::take::{TakeRecords, may_hold_another};
+use crate::logs::shared_line::may_hold_another;
+use crate::logs::take::TakeRecords;
 use crate::logs::time::{Memo, parse_millis};
 use crate::logs::trace::{
     CallRow, ChainIndex, ChainKey, Counters, FileTrace, MarkKind, MarkRow, MessageRow, Millis, NO_TIME, Place,
