@@ -65,7 +65,8 @@ impl<'a> RawStr<'a> {
         if let Some(plain) = self.plain() {
             return Some(plain.to_vec());
         }
-        let mut out = Decoded::default();
+        // No escape stands for more bytes than it has.
+        let mut out = Decoded(Vec::with_capacity(self.0.len()));
         decode_into(self.0, &mut out).ok()?;
         Some(out.0)
     }

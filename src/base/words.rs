@@ -26,7 +26,8 @@ impl Piece<'_> {
 
 /// Terms of the relevance filter: runs of letters, digits and `_`, of at least three bytes.
 pub fn terms(text: &str) -> impl Iterator<Item = Piece<'_>> {
-    let runs = Runs { rest: text, chars: 0, inside: |c| c.is_alphanumeric() || c == '_', breaks: |_, _, _| false };
+    let runs =
+        Runs { rest: text, chars: 0, inside: |c: char| c.is_alphanumeric() || c == '_', breaks: |_, _, _| false };
     runs.filter(|piece| piece.text.len() >= TERM_BYTES_MIN)
 }
 
@@ -56,16 +57,16 @@ fn begins_hump(before: char, this: char, after: Option<char>) -> bool {
 }
 
 /// Runs of characters.
-struct Runs<'a> {
+struct Runs<'a, I, B> {
     rest: &'a str,
     /// Code points before `rest`.
     chars: usize,
-    inside: fn(char) -> bool,
+    inside: I,
     /// Whether a new run begins between two characters, given the one that follows.
-    breaks: fn(char, char, Option<char>) -> bool,
+    breaks: B,
 }
 
-impl Runs<'_> {
+impl<I: Fn(char) -> bool, B: Fn(char, char, Option<char>) -> bool> Runs<'_, I, B> {
     /// Length of the run at the start of `rest`, in bytes.
     fn run_bytes(&self) -> usize {
         let mut before = None;
@@ -81,11 +82,11 @@ impl Runs<'_> {
     }
 }
 
-impl<'a> Iterator for Runs<'a> {
+impl<'a, I: Fn(char) -> bool, B: Fn(char, char, Option<char>) -> bool> Iterator for Runs<'a, I, B> {
     type Item = Piece<'a>;
 
     fn next(&mut self) -> Option<Piece<'a>> {
-        let (gap, rest) = self.rest.split_at(self.rest.find(self.inside)?);
+        let (gap, rest) = self.rest.split_at(self.rest.find(&self.inside)?);
         (self.rest, self.chars) = (rest, self.chars + gap.chars().count());
         let (run, rest) = self.rest.split_at(self.run_bytes());
         let start_chars = self.chars;

@@ -116,10 +116,17 @@ fn words(draft: &mut ValueDraft<'_>, line: &[u8], is_diff: &dyn Fn() -> bool) {
     while at < line.len() {
         let start = at;
         let mut classes = 0;
-        let has_drive = has_drive(&line[at..]);
-        let goes_on = |byte: u8| CLASSES[byte as usize] & SEPARATOR == 0 || has_drive && byte == b'\\';
-        while at < line.len() && goes_on(line[at]) {
-            classes |= CLASSES[line[at] as usize];
+        loop {
+            while let Some(class) =
+                line.get(at).map(|&byte| CLASSES[byte as usize]).filter(|class| class & SEPARATOR == 0)
+            {
+                classes |= class;
+                at += 1;
+            }
+            // A path of Windows goes on behind its back-slashes.
+            if line.get(at) != Some(&b'\\') || !has_drive(&line[start..]) {
+                break;
+            }
             at += 1;
         }
         let mut found = &line[start..at];
@@ -145,8 +152,9 @@ fn word(draft: &mut ValueDraft<'_>, word: &[u8], classes: u8, is_diff: &dyn Fn()
     if word.len() < 3 {
         return;
     }
-    let word = without_place(word);
-    if draft.rules.is_path(word) {
+    let word = if classes & (COLON | DOT) == 0 { word } else { without_place(word) };
+    let may_be_path = classes & (SLASH | DOT) != 0 || draft.rules.is_known_name(word);
+    if may_be_path && draft.rules.is_path(word) {
         let is_side = matches!(word, [b'a' | b'b', b'/', ..]) && is_diff();
         return draft.add_path(PATH, if is_side { &word[2..] } else { word }, ValueKind::Token);
     }

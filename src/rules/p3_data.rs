@@ -30,15 +30,17 @@ struct Thresholds {
     answers_min: u64,
     shape_share_min: f64,
     replayed_calls_max: usize,
+    replayed_bytes_max: u64,
     format_by_shape: BTreeMap<String, String>,
 }
 
-/// Calls in the logs that a profile is replayed over, at most.
+/// How much of the logs a profile is replayed over, at most: calls, and bytes.
 ///
 /// # Errors
 /// If its sheet does not fit.
-pub fn replayed_calls_max(data: &Data) -> Result<usize> {
-    Ok(Sheet::of(&RULE, data)?.thresholds::<Thresholds>()?.replayed_calls_max)
+pub fn replayed_max(data: &Data) -> Result<(usize, u64)> {
+    let Thresholds { replayed_calls_max, replayed_bytes_max, .. } = Sheet::of(&RULE, data)?.thresholds()?;
+    Ok((replayed_calls_max, replayed_bytes_max))
 }
 
 fn judge(facts: &Facts<'_>, sheet: &Sheet) -> Result<Vec<Finding>> {

@@ -215,6 +215,23 @@ fn a_profile_without_a_format_is_a_name_and_no_change() {
 }
 
 #[test]
+fn logs_that_are_too_large_are_not_read_once_more_for_a_profile() {
+    let home = Home::new();
+    mcp_session(&home, "a", "mcp__alpha__list", TABLE, 30);
+    let sheet = include_str!("../../rules/p3_data.toml");
+    let told = |bytes_max: &str| {
+        home.write("own/p3_data.toml", sheet.replace("replayed_bytes_max = 300_000_000", bytes_max));
+        let own = home.path("own");
+        let flags = ["--dry-run", "--explain", "--no-lake", "--rules-dir", own.to_str().unwrap()];
+        home.run(&[&TUNE[..], &flags].concat()).out
+    };
+    let reason = "P3 hold mcp__alpha__list: not replayed: every log with its endpoint is too large";
+    let (large, small) = (told("replayed_bytes_max = 1"), told("replayed_bytes_max = 300_000_000"));
+    assert!(large.contains(reason), "{large}");
+    assert!(small.contains("mcp__alpha__list") && !small.contains(reason), "{small}");
+}
+
+#[test]
 fn links_pay_on_later_sessions_or_nothing_is_said_of_their_tools() {
     let told = |read: usize| {
         let home = home_that_reads(read);

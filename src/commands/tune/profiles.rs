@@ -56,6 +56,10 @@ pub fn gate(
     let proposals: Vec<String> = profiles.iter().filter_map(proposed).map(|delta| format!("{delta:?}")).collect();
     let judged: Vec<Judged> = input.remember(&format!("profiles {proposals:?} {}", file.text), |input| {
         let input_dir = latest_calling(input, &with_format)?;
+        if input_dir.is_empty() {
+            let held = Some("not replayed: every log with its endpoint is too large to be read once more".to_owned());
+            return Ok(profiles.iter().map(|_| Judged { held: held.clone(), effect: None }).collect());
+        }
         let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..wanted.input.clone() };
         let wanted = Wanted { input: &args, window: wanted.window.clone(), ..*wanted };
         let responses = Responses::from_logs(&wanted, context)?;
@@ -82,26 +86,32 @@ impl Judged {
 }
 
 /// The logs in which these tools were called last: with as many calls as `rules/p3_data.toml` says, in as many files as there must
-/// be sessions for an interval.
+/// be sessions for an interval; without those that are too large to be read once more.
 fn latest_calling(input: &mut Input, tools: &BTreeSet<String>) -> Result<Vec<PathBuf>> {
-    let calls_max = p3_data::replayed_calls_max(&input.data)?;
+    let (calls_max, bytes_max) = p3_data::replayed_max(&input.data)?;
     let files_min = statistics::numbers(&input.data)?.backtest.known_min;
     let window = input.window.clone();
     let corpus = input.corpus();
     let is_asked: Vec<bool> = corpus.names.texts().iter().map(|name| tools.contains(name)).collect();
-    let mut calling: Vec<(i64, usize, PathBuf)> = Vec::new();
+    let mut calling: Vec<(i64, (usize, u64), PathBuf)> = Vec::new();
     for file in &corpus.files {
         let asked = || file.rows.calls.iter().filter_map(|call| call.asked.as_ref());
         let times = asked().filter(|asked| is_asked[asked.tool.0 as usize] && window.contains(&asked.ts));
         if let Some((last, path)) = times.map(|asked| asked.ts).max().zip(file.source.path.clone()) {
-            calling.push((last, file.rows.calls.len(), path));
+            calling.push((last, (file.rows.calls.len(), file.source.bytes), path));
         }
     }
     calling.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.cmp(&b.2)));
-    let mut calls = 0;
-    let fits = |(place, (_, more, _)): &(usize, (i64, usize, PathBuf))| {
-        calls += more;
-        *place < files_min || calls <= calls_max
-    };
-    Ok(calling.into_iter().enumerate().take_while(fits).map(|(_, (_, _, path))| path).collect())
+    let (mut logs, mut calls, mut bytes) = (Vec::new(), 0, 0);
+    for (_, (more_calls, more_bytes), path) in calling {
+        if bytes + more_bytes > bytes_max {
+            continue;
+        }
+        (calls, bytes) = (calls + more_calls, bytes + more_bytes);
+        if logs.len() >= files_min && calls > calls_max {
+            break;
+        }
+        logs.push(path);
+    }
+    Ok(logs)
 }

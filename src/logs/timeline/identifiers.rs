@@ -2,7 +2,6 @@
 //! hexadecimal, and names that no prose contains), and the words of what people and the model wrote, as hashes without
 //! order.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::base::words::{Piece, terms, words};
@@ -11,14 +10,14 @@ use crate::logs::timeline::rules::IdentifierRules;
 
 /// Hands every identifier of a text to `take`, with the byte behind its end.
 pub fn identifiers<'t>(text: &'t [u8], rules: &IdentifierRules, mut take: impl FnMut(ReferenceKind, &'t [u8], usize)) {
-    let is_inside = |byte: u8| SIGNS[byte as usize] & INSIDE != 0;
     let mut at = 0;
-    while let Some(start) = text[at..].iter().position(|&byte| is_inside(byte)).map(|skip| at + skip) {
+    // Bytes outside of runs have no sign at all.
+    while let Some(start) = text[at..].iter().position(|&byte| SIGNS[byte as usize] != 0).map(|skip| at + skip) {
         let mut end = start + 1;
         // A capital at the start is no sign of anything.
         let mut signs = SIGNS[text[start] as usize] & !CAPITAL;
-        while end < text.len() && is_inside(text[end]) {
-            signs |= SIGNS[text[end] as usize];
+        while let Some(sign) = text.get(end).map(|&byte| SIGNS[byte as usize]).filter(|&sign| sign != 0) {
+            signs |= sign;
             end += 1;
         }
         // Words of prose are neither; a UUID of letters alone is long enough to tell.
@@ -185,13 +184,15 @@ pub fn utterance(block: u32, text: &str, chars_max: usize, out: &mut Vec<Word>) 
 
 /// Adds each word once, by hash.
 fn count<'t>(pieces: impl Iterator<Item = Piece<'t>>, out: &mut Vec<Word>) -> Range<u32> {
-    let mut counted: BTreeMap<u64, (u16, u8)> = BTreeMap::new();
-    for piece in pieces {
-        let position = u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
-        let (count, _) = counted.entry(piece.hash()).or_insert((0, position));
-        *count = count.saturating_add(1);
-    }
+    let position = |piece: &Piece<'_>| u8::try_from(piece.start_chars / Word::STEP_CHARS).unwrap_or(u8::MAX);
+    let mut seen: Vec<(u64, u8)> = pieces.map(|piece| (piece.hash(), position(&piece))).collect();
+    // Of one word the first place comes first.
+    seen.sort_unstable();
     let start = out.len() as u32;
-    out.extend(counted.into_iter().map(|(hash, (count, position))| Word { hash, count, position }));
+    out.extend(seen.chunk_by(|one, other| one.0 == other.0).map(|same| Word {
+        hash: same[0].0,
+        count: u16::try_from(same.len()).unwrap_or(u16::MAX),
+        position: same[0].1,
+    }));
     start..out.len() as u32
 }
