@@ -5,7 +5,7 @@ use crate::base::id::Id;
 use crate::base::showing::Kept;
 use crate::base::tokenizer::{Bpe, Size, Tokens, VOCABULARIES};
 use crate::facts::body_facts::{BodyFacts, Encoding, Line};
-use crate::facts::encode::{Attempt, Format, Params};
+use crate::facts::encode::{Format, Params};
 use crate::facts::numbered::{TokenSegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
@@ -113,18 +113,16 @@ impl BodyAnalyzer {
             if last.as_ref() == Some(&text) {
                 continue;
             }
-            match encode::read_back(format, subject, text) {
-                Attempt::Refused => {}
-                Attempt::Unproven => facts.unproven += 1,
-                Attempt::Proven(text) => {
-                    let kept = quotable.kept(&text);
-                    facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });
-                    if kept == Kept::Nothing {
-                        lossy.push((number, text.clone()));
-                    }
-                    last = Some(text);
-                }
+            if !encode::says_the_same(format, subject, &text) {
+                facts.unproven += 1;
+                continue;
             }
+            let kept = quotable.kept(&text);
+            facts.encodings.push(Encoding { format: number, depth, size: self.measure(&text), kept });
+            if kept == Kept::Nothing {
+                lossy.push((number, text.clone()));
+            }
+            last = Some(text);
         }
     }
 

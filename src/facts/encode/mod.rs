@@ -87,13 +87,13 @@ pub enum Attempt {
 
 /// Writes a body and reads it back.
 pub fn attempt(format: &Format, subject: &Subject<'_>, params: Params) -> Attempt {
-    (format.encode)(subject, params).map_or(Attempt::Refused, |text| read_back(format, subject, text))
+    let Some(text) = (format.encode)(subject, params) else { return Attempt::Refused };
+    if says_the_same(format, subject, &text) { Attempt::Proven(text) } else { Attempt::Unproven }
 }
 
-/// Reads back what [`Format::encode`] wrote.
-pub fn read_back(format: &Format, subject: &Subject<'_>, text: String) -> Attempt {
-    let read = (format.decode)(&text);
-    if read.is_some_and(|read| subject.says(&read)) { Attempt::Proven(text) } else { Attempt::Unproven }
+/// Whether reading what [`Format::encode`] wrote gives back what the body says.
+pub fn says_the_same(format: &Format, subject: &Subject<'_>, text: &str) -> bool {
+    (format.decode)(text).is_some_and(|read| subject.says(&read))
 }
 
 /// Writes a body and proves it: the text, if reading it gives back what the body says.
