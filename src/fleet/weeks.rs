@@ -8,8 +8,6 @@ use crate::base::numbers::{DAY_MS, WEEK_MS};
 use crate::fleet::limits::Limits;
 use crate::logs::trace::Millis;
 
-/// Milliseconds of a week.
-
 /// The Monday of the week in which a time lies; none for what is no time.
 pub fn monday_of(ms: Millis) -> Option<Date> {
     let day = Timestamp::from_millisecond(ms).ok()?.to_zoned(TimeZone::UTC).date();
