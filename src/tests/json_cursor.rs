@@ -270,6 +270,21 @@ fn malformed_escapes_are_noticed_when_a_string_is_read() {
     }
 }
 
+/// Bytes beside quotes and backslashes in every place of a word: what a borrow could mistake for one.
+#[test]
+fn the_end_of_a_string_is_found_wherever_it_stands() {
+    for length in 0..150 {
+        for end in [&b"\""[..], b"\\\"\"", b"\\\\\""] {
+            for filler in [b'!', b'#', b'[', b']', b' ', 0x7F, 0xA2, 0xDC] {
+                let text = [&b"\""[..], &vec![filler; length], end, b",\"behind\""].concat();
+                let mut cursor = Cursor::new(&text);
+                assert_eq!(cursor.string().unwrap().0, &text[1..length + end.len()], "{length} {end:?} {filler}");
+                assert_eq!(cursor.rest(), b",\"behind\"");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_escaped_quote_does_not_end_a_string() {
     for (text, inner) in [(r#""a\"b" "#, r#"a\"b"#), (r#""a\\" "#, r"a\\"), (r#""\\\"" "#, r#"\\\""#)] {

@@ -57,7 +57,8 @@ pub fn gate(
     let judged: Vec<Judged> = input.remember(&format!("profiles {proposals:?} {}", file.text), |input| {
         let input_dir = latest_calling(input, &with_format)?;
         if input_dir.is_empty() {
-            let held = Some("not replayed: every log with its endpoint is too large to be read once more".to_owned());
+            let held =
+                Some("not replayed: the logs with its endpoint are gone, or too large to be read once more".to_owned());
             return Ok(profiles.iter().map(|_| Judged { held: held.clone(), effect: None }).collect());
         }
         let args = InputArgs { input_dir, project: None, lake: None, no_lake: true, ..wanted.input.clone() };

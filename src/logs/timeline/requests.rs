@@ -543,6 +543,14 @@ impl Timeline {
         &self.requests[range.start as usize..range.end as usize]
     }
 
+    /// The blocks that the contexts of a chain are made of; none for a fork, which begins with blocks of another chain.
+    pub fn blocks_of(&self, chain: u32) -> Option<&[Block]> {
+        let requests = self.requests_of(chain);
+        let Some((first, last)) = requests.first().zip(requests.last()) else { return Some(&[]) };
+        let is_fork = self.segments[first.segment as usize].after != NONE;
+        (!is_fork).then(|| &self.blocks[first.inputs.start as usize..last.outputs.end as usize])
+    }
+
     /// Keeps the requests that began within the window, and what belongs to them. Blocks of requests before the window
     /// are gone, so the first request of a chain that began earlier brings a context that nothing accounts for.
     #[must_use]

@@ -9,7 +9,7 @@ pub mod replayed;
 
 use std::collections::BTreeSet;
 
-use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
+use crate::logs::timeline::requests::{Block, BlockKind, Timeline};
 use crate::whatif::compaction::Sheet;
 use crate::whatif::compaction::params::{MicroKnobs, Style};
 use crate::whatif::sim::breakage::rows::Class;
@@ -118,14 +118,11 @@ impl Stage for Micro {
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
-        let requests = timeline.requests_of(chain);
-        let Some((first, last)) = requests.first().zip(requests.last()) else { return false };
-        // A fork begins with the blocks of another chain.
-        let is_fork = timeline.segments[first.segment as usize].after != NONE;
-        let blocks = &timeline.blocks[first.inputs.start as usize..last.outputs.end as usize];
-        let results = blocks.iter().filter(|block| block.kind == BlockKind::ToolResult && self.clears(timeline, block));
-        let all: u64 = results.map(|block| self.sheet.client.estimate(block.chars)).sum();
-        is_fork || all > self.params.target_tokens
+        let is_counted = |block: &&Block| block.kind == BlockKind::ToolResult && self.clears(timeline, block);
+        timeline.blocks_of(chain).is_none_or(|blocks| {
+            let sizes = blocks.iter().filter(is_counted).map(|block| self.sheet.client.estimate(block.chars));
+            sizes.sum::<u64>() > self.params.target_tokens
+        })
     }
 
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, aside: &mut StageOutput) {

@@ -1,7 +1,7 @@
 //! Results of tools as the client would have shown them under a smaller limit: from the start of what was shown, a preview of
 //! what is too long.
 
-use crate::logs::timeline::requests::{BlockKind, NONE, Timeline};
+use crate::logs::timeline::requests::{Block, BlockKind, NONE, Timeline};
 use crate::whatif::client::sheet::Results;
 use crate::whatif::sim::sizes::SizeRules;
 use crate::whatif::sim::view::{ContextView, Item, Key, Moment, Stage, StageOutput};
@@ -99,16 +99,10 @@ impl Stage for Capped {
     }
 
     fn may_change(&self, timeline: &Timeline, chain: u32, _: u64) -> bool {
-        let requests = timeline.requests_of(chain);
-        let Some((first, last)) = requests.first().zip(requests.last()) else { return false };
-        // A fork begins with the blocks of another chain.
-        let is_fork = timeline.segments[first.segment as usize].after != NONE;
         let concerned = |call: u32| self.concerns(timeline.names.text(timeline.calls[call as usize].tool));
-        is_fork
-            || (first.inputs.start..last.outputs.end).any(|index| {
-                let block = &timeline.blocks[index as usize];
-                block.kind == BlockKind::ToolResult && block.call != NONE && concerned(block.call)
-            })
+        let is_concerned =
+            |block: &Block| block.kind == BlockKind::ToolResult && block.call != NONE && concerned(block.call);
+        timeline.blocks_of(chain).is_none_or(|blocks| blocks.iter().any(is_concerned))
     }
 
     fn apply(&mut self, moment: &Moment<'_>, view: &mut ContextView, _: &mut StageOutput) {
