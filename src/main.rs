@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use devboy::{Context, Env, Pseudonyms, cli};
 
 fn main() -> ExitCode {
+    devboy::give_memory_back();
     let env = Env::from_process();
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (out_is_terminal, err_is_terminal) = (stdout().is_terminal(), stderr().is_terminal());

@@ -57,7 +57,7 @@ fn arm(stage: &Stage, planner: &Planner, trained: &Trained) -> Arm {
     sessions.sort_by(|(a, _), (b, _)| a.cmp(b));
     let name = |tool| known.names.text(tool).to_owned();
     let edges =
-        whole.edges.iter().map(|((from, to), tally)| EdgeRow { from: name(*from), to: name(*to), tally: *tally });
+        whole.edges.iter().map(|((from, to), tally)| EdgeRow { from: name(*from), to: name(*to), tally: **tally });
     let mut edges: Vec<EdgeRow> = edges.collect();
     // Symbols are numbered as files are read; names order ties whatever files are called.
     edges.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));

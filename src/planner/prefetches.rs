@@ -348,7 +348,8 @@ pub struct PlannerLedger {
     /// Everything.
     pub total: Tally,
     /// By edge; what belongs to no edge (calls, plans, waits, refusals) is in the total only.
-    pub edges: BTreeMap<Edge, Tally>,
+    /// Boxed, since the nodes of a map have room for many: most sessions have a few edges, and a tally is large.
+    pub edges: BTreeMap<Edge, Box<Tally>>,
 }
 
 impl PlannerLedger {
@@ -356,14 +357,14 @@ impl PlannerLedger {
     pub fn absorb(&mut self, other: &Self) {
         self.total += &other.total;
         for (edge, tally) in &other.edges {
-            *self.edges.entry(*edge).or_default() += tally;
+            **self.edges.entry(*edge).or_default() += tally;
         }
     }
 
     /// Whether every planned call ended in exactly one way, whichever way it is counted.
     pub fn balance(&self) -> bool {
         let mut edges = Tally::default();
-        self.edges.values().for_each(|tally| edges += tally);
+        self.edges.values().for_each(|tally| edges += tally.as_ref());
         edges.ends == self.total.ends && edges.held == self.total.held && edges.near == self.total.near
     }
 }

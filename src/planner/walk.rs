@@ -133,7 +133,7 @@ struct Walk<'a> {
     recent: VecDeque<Sym>,
     refusals: Refusals<'a>,
     total: Tally,
-    edges: BTreeMap<Edge, Tally>,
+    edges: BTreeMap<Edge, Box<Tally>>,
 }
 
 impl<'a> Walk<'a> {
@@ -505,12 +505,8 @@ impl<'a> Walk<'a> {
             tally.late_exact[left.held] += u64::from(left.exact);
             tally.late_name[left.held] += u64::from(left.name);
         }
-        let of_context = PlannerLedger { total: self.total, edges: BTreeMap::new() };
-        books.absorb(&of_context);
-        for tally in self.edges.values() {
-            books.total += tally;
-        }
-        books.absorb(&PlannerLedger { total: Tally::default(), edges: self.edges });
+        self.edges.values().for_each(|tally| self.total += tally.as_ref());
+        books.absorb(&PlannerLedger { total: self.total, edges: self.edges });
         debug_assert!(books.balance(), "every planned call ends in one way");
     }
 }

@@ -104,7 +104,7 @@ impl Judge<'_> {
         let mut nets = Vec::new();
         let judged = books.iter().zip(&self.stage.judged).filter(|(_, is_judged)| **is_judged);
         for (books, _) in judged {
-            let tally = edge.map_or(Some(&books.total), |edge| books.edges.get(&edge));
+            let tally = edge.map_or(Some(&books.total), |edge| books.edges.get(&edge).map(Box::as_ref));
             let Some(tally) = tally.filter(|tally| tally.sent() > 0) else { continue };
             add(&mut sum, tally);
             nets.push((2 * tally.ends[End::Won]) as f64 - tally.sent() as f64);

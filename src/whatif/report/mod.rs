@@ -89,6 +89,16 @@ pub struct PolicyReport {
 }
 
 impl PolicyReport {
+    /// The report without what it holds of each session, once its sums are made: of many sessions that is most of it.
+    #[must_use]
+    pub fn without_sessions(mut self) -> Self {
+        if let Some(outcome) = &mut self.outcome {
+            outcome.by_session.clear();
+            outcome.by.remove("session");
+        }
+        self
+    }
+
     /// Whether the difference is within what the simulation itself is off, or less than the least that is called one.
     pub fn is_unsure(&self) -> bool {
         let change = self.outcome.as_ref().and_then(|outcome| outcome.total.change());

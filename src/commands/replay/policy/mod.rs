@@ -118,7 +118,9 @@ pub fn run(flags: &Flags<'_>, context: &mut Context<'_>) -> Result<Exit> {
         } else {
             stacked::report(&scene, &sheets, &row.stack, row.is_named)?
         };
-        framed(PolicyReport { policy: row.name.clone(), ..report }, &scene, counted.clone(), &sheets)
+        let report = PolicyReport { policy: row.name.clone(), ..report };
+        let report = if flags.policy.per_session { report } else { report.without_sessions() };
+        framed(report, &scene, counted.clone(), &sheets)
     };
     let mut reports: Vec<PolicyReport> =
         input.pool.install(|| rows.par_iter().with_max_len(1).map(one).collect::<Result<_>>())?;

@@ -1,0 +1,31 @@
+//! What the system's allocator is told before anything is allocated: that memory that is free goes back.
+
+/// Blocks of this size and larger are mapped one by one, so that each goes back to the system when it is freed.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const MAPPED_BYTES_MIN: libc::c_int = 256 << 10;
+
+/// Free memory at the end of a heap beyond this goes back.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const FREE_BYTES_MAX: libc::c_int = 512 << 10;
+
+/// Makes glibc give back what is free. Left alone it learns from the first large block that is freed to keep blocks of
+/// up to 32 MB, and every thread keeps its own: measured on 20,000 sessions and on one log of 2 GB, peaks were higher by
+/// 10 to 90 %, and no command was faster. Other allocators give back by themselves.
+pub fn give_memory_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let heaps = libc::c_int::try_from(threads).unwrap_or(libc::c_int::MAX);
+        let told = [
+            (libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN),
+            (libc::M_TRIM_THRESHOLD, FREE_BYTES_MAX),
+            (libc::M_ARENA_MAX, heaps),
+        ];
+        for (what, value) in told {
+            // SAFETY: `mallopt` takes two numbers and changes nothing but how later blocks are kept. It is advice: where
+            // it is not taken (it returns 0), memory is kept as before.
+            #[allow(unsafe_code)]
+            let _advice = unsafe { libc::mallopt(what, value) };
+        }
+    }
+}
