@@ -27,5 +27,6 @@ pub mod stats;
 pub mod sums;
 pub mod tokenizer;
 pub mod unpack;
+pub mod varint;
 pub mod visible;
 pub mod words;

@@ -4,13 +4,14 @@ use crate::base::body_shape::BodyShape;
 use crate::base::id::Id;
 use crate::base::showing::Kept;
 use crate::base::tokenizer::{Bpe, Size, Tokens, VOCABULARIES};
-use crate::facts::body_facts::{BodyFacts, Encoding, Line};
+use crate::facts::body_facts::{BodyFacts, Encoding};
 use crate::facts::encode::{Format, Params};
+use crate::facts::lines::{Line, Lines};
 use crate::facts::numbered::{TokenSegment, stretches};
 use crate::facts::quotable::Quotable;
 use crate::facts::subject::Subject;
 use crate::facts::tokens::{Counter, Vocabulary};
-use crate::facts::{encode, inner_formats, legacy, near_ref, shape};
+use crate::facts::{encode, inner_formats, legacy, lines, near_ref, shape};
 use crate::logs::timeline::TokenCounter;
 
 /// Bodies over this many bytes are counted, not written in other ways: no reader is shown one, and every way of writing
@@ -51,11 +52,12 @@ impl BodyAnalyzer {
         let whole = text.len() == bytes.len() && bytes.len() <= ENCODED_BYTES_MAX;
         let shape = shape::classify(bytes);
         let described = shape::describe(&text, shape);
-        let lines = if whole { self.lines(&text) } else { Vec::new() };
+        let lines = if whole { self.lines(&text) } else { Lines::default() };
         // Tokens are counted once: those of the lines add up to those of the body.
-        let raw = match lines.as_slice() {
-            [] => self.measure(&text),
-            lines => lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size)),
+        let raw = if lines.is_empty() {
+            self.measure(&text)
+        } else {
+            lines.iter().fold(Size::default(), |sum, line| sum.plus(&line.size))
         };
         let mut facts = BodyFacts {
             body,
@@ -126,10 +128,10 @@ impl BodyAnalyzer {
         }
     }
 
-    fn lines(&mut self, text: &str) -> Vec<Line> {
+    fn lines(&mut self, text: &str) -> Lines {
         let stretch = |stretch: TokenSegment<'_>| Line {
             number: stretch.number,
-            text: Id::witness(stretch.text.as_bytes()),
+            text: lines::witness(stretch.text),
             size: self.measure(stretch.text),
         };
         stretches(text).into_iter().map(stretch).collect()

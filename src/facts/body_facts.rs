@@ -5,6 +5,7 @@
 use crate::base::id::Id;
 use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
+use crate::facts::lines::Lines;
 
 /// One proven way to write the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,17 +51,6 @@ pub struct NearSignature {
     pub fields: Vec<NearField>,
 }
 
-/// A stretch of a body: one numbered line, or text between such lines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Line {
-    /// The number that stands on the line; 0 for other text.
-    pub number: u32,
-    /// Witness of the line with its number and its line end.
-    pub text: Id,
-    /// Size; those of all stretches add up to that of the body, token by token.
-    pub size: Size,
-}
-
 /// The facts about one body.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BodyFacts {
@@ -103,7 +93,7 @@ pub struct BodyFacts {
     /// For a JSON object: what a near-reference needs.
     pub near: Option<NearSignature>,
     /// For numbered lines: the lines.
-    pub lines: Vec<Line>,
+    pub lines: Lines,
     /// How the body shows the text of files, by its look alone.
     pub look: Showing,
     /// The lines that can be quoted, by hash.

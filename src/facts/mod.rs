@@ -14,6 +14,7 @@ pub mod inner_formats;
 pub mod json_tree;
 pub mod knapsack;
 pub mod legacy;
+pub mod lines;
 pub mod markdown;
 pub mod near_ref;
 pub mod numbered;

@@ -9,14 +9,17 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
-use crate::facts::body_facts::{BodyFacts, Encoding, Line, NearField, NearSignature, Text};
+use crate::facts::body_facts::{BodyFacts, Encoding, NearField, NearSignature, Text};
 use crate::frames::columns::{Column, Columns, Outcome, Table, blobs, field, ids, part, texts, u8s, u32s};
 
 /// The tables, by the name of their files.
 pub const TABLES: [&str; 2] = ["bodies", "encodings"];
 
 /// Versions of the tables and of the meaning of their columns.
-pub const VERSIONS: [(&str, u32); 2] = [("bodies", 2), ("encodings", 2)];
+pub const VERSIONS: [(&str, u32); 2] = [("bodies", 3), ("encodings", 2)];
+
+/// Rows that are written and read together: they hold many lines, so few of them stand in memory as columns.
+pub const GROUP_ROWS: usize = 1 << 12;
 
 /// The batch of one of [`TABLES`]; `formats` are the names of the formats by number.
 pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<RecordBatch> {
@@ -27,17 +30,15 @@ pub fn batch(table: &str, facts: &[&BodyFacts], formats: &[&str]) -> Outcome<Rec
     RecordBatch::try_from_iter_with_nullable(columns)
 }
 
-/// The facts in the batches of both tables of one segment. Encodings in formats that this program lacks are left out.
-pub fn read(of_bodies: &[RecordBatch], encodings: &[RecordBatch], formats: &[&str]) -> Outcome<Vec<BodyFacts>> {
-    let mut facts = Vec::new();
-    for batch in of_bodies {
-        facts.extend(bodies().rows(&Columns(batch), &mut Names::default())?);
-    }
+/// The facts in a batch of bodies, without their encodings.
+pub fn read(batch: &RecordBatch) -> Outcome<Vec<BodyFacts>> {
+    bodies().rows(&Columns(batch), &mut Names::default())
+}
+
+/// Adds the encodings of the batches of one segment to its facts. Those in formats that this program lacks are left out.
+pub fn read_encodings(batches: &[RecordBatch], formats: &[&str], facts: &mut [BodyFacts]) -> Outcome<()> {
     let place: IdMap<Id, usize> = facts.iter().enumerate().map(|(index, row)| (row.body, index)).collect();
-    for batch in encodings {
-        read_encodings(&Columns(batch), formats, &place, &mut facts)?;
-    }
-    Ok(facts)
+    batches.iter().try_for_each(|batch| add_encodings(&Columns(batch), formats, &place, facts))
 }
 
 fn bodies() -> Table<BodyFacts> {
@@ -71,10 +72,8 @@ fn bodies() -> Table<BodyFacts> {
                 |row, bytes: Vec<u8>| row.near = unpack_near(&bytes),
             ),
         )
-        .column(
-            "line_witnesses",
-            (|row| pack_lines(&row.lines), |row, bytes: Vec<u8>| row.lines = unpack_lines(&bytes)),
-        )
+        .column("line_witnesses", (|row| row.lines.witnesses.clone(), |row, bytes| row.lines.witnesses = bytes))
+        .column("line_sizes", (|row| row.lines.sizes.clone(), |row, bytes| row.lines.sizes = bytes))
         .column("look", (|row| row.look as u8, |row, number| row.look = Showing::from_number(number)))
         .column("texts", (|row| pack_texts(&row.texts), |row, bytes: Vec<u8>| row.texts = unpack_texts(&bytes)))
 }
@@ -96,7 +95,7 @@ fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
     ]
 }
 
-fn read_encodings(
+fn add_encodings(
     columns: &Columns<'_>,
     formats: &[&str],
     place: &IdMap<Id, usize>,
@@ -144,23 +143,6 @@ fn pack_size(size: &Size, out: &mut Vec<u8>) {
     for number in [size.bytes].iter().chain(&size.tokens) {
         out.extend_from_slice(&number.to_le_bytes());
     }
-}
-
-/// Per line: number, witness, size.
-fn pack_lines(lines: &[Line]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(lines.len() * 32);
-    for line in lines {
-        out.extend_from_slice(&line.number.to_le_bytes());
-        out.extend_from_slice(&line.text.0);
-        pack_size(&line.size, &mut out);
-    }
-    out
-}
-
-fn unpack_lines(bytes: &[u8]) -> Vec<Line> {
-    let mut packed = Packed(bytes);
-    let next = || Some(Line { number: packed.u32()?, text: packed.id()?, size: packed.size()? });
-    std::iter::from_fn(next).collect()
 }
 
 /// Hashes of lines.

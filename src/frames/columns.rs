@@ -168,6 +168,9 @@ value!(Sym, false, |values, names| texts(values, names), |from, name, names| fro
 value!(Vec<u8>, false, |values, _names| blobs(values), |from, name, _names| from.blobs(name), |column, row| column
     .value(row)
     .to_vec());
+value!(Box<[u8]>, false, |values, _names| blobs(values), |from, name, _names| from.blobs(name), |column, row| column
+    .value(row)
+    .into());
 value!(
     Option<u32>,
     true,

@@ -52,8 +52,8 @@ const MEMOS_MAX: usize = 16;
 const BATCH_ROWS: usize = 1 << 16;
 /// Rows per group when writing.
 const GROUP_ROWS: usize = 1 << 20;
-/// Columns of hashes: a dictionary of them only costs time.
-const HASH_COLUMNS: [&str; 14] = [
+/// Columns of hashes and of packed numbers: a dictionary of them only costs time.
+const HASH_COLUMNS: [&str; 15] = [
     "call",
     "message",
     "body",
@@ -63,6 +63,7 @@ const HASH_COLUMNS: [&str; 14] = [
     "path",
     "near_witness",
     "line_witnesses",
+    "line_sizes",
     "texts",
     "value",
     "values",
@@ -310,23 +311,42 @@ impl Lake {
     /// # Errors
     /// If a segment cannot be read.
     pub fn load_bodies(&self, formats: &[&str], maker: Id) -> Result<Vec<BodyFacts>, Trouble> {
-        let mut parts: BTreeMap<u32, Vec<Vec<RecordBatch>>> = BTreeMap::new();
-        for (segment, _, batches) in self.read_tables(&self.manifest.body_segments, &bodies::TABLES)? {
-            parts.entry(segment.number).or_default().push(batches);
-        }
-        let mut facts = Vec::new();
+        let (mut facts, mut damage) = (Vec::new(), Vec::new());
         for segment in self.manifest.body_segments.iter().rev() {
-            let [bodies, encodings] = parts.remove(&segment.number).unwrap_or_default().try_into().unwrap_or_default();
-            let start = facts.len();
-            let read = bodies::read(&bodies, &encodings, formats);
-            facts.extend(read.map_err(|cause| damaged(segment, bodies::TABLES[0], &cause))?);
-            if segment.maker != maker {
-                facts[start..].iter_mut().for_each(|row: &mut BodyFacts| row.counted = 0);
+            match self.load_body_segment(segment, formats) {
+                Ok(mut read) => {
+                    if segment.maker != maker {
+                        read.iter_mut().for_each(|row| row.counted = 0);
+                    }
+                    facts.append(&mut read);
+                }
+                Err(Trouble::Damaged(found)) => damage.extend(found),
+                Err(other) => return Err(other),
             }
+        }
+        if !damage.is_empty() {
+            return Err(Trouble::Damaged(damage));
         }
         // The latest segment comes first and stays.
         facts.sort_by_key(|row| row.body);
         facts.dedup_by_key(|row| row.body);
+        Ok(facts)
+    }
+
+    /// The facts of one segment. Bodies come group by group, so that no more than a few of them stand in memory twice.
+    fn load_body_segment(&self, segment: &Segment, formats: &[&str]) -> Result<Vec<BodyFacts>, Trouble> {
+        let [bodies_table, encodings_table] = bodies::TABLES;
+        let made = |batch: RecordBatch| {
+            let opened = sealed::pass(&batch, &self.seal, Way::FromDisk);
+            opened.and_then(|batch| bodies::read(&batch)).map_err(|cause| cause.to_string())
+        };
+        let groups = read_groups(&self.read_file(segment, bodies_table)?, &made);
+        let groups = groups.map_err(|cause| damaged(segment, bodies_table, &cause))?;
+        let mut facts: Vec<BodyFacts> = groups.into_iter().flatten().collect();
+        let read = self.opened(read_batches(self.read_file(segment, encodings_table)?)).and_then(|batches| {
+            bodies::read_encodings(&batches, formats, &mut facts).map_err(|cause| cause.to_string())
+        });
+        read.map_err(|cause| damaged(segment, encodings_table, &cause))?;
         Ok(facts)
     }
 
@@ -418,7 +438,7 @@ impl Lake {
                 return Ok(());
             }
             let number = next.take_segment();
-            let make = |_: &str| timelines::batch(&rows);
+            let make = |_: &str, part| Some(timelines::batch(rows.chunks(timelines::GROUP_ROWS).nth(part)?));
             let tables = self.write_tables(number, &timelines::TABLES, &make, timelines::GROUP_ROWS)?;
             let sources = rows.iter().map(|row| row.source).collect();
             next.timeline_segments.push(Segment { number, tables, sources, ..Segment::default() });
@@ -482,9 +502,9 @@ impl Lake {
         let values: Vec<(u32, &Values)> =
             kept.iter().chain(news.values).map(|(&source, values)| (source, values)).collect();
         let number = next.take_segment();
-        let make = |table: &str| tables::batch(table, files, news.names).expect("every listed table has columns");
+        let make = |table: &str, part| (part == 0).then(|| tables::batch(table, files, news.names)).flatten();
         let mut tables = self.write_tables(number, &TABLES, &make, GROUP_ROWS)?;
-        let make = |table: &str| values::batch(table, &values, &value_names);
+        let make = |table: &str, part| (part == 0).then(|| values::batch(table, &values, &value_names));
         tables.extend(self.write_tables(number, &values::TABLES, &make, GROUP_ROWS)?);
         let sources = files.iter().map(|(source, _)| *source).collect();
         next.segments.push(Segment { number, tables, sources, rows, maker: Id::NONE });
@@ -507,8 +527,11 @@ impl Lake {
             return Ok(());
         }
         let number = next.take_segment();
-        let make = |table: &str| bodies::batch(table, &facts, news.formats);
-        let tables = self.write_tables(number, &bodies::TABLES, &make, GROUP_ROWS)?;
+        let make = |table: &str, part: usize| {
+            let facts = facts.chunks(bodies::GROUP_ROWS).nth(part)?;
+            Some(bodies::batch(table, facts, news.formats))
+        };
+        let tables = self.write_tables(number, &bodies::TABLES, &make, bodies::GROUP_ROWS)?;
         next.body_segments.push(Segment { number, tables, maker: news.maker, ..Segment::default() });
         Ok(())
     }
@@ -536,19 +559,19 @@ impl Lake {
         self.dir.join(format!("{key}.memo"))
     }
 
-    /// Writes the files of a segment; returns their checksums.
+    /// Writes the files of a segment, part by part as `make` gives them; returns their checksums.
     fn write_tables(
         &self,
         number: u32,
         tables: &[&'static str],
-        make: &(dyn Fn(&str) -> Outcome<RecordBatch> + Sync),
+        make: &(dyn Fn(&str, usize) -> Option<Outcome<RecordBatch>> + Sync),
         group_rows: usize,
     ) -> Result<BTreeMap<String, Id>, Trouble> {
         let written = tables.par_iter().map(|table| {
             let path = self.segment(number, table);
-            let batch = make(table).and_then(|batch| sealed::pass(&batch, &self.seal, Way::ToDisk));
-            let batch = batch.map_err(|cause| cause.to_string());
-            let written = batch.and_then(|batch| encoded(&batch, group_rows)).and_then(|bytes| {
+            let parts = (0..).map_while(|part| make(table, part));
+            let sealed = parts.map(|batch| sealed::pass(&batch?, &self.seal, Way::ToDisk));
+            let written = encoded(sealed, group_rows).and_then(|bytes| {
                 files::write_new(&path, &bytes).map_err(|cause| cause.to_string())?;
                 Ok(((*table).to_owned(), Id::of(&bytes)))
             });
@@ -714,8 +737,9 @@ fn read_groups<T: Send>(
     Ok(groups.into_iter().flatten().collect())
 }
 
-/// A batch as a Parquet file.
-fn encoded(batch: &RecordBatch, group_rows: usize) -> Result<Vec<u8>, String> {
+/// Batches of one schema as a Parquet file.
+fn encoded(mut batches: impl Iterator<Item = Outcome<RecordBatch>>, group_rows: usize) -> Result<Vec<u8>, String> {
+    let first = batches.next().ok_or("a table without rows")?.map_err(|cause| cause.to_string())?;
     let level = ZstdLevel::try_new(1).map_err(|cause| cause.to_string())?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
@@ -724,8 +748,13 @@ fn encoded(batch: &RecordBatch, group_rows: usize) -> Result<Vec<u8>, String> {
     for column in HASH_COLUMNS {
         properties = properties.set_column_dictionary_enabled(column.into(), false);
     }
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties.build()))
+    let mut writer = ArrowWriter::try_new(Vec::new(), first.schema(), Some(properties.build()))
         .map_err(|cause| cause.to_string())?;
-    writer.write(batch).map_err(|cause| cause.to_string())?;
+    for batch in std::iter::once(Ok(first)).chain(batches) {
+        let written = batch.map_err(|cause| cause.to_string()).and_then(|batch| {
+            writer.write(&batch).map_err(|cause| cause.to_string())
+        });
+        written?;
+    }
     writer.into_inner().map_err(|cause| cause.to_string())
 }

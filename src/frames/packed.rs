@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::base::id::{Id, IdMap};
 use crate::base::names::{Names, Sym};
 use crate::base::tokenizer::Tokens;
+use crate::base::varint;
 use crate::logs::timeline::requests::{
     Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
 };
@@ -44,11 +45,11 @@ pub fn pack(file: &FileTimeline) -> Vec<u8> {
     body.rows(&file.rows);
     let mut head = vec![EDITION];
     let texts = &file.names.texts()[1..];
-    put(&mut head, texts.len() as u64);
+    varint::put(&mut head, texts.len() as u64);
     texts.iter().for_each(|text| put_text(&mut head, text));
-    put(&mut head, body.ids.len() as u64);
+    varint::put(&mut head, body.ids.len() as u64);
     body.ids.iter().for_each(|id| head.extend_from_slice(&id.0));
-    put(&mut head, body.hashes.len() as u64);
+    varint::put(&mut head, body.hashes.len() as u64);
     body.hashes.iter().for_each(|hash| head.extend_from_slice(&hash.to_le_bytes()));
     head.append(&mut body.out);
     head
@@ -80,16 +81,8 @@ pub fn unpack(bytes: &[u8]) -> Option<FileTimeline> {
     (from.bytes.is_empty() && names.texts().len() == from.names).then_some(FileTimeline { names, rows })
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 fn put_text(out: &mut Vec<u8>, text: &str) {
-    put(out, text.len() as u64);
+    varint::put(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
@@ -104,7 +97,7 @@ struct Packer {
 
 impl Packer {
     fn number(&mut self, number: impl Into<u64>) {
-        put(&mut self.out, number.into());
+        varint::put(&mut self.out, number.into());
     }
 
     /// The number of an id, 0 for none.
@@ -312,15 +305,7 @@ impl Unpacker<'_> {
     }
 
     fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for place in 0..10 {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7F) << (7 * place);
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
+        varint::take(&mut self.bytes)
     }
 
     fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {

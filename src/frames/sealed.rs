@@ -43,9 +43,10 @@ struct Layout {
     each: &'static [Part],
 }
 
-const LAYOUTS: [Layout; 5] = [
+const LAYOUTS: [Layout; 6] = [
     Layout { column: "values", once: &[], each: &[Part::Hash64, Part::Hash32, Part::Plain(2)] },
-    Layout { column: "line_witnesses", once: &[], each: &[Part::Plain(4), Part::Id, Part::Plain(12)] },
+    Layout { column: "line_witnesses", once: &[], each: &[Part::Hash64] },
+    Layout { column: "line_sizes", once: &[], each: &[Part::Plain(1)] },
     Layout { column: "texts", once: &[], each: &[Part::Hash32] },
     Layout { column: "lost", once: &[], each: &[Part::Plain(1)] },
     Layout { column: "near_witness", once: &[Part::Id], each: &[Part::Id, Part::Plain(28)] },

@@ -2,7 +2,8 @@
 //! against the body that it stands for. Shares nothing with the layers that wrote it.
 
 use crate::base::id::IdMap;
-use crate::facts::body_facts::{BodyFacts, Line, NearField, NearSignature};
+use crate::facts::body_facts::{BodyFacts, NearField, NearSignature};
+use crate::facts::lines::Line;
 use crate::replay::offer::{Decision, What};
 use crate::replay::runs::Run;
 use crate::replay::savings::Expanded;
@@ -68,6 +69,10 @@ impl<'t> Expansion<'t> {
         self.tape.facts_of(&self.tape.responses[response as usize])
     }
 
+    fn lines(&self, response: u32) -> &'t [Line] {
+        self.tape.windows.lines_of(self.tape.responses[response as usize].body)
+    }
+
     fn is_same(&self, response: u32, to: u32) -> bool {
         let (here, there) = (self.facts(response), self.facts(to));
         let stands = matches!(self.sent.get(&to), Some(Sent::AsIs | Sent::Encoded));
@@ -83,7 +88,7 @@ impl<'t> Expansion<'t> {
 
     /// Writes the list of lines anew, taking from other responses what hints say, and compares.
     fn gives_lines_back(&self, response: u32, runs: &[Run]) -> bool {
-        let own = &self.facts(response).lines;
+        let own = self.lines(response);
         let mut lines: Vec<Line> = Vec::with_capacity(own.len());
         for run in runs {
             let (Some(before), Some(said)) = (own.get(lines.len()..run.lines.start), own.get(run.lines.clone())) else {
@@ -95,12 +100,12 @@ impl<'t> Expansion<'t> {
             lines.extend_from_slice(shown);
         }
         lines.extend_from_slice(own.get(lines.len()..).unwrap_or_default());
-        lines == *own
+        lines == own
     }
 
     /// The lines with these numbers, if a response that stands in the context shows all of them.
     fn lines_shown(&self, response: u32, first: u32, last: u32) -> Option<&'t [Line]> {
-        let lines = &self.facts(response).lines;
+        let lines = self.lines(response);
         let start = lines.iter().position(|line| line.number == first).filter(|_| first > 0)?;
         let end = start + last.checked_sub(first)? as usize + 1;
         let found = lines.get(start..end)?;

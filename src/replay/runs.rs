@@ -6,7 +6,8 @@ use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
 use crate::base::id::IdHasher;
-use crate::facts::body_facts::{BodyFacts, Line};
+use crate::facts::body_facts::BodyFacts;
+use crate::facts::lines::Line;
 
 /// Stands where no window begins.
 pub const NO_WINDOW: u32 = u32::MAX;
@@ -18,10 +19,12 @@ const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
 pub struct Windows {
     /// Lines of a window.
     length: usize,
-    /// By line of each body: the window that begins there.
+    /// By line of each body that has some: the window that begins there.
     numbers: Vec<u32>,
     /// Where each body's lines begin; one more than there are bodies.
     starts: Vec<u32>,
+    /// The lines of these bodies, unpacked; nothing of the others.
+    lines: Vec<Box<[Line]>>,
     /// Distinct windows.
     count: u32,
 }
@@ -36,38 +39,61 @@ impl Windows {
         let length = length.max(2);
         let mut windows = Self { length, starts: vec![0], ..Self::default() };
         let mut often = Often::with_room_for(facts.iter().map(|row| row.lines.len()).sum());
+        let mut lines: Vec<Line> = Vec::new();
         for (row, &repeats) in facts.iter().zip(repeats) {
-            hashes(&row.lines, length).into_iter().for_each(|(_, hash)| often.add(hash, repeats));
+            lines.splice(.., row.lines.iter());
+            hashes(&lines, length, |_, hash| often.add(hash, repeats));
         }
         let mut known: HashMap<u64, Known, BuildHasherDefault<IdHasher>> = HashMap::default();
-        for (body, row) in facts.iter().enumerate() {
-            windows.add(facts, body, &row.lines, &often, &mut known);
+        let mut found: Vec<(u32, u64)> = Vec::new();
+        for row in facts {
+            lines.splice(.., row.lines.iter());
+            found.clear();
+            hashes(&lines, length, |at, hash| found.extend(often.has(hash).then_some((at, hash))));
+            windows.add(if found.is_empty() { &[] } else { &lines }, &found, &mut known);
         }
         windows
     }
 
+    /// Adds a body by its lines and the windows in them that may stand elsewhere, as places and hashes.
     fn add(
         &mut self,
-        facts: &[BodyFacts],
-        body: usize,
         lines: &[Line],
-        often: &Often,
+        found: &[(u32, u64)],
         known: &mut HashMap<u64, Known, BuildHasherDefault<IdHasher>>,
     ) {
-        let start = self.numbers.len();
+        let (body, start) = (self.lines.len() as u32, self.numbers.len());
         self.numbers.resize(start + lines.len(), NO_WINDOW);
-        for (at, hash) in hashes(lines, self.length).into_iter().filter(|(_, hash)| often.has(*hash)) {
-            let here = Known { body: body as u32, at: at as u32, number: self.count };
+        self.lines.push(lines.into());
+        for &(at, hash) in found {
+            let here = Known { body, at, number: self.count };
             let first = *known.entry(hash).or_insert(here);
-            let window = |known: Known| &facts[known.body as usize].lines[known.at as usize..][..self.length];
+            let window = |known: Known| &self.lines[known.body as usize][known.at as usize..][..self.length];
             let texts = window(first).iter().zip(window(here));
             // Two windows under one hash: the later one is not referred to, rather than taken for the other.
             if texts.into_iter().all(|(a, b)| a.text == b.text && a.number == b.number) {
-                self.numbers[start + at] = first.number;
+                self.numbers[start + at as usize] = first.number;
                 self.count = self.count.max(first.number + 1);
             }
         }
         self.starts.push(self.numbers.len() as u32);
+    }
+
+    /// The lines of a body with windows.
+    pub fn lines_of(&self, body: u32) -> &[Line] {
+        self.lines.get(body as usize).map_or(&[], |lines| lines)
+    }
+
+    /// Makes a line of a body another one, as if its window had been numbered before.
+    #[cfg(test)]
+    pub fn change_line_of(&mut self, body: usize, line: usize, text: u64) {
+        self.lines[body][line].text = text;
+    }
+
+    /// Drops the lines of all other bodies.
+    pub fn keep_lines_of(&mut self, bodies: &[bool]) {
+        let others = self.lines.iter_mut().zip(bodies).filter(|(_, kept)| !**kept);
+        others.for_each(|(lines, _)| *lines = Box::default());
     }
 
     /// Lines of a window.
@@ -152,12 +178,10 @@ struct Known {
     number: u32,
 }
 
-/// Where windows begin in some lines, with the hash of each.
-fn hashes(lines: &[Line], length: usize) -> Vec<(usize, u64)> {
-    let mut found = Vec::new();
+/// Hands on where windows begin in some lines, with the hash of each.
+fn hashes(lines: &[Line], length: usize, mut each: impl FnMut(u32, u64)) {
     let drop = (0..length).fold(1_u64, |power, _| power.wrapping_mul(BASE));
     let (mut run, mut sum, mut last) = (0, 0_u64, 0);
-    let part = |line: &Line| u64::from_le_bytes(std::array::from_fn(|byte| line.text.0[byte]));
     for (at, line) in lines.iter().enumerate() {
         if run > 0 && line.number != last + 1 {
             (run, sum) = (0, 0);
@@ -168,15 +192,14 @@ fn hashes(lines: &[Line], length: usize) -> Vec<(usize, u64)> {
         }
         last = line.number;
         run += 1;
-        sum = sum.wrapping_mul(BASE).wrapping_add(part(line));
+        sum = sum.wrapping_mul(BASE).wrapping_add(line.text);
         if run > length {
-            sum = sum.wrapping_sub(drop.wrapping_mul(part(&lines[at - length])));
+            sum = sum.wrapping_sub(drop.wrapping_mul(lines[at - length].text));
         }
         if run >= length {
-            found.push((at + 1 - length, sum));
+            each((at + 1 - length) as u32, sum);
         }
     }
-    found
 }
 
 /// A run of lines that a hint stands for.

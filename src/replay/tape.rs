@@ -8,6 +8,7 @@ use crate::base::names::Names;
 use crate::base::showing::Showing;
 use crate::base::tokenizer::Size;
 use crate::facts::body_facts::{BodyFacts, Encoding};
+use crate::facts::lines::Lines;
 use crate::logs::history::{Call, History};
 use crate::logs::trace::{Handle, ResultKind, Status};
 use crate::replay::runs::Windows;
@@ -233,12 +234,11 @@ impl Tape {
         for response in self.responses.iter().filter(|response| response.body_at_hand.shares_lines) {
             shares[response.body as usize] = true;
         }
-        for (facts, shares) in self.facts.iter_mut().zip(shares) {
+        self.windows.keep_lines_of(&shares);
+        for facts in &mut self.facts {
             facts.texts.retain(|text| wanted.contains(&text.hash));
             facts.texts.shrink_to_fit();
-            if !shares {
-                facts.lines = Vec::new();
-            }
+            facts.lines = Lines::default();
         }
         self
     }

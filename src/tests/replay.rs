@@ -384,7 +384,7 @@ fn published_and_extended_formats_are_kept_apart() {
 
 /// A body of numbered lines; each line has its own text.
 fn numbered(name: u8, lines: &[(u32, u32)]) -> BodyFacts {
-    let text = |number: u32, text: u32| Id::witness(format!("{number} {text}").as_bytes());
+    let text = |number: u32, text: u32| lines::witness(&format!("{number} {text}"));
     let line = |&(number, line): &(u32, u32)| Line { number, text: text(number, line), size: size(20) };
     let mut facts = prose(name, 20 * lines.len() as u32);
     facts.shape = BodyShape::NumberedList as u8;

@@ -156,7 +156,7 @@ fn a_hint_that_does_not_give_the_body_back_is_counted_as_such() {
     assert_eq!(read.decide().1, Expanded { same: 1, different: 0 });
     // The layer still goes by the windows that were numbered before the line changed.
     let first = read.tape.responses[0].body as usize;
-    read.tape.facts[first].lines[7].text = Id::witness(b"something else");
+    read.tape.windows.change_line_of(first, 7, lines::witness("something else"));
     assert_eq!(read.decide().1, Expanded { same: 0, different: 1 });
 }
 

@@ -49,15 +49,11 @@ impl Input {
         let known = self.file_timelines(&rules, counted)?;
         let standings = standings_of(self.corpus());
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
-        let keys = self.sources.iter().map(|source| source.key).enumerate();
         let source = |key, file| SourceTimeline { key, file, standing: standing(&key) };
-        let piped = self.piped_timeline.as_ref().map(|file| source(Id::NONE, file));
-        let named = keys.filter_map(|(index, key)| Some(source(key, known.get(&index)?)));
+        let piped = self.piped_timeline.iter().map(|file| source(Id::NONE, file.clone()));
+        let named = known.into_iter().map(|(index, file)| source(self.sources[index].key, file));
         let files = named.chain(piped).collect::<Vec<_>>();
-        let mut timeline = self.pool.install(|| assemble(&files, rules.shrink_tokens_min));
-        // They take as much room as what was made of them.
-        drop(files);
-        drop(known);
+        let mut timeline = self.pool.install(|| assemble(files, rules.shrink_tokens_min));
         timeline.name_fast();
         Ok(timeline.within(&self.window))
     }

@@ -20,20 +20,44 @@ use crate::logs::trace::{ChainKey, Millis, NO_TIME, Place, Usage, earlier};
 const UNKNOWN: u32 = NONE - 1;
 
 /// The rows of one file, its name and its rank.
-#[derive(Clone, Copy)]
-pub struct SourceTimeline<'a> {
+pub struct SourceTimeline {
     /// Pseudonym of the file.
     pub key: Id,
     /// Its rows.
-    pub file: &'a FileTimeline,
+    pub file: FileTimeline,
     /// Whether another file says all that it says, as in the history ([`crate::logs::assemble::standings_of`]).
     pub standing: Standing,
 }
 
+impl SourceTimeline {
+    /// The file that began first, then the one that ended first: what stands before what. Whose every record is a copy
+    /// comes last.
+    fn age(&self) -> (bool, Millis, Millis, Id) {
+        // Also a file that asks for nothing may hold what an answer in another one goes back to: all its records count.
+        let times = || self.file.rows.records.iter().map(|row| row.ts);
+        let (first, last) = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME));
+        (self.standing.is_repeated, first, last, self.standing.digest)
+    }
+}
+
 /// Builds the timeline of all files; `shrink_tokens_min` is the number of that name in `rules/timeline.toml`.
-pub fn assemble(sources: &[SourceTimeline<'_>], shrink_tokens_min: u64) -> Timeline {
+pub fn assemble(mut sources: Vec<SourceTimeline>, shrink_tokens_min: u64) -> Timeline {
+    sources.sort_by_cached_key(SourceTimeline::age);
+    let mut timeline = put_together(&sources, shrink_tokens_min);
+    // Words are most of the rows: they are handed over, file by file, instead of copied.
+    for mut words in sources.into_iter().map(|source| source.file.rows.words) {
+        if timeline.words.is_empty() {
+            timeline.words = words;
+        } else {
+            timeline.words.append(&mut words);
+        }
+    }
+    timeline
+}
+
+/// The timeline but for its words, which are those of the sources, one behind the other.
+fn put_together(sources: &[SourceTimeline], shrink_tokens_min: u64) -> Timeline {
     let mut files: Vec<File<'_>> = sources.iter().map(File::new).collect();
-    files.sort_by_key(|file| file.age);
     let mut names = Names::default();
     for file in &mut files {
         file.symbols = names.absorb(&file.rows.names);
@@ -53,21 +77,14 @@ pub(super) struct File<'a> {
     pub(super) rows: &'a FileTimeline,
     /// Whether another file says all that this one does: then only the usage in it may say more.
     pub(super) is_repeated: bool,
-    /// The file that began first, then the one that ended first: what stands before what. Whose every record is a copy
-    /// comes last.
-    age: (bool, Millis, Millis, Id),
     /// Where its symbols went.
     pub(super) symbols: Vec<Sym>,
 }
 
 impl<'a> File<'a> {
-    fn new(source: &SourceTimeline<'a>) -> Self {
-        let SourceTimeline { key, file: rows, standing: Standing { is_repeated, digest, .. } } = *source;
-        // Also a file that asks for nothing may hold what an answer in another one goes back to: all its records count.
-        let times = || rows.rows.records.iter().map(|row| row.ts);
-        let (first, last) = (times().fold(NO_TIME, earlier), times().max().unwrap_or(NO_TIME));
-        let age = (is_repeated, first, last, digest);
-        Self { key, rows, is_repeated, age, symbols: Vec::new() }
+    fn new(source: &'a SourceTimeline) -> Self {
+        let SourceTimeline { key, file, standing } = source;
+        Self { key: *key, rows: file, is_repeated: standing.is_repeated, symbols: Vec::new() }
     }
 
     pub(super) fn session(&self, session: Id) -> Id {

@@ -8,12 +8,12 @@ use crate::base::names::Sym;
 use crate::logs::timeline::assemble::{Assembly, ChainId};
 use crate::logs::timeline::requests::{
     Addition, Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request,
-    Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance, Word,
+    Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
 };
 use crate::logs::timeline::rows::{AddedRow, BlockRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
 
-/// Lays everything out.
+/// Lays everything out but the words, which stay where they are.
 pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timeline {
     let mut layout = Layout {
         assembly: &assembly,
@@ -26,7 +26,7 @@ pub(super) fn lay_out(assembly: Assembly<'_>, shrink_tokens_min: u64) -> Timelin
     layout.all();
     let (references, utterances) = rayon::join(|| layout.references(), || layout.utterances());
     (layout.out.references, layout.out.sources) = references;
-    (layout.out.utterances, layout.out.words) = utterances;
+    layout.out.utterances = utterances;
     let orphans = layout.answer_calls();
     let backwards = layout.backwards;
     let mut out = layout.out;
@@ -283,26 +283,21 @@ impl Layout<'_> {
         (record, block - records.get(record).map_or(block, |record| record.blocks.start))
     }
 
-    /// Words, of each record where it counts.
-    fn utterances(&self) -> (Vec<Utterance>, Vec<Word>) {
-        let mut made: Vec<(u32, &Utterance, &[Word])> = Vec::new();
+    /// Where words stand, of each record where it counts: those of all files, one behind the other.
+    fn utterances(&self) -> Vec<Utterance> {
+        let (mut made, mut start) = (Vec::new(), 0);
         for (index, file) in self.assembly.files.iter().enumerate() {
             let rows = &file.rows.rows;
-            let own = |row: &'_ Utterance| self.own_block(index, row.block);
-            made.extend(rows.utterances.iter().filter_map(|row| Some((own(row)?, row, &rows.words[..]))));
-        }
-        made.sort_by_key(|(block, ..)| *block);
-        let (mut utterances, mut all) = (Vec::with_capacity(made.len()), Vec::new());
-        for (block, row, words) in made {
-            let mut take = |range: &Range<u32>| {
-                let start = all.len() as u32;
-                all.extend_from_slice(&words[range.start as usize..range.end as usize]);
-                start..all.len() as u32
+            let place = |range: &Range<u32>| start + range.start..start + range.end;
+            let own = |row: &Utterance| {
+                let block = self.own_block(index, row.block)?;
+                Some(Utterance { block, terms: place(&row.terms), words: place(&row.words) })
             };
-            let (terms, words) = (take(&row.terms), take(&row.words));
-            utterances.push(Utterance { block, terms, words });
+            made.extend(rows.utterances.iter().filter_map(own));
+            start += rows.words.len() as u32;
         }
-        (utterances, all)
+        made.sort_by_key(|utterance| utterance.block);
+        made
     }
 
     /// What answers took up, each where its own record counts; places in copies are those of what they repeat.

@@ -416,8 +416,9 @@ pub struct Utterance {
     pub words: Range<u32>,
 }
 
-/// One word of an utterance.
+/// One word of an utterance. There are very many of them, so no room is left between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C, packed(4))]
 pub struct Word {
     /// XXH3-64 of the word in lower case.
     pub hash: u64,

@@ -6,8 +6,8 @@
 
 use crate::base::body_shape::LayerId;
 use crate::base::tokenizer::Size;
-use crate::facts::body_facts::Line;
 use crate::facts::hints;
+use crate::facts::lines::Line;
 use crate::replay::cache::Cache;
 use crate::replay::layers::Layer;
 use crate::replay::offer::{Decision, Event, Offer, What};
@@ -138,8 +138,8 @@ impl Layer for RangeRef<'_> {
         if self.shown.is_empty() || !offer.response.body_at_hand.shares_lines {
             return None;
         }
-        let (lines, counting) = (&offer.facts().lines, offer.session.counting);
-        let windows = self.windows.of(offer.response.body);
+        let (body, counting) = (offer.response.body, offer.session.counting);
+        let (lines, windows) = (self.windows.lines_of(body), self.windows.of(body));
         let (mut size, mut at) = (Size::default(), 0);
         while at < lines.len() {
             let found = self.longest(&windows[at..]).and_then(|(length, response)| {

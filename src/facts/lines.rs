@@ -1,0 +1,101 @@
+//! The stretches of a numbered body, packed: they are most of what is known of bodies, and few of them are looked at
+//! again, so they stand in as few bytes as tell them apart.
+
+use crate::base::id::Id;
+use crate::base::tokenizer::Size;
+use crate::base::varint;
+
+/// A stretch of a body: one numbered line, or text between such lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Line {
+    /// The number that stands on the line; 0 for other text.
+    pub number: u32,
+    /// Witness of the line with its number and its line end ([`witness`]).
+    pub text: u64,
+    /// Size; those of all stretches add up to that of the body, token by token.
+    pub size: Size,
+}
+
+/// Half of the witness of a text: a reference stands for two lines at least, and so for a whole one.
+pub fn witness(text: &str) -> u64 {
+    let Id(bytes) = Id::witness(text.as_bytes());
+    u64::from_le_bytes(std::array::from_fn(|byte| bytes[byte]))
+}
+
+/// The stretches of a body in their order. What does not fit together is read as far as it does.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Lines {
+    /// Witnesses, eight bytes each, little-endian.
+    pub witnesses: Box<[u8]>,
+    /// Per stretch its number (0 for one more than the last one, 1 for none, else itself and 2) and its size in bytes and
+    /// tokens ([`varint`]).
+    pub sizes: Box<[u8]>,
+}
+
+const NEXT: u64 = 0;
+const NONE: u64 = 1;
+const OTHER: u64 = 2;
+
+impl Lines {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.witnesses.len() / 8
+    }
+
+    /// Whether there are none: the body has no numbered lines.
+    pub fn is_empty(&self) -> bool {
+        self.witnesses.is_empty()
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> Unpacked<'_> {
+        Unpacked { witnesses: &self.witnesses, sizes: &self.sizes, last: 0 }
+    }
+}
+
+impl FromIterator<Line> for Lines {
+    fn from_iter<I: IntoIterator<Item = Line>>(lines: I) -> Self {
+        let (mut witnesses, mut sizes, mut last) = (Vec::new(), Vec::new(), 0);
+        for Line { number, text, size } in lines {
+            witnesses.extend_from_slice(&text.to_le_bytes());
+            let coded = match number {
+                0 => NONE,
+                next if Some(next) == u32::checked_add(last, 1) => NEXT,
+                other => u64::from(other) + OTHER,
+            };
+            last = number;
+            varint::put(&mut sizes, coded);
+            [size.bytes].iter().chain(&size.tokens).for_each(|&number| varint::put(&mut sizes, number.into()));
+        }
+        Self { witnesses: witnesses.into(), sizes: sizes.into() }
+    }
+}
+
+/// Reads [`Lines`].
+pub struct Unpacked<'l> {
+    witnesses: &'l [u8],
+    sizes: &'l [u8],
+    last: u32,
+}
+
+impl Unpacked<'_> {
+    fn small(&mut self) -> Option<u32> {
+        u32::try_from(varint::take(&mut self.sizes)?).ok()
+    }
+}
+
+impl Iterator for Unpacked<'_> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        let (witness, rest) = self.witnesses.split_first_chunk()?;
+        let number = match varint::take(&mut self.sizes)? {
+            NEXT => self.last.checked_add(1)?,
+            NONE => 0,
+            other => u32::try_from(other - OTHER).ok()?,
+        };
+        let size = Size { bytes: self.small()?, tokens: [self.small()?, self.small()?] };
+        (self.witnesses, self.last) = (rest, number);
+        Some(Line { number, text: u64::from_le_bytes(*witness), size })
+    }
+}
