@@ -7,7 +7,7 @@ use devboy::readers::endpoint::Endpoints;
 use devboy::readers::packed::{pack, unpack};
 use devboy::readers::timeline::assemble::{SourceTimeline, assemble};
 use devboy::readers::timeline::rules::TimelineRules;
-use devboy::readers::timeline::{TokenCounter, TimelineGuide, read};
+use devboy::readers::timeline::{TokenCounter, TimelineGuide, read_stream};
 use devboy::readers::vocabulary::Vocabulary;
 use devboy::readers::id::Id;
 use devboy::readers::timeline::rows::FileTimeline;
@@ -26,8 +26,9 @@ impl TokenCounter for Bytes {
     }
 }
 
-fn put_together(file: &FileTimeline) {
-    let timeline = assemble(&[SourceTimeline { key: Id::NONE, file }], RULES.shrink_tokens_min);
+fn put_together(file: FileTimeline) {
+    let sources = vec![SourceTimeline { key: Id::NONE, file, standing: Default::default() }];
+    let timeline = assemble(sources, RULES.shrink_tokens_min);
     let end = timeline.requests.last().map_or(0, |request| request.outputs.end);
     assert_eq!(end as usize, timeline.blocks.len());
 }
@@ -35,12 +36,12 @@ fn put_together(file: &FileTimeline) {
 fuzz_target!(|bytes: &[u8]| {
     let gauge = || -> Box<dyn TokenCounter> { Box::new(Bytes) };
     let guide = TimelineGuide { vocabulary: &WORDS, endpoints: &ENDPOINTS, rules: &RULES, gauge: Some(&gauge) };
-    let (file, counters) = read::read_stream(bytes, guide);
+    let (file, counters) = read_stream(bytes, guide);
     assert_eq!(counters.lines, bytes.split_inclusive(|&byte| byte == b'\n').count() as u64);
     let again = unpack(&pack(&file)).expect("what was packed can be unpacked");
     assert_eq!(again.rows, file.rows);
-    put_together(&file);
+    put_together(file);
     if let Some(foreign) = unpack(bytes) {
-        put_together(&foreign);
+        put_together(foreign);
     }
 });

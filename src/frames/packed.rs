@@ -11,7 +11,7 @@ use crate::logs::timeline::requests::{
     Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
 };
 use crate::logs::timeline::rows::{
-    AddedRow, AgentRow, Answer, BlockRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow,
+    AddedRow, AgentRow, Answer, BlockRow, ClearedRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow,
     SessionSpan, TimelineRows,
 };
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
@@ -241,17 +241,17 @@ impl Packer {
         self.column(records, |to, row| match &row.kind {
             RecordKind::Said => to.number(0_u8),
             RecordKind::Noted => to.number(1_u8),
-            RecordKind::ToolResult(answer) => to.answer(answer),
+            RecordKind::Answer(answer) => to.answer(answer),
             RecordKind::Compacted { trigger, pre_tokens } => {
                 to.number(4_u8);
                 to.number(*trigger as u8);
                 to.optional(*pre_tokens);
             }
-            RecordKind::Cleared { pre_tokens, tokens_saved, calls } => {
+            RecordKind::Cleared(cleared) => {
                 to.number(5_u8);
-                to.optional(*pre_tokens);
-                to.optional(*tokens_saved);
-                to.length(calls);
+                to.optional(cleared.pre_tokens);
+                to.optional(cleared.tokens_saved);
+                to.length(&cleared.calls);
             }
         });
     }
@@ -363,20 +363,24 @@ impl Unpacker<'_> {
         Some(*before)
     }
 
-    fn column<T>(&mut self, rows: usize, each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let mut each = each;
-        (0..rows).map(|_| each(self)).collect()
+    /// Rows that are made of one column.
+    fn column<T>(&mut self, count: usize, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut rows = Vec::with_capacity(count);
+        for _ in 0..count {
+            rows.push(each(self)?);
+        }
+        Some(rows)
     }
 
-    /// Ranges that follow one another and together hold `rows`.
-    fn ranges(&mut self, count: usize, rows: usize) -> Option<Vec<Range<u32>>> {
-        let mut end = 0_u32;
-        let ranges = self.column(count, |from| {
-            let start = end;
-            end = end.checked_add(from.small()?)?;
-            Some(start..end)
-        })?;
-        (end as usize == rows).then_some(ranges)
+    /// Fills in a further column, where the rows are: beside each other, columns would take more than all rows.
+    fn fill<T>(&mut self, rows: &mut [T], mut each: impl FnMut(&mut Self, &mut T) -> Option<()>) -> Option<()> {
+        rows.iter_mut().try_for_each(|row| each(self, row))
+    }
+
+    /// The range that follows one that ended at `end`.
+    fn range(&mut self, end: &mut u32) -> Option<Range<u32>> {
+        let start = std::mem::replace(end, end.checked_add(self.small()?)?);
+        Some(start..*end)
     }
 
     fn rows(&mut self) -> Option<TimelineRows> {
@@ -406,10 +410,7 @@ impl Unpacker<'_> {
         let blocks = self.blocks(blocks)?;
         let cleared = self.column(cleared, Self::id)?;
         let references = self.references(references, blocks.len(), sources)?;
-        let places = self.column(sources, |from| from.below(blocks.len()))?;
-        let ends = self.column(sources, Self::small)?;
-        let source = |(block, end_chars)| Occurrence { block, end_chars };
-        let sources = places.into_iter().zip(ends).map(source).collect();
+        let sources = self.sources(sources, blocks.len())?;
         let fields = self.fields(fields, blocks.len())?;
         let (utterances, words) = self.utterances(utterances, blocks.len(), words)?;
         let added = self.added(added, records.len())?;
@@ -433,35 +434,26 @@ impl Unpacker<'_> {
     }
 
     fn records(&mut self, count: usize, chains: usize, blocks: usize, cleared: usize) -> Option<Vec<RecordRow>> {
-        let ids = self.column(count, Self::id)?;
-        let chain = self.column(count, |from| from.below(chains))?;
-        let mut time = 0;
-        let times = self.column(count, |from| from.time(&mut time))?;
-        let versions = self.column(count, Self::sym)?;
-        let marks = self.column(count, Self::small)?;
-        let blocks = self.ranges(count, blocks)?;
+        let mut rows = self.column(count, |from| Some(RecordRow { id: from.id()?, ..RecordRow::default() }))?;
+        let (mut time, mut end, mut calls) = (0, 0, 0);
+        self.fill(&mut rows, |from, row| Some(row.chain = from.below(chains)?))?;
+        self.fill(&mut rows, |from, row| Some(row.ts = from.time(&mut time)?))?;
+        self.fill(&mut rows, |from, row| Some(row.version = from.sym()?))?;
+        self.fill(&mut rows, |from, row| Some(row.marks = Marks(from.small()?)))?;
+        self.fill(&mut rows, |from, row| Some(row.blocks = from.range(&mut end)?))?;
         let mut index = 0;
-        let parents = self.column(count, |from| {
+        self.fill(&mut rows, |from, row| {
             index += 1;
-            Some(match from.number()? {
+            row.parent = match from.number()? {
                 0 => Parent::Nothing,
                 1 => Parent::Unknown,
                 2 => Parent::Outside(from.id()?),
                 back => Parent::Record(u32::try_from((index + 1_u64).checked_sub(back)?).ok()?),
-            })
+            };
+            Some(())
         })?;
-        let mut calls = 0;
-        let kinds = self.column(count, |from| from.record_kind(&mut calls))?;
-        if calls as usize != cleared {
-            return None;
-        }
-        let mut rows = Vec::with_capacity(count);
-        let outer = ids.into_iter().zip(parents).zip(chain).zip(times);
-        let inner = versions.into_iter().zip(marks).zip(kinds).zip(blocks);
-        for ((((id, parent), chain), ts), (((version, marks), kind), blocks)) in outer.zip(inner) {
-            rows.push(RecordRow { id, parent, chain, ts, version, marks: Marks(marks), kind, blocks });
-        }
-        Some(rows)
+        self.fill(&mut rows, |from, row| Some(row.kind = from.record_kind(&mut calls)?))?;
+        (end as usize == blocks && calls as usize == cleared).then_some(rows)
     }
 
     fn record_kind(&mut self, calls: &mut u32) -> Option<RecordKind> {
@@ -473,7 +465,8 @@ impl Unpacker<'_> {
                 let usage = self.usage()?;
                 let (effort, speed, miss_reason) = (self.sym()?, self.sym()?, self.sym()?);
                 let setting = Setting { effort, speed, miss_reason, branch: self.id()? };
-                RecordKind::ToolResult(Answer { message, model, usage, setting, is_request: kind == 3 })
+                let is_request = kind == 3;
+                RecordKind::Answer(Box::new(Answer { message, model, usage, setting, is_request }))
             }
             4 => {
                 let trigger = Trigger::from_number(self.small()?)?;
@@ -481,9 +474,7 @@ impl Unpacker<'_> {
             }
             5 => {
                 let (pre_tokens, tokens_saved) = (self.optional()?, self.optional()?);
-                let start = *calls;
-                *calls = start.checked_add(self.small()?)?;
-                RecordKind::Cleared { pre_tokens, tokens_saved, calls: start..*calls }
+                RecordKind::Cleared(Box::new(ClearedRow { pre_tokens, tokens_saved, calls: self.range(calls)? }))
             }
             _ => return None,
         })
@@ -501,32 +492,22 @@ impl Unpacker<'_> {
     }
 
     fn blocks(&mut self, count: usize) -> Option<Vec<BlockRow>> {
-        let kinds = self.column(count, |from| BlockKind::from_number(from.small()?))?;
-        let flags: Vec<u8> = self.column(count, Self::small)?;
-        let chars = self.column(count, Self::small)?;
-        let bytes = self.column(count, Self::small)?;
-        let tokens = self.column(count, Self::tokens)?;
-        let calls = self.column(count, Self::id)?;
-        let tools = self.column(count, Self::sym)?;
-        let paths = self.column(count, Self::id)?;
-        let file_kinds = self.column(count, Self::sym)?;
-        let outer = kinds.into_iter().zip(flags).zip(chars).zip(bytes).zip(tokens);
-        let inner = calls.into_iter().zip(tools).zip(paths).zip(file_kinds);
-        let row = |(((((kind, flags), chars), bytes), tokens), (((call, tool), path), file_kind))| BlockRow {
-            kind,
-            is_string: flags & 1 == 1,
-            is_error: flags & 2 == 2,
-            file: flags >> 2 & 3_u8,
-            media: flags >> 4,
-            chars,
-            bytes,
-            tokens,
-            call,
-            tool,
-            path,
-            file_kind,
-        };
-        Some(outer.zip(inner).map(row).collect())
+        let kind = |from: &mut Self| BlockKind::from_number(from.small()?);
+        let mut rows = self.column(count, |from| Some(BlockRow { kind: kind(from)?, ..BlockRow::default() }))?;
+        self.fill(&mut rows, |from, row| {
+            let flags: u8 = from.small()?;
+            (row.is_string, row.is_error) = (flags & 1 == 1, flags & 2 == 2);
+            (row.file, row.media) = (flags >> 2 & 3, flags >> 4);
+            Some(())
+        })?;
+        self.fill(&mut rows, |from, row| Some(row.chars = from.small()?))?;
+        self.fill(&mut rows, |from, row| Some(row.bytes = from.small()?))?;
+        self.fill(&mut rows, |from, row| Some(row.tokens = from.tokens()?))?;
+        self.fill(&mut rows, |from, row| Some(row.call = from.id()?))?;
+        self.fill(&mut rows, |from, row| Some(row.tool = from.sym()?))?;
+        self.fill(&mut rows, |from, row| Some(row.path = from.id()?))?;
+        self.fill(&mut rows, |from, row| Some(row.file_kind = from.sym()?))?;
+        Some(rows)
     }
 
     fn tokens(&mut self) -> Option<Tokens> {
@@ -538,59 +519,63 @@ impl Unpacker<'_> {
     }
 
     fn fields(&mut self, count: usize, blocks: usize) -> Option<Vec<FieldRow>> {
-        let places = self.column(count, |from| from.below(blocks))?;
-        let names = self.column(count, Self::sym)?;
-        let tokens = self.column(count, Self::tokens)?;
-        let values: Vec<u32> = self.column(count, Self::small)?;
-        let used = self.column(count, Self::small)?;
-        let how = self.column(count, Self::small)?;
-        let rows = places.into_iter().zip(names).zip(tokens).zip(values.into_iter().zip(used).zip(how));
-        let row =
-            |(((block, name), tokens), ((values, used), how))| FieldRow { block, name, tokens, values, used, how };
-        Some(rows.map(row).collect())
+        let mut rows =
+            self.column(count, |from| Some(FieldRow { block: from.below(blocks)?, ..FieldRow::default() }))?;
+        self.fill(&mut rows, |from, row| Some(row.name = from.sym()?))?;
+        self.fill(&mut rows, |from, row| Some(row.tokens = from.tokens()?))?;
+        self.fill(&mut rows, |from, row| Some(row.values = from.small()?))?;
+        self.fill(&mut rows, |from, row| Some(row.used = from.small()?))?;
+        self.fill(&mut rows, |from, row| Some(row.how = from.small()?))?;
+        Some(rows)
     }
 
     fn added(&mut self, count: usize, records: usize) -> Option<Vec<AddedRow>> {
-        let places = self.column(count, |from| from.below(records))?;
-        let kinds = self.column(count, |from| Added::from_number(from.small()?))?;
-        let names = self.column(count, Self::sym)?;
-        let runs = self.column(count, Self::id)?;
-        let chars = self.column(count, Self::small)?;
-        let millis: Vec<u32> = self.column(count, Self::small)?;
-        let rows = places.into_iter().zip(kinds).zip(names).zip(runs.into_iter().zip(chars).zip(millis));
-        let row =
-            |(((record, what), name), ((run, chars), millis))| AddedRow { record, what, name, run, chars, millis };
-        Some(rows.map(row).collect())
+        let mut rows =
+            self.column(count, |from| Some(AddedRow { record: from.below(records)?, ..AddedRow::default() }))?;
+        self.fill(&mut rows, |from, row| Some(row.what = Added::from_number(from.small()?)?))?;
+        self.fill(&mut rows, |from, row| Some(row.name = from.sym()?))?;
+        self.fill(&mut rows, |from, row| Some(row.run = from.id()?))?;
+        self.fill(&mut rows, |from, row| Some(row.chars = from.small()?))?;
+        self.fill(&mut rows, |from, row| Some(row.millis = from.small()?))?;
+        Some(rows)
     }
 
     fn references(&mut self, count: usize, blocks: usize, sources: usize) -> Option<Vec<ReferenceRow>> {
-        let kinds = self.column(count, |from| ReferenceKind::from_number(from.small()?))?;
-        let places = self.column(count, |from| from.below(blocks))?;
-        let sources = self.ranges(count, sources)?;
-        let cuts = self.column(count, Self::flag)?;
-        let rows = kinds.into_iter().zip(places).zip(sources).zip(cuts);
-        Some(rows.map(|(((kind, block), sources), cut)| ReferenceRow { kind, block, sources, cut }).collect())
+        let kind = |from: &mut Self| ReferenceKind::from_number(from.small()?);
+        let mut rows =
+            self.column(count, |from| Some(ReferenceRow { kind: kind(from)?, block: 0, sources: 0..0, cut: false }))?;
+        let mut end = 0;
+        self.fill(&mut rows, |from, row| Some(row.block = from.below(blocks)?))?;
+        self.fill(&mut rows, |from, row| Some(row.sources = from.range(&mut end)?))?;
+        self.fill(&mut rows, |from, row| Some(row.cut = from.flag()?))?;
+        (end as usize == sources).then_some(rows)
+    }
+
+    fn sources(&mut self, count: usize, blocks: usize) -> Option<Vec<Occurrence>> {
+        let mut rows = self.column(count, |from| Some(Occurrence { block: from.below(blocks)?, end_chars: 0 }))?;
+        self.fill(&mut rows, |from, row| Some(row.end_chars = from.small()?))?;
+        Some(rows)
     }
 
     fn utterances(&mut self, count: usize, blocks: usize, words: usize) -> Option<(Vec<Utterance>, Vec<Word>)> {
-        let places = self.column(count, |from| from.below(blocks))?;
-        let terms: Vec<u32> = self.column(count, Self::small)?;
-        let lengths: Vec<u32> = self.column(count, Self::small)?;
+        let mut rows =
+            self.column(count, |from| Some(Utterance { block: from.below(blocks)?, terms: 0..0, words: 0..0 }))?;
+        self.fill(&mut rows, |from, row| Some(row.terms.end = from.small()?))?;
         // Terms and words of one utterance stand one behind the other.
         let mut end = 0_u32;
-        let mut rows = Vec::with_capacity(count);
-        for ((block, terms), lengths) in places.into_iter().zip(terms).zip(lengths) {
-            let start = end;
-            let middle = start.checked_add(terms)?;
-            end = middle.checked_add(lengths)?;
-            rows.push(Utterance { block, terms: start..middle, words: middle..end });
+        self.fill(&mut rows, |from, row| {
+            let middle = end.checked_add(row.terms.end)?;
+            row.terms = end..middle;
+            end = middle;
+            Some(row.words = from.range(&mut end)?)
+        })?;
+        if end as usize != words {
+            return None;
         }
-        let hashes =
-            self.column(words, |from| from.small::<usize>().and_then(|number| from.hashes.get(number).copied()))?;
-        let counts = self.column(words, Self::small)?;
-        let positions = self.column(words, Self::small)?;
-        let made = hashes.into_iter().zip(counts).zip(positions);
-        let words: Vec<Word> = made.map(|((hash, count), position)| Word { hash, count, position }).collect();
-        (end as usize == words.len()).then_some((rows, words))
+        let hash = |from: &mut Self| from.small::<usize>().and_then(|number| from.hashes.get(number).copied());
+        let mut words = self.column(words, |from| Some(Word { hash: hash(from)?, count: 0, position: 0 }))?;
+        self.fill(&mut words, |from, word| Some(word.count = from.small()?))?;
+        self.fill(&mut words, |from, word| Some(word.position = from.small()?))?;
+        Some((rows, words))
     }
 }

@@ -154,8 +154,8 @@ fn steps(texts: &[String]) -> [u64; 3] {
             let key = Id::pseudonym(&number.to_le_bytes());
             SourceTimeline { key, file, standing: standings[&key] }
         };
-        let sources: Vec<_> = files.iter().enumerate().map(source).collect();
-        assemble_timeline(&sources, timeline_guide().rules.shrink_tokens_min);
+        let sources: Vec<_> = files.into_iter().enumerate().map(source).collect();
+        assemble_timeline(sources, timeline_guide().rules.shrink_tokens_min);
     });
     [reading, history, timeline]
 }

@@ -8,9 +8,12 @@ use proptest::prelude::*;
 use super::range_references;
 use crate::base::id::Id;
 use crate::base::showing::Showing;
+use crate::base::tokenizer::Size;
 use crate::facts::body_analyzer::BodyAnalyzer;
 use crate::facts::body_facts::BodyFacts;
 use crate::facts::encode::Params;
+use crate::facts::lines;
+use crate::facts::lines::{Line, Lines};
 use crate::facts::numbered::stretches;
 use crate::logs::trace::Handle;
 use crate::replay::runs::{Run, Windows};
@@ -127,6 +130,11 @@ fn evictions() -> impl Strategy<Value = Vec<(u32, u32)>> {
     })
 }
 
+/// Numbers of lines: small ones that follow each other, none, and any.
+fn numbers() -> impl Strategy<Value = u32> {
+    prop_oneof![0_u32..3, any::<u32>(), Just(u32::MAX)]
+}
+
 /// Two lines whose XXH3-64 ends in the same 32 bits.
 const TWINS: [&str; 2] = ["     3\tlet limit = 42811;\n", "     3\tlet limit = 46908;\n"];
 
@@ -208,6 +216,21 @@ fn the_work_grows_with_the_lines_however_often_they_were_shown() {
 
 proptest! {
     #![proptest_config(super::log_builder::cases(96))]
+
+    #[test]
+    fn packed_lines_are_the_lines(given in prop::collection::vec((numbers(), any::<u64>(), any::<[u32; 3]>()), 0..40)) {
+        let line = |&(number, text, [bytes, a, b]): &(u32, u64, [u32; 3])| Line { number, text, size: Size { bytes, tokens: [a, b] } };
+        let given: Vec<Line> = given.iter().map(line).collect();
+        let packed: Lines = given.iter().copied().collect();
+        prop_assert_eq!(packed.len(), given.len());
+        prop_assert_eq!(packed.iter().collect::<Vec<_>>(), given);
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_together_are_read_as_far_as_they_do(witnesses: Vec<u8>, sizes: Vec<u8>) {
+        let lines = Lines { witnesses: witnesses.into(), sizes: sizes.into() };
+        prop_assert!(lines.iter().count() <= lines.len());
+    }
 
     #[test]
     fn what_is_decided_does_not_depend_on_what_comes_later(shown in reads(), gone in evictions()) {

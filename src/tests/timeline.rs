@@ -1,5 +1,6 @@
 //! Logs to a timeline: what is a request, what it brought into its context, and what happened in between.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
@@ -43,18 +44,22 @@ pub fn timeline_of(files: &[(&str, &str)]) -> Timeline {
     let read: Vec<(Id, FileTimeline)> =
         files.iter().map(|(name, log)| (Id::pseudonym(name.as_bytes()), rows(log))).collect();
     let standings = standings_of(&Told::of(files).corpus);
-    let named = read.iter().map(|(key, file)| SourceTimeline { key: *key, file, standing: standings[key] });
+    let named = read.into_iter().map(|(key, file)| SourceTimeline { key, file, standing: standings[&key] });
     let sources: Vec<_> = named.collect();
-    assemble(&sources, timeline_guide().rules.shrink_tokens_min)
+    assemble(sources, timeline_guide().rules.shrink_tokens_min)
 }
 
 /// A timeline as text: equal for equal timelines.
 pub fn told(timeline: &Timeline) -> String {
     let Timeline { names, sessions, chains, segments, requests, blocks, calls, boundaries, clearings, .. } = timeline;
     let Timeline { references, sources, utterances, words, skipped, .. } = timeline;
+    // Words of copies may lie between those of the utterances: only the latter are told.
+    let words_of = |range: &Range<u32>| &words[range.start as usize..range.end as usize];
+    let utterances: Vec<_> =
+        utterances.iter().map(|row| (row.block, words_of(&row.terms), words_of(&row.words))).collect();
     format!(
         "{:?}\n{sessions:?}\n{chains:?}\n{segments:?}\n{requests:?}\n{blocks:?}\n{calls:?}\n{boundaries:?}\n\
-         {clearings:?}\n{references:?}\n{sources:?}\n{utterances:?}\n{words:?}\n{skipped:?}",
+         {clearings:?}\n{references:?}\n{sources:?}\n{utterances:?}\n{skipped:?}",
         names.texts()
     )
 }

@@ -103,13 +103,13 @@ fn whole_way(log: &[u8]) -> Result<(), TestCaseError> {
     let again = unpack(&pack(&file));
     prop_assert_eq!(again.as_ref().map(|file| &file.rows), Some(&file.rows));
     prop_assert_eq!(again.as_ref().map(|file| file.names.texts()), Some(file.names.texts()));
-    let source = |name: &str, file| {
+    let source = |name: &str, file: &FileTimeline| {
         let standing = Standing { digest: Id::of(name.as_bytes()), ..Standing::default() };
-        SourceTimeline { key: standing.digest, file, standing }
+        SourceTimeline { key: standing.digest, file: file.clone(), standing }
     };
-    check(&assemble(&[source("a", &file)], 500));
+    check(&assemble(vec![source("a", &file)], 500));
     let other = rows(super::log_builder::log(&conversation()));
-    check(&assemble(&[source("a", &file), source("b", &other)], 500));
+    check(&assemble(vec![source("a", &file), source("b", &other)], 500));
     Ok(())
 }
 
@@ -174,7 +174,7 @@ proptest! {
             packed[at] = byte;
         }
         if let Some(file) = unpack(&packed) {
-            let timeline = assemble(&[SourceTimeline { key: Id::NONE, file: &file, standing: Standing::default() }], 500);
+            let timeline = assemble(vec![SourceTimeline { key: Id::NONE, file, standing: Standing::default() }], 500);
             prop_assert!(timeline.blocks.len() >= timeline.calls.len());
         }
     }

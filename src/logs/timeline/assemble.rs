@@ -313,7 +313,7 @@ impl<'a> Assembly<'a> {
 
     fn take(&mut self, file: u32, record: u32, row: &'a RecordRow, track: u32) {
         if self.files[file as usize].is_repeated {
-            if let RecordKind::ToolResult(answer) = &row.kind {
+            if let RecordKind::Answer(answer) = &row.kind {
                 self.merge_usage(file, answer, track);
             }
             return self.skip("duplicate_record");
@@ -321,7 +321,7 @@ impl<'a> Assembly<'a> {
         if let Some(&node) = self.known.get(&row.id).filter(|_| row.id.is_some()) {
             self.local[file as usize][record as usize] = node;
             self.skip("duplicate_record");
-            if let RecordKind::ToolResult(answer) = &row.kind {
+            if let RecordKind::Answer(answer) = &row.kind {
                 self.merge_usage(file, answer, track);
             }
             return;
@@ -346,7 +346,7 @@ impl<'a> Assembly<'a> {
         }
         match &row.kind {
             RecordKind::Said => self.said(node, row, track),
-            RecordKind::ToolResult(answer) => self.answered(node, row, answer, track),
+            RecordKind::Answer(answer) => self.answered(node, row, answer, track),
             RecordKind::Compacted { .. } => {
                 self.nodes[node as usize].tip = NONE;
                 let track = &mut self.tracks[track as usize];
@@ -355,7 +355,7 @@ impl<'a> Assembly<'a> {
                 let dropped = std::mem::take(&mut track.pending).len();
                 *self.skipped.entry("compacted_before_sent".to_owned()).or_default() += dropped as u64;
             }
-            RecordKind::Cleared { .. } => {
+            RecordKind::Cleared(_) => {
                 let track = &mut self.tracks[track as usize];
                 track.marks.set(row.marks);
                 track.clearings.push((node, track.requests.len() as u32));
@@ -507,7 +507,7 @@ impl<'a> Assembly<'a> {
         while at != NONE && path.len() <= self.nodes.len() {
             let row = self.row(at);
             if matches!(row.kind, RecordKind::Compacted { .. })
-                || matches!(row.kind, RecordKind::ToolResult(answer) if answer.is_request)
+                || matches!(&row.kind, RecordKind::Answer(answer) if answer.is_request)
             {
                 break;
             }

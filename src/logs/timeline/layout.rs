@@ -10,7 +10,7 @@ use crate::logs::timeline::requests::{
     Addition, Block, BlockKind, Boundary, Chain, Clearing, Marks, NONE, Occurrence, Reference, ReferenceKind, Request,
     Segment, SegmentCause, Session, StatedCost, Timeline, ToolCall, Utterance,
 };
-use crate::logs::timeline::rows::{AddedRow, BlockRow, RecordKind};
+use crate::logs::timeline::rows::{AddedRow, BlockRow, ClearedRow, RecordKind};
 use crate::logs::trace::{Millis, NO_TIME, earlier};
 
 /// Lays everything out but the words, which stay where they are.
@@ -359,7 +359,8 @@ impl Layout<'_> {
         }
         for (&(node, count), arrived) in track.clearings.iter().zip(&track.arrived) {
             let row = self.assembly.row(node);
-            let RecordKind::Cleared { pre_tokens, tokens_saved, calls } = &row.kind else { continue };
+            let RecordKind::Cleared(cleared) = &row.kind else { continue };
+            let ClearedRow { pre_tokens, tokens_saved, calls } = &**cleared;
             let file = &self.assembly.files[self.assembly.nodes[node as usize].file as usize];
             self.out.clearings.push(Clearing {
                 id: row.id,

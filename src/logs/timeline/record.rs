@@ -16,7 +16,7 @@ use crate::logs::timeline::identifiers::utterance;
 use crate::logs::timeline::references::{References, Spot};
 use crate::logs::timeline::requests::{BlockKind, Marks, NONE, Setting, ToolCall, Trigger};
 use crate::logs::timeline::rows::{
-    AgentRow, Answer, BlockRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
+    AgentRow, Answer, BlockRow, ClearedRow, FileTimeline, Parent, RecordKind, RecordRow, SessionSpan,
 };
 use crate::logs::timeline::{TimelineGuide, TokenCounter, added, beside};
 use crate::logs::trace::{
@@ -117,6 +117,10 @@ impl<'g, 'v> Reader<'g, 'v> {
         self.out.rows.references = self.references.found;
         self.out.rows.sources = self.references.sources;
         self.out.rows.fields = self.fields.map(|fields| fields.found).unwrap_or_default();
+        // Of many small logs the room to grow would be as much as the rows.
+        self.out.rows.records.shrink_to_fit();
+        self.out.rows.blocks.shrink_to_fit();
+        self.out.rows.words.shrink_to_fit();
         (self.out, self.counters)
     }
 
@@ -391,7 +395,7 @@ impl<'g, 'v> Reader<'g, 'v> {
             setting: self.setting(envelope, &draft),
             is_request: draft.usage.is_some() && draft.model != SYNTHETIC.as_bytes(),
         };
-        let row = self.push(envelope, parent, chain, marks, RecordKind::ToolResult(answer));
+        let row = self.push(envelope, parent, chain, marks, RecordKind::Answer(Box::new(answer)));
         let kind = |block: &DraftBlock| match block.part {
             Part::Text => BlockKind::Text,
             _ => self.kind_of(envelope, &draft, block),
@@ -457,7 +461,7 @@ impl<'g, 'v> Reader<'g, 'v> {
     /// Looks for what the block takes up, and remembers what it holds.
     fn follow(&mut self, block: &BlockRow, row: u32, text: &[u8]) {
         let record = &self.out.rows.records[row as usize];
-        let message = if let RecordKind::ToolResult(answer) = record.kind {
+        let message = if let RecordKind::Answer(answer) = &record.kind {
             let next = self.messages.len() as u32;
             // A message without any id has but this record.
             let alone = || Id::of(&self.counters.items.to_le_bytes());
@@ -520,7 +524,8 @@ impl<'g, 'v> Reader<'g, 'v> {
                 let cleared = &mut self.out.rows.cleared;
                 let start = cleared.len() as u32;
                 cleared.extend(calls);
-                let kind = RecordKind::Cleared { pre_tokens, tokens_saved, calls: start..cleared.len() as u32 };
+                let calls = start..cleared.len() as u32;
+                let kind = RecordKind::Cleared(Box::new(ClearedRow { pre_tokens, tokens_saved, calls }));
                 Some(self.push(envelope, parent, chain, Marks::MICROCOMPACTION, kind))
             }
             Some(b"stop_hook_summary") => {

@@ -19,10 +19,11 @@ pub const FAST: &str = "[fast]";
 pub const NONE: u32 = u32::MAX;
 
 /// What a block is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum BlockKind {
     /// Text that a person wrote.
+    #[default]
     Human = 0,
     /// Text in a user record that no person wrote: reminders, expanded commands and skills, hook output.
     Injected = 1,
@@ -434,10 +435,11 @@ impl Word {
 }
 
 /// What an [`Addition`] is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Added {
     /// A hook ran.
+    #[default]
     Hook = 0,
     /// Instructions of an MCP server, or names of its tools.
     Server = 1,

@@ -15,9 +15,10 @@ use crate::logs::timeline::requests::{
 use crate::logs::trace::{ChainKey, Millis, Usage};
 
 /// What a record follows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Parent {
     /// Nothing: a conversation begins.
+    #[default]
     Nothing,
     /// The nearest kept record above it: index into [`TimelineRows::records`].
     Record(u32),
@@ -28,12 +29,12 @@ pub enum Parent {
 }
 
 /// What a record is.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum RecordKind {
     /// Something for the model: a prompt, a result, a summary.
     Said,
     /// A part of an answer.
-    ToolResult(Answer),
+    Answer(Box<Answer>),
     /// A compaction.
     Compacted {
         /// Who asked for it.
@@ -42,16 +43,21 @@ pub enum RecordKind {
         pre_tokens: Option<u64>,
     },
     /// A micro-compaction.
-    Cleared {
-        /// `preTokens`.
-        pre_tokens: Option<u64>,
-        /// `tokensSaved`.
-        tokens_saved: Option<u64>,
-        /// Calls whose results went, in [`TimelineRows::cleared`].
-        calls: Range<u32>,
-    },
+    Cleared(Box<ClearedRow>),
     /// Nothing but its marks.
+    #[default]
     Noted,
+}
+
+/// What a micro-compaction says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClearedRow {
+    /// `preTokens`.
+    pub pre_tokens: Option<u64>,
+    /// `tokensSaved`.
+    pub tokens_saved: Option<u64>,
+    /// Calls whose results went, in [`TimelineRows::cleared`].
+    pub calls: Range<u32>,
 }
 
 /// The message that a record is a part of.
@@ -70,7 +76,7 @@ pub struct Answer {
 }
 
 /// A record.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RecordRow {
     /// Its `uuid`, or none.
     pub id: Id,
@@ -91,7 +97,7 @@ pub struct RecordRow {
 }
 
 /// A block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockRow {
     /// See [`crate::logs::timeline::requests::Block::kind`].
     pub kind: BlockKind,
@@ -133,7 +139,7 @@ pub struct ReferenceRow {
 }
 
 /// One field of an answer in JSON: the values of one path of keys.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FieldRow {
     /// Index into [`TimelineRows::blocks`] of the answer.
     pub block: u32,
@@ -186,7 +192,7 @@ pub struct AgentRow {
 }
 
 /// What the client put into a context, or did, beside the conversation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AddedRow {
     /// Index into [`TimelineRows::records`].
     pub record: u32,
