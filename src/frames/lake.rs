@@ -421,7 +421,7 @@ impl Lake {
                 })
             };
             let mut rows: Vec<PackedTimeline<'_>> =
-                news.iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row.clone()).collect();
+                news.iter().filter(|(stored, _)| is_known(stored)).map(|(_, row)| row.lent()).collect();
             if next.timeline_segments.len() >= SEGMENTS_MAX {
                 let fresh: BTreeSet<u32> = rows.iter().map(|row| row.source).collect();
                 let live = next.live();

@@ -30,6 +30,13 @@ pub struct PackedTimeline<'a> {
     pub rows: Cow<'a, [u8]>,
 }
 
+impl PackedTimeline<'_> {
+    /// The same without its own copy of the rows.
+    pub fn lent(&self) -> PackedTimeline<'_> {
+        PackedTimeline { rows: Cow::Borrowed(&self.rows), ..*self }
+    }
+}
+
 /// The batch of some files.
 pub(super) fn batch(files: &[PackedTimeline<'_>]) -> Outcome<RecordBatch> {
     RecordBatch::try_from_iter_with_nullable(vec![

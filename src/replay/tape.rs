@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::base::id::{Id, IdMap};
+use crate::base::id::{Id, IdMap, IdSet};
 use crate::base::names::Names;
 use crate::base::showing::Showing;
 use crate::base::tokenizer::Size;
@@ -169,7 +169,8 @@ impl Tape {
         range_lines_min: usize,
     ) -> Self {
         let quotes = quotes(history, &facts);
-        let (facts, place) = in_order_of_use(history, facts);
+        let (mut facts, place) = in_order_of_use(history, facts);
+        keep_quoted(&mut facts, &quotes);
         let mut endpoints: Vec<Endpoint> = Vec::new();
         let mut known = std::collections::BTreeMap::new();
         let mut responses = Vec::with_capacity(history.calls.len());
@@ -225,21 +226,16 @@ impl Tape {
         }
     }
 
-    /// Drops what no replay of this tape asks for: lines of bodies that share none, and texts that nobody quotes. They are
-    /// most of what is known of bodies.
+    /// Drops what no replay of this tape asks for: lines of bodies that share none. They are most of what is known of
+    /// bodies.
     #[must_use]
     pub fn without_spare_lines(mut self) -> Self {
-        let wanted: HashSet<u32> = self.quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
         let mut shares = vec![false; self.facts.len()];
         for response in self.responses.iter().filter(|response| response.body_at_hand.shares_lines) {
             shares[response.body as usize] = true;
         }
         self.windows.keep_lines_of(&shares);
-        for facts in &mut self.facts {
-            facts.texts.retain(|text| wanted.contains(&text.hash));
-            facts.texts.shrink_to_fit();
-            facts.lines = Lines::default();
-        }
+        self.facts.iter_mut().for_each(|facts| facts.lines = Lines::default());
         self
     }
 
@@ -299,17 +295,27 @@ fn quotes(history: &History, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
 
 /// The facts in the order in which calls first need them, so that a replay walks through memory instead of jumping about
 /// in it; and where each body went. Bodies that nobody needs are left out.
-fn in_order_of_use(history: &History, facts: Vec<BodyFacts>) -> (Vec<BodyFacts>, IdMap<Id, u32>) {
-    let mut waiting: IdMap<Id, BodyFacts> = facts.into_iter().map(|row| (row.body, row)).collect();
+fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFacts>, IdMap<Id, u32>) {
     let mut place: IdMap<Id, u32> = IdMap::default();
-    let mut ordered = Vec::with_capacity(waiting.len());
-    for call in &history.calls {
-        if let Some(row) = waiting.remove(&call.body) {
-            place.insert(call.body, ordered.len() as u32);
-            ordered.push(row);
-        }
+    let known: IdSet<Id> = facts.iter().map(|row| row.body).collect();
+    for body in history.calls.iter().map(|call| call.body).filter(|body| known.contains(body)) {
+        let next = place.len() as u32;
+        place.entry(body).or_insert(next);
     }
-    (ordered, place)
+    // Where they stand: together they are large.
+    facts.retain(|row| place.contains_key(&row.body));
+    facts.sort_by_cached_key(|row| place[&row.body]);
+    facts.dedup_by_key(|row| row.body);
+    (facts, place)
+}
+
+/// Drops the texts that no call quotes: of what is known of bodies few are ever asked for.
+fn keep_quoted(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
+    let wanted: HashSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
+    for texts in facts.iter_mut().map(|facts| &mut facts.texts) {
+        texts.retain(|text| wanted.contains(&text.hash));
+        texts.shrink_to_fit();
+    }
 }
 
 fn outcome(call: &Call, studied: bool) -> Outcome {
