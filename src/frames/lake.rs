@@ -363,6 +363,7 @@ impl Lake {
         let made = |batch: RecordBatch| {
             let mut made = Vec::new();
             let opened = sealed::pass(&batch, &self.seal, Way::FromDisk);
+            drop(batch);
             let read = opened
                 .and_then(|batch| timelines::read(&batch, &mut |row| made.extend(Some(row.source).zip(make(row)))));
             read.map(|()| made).map_err(|cause| cause.to_string())
@@ -729,8 +730,8 @@ fn read_groups<T: Send>(
     let group = |group: usize| {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone());
         let batches = reader.with_row_groups(vec![group]).with_batch_size(BATCH_ROWS).build();
-        let batches = batches.map_err(|cause| cause.to_string())?;
-        batches.map(|batch| made(batch.map_err(|cause| cause.to_string())?)).collect::<Result<Vec<T>, String>>()
+        let batches: Result<Vec<RecordBatch>, _> = batches.map_err(|cause| cause.to_string())?.collect();
+        batches.map_err(|cause| cause.to_string())?.into_iter().map(made).collect::<Result<Vec<T>, String>>()
     };
     let groups = (0..metadata.metadata().num_row_groups()).into_par_iter().map(group);
     let groups: Vec<Vec<T>> = groups.collect::<Result<_, String>>()?;

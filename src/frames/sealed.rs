@@ -101,19 +101,22 @@ impl Turn<'_> {
         Ok(Arc::new(out.finish()))
     }
 
+    /// All bytes are copied once and turned where they stand: a single blob may be most of what is in memory.
     fn blobs(self, name: &str, blobs: &BinaryArray) -> Outcome<ArrayRef> {
         let odd =
             || ArrowError::SchemaError(format!("column {name} holds something that is not laid out as it should be"));
-        let turned = blobs.iter().map(|blob| {
-            let mut bytes = blob.unwrap_or_default().to_vec();
+        let offsets = blobs.offsets();
+        let mut bytes = blobs.value_data()[..offsets[blobs.len()] as usize].to_vec();
+        for bounds in offsets.windows(2) {
+            let blob = &mut bytes[bounds[0] as usize..bounds[1] as usize];
             let laid_out = match LAYOUTS.iter().find(|layout| layout.column == name) {
-                Some(layout) => self.records(layout, &mut bytes),
-                None if name == packed::COLUMN => self.packed(&mut bytes),
+                Some(layout) => self.records(layout, blob),
+                None if name == packed::COLUMN => self.packed(blob),
                 None => None,
             };
-            laid_out.map(|()| bytes).ok_or_else(odd)
-        });
-        Ok(Arc::new(BinaryArray::from_iter_values(turned.collect::<Outcome<Vec<_>>>()?)))
+            laid_out.ok_or_else(odd)?;
+        }
+        Ok(Arc::new(BinaryArray::try_new(offsets.clone(), bytes.into(), None)?))
     }
 
     fn records(self, layout: &Layout, bytes: &mut [u8]) -> Option<()> {
