@@ -752,9 +752,9 @@ fn encoded(mut batches: impl Iterator<Item = Outcome<RecordBatch>>, group_rows: 
     let mut writer = ArrowWriter::try_new(Vec::new(), first.schema(), Some(properties.build()))
         .map_err(|cause| cause.to_string())?;
     for batch in std::iter::once(Ok(first)).chain(batches) {
-        let written = batch.map_err(|cause| cause.to_string()).and_then(|batch| {
-            writer.write(&batch).map_err(|cause| cause.to_string())
-        });
+        let written = batch
+            .map_err(|cause| cause.to_string())
+            .and_then(|batch| writer.write(&batch).map_err(|cause| cause.to_string()));
         written?;
     }
     writer.into_inner().map_err(|cause| cause.to_string())

@@ -11,8 +11,8 @@ use crate::logs::timeline::requests::{
     Added, BlockKind, Marks, Occurrence, ReferenceKind, Setting, StatedCost, Trigger, Utterance, Word,
 };
 use crate::logs::timeline::rows::{
-    AddedRow, AgentRow, Answer, BlockRow, ClearedRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow, ReferenceRow,
-    SessionSpan, TimelineRows,
+    AddedRow, AgentRow, Answer, BlockRow, ClearedRow, FieldRow, FileTimeline, Parent, RecordKind, RecordRow,
+    ReferenceRow, SessionSpan, TimelineRows,
 };
 use crate::logs::trace::{ChainKey, Millis, Place, Usage};
 

@@ -92,7 +92,7 @@ pub fn says(message: &str, said: &str) -> Record {
     assistant(message, &[text(said)])
 }
 
-fn kinds(timeline: &Timeline, range: &std::ops::Range<u32>) -> Vec<BlockKind> {
+fn kinds(timeline: &Timeline, range: &Range<u32>) -> Vec<BlockKind> {
     timeline.blocks[range.start as usize..range.end as usize].iter().map(|block| block.kind).collect()
 }
 

@@ -12,6 +12,7 @@ use crate::frames::packed::{pack, unpack};
 use crate::logs::copies::Standing;
 use crate::logs::timeline;
 use crate::logs::timeline::assemble::{SourceTimeline, assemble};
+use crate::logs::timeline::rows::FileTimeline;
 
 const LINE: &str = "let total = first_part + second_part;";
 
