@@ -373,8 +373,16 @@ impl Unpacker<'_> {
     }
 
     /// Fills in a further column, where the rows are: beside each other, columns would take more than all rows.
-    fn fill<T>(&mut self, rows: &mut [T], mut each: impl FnMut(&mut Self, &mut T) -> Option<()>) -> Option<()> {
-        rows.iter_mut().try_for_each(|row| each(self, row))
+    fn fill<T, V>(
+        &mut self,
+        rows: &mut [T],
+        field: impl Fn(&mut T) -> &mut V,
+        mut read: impl FnMut(&mut Self) -> Option<V>,
+    ) -> Option<()> {
+        for row in rows {
+            *field(row) = read(self)?;
+        }
+        Some(())
     }
 
     /// The range that follows one that ended at `end`.
@@ -436,23 +444,20 @@ impl Unpacker<'_> {
     fn records(&mut self, count: usize, chains: usize, blocks: usize, cleared: usize) -> Option<Vec<RecordRow>> {
         let mut rows = self.column(count, |from| Some(RecordRow { id: from.id()?, ..RecordRow::default() }))?;
         let (mut time, mut end, mut calls) = (0, 0, 0);
-        self.fill(&mut rows, |from, row| Some(row.chain = from.below(chains)?))?;
-        self.fill(&mut rows, |from, row| Some(row.ts = from.time(&mut time)?))?;
-        self.fill(&mut rows, |from, row| Some(row.version = from.sym()?))?;
-        self.fill(&mut rows, |from, row| Some(row.marks = Marks(from.small()?)))?;
-        self.fill(&mut rows, |from, row| Some(row.blocks = from.range(&mut end)?))?;
-        let mut index = 0;
-        self.fill(&mut rows, |from, row| {
-            index += 1;
-            row.parent = match from.number()? {
+        self.fill(&mut rows, |row| &mut row.chain, |from| from.below(chains))?;
+        self.fill(&mut rows, |row| &mut row.ts, |from| from.time(&mut time))?;
+        self.fill(&mut rows, |row| &mut row.version, Self::sym)?;
+        self.fill(&mut rows, |row| &mut row.marks, |from| Some(Marks(from.small()?)))?;
+        self.fill(&mut rows, |row| &mut row.blocks, |from| from.range(&mut end))?;
+        for (index, row) in (2_u64..).zip(&mut rows) {
+            row.parent = match self.number()? {
                 0 => Parent::Nothing,
                 1 => Parent::Unknown,
-                2 => Parent::Outside(from.id()?),
-                back => Parent::Record(u32::try_from((index + 1_u64).checked_sub(back)?).ok()?),
+                2 => Parent::Outside(self.id()?),
+                back => Parent::Record(u32::try_from(index.checked_sub(back)?).ok()?),
             };
-            Some(())
-        })?;
-        self.fill(&mut rows, |from, row| Some(row.kind = from.record_kind(&mut calls)?))?;
+        }
+        self.fill(&mut rows, |row| &mut row.kind, |from| from.record_kind(&mut calls))?;
         (end as usize == blocks && calls as usize == cleared).then_some(rows)
     }
 
@@ -494,19 +499,18 @@ impl Unpacker<'_> {
     fn blocks(&mut self, count: usize) -> Option<Vec<BlockRow>> {
         let kind = |from: &mut Self| BlockKind::from_number(from.small()?);
         let mut rows = self.column(count, |from| Some(BlockRow { kind: kind(from)?, ..BlockRow::default() }))?;
-        self.fill(&mut rows, |from, row| {
-            let flags: u8 = from.small()?;
+        for row in &mut rows {
+            let flags: u8 = self.small()?;
             (row.is_string, row.is_error) = (flags & 1 == 1, flags & 2 == 2);
             (row.file, row.media) = (flags >> 2 & 3, flags >> 4);
-            Some(())
-        })?;
-        self.fill(&mut rows, |from, row| Some(row.chars = from.small()?))?;
-        self.fill(&mut rows, |from, row| Some(row.bytes = from.small()?))?;
-        self.fill(&mut rows, |from, row| Some(row.tokens = from.tokens()?))?;
-        self.fill(&mut rows, |from, row| Some(row.call = from.id()?))?;
-        self.fill(&mut rows, |from, row| Some(row.tool = from.sym()?))?;
-        self.fill(&mut rows, |from, row| Some(row.path = from.id()?))?;
-        self.fill(&mut rows, |from, row| Some(row.file_kind = from.sym()?))?;
+        }
+        self.fill(&mut rows, |row| &mut row.chars, Self::small)?;
+        self.fill(&mut rows, |row| &mut row.bytes, Self::small)?;
+        self.fill(&mut rows, |row| &mut row.tokens, Self::tokens)?;
+        self.fill(&mut rows, |row| &mut row.call, Self::id)?;
+        self.fill(&mut rows, |row| &mut row.tool, Self::sym)?;
+        self.fill(&mut rows, |row| &mut row.path, Self::id)?;
+        self.fill(&mut rows, |row| &mut row.file_kind, Self::sym)?;
         Some(rows)
     }
 
@@ -521,22 +525,22 @@ impl Unpacker<'_> {
     fn fields(&mut self, count: usize, blocks: usize) -> Option<Vec<FieldRow>> {
         let mut rows =
             self.column(count, |from| Some(FieldRow { block: from.below(blocks)?, ..FieldRow::default() }))?;
-        self.fill(&mut rows, |from, row| Some(row.name = from.sym()?))?;
-        self.fill(&mut rows, |from, row| Some(row.tokens = from.tokens()?))?;
-        self.fill(&mut rows, |from, row| Some(row.values = from.small()?))?;
-        self.fill(&mut rows, |from, row| Some(row.used = from.small()?))?;
-        self.fill(&mut rows, |from, row| Some(row.how = from.small()?))?;
+        self.fill(&mut rows, |row| &mut row.name, Self::sym)?;
+        self.fill(&mut rows, |row| &mut row.tokens, Self::tokens)?;
+        self.fill(&mut rows, |row| &mut row.values, Self::small)?;
+        self.fill(&mut rows, |row| &mut row.used, Self::small)?;
+        self.fill(&mut rows, |row| &mut row.how, Self::small)?;
         Some(rows)
     }
 
     fn added(&mut self, count: usize, records: usize) -> Option<Vec<AddedRow>> {
         let mut rows =
             self.column(count, |from| Some(AddedRow { record: from.below(records)?, ..AddedRow::default() }))?;
-        self.fill(&mut rows, |from, row| Some(row.what = Added::from_number(from.small()?)?))?;
-        self.fill(&mut rows, |from, row| Some(row.name = from.sym()?))?;
-        self.fill(&mut rows, |from, row| Some(row.run = from.id()?))?;
-        self.fill(&mut rows, |from, row| Some(row.chars = from.small()?))?;
-        self.fill(&mut rows, |from, row| Some(row.millis = from.small()?))?;
+        self.fill(&mut rows, |row| &mut row.what, |from| Added::from_number(from.small()?))?;
+        self.fill(&mut rows, |row| &mut row.name, Self::sym)?;
+        self.fill(&mut rows, |row| &mut row.run, Self::id)?;
+        self.fill(&mut rows, |row| &mut row.chars, Self::small)?;
+        self.fill(&mut rows, |row| &mut row.millis, Self::small)?;
         Some(rows)
     }
 
@@ -545,37 +549,37 @@ impl Unpacker<'_> {
         let mut rows =
             self.column(count, |from| Some(ReferenceRow { kind: kind(from)?, block: 0, sources: 0..0, cut: false }))?;
         let mut end = 0;
-        self.fill(&mut rows, |from, row| Some(row.block = from.below(blocks)?))?;
-        self.fill(&mut rows, |from, row| Some(row.sources = from.range(&mut end)?))?;
-        self.fill(&mut rows, |from, row| Some(row.cut = from.flag()?))?;
+        self.fill(&mut rows, |row| &mut row.block, |from| from.below(blocks))?;
+        self.fill(&mut rows, |row| &mut row.sources, |from| from.range(&mut end))?;
+        self.fill(&mut rows, |row| &mut row.cut, Self::flag)?;
         (end as usize == sources).then_some(rows)
     }
 
     fn sources(&mut self, count: usize, blocks: usize) -> Option<Vec<Occurrence>> {
         let mut rows = self.column(count, |from| Some(Occurrence { block: from.below(blocks)?, end_chars: 0 }))?;
-        self.fill(&mut rows, |from, row| Some(row.end_chars = from.small()?))?;
+        self.fill(&mut rows, |row| &mut row.end_chars, Self::small)?;
         Some(rows)
     }
 
     fn utterances(&mut self, count: usize, blocks: usize, words: usize) -> Option<(Vec<Utterance>, Vec<Word>)> {
         let mut rows =
             self.column(count, |from| Some(Utterance { block: from.below(blocks)?, terms: 0..0, words: 0..0 }))?;
-        self.fill(&mut rows, |from, row| Some(row.terms.end = from.small()?))?;
+        self.fill(&mut rows, |row| &mut row.terms.end, Self::small)?;
         // Terms and words of one utterance stand one behind the other.
         let mut end = 0_u32;
-        self.fill(&mut rows, |from, row| {
+        for row in &mut rows {
             let middle = end.checked_add(row.terms.end)?;
             row.terms = end..middle;
             end = middle;
-            Some(row.words = from.range(&mut end)?)
-        })?;
+            row.words = self.range(&mut end)?;
+        }
         if end as usize != words {
             return None;
         }
         let hash = |from: &mut Self| from.small::<usize>().and_then(|number| from.hashes.get(number).copied());
         let mut words = self.column(words, |from| Some(Word { hash: hash(from)?, count: 0, position: 0 }))?;
-        self.fill(&mut words, |from, word| Some(word.count = from.small()?))?;
-        self.fill(&mut words, |from, word| Some(word.position = from.small()?))?;
+        self.fill(&mut words, |word| &mut word.count, Self::small)?;
+        self.fill(&mut words, |word| &mut word.position, Self::small)?;
         Some((rows, words))
     }
 }
