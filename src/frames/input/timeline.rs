@@ -47,11 +47,15 @@ impl Input {
         let rules = self.timeline_rules()?;
         self.held = None;
         let known = self.file_timelines(&rules, counted)?;
+        let keys: Vec<Id> = self.sources.iter().map(|source| source.key).collect();
         let standings = standings_of(self.corpus());
         let standing = |key: &Id| standings.get(key).copied().unwrap_or_default();
         let source = |key, file| SourceTimeline { key, file, standing: standing(&key) };
         let piped = self.piped_timeline.iter().map(|file| source(Id::NONE, file.clone()));
-        let named = known.into_iter().map(|(index, file)| source(self.sources[index].key, file));
+        // A deleted log whose rows turn out to be damaged only now is no source any more.
+        let live: IdSet<Id> = self.sources.iter().map(|source| source.key).collect();
+        let known = known.into_iter().map(|(place, file)| (keys[place], file));
+        let named = known.filter(|(key, _)| live.contains(key)).map(|(key, file)| source(key, file));
         let files = named.chain(piped).collect::<Vec<_>>();
         let mut timeline = self.pool.install(|| assemble(files, rules.shrink_tokens_min));
         timeline.name_fast();
