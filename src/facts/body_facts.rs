@@ -6,6 +6,7 @@ use crate::base::id::Id;
 use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
 use crate::facts::lines::Lines;
+use crate::facts::texts::Texts;
 
 /// One proven way to write the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,15 +19,6 @@ pub struct Encoding {
     pub size: Size,
     /// What of the body can be quoted from it.
     pub kept: Kept,
-}
-
-/// A line that can be quoted from the body.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Text {
-    /// Hash of the line, white space around it left out. For counting: two lines may share one.
-    pub hash: u32,
-    /// The formats whose encoding does not show the line as it is, one bit each by number in the register.
-    pub lost_in: u32,
 }
 
 /// A top-level field of a JSON object, as far as a near-reference needs it.
@@ -97,12 +89,12 @@ pub struct BodyFacts {
     /// How the body shows the text of files, by its look alone.
     pub look: Showing,
     /// The lines that can be quoted, by hash.
-    pub texts: Vec<Text>,
+    pub texts: Texts,
 }
 
 impl BodyFacts {
     /// Facts about what a call quotes: they are no facts about a body, but kept like them under a name of their own.
-    pub fn quote(call: Id, counted: u8, texts: Vec<Text>) -> Self {
+    pub fn quote(call: Id, counted: u8, texts: Texts) -> Self {
         Self { body: Self::quoted_by(call), counted, texts, ..Self::default() }
     }
 

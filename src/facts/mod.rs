@@ -22,3 +22,4 @@ pub mod outline;
 pub mod quotable;
 pub mod shape;
 pub mod subject;
+pub mod texts;

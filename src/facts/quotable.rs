@@ -9,11 +9,11 @@ use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::base::showing::{Kept, Showing};
-use crate::facts::body_facts::Text;
 use crate::facts::encode::grouped_paths::END;
 use crate::facts::encode::grouped_paths::lines::{Hits, Item};
 use crate::facts::numbered;
 use crate::facts::numbered::split_lines;
+use crate::facts::texts::{Text, Texts};
 
 /// Keeps hashes of lines apart from all other hashes.
 const SEED: u64 = 0x7175_6f74_6564;
@@ -72,7 +72,7 @@ impl<'a> Quotable<'a> {
 
     /// The lines that can be quoted, each once, with the formats that lose them: `lossy` are encodings by number of the
     /// format.
-    pub fn texts(&self, lossy: &[(u8, String)]) -> Vec<Text> {
+    pub fn texts(&self, lossy: &[(u8, String)]) -> Texts {
         let shown: Vec<(u8, HashSet<&str>)> = lossy
             .iter()
             .map(|(format, encoded)| {
@@ -95,13 +95,12 @@ impl<'a> Quotable<'a> {
             one.lost_in |= if same { next.lost_in } else { 0 };
             same
         });
-        texts.shrink_to_fit();
-        texts
+        texts.into_iter().collect()
     }
 }
 
 /// The lines of a text that is quoted, in order.
-pub fn quoted_texts(text: &str) -> Vec<Text> {
+pub fn quoted_texts(text: &str) -> Texts {
     split_lines(text).filter_map(hash_of).map(|hash| Text { hash, lost_in: 0 }).collect()
 }
 

@@ -9,7 +9,8 @@ use crate::base::id::{Id, IdMap};
 use crate::base::names::Names;
 use crate::base::showing::{Kept, Showing};
 use crate::base::tokenizer::Size;
-use crate::facts::body_facts::{BodyFacts, Encoding, NearField, NearSignature, Text};
+use crate::facts::body_facts::{BodyFacts, Encoding, NearField, NearSignature};
+use crate::facts::texts::Texts;
 use crate::frames::columns::{Column, Columns, Outcome, Table, blobs, field, ids, part, texts, u8s, u32s};
 
 /// The tables, by the name of their files.
@@ -75,7 +76,7 @@ fn bodies() -> Table<BodyFacts> {
         .column("line_witnesses", (|row| row.lines.witnesses.clone(), |row, bytes| row.lines.witnesses = bytes))
         .column("line_sizes", (|row| row.lines.sizes.clone(), |row, bytes| row.lines.sizes = bytes))
         .column("look", (|row| row.look as u8, |row, number| row.look = Showing::from_number(number)))
-        .column("texts", (|row| pack_texts(&row.texts), |row, bytes: Vec<u8>| row.texts = unpack_texts(&bytes)))
+        .column("texts", (|row| pack_hashes(&row.texts), |row, bytes: Vec<u8>| row.texts = unpack_hashes(&bytes)))
 }
 
 fn encoding_columns(facts: &[&BodyFacts], formats: &[&str]) -> Vec<Column> {
@@ -145,31 +146,31 @@ fn pack_size(size: &Size, out: &mut Vec<u8>) {
     }
 }
 
-/// Hashes of lines.
-fn pack_texts(texts: &[Text]) -> Vec<u8> {
-    texts.iter().flat_map(|text| text.hash.to_le_bytes()).collect()
+fn pack_hashes(texts: &Texts) -> Vec<u8> {
+    texts.hashes().iter().flat_map(|hash| hash.to_le_bytes()).collect()
 }
 
-fn unpack_texts(bytes: &[u8]) -> Vec<Text> {
+fn unpack_hashes(bytes: &[u8]) -> Texts {
     let mut packed = Packed(bytes);
-    std::iter::from_fn(|| Some(Text { hash: packed.u32()?, lost_in: 0 })).collect()
+    Texts::of_hashes(std::iter::from_fn(|| packed.u32()))
 }
 
 /// One bit per line that a format loses; nothing if it loses none.
-fn pack_lost(texts: &[Text], format: u8) -> Vec<u8> {
-    let is_lost = |text: &Text| text.lost_in >> format & 1 == 1;
-    if !texts.iter().any(is_lost) {
+fn pack_lost(texts: &Texts, format: u8) -> Vec<u8> {
+    let mut lost = texts.lost_in(format).peekable();
+    if lost.peek().is_none() {
         return Vec::new();
     }
-    let byte = |texts: &[Text]| (0..).zip(texts).fold(0, |byte, (bit, text)| byte | u8::from(is_lost(text)) << bit);
-    texts.chunks(8).map(byte).collect()
+    let mut bits = vec![0; texts.hashes().len().div_ceil(8)];
+    lost.for_each(|place| bits[place as usize / 8] |= 1 << (place % 8));
+    bits
 }
 
-fn unpack_lost(bytes: &[u8], format: u8, texts: &mut [Text]) {
-    for (texts, byte) in texts.chunks_mut(8).zip(bytes) {
-        for (bit, text) in texts.iter_mut().enumerate() {
-            text.lost_in |= u32::from(byte >> bit & 1) << format;
-        }
+fn unpack_lost(bytes: &[u8], format: u8, texts: &mut Texts) {
+    let bytes = &bytes[..bytes.len().min(texts.hashes().len().div_ceil(8))];
+    let bits = (0..).zip(bytes).flat_map(|(at, byte)| (0..8).map(move |bit| (at * 8 + bit, byte >> bit & 1 == 1)));
+    if !bytes.is_empty() {
+        texts.lose(format, bits.filter(|(_, is_lost)| *is_lost).map(|(place, _)| place));
     }
 }
 

@@ -116,18 +116,32 @@ pub struct Totals {
 
 /// Computes the totals of all files.
 pub fn totals(corpus: &Corpus) -> Totals {
-    sums(corpus, Millis::MIN..Millis::MAX).finish(&corpus.names)
+    let mut sums = Sums { window: Millis::MIN..Millis::MAX, ..Sums::default() };
+    corpus.files.iter().for_each(|file| sums.add_file(file));
+    sums.finish(&corpus.names)
 }
 
 /// The exact repeats among the results that came within a window.
 pub fn repeats(corpus: &Corpus, window: Range<Millis>) -> RepeatTotals {
-    sums(corpus, window).totals.dedup
+    let mut sums = Sums { window, ..Sums::default() };
+    for file in &corpus.files {
+        let answers = answers(file);
+        sums.add_repeats(&answers, &standing(&answers), &file.rows.marks);
+    }
+    sums.totals.dedup
 }
 
-fn sums(corpus: &Corpus, window: Range<Millis>) -> Sums {
-    let mut sums = Sums { window, ..Sums::default() };
-    corpus.files.iter().for_each(|file| sums.add_file(file));
-    sums
+/// The results of a file with their calls, in their order.
+fn answers(file: &SourceRows) -> Vec<(&ToolResult, Id)> {
+    let recorded = file.rows.calls.iter().filter(|row| !row.progress);
+    let mut answers: Vec<_> = recorded.filter_map(|row| Some((row.answered.as_ref()?, row.call))).collect();
+    answers.sort_by_key(|(answered, _)| answered.block);
+    answers
+}
+
+/// The last result of an id is the one that stands.
+fn standing<'r>(answers: &[(&'r ToolResult, Id)]) -> IdMap<Id, &'r ToolResult> {
+    answers.iter().map(|&(answered, id)| (id, answered)).collect()
 }
 
 #[derive(Default)]
@@ -168,14 +182,11 @@ impl Sums {
     }
 
     fn add_calls(&mut self, file: &SourceRows) {
-        let recorded = || file.rows.calls.iter().filter(|row| !row.progress);
-        let mut asked: Vec<(ToolUse, Id)> = recorded().filter_map(|row| Some((row.asked?, row.call))).collect();
+        let recorded = file.rows.calls.iter().filter(|row| !row.progress);
+        let mut asked: Vec<(&ToolUse, Id)> = recorded.filter_map(|row| Some((row.asked.as_ref()?, row.call))).collect();
         asked.sort_by_key(|(asked, _)| asked.block);
-        let mut answered: Vec<(ToolResult, Id)> =
-            recorded().filter_map(|row| Some((row.answered?, row.call))).collect();
-        answered.sort_by_key(|(answered, _)| answered.block);
-        // The last result of an id is the one that stands.
-        let results: IdMap<Id, ToolResult> = answered.iter().map(|&(answered, id)| (id, answered)).collect();
+        let answered = answers(file);
+        let results = standing(&answered);
         let mut seen_tools = BTreeSet::new();
         for (asked, id) in &asked {
             let tool = self.tools.entry(asked.tool).or_default();
@@ -203,7 +214,7 @@ impl Sums {
     }
 
     /// Repeats in result order; a cache per partition of the file.
-    fn add_repeats(&mut self, answered: &[(ToolResult, Id)], results: &IdMap<Id, ToolResult>, marks: &[MarkRow]) {
+    fn add_repeats(&mut self, answered: &[(&ToolResult, Id)], results: &IdMap<Id, &ToolResult>, marks: &[MarkRow]) {
         let partitions = self.partition_starts(marks);
         let (mut recent, mut seen) = (VecDeque::new(), IdSet::default());
         let mut current = 0;

@@ -67,7 +67,7 @@ fn show(facts: &BodyFacts, what: What, shown: &mut IdMap<u32, bool>) {
         What::Encoded(format) => lost_in >> format & 1 == 0,
         What::Reference(_) | What::NearReference(_) => false,
     };
-    for text in &facts.texts {
+    for text in facts.texts.iter() {
         *shown.entry(text.hash).or_default() |= is_whole(text.lost_in);
     }
 }

@@ -289,8 +289,8 @@ fn quotes(history: &History, facts: &[BodyFacts]) -> Vec<(u32, Vec<u32>)> {
     let is_quote = |facts: &&BodyFacts| facts.raw == Size::default() && !facts.texts.is_empty();
     let quotes: IdMap<Id, &BodyFacts> = facts.iter().filter(is_quote).map(|facts| (facts.body, facts)).collect();
     let quoted_by = |call: &Call| quotes.get(&BodyFacts::quoted_by(call.id));
-    let hashes = |facts: &BodyFacts| facts.texts.iter().map(|text| text.hash).collect();
-    (0..).zip(&history.calls).filter_map(|(index, call)| Some((index, hashes(quoted_by(call)?)))).collect()
+    let calls = (0..).zip(&history.calls);
+    calls.filter_map(|(index, call)| Some((index, quoted_by(call)?.texts.hashes().to_vec()))).collect()
 }
 
 /// The facts in the order in which calls first need them, so that a replay walks through memory instead of jumping about
@@ -313,8 +313,7 @@ fn in_order_of_use(history: &History, mut facts: Vec<BodyFacts>) -> (Vec<BodyFac
 fn keep_quoted(facts: &mut [BodyFacts], quotes: &[(u32, Vec<u32>)]) {
     let wanted: HashSet<u32> = quotes.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
     for texts in facts.iter_mut().map(|facts| &mut facts.texts) {
-        texts.retain(|text| wanted.contains(&text.hash));
-        texts.shrink_to_fit();
+        *texts = texts.iter().filter(|text| wanted.contains(&text.hash)).collect();
     }
 }
 
